@@ -1,0 +1,1 @@
+"""Triage mail, draft replies and schedule meetings, asking first."""

@@ -1,0 +1,28 @@
+"""The `email-assistant` command. Thin: each command opens what it needs, and imports it only then."""
+
+import typer
+
+from email_assistant.cli import accounts, health, inbox, mails, memory, run
+
+app = typer.Typer(
+    name="email-assistant",
+    help="Triages your Gmail, drafts replies and schedules meetings. Asks before it acts, learns from your corrections.\n\n"
+    "Try it with no account and no key: [bold]email-assistant demo[/]",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+app.command("demo")(run.demo)
+app.command("up")(run.up)
+app.command("worker")(run.worker)
+app.add_typer(accounts.app, name="account")
+app.add_typer(inbox.app, name="inbox")
+app.command("mails")(mails.mails)
+app.command("retry")(mails.retry)
+app.add_typer(memory.app, name="memory")
+app.command("status")(health.status)
+app.command("doctor")(health.doctor)
+
+
+def main() -> None:
+    app()

@@ -1,0 +1,3 @@
+from email_assistant.cli import main
+
+main()

@@ -1,0 +1,38 @@
+"""One Google client per account and process: it holds the connections and the refreshed access token."""
+
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from email_assistant.accounts.accounts import Accounts
+from email_assistant.google.account import GoogleAccount
+
+
+class Clients:
+    def __init__(self, accounts: Accounts, *, root: str | None, timeout: float) -> None:
+        self._accounts = accounts
+        self._root = root
+        self._timeout = timeout
+        self._clients: dict[UUID, tuple[str, GoogleAccount]] = {}
+
+    async def get(self, account_id: UUID) -> GoogleAccount:
+        """The account's client; made anew when the person has logged in again.
+
+        Raises:
+            UnknownAccount, VaultError.
+        """
+        token = await self._accounts.token(account_id)
+        known = self._clients.get(account_id)
+        if known and known[0] == token["refresh_token"]:
+            return known[1]
+        client = self._connect(account_id, token)
+        self._clients[account_id] = (token["refresh_token"], client)
+        return client
+
+    async def aclose(self) -> None:
+        for _, client in self._clients.values():
+            await client.aclose()
+
+    def _connect(self, account_id: UUID, token: dict[str, Any]) -> GoogleAccount:
+        save = partial(self._accounts.save_token, account_id)
+        return GoogleAccount(token, root=self._root, timeout=self._timeout, save_token=save)

@@ -1,0 +1,179 @@
+"""The mail agent: triage, and the response agent as its subgraph. This page is the whole graph."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command, interrupt
+
+from email_assistant.accounts.accounts import Account, Accounts
+from email_assistant.accounts.clients import Clients
+from email_assistant.agents.loop import CallState, Loop, LoopState, Verdict
+from email_assistant.agents.mail.prompts import Triage, response_prompt, triage_prompt
+from email_assistant.agents.mail.run import Settle
+from email_assistant.db.checkpoints import lease_of
+from email_assistant.google.errors import NotFound
+from email_assistant.memory.profiles import Memory
+from email_assistant.model import Models
+from email_assistant.tools.registry import Registry
+from email_assistant.tools.spec import Answer, Call, ToolError
+
+NOTIFY_ACTION = "Email Assistant: notify"
+_NOTIFY_ANSWERS: tuple[Answer, ...] = ("ignore", "response")
+
+
+class MailState(LoopState, total=False):
+    opening: str
+
+
+@dataclass(frozen=True)
+class MailAgent:
+    accounts: Accounts
+    clients: Clients
+    memory: Memory
+    models: Models
+    tools: Registry
+    settle: Settle
+    max_steps: int
+
+    def graph(self, checkpointer: BaseCheckpointSaver[Any]) -> "CompiledStateGraph[Any, Any, Any, Any]":
+        graph = StateGraph(MailState)
+        graph.add_node(
+            "triage_router", self.triage_router, destinations=("triage_interrupt_handler", "response_agent", END)
+        )
+        graph.add_node("triage_interrupt_handler", self.triage_interrupt_handler, destinations=("response_agent", END))
+        graph.add_node("response_agent", self._response_agent())
+        graph.add_edge(START, "triage_router")
+        graph.add_edge("response_agent", END)
+        return graph.compile(checkpointer)
+
+    def _response_agent(self) -> "CompiledStateGraph[Any, Any, Any, Any]":
+        loop = Loop(
+            propose=self.propose,
+            judge=self.judge,
+            run_tool=self.run_tool,
+            question=self.question,
+            ask_tool="Question",
+            done_tool="Done",
+            finish="mark_as_read_node",
+            max_steps=self.max_steps,
+        )
+        graph = StateGraph(LoopState)
+        graph.add_node("llm_call", loop.llm_call)
+        graph.add_node("plan", loop.plan, destinations=("interrupt_handler", "llm_call"))
+        graph.add_node("interrupt_handler", loop.interrupt_handler, input_schema=CallState)
+        graph.add_node("act", loop.act, destinations=("llm_call", "mark_as_read_node", END))
+        graph.add_node("mark_as_read_node", self.mark_as_read_node)
+        graph.add_edge(START, "llm_call")
+        graph.add_edge("llm_call", "plan")
+        graph.add_edge("interrupt_handler", "act")
+        graph.add_edge("mark_as_read_node", END)
+        return graph.compile()
+
+    async def triage_router(self, state: MailState, config: RunnableConfig) -> Command[str]:
+        run = state["run"]
+        triage = await self._triage(run)
+        settled = await self.settle(run, triage.classification, triage.reasoning, lease_of(config))
+        covering = {**run, "covers": list(settled.covers)}
+        if settled.classification == "notify":
+            return Command(goto="triage_interrupt_handler", update={"run": covering, "opening": settled.opening})
+        if settled.classification == "respond":
+            opening = [HumanMessage(settled.opening)]
+            return Command(goto="response_agent", update={"run": covering, "messages": opening})
+        return Command(goto=END)
+
+    async def triage_interrupt_handler(self, state: MailState) -> Command[str]:
+        answer = interrupt(_ask(NOTIFY_ACTION, {}, "notify", "notification", _NOTIFY_ANSWERS, teaches=True))
+        if answer["type"] == "ignore":
+            return Command(goto=END)
+        opening = f"{state['opening']}\n\nInstruction from the person: {answer['args']}"
+        return Command(goto="response_agent", update={"messages": [HumanMessage(opening)]})
+
+    async def propose(self, state: LoopState) -> AIMessage:
+        run = state["run"]
+        account = await self._account(run)
+        prompt = response_prompt(
+            account,
+            await self.memory.text(account.id, "response_preferences"),
+            await self.memory.text(account.id, "cal_preferences"),
+            datetime.now(account.zone),
+        )
+        return await self.models.call(
+            "response",
+            [SystemMessage(prompt), *state["messages"]],
+            account_id=account.id,
+            run_id=UUID(run["id"]),
+            tools=self.tools.schemas(),
+            tool_choice="required",
+        )
+
+    async def judge(self, run: Mapping[str, Any], name: str, args: dict[str, Any]) -> Verdict:
+        try:
+            complete = self.tools.complete(run, name, args)
+        except ToolError as error:
+            return Verdict(kind="say", args=args, text=f"Error: {error}")
+        return Verdict(kind="ask" if self.tools.get(name).spec.review else "run", args=complete, text="")
+
+    async def run_tool(
+        self, run: Mapping[str, Any], call_id: str, name: str, args: dict[str, Any], config: RunnableConfig
+    ) -> tuple[str, bool]:
+        account = await self._account(run)
+        call = Call(run, call_id, account, await self.clients.get(account.id), lease_of(config))
+        try:
+            return await self.tools.run(call, name, args), True
+        except ToolError as error:
+            return f"Error: {error}", False
+
+    def question(self, name: str, args: dict[str, Any], call_id: str, teaches: bool) -> dict[str, Any]:
+        review = self.tools.get(name).spec.review
+        assert review is not None
+        return _ask(name, args, call_id, review.kind, review.answers, teaches=teaches)
+
+    async def mark_as_read_node(self, state: LoopState) -> dict[str, Any]:
+        """Take UNREAD off every mail that the run covers; repeating it, or a mail that is gone, does no harm."""
+        run = state["run"]
+        client = await self.clients.get(UUID(run["account_id"]))
+        for mail_id in run["covers"]:
+            try:
+                await client.gmail.modify_labels(mail_id, remove=("UNREAD",))
+            except NotFound:
+                continue
+        return {}
+
+    async def _triage(self, run: Mapping[str, Any]) -> Triage:
+        if run["given"]:
+            return Triage(reasoning="", classification=run["given"])
+        account = await self._account(run)
+        preferences = await self.memory.text(account.id, "triage_preferences")
+        return await self.models.parse(
+            "triage",
+            [SystemMessage(triage_prompt(account, preferences)), HumanMessage(run["text"])],
+            Triage,
+            "triage",
+            account_id=account.id,
+            run_id=UUID(run["id"]),
+        )
+
+    async def _account(self, run: Mapping[str, Any]) -> Account:
+        return await self.accounts.get(UUID(run["account_id"]))
+
+
+def _ask(
+    action: str, args: dict[str, Any], call_id: str, kind: str, answers: tuple[Answer, ...], *, teaches: bool
+) -> dict[str, Any]:
+    """The value of an interrupt. Those carry nothing but a value and an id, so the call and its kind are in it."""
+    return {
+        "action": action,
+        "args": args,
+        "call_id": call_id,
+        "kind": kind,
+        "allowed": list(answers),
+        "teaches": teaches,
+    }

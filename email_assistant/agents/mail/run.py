@@ -1,0 +1,57 @@
+"""What a run of the mail agent is given, and what it asks for when triage is done."""
+
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypedDict
+
+from email_assistant.agents.mail.prompts import Classification
+from email_assistant.db.lease import Lease
+
+
+class Reply(TypedDict):
+    """What a reply in this run's thread needs."""
+
+    to: str | None
+    subject: str
+    in_reply_to: str | None
+    references: list[str]
+
+
+class Run(TypedDict):
+    """What a run's graph is started with; kept in the checkpoint, so plain JSON."""
+
+    id: str
+    account_id: str
+    address: str
+    thread: str
+    """Gmail's thread id."""
+    mail: str
+    """Gmail's id of the newest mail."""
+    mails: list[str]
+    """Gmail ids of the whole thread."""
+    text: str
+    """The newest mail, delimited for a prompt."""
+    reply: Reply
+    given: Classification | None
+    """The class, where it is known already."""
+    triage_only: bool
+    """Newer mail of the thread waits: the run ends after triage, and the newer one's covers it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What triage came to for the whole conversation."""
+
+    classification: Classification
+    opening: str = ""
+    """First message to the response agent."""
+    covers: tuple[str, ...] = ()
+    """Gmail ids of the unanswered mails that the run answers."""
+
+
+class Settle(Protocol):
+    """Store a mail's class and, unless it is ignored, let its run take the conversation over. May be repeated."""
+
+    def __call__(
+        self, run: Mapping[str, Any], classification: Classification, reason: str, lease: Lease
+    ) -> Awaitable[Settled]: ...

@@ -1,0 +1,166 @@
+"""The composition root: opens database, queue, clients and graph; everything else is handed what it needs."""
+
+import logging
+import secrets
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+import psycopg
+from cryptography.fernet import Fernet
+
+from email_assistant.accounts.accounts import Accounts
+from email_assistant.accounts.clients import Clients
+from email_assistant.accounts.vault import Vault, kept_secret
+from email_assistant.db.embedded import EmbeddedPostgres
+from email_assistant.db.migrate import migrate
+from email_assistant.db.pool import Pool, make_pool
+from email_assistant.inbox.items import Inbox
+from email_assistant.inbox.mails import Mails
+from email_assistant.queue.tasks import Queue
+from email_assistant.settings import Settings
+from email_assistant.tools.effects import Ledger
+from email_assistant.tools.registry import Registry
+
+log = logging.getLogger(__name__)
+
+_DATABASE = "email_assistant"
+_KEEP_SECONDS = 0.5
+
+
+class DatabaseDown(RuntimeError):
+    """The database can't be reached; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class App:
+    """What every command and every page works with."""
+
+    settings: Settings
+    pool: Pool
+    queue: Queue
+    accounts: Accounts
+    clients: Clients
+    ledger: Ledger
+    tools: Registry
+    inbox: Inbox
+    mails: Mails
+    user_id: UUID
+    """The one implicit user of a home installation."""
+
+    async def usage_since(self, at: datetime) -> dict[str, int]:
+        """Model `calls`, their `prompt_tokens` and `completion_tokens`, and replies `sent`, since a time."""
+        async with self.pool.connection() as conn:
+            cursor = await conn.execute(
+                """select count(*) as calls, coalesce(sum(prompt_tokens), 0)::int as prompt_tokens,
+                          coalesce(sum(completion_tokens), 0)::int as completion_tokens,
+                          (select count(*) from effects where user_id = %s and tool = 'send_email_tool'
+                           and state = 'done' and finished_at >= %s) as sent
+                   from model_usage where user_id = %s and at >= %s""",
+                (self.user_id, at, self.user_id, at),
+            )
+            row = await cursor.fetchone()
+        return dict(row or {})
+
+
+@contextmanager
+def database(settings: Settings, *, keep: bool) -> Iterator[str]:
+    """The URL of a database that is there: `DATABASE_URL`, or the embedded server's, started or joined.
+
+    Args:
+        keep: start the embedded server again whenever its owner has left, for as long as the block lasts.
+
+    Raises:
+        EmbeddedError, DatabaseDown.
+    """
+    if settings.database_url:
+        yield settings.database_url
+        return
+    with EmbeddedPostgres(settings.folder / "postgres") as server:
+        _create_database(server.url())
+        with _kept(server) if keep else nullcontext():
+            yield server.url(_DATABASE)
+
+
+@asynccontextmanager
+async def open_app(settings: Settings, url: str) -> AsyncIterator[App]:
+    """Open everything that every command needs; the schema is brought up to date first.
+
+    Raises:
+        DatabaseDown, VaultError.
+    """
+    try:
+        await migrate(url)
+    except psycopg.OperationalError as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise DatabaseDown(f"the database can't be used: {reason}; check DATABASE_URL") from None
+    async with make_pool(url, size=20) as pool:
+        queue = Queue(pool, url)
+        await queue.open()
+        vault = Vault(_secret(settings, "secret_key", Fernet.generate_key().decode()))
+        accounts = Accounts(pool, vault, settings.provider)
+        clients = Clients(accounts, root=settings.google_root, timeout=settings.google_timeout_seconds)
+        ledger = Ledger(pool, settings.google_timeout_seconds)
+        tools = mail_tools(ledger)
+        inbox = Inbox(pool, enqueue=queue.decided, complete=tools.complete, undo_window=settings.undo_window)
+        user_id = await accounts.home_user()
+        mails = Mails(pool, enqueue=queue.decided)
+        try:
+            yield App(settings, pool, queue, accounts, clients, ledger, tools, inbox, mails, user_id)
+        finally:
+            await clients.aclose()
+            await queue.close()
+
+
+def mail_tools(ledger: Ledger) -> Registry:
+    """The mail agent's tools."""
+    from email_assistant.tools.check_calendar import CheckCalendarTool
+    from email_assistant.tools.control import DoneTool, QuestionTool
+    from email_assistant.tools.schedule_meeting import ScheduleMeetingTool
+    from email_assistant.tools.send_email import SendEmailTool
+
+    return Registry(
+        [SendEmailTool(ledger), ScheduleMeetingTool(ledger), CheckCalendarTool(), QuestionTool(), DoneTool()]
+    )
+
+
+def api_token(settings: Settings) -> str:
+    """The token of the pages and the API: from the environment, else made at first start and kept."""
+    return _secret(settings, "api_token", secrets.token_urlsafe(24))
+
+
+def _secret(settings: Settings, name: str, new: str) -> str:
+    given = getattr(settings, name)
+    return str(given.get_secret_value()) if given else kept_secret(settings.folder / f"{name}.txt", new)
+
+
+def _create_database(url: str) -> None:
+    with (
+        psycopg.connect(url, autocommit=True) as conn,
+        suppress(psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation),
+    ):
+        if not conn.execute("select from pg_database where datname = %s", (_DATABASE,)).fetchone():
+            conn.execute(f"create database {_DATABASE}")
+
+
+@contextmanager
+def _kept(server: EmbeddedPostgres) -> Iterator[None]:
+    done = threading.Event()
+
+    def keep() -> None:
+        while not done.wait(_KEEP_SECONDS):
+            try:
+                server.keep()
+            except Exception:
+                log.exception("the embedded Postgres can't be started again; trying on")
+
+    thread = threading.Thread(target=keep, name="postgres-keeper", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()

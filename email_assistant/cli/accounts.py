@@ -1,0 +1,161 @@
+"""`email-assistant account …`"""
+
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from email_assistant.cli.context import AsJson, CommandError, err, opened, out, print_json, print_table, run
+
+app = typer.Typer(help="The mailboxes that are watched.", no_args_is_help=True)
+
+Address = Annotated[str, typer.Argument(help="The mailbox's e-mail address.")]
+
+
+@app.command()
+def add(
+    address: Address,
+    token_file: Annotated[
+        Path, typer.Option(help="Authorized-user JSON: client_id, client_secret, refresh_token, token_uri.")
+    ],
+    since: Annotated[
+        str | None, typer.Option(help="Triage mail from before now too: 7d, 12h, or a date such as 2026-05-01.")
+    ] = None,
+) -> None:
+    """Watch a mailbox. Adding it again gives it a new token, and ends a pause."""
+
+    async def command() -> None:
+        from email_assistant.google.account import GoogleAccount
+        from email_assistant.google.auth import read_token_file
+        from email_assistant.google.errors import Transient
+
+        try:
+            token = read_token_file(token_file)
+        except ValueError as error:
+            raise CommandError(str(error)) from None
+        begin = _begin(since)
+        async with opened() as app:
+            settings = app.settings
+            client = GoogleAccount(token, root=settings.google_root, timeout=settings.google_timeout_seconds)
+            try:
+                found = (await client.gmail.profile()).address
+                if found.lower() != address.lower():
+                    raise CommandError(f"this token is for {found}, not for {address}")
+            except Transient as error:
+                err.print(f"Could not try the token now ({error}); it is tried again by itself.", highlight=False)
+            finally:
+                await client.aclose()
+            account = await app.accounts.add(app.user_id, address, token, begin)
+            await app.queue.poll([account.id])
+        out.print(f"Added {account.address}. `email-assistant up` watches it.", highlight=False)
+
+    run(command)
+
+
+@app.command("list")
+def list_(as_json: AsJson = False) -> None:
+    """Show the accounts, their state and their last error."""
+
+    async def command() -> None:
+        async with opened() as app:
+            accounts = await app.accounts.of_user(app.user_id)
+        items = [
+            {
+                "address": a.address,
+                "state": a.state,
+                "timezone": a.timezone,
+                "last_sync": a.listed_at,
+                "last_error": a.last_error,
+                "provider": a.provider,
+            }
+            for a in accounts
+        ]
+        if as_json:
+            print_json({"items": items})
+        elif not items:
+            out.print(
+                "No account yet. `email-assistant account add --help` says how, `email-assistant demo` needs none."
+            )
+        else:
+            columns = ["address", "state", "timezone", "last_sync", "last_error"]
+            print_table(columns, [[_text(item[c]) for c in columns] for item in items])
+
+    run(command)
+
+
+@app.command()
+def pause(address: Address) -> None:
+    """Stop watching a mailbox; nothing is sent for it until it is resumed."""
+    run(lambda: _set_state(address, "paused"))
+
+
+@app.command()
+def resume(address: Address) -> None:
+    """Watch a paused mailbox again."""
+    run(lambda: _set_state(address, "active"))
+
+
+@app.command()
+def remove(address: Address, yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False) -> None:
+    """Forget a mailbox: its mail, items, memory and token. Nothing changes in Gmail."""
+    if not yes:
+        typer.confirm(f"Forget everything about {address}?", abort=True)
+
+    async def command() -> None:
+        from email_assistant.queue.conversations import Conversations
+        from email_assistant.queue.removal import Removal
+
+        async with opened() as app:
+            account = await app.accounts.find(app.user_id, address)
+            removal = Removal(
+                app.pool,
+                app.accounts,
+                app.clients,
+                app.ledger,
+                app.tools,
+                app.inbox,
+                Conversations(app.pool, account.provider),
+                app.settings.lease_seconds,
+            )
+            unclear = await removal.remove(account)
+        out.print(f"Removed {account.address}.", highlight=False)
+        if unclear:
+            out.print(f"For {unclear} of its actions it is not known whether they happened: look into Gmail's Sent.")
+
+    run(command)
+
+
+async def _set_state(address: str, state: str) -> None:
+    async with opened() as app:
+        account = await app.accounts.find(app.user_id, address)
+        if account.state == "login" and state == "active":
+            raise CommandError(
+                f"Google no longer accepts the login: `account add {address} --token-file FILE` with a new one"
+            )
+        await app.accounts.set_state(account.id, "paused" if state == "paused" else "active")
+        if state == "active":
+            await app.queue.poll([account.id])
+    out.print(f"{account.address} is {state}.", highlight=False)
+
+
+def _begin(since: str | None) -> datetime:
+    """Mail from this time on is triaged."""
+    now = datetime.now(UTC)
+    if since is None:
+        return now
+    if match := re.fullmatch(r"(\d+)([dh])", since.strip()):
+        amount = int(match[1])
+        return now - (timedelta(days=amount) if match[2] == "d" else timedelta(hours=amount))
+    try:
+        at = datetime.fromisoformat(since)
+    except ValueError:
+        raise CommandError(f"--since takes 7d, 12h or a date such as 2026-05-01, not {since!r}") from None
+    return at if at.tzinfo else at.astimezone()
+
+
+def _text(value: object) -> str:
+    if isinstance(value, datetime):
+        return f"{value.astimezone():%Y-%m-%d %H:%M}"
+    return "" if value is None else str(value)

@@ -1,0 +1,252 @@
+"""The demo: the real program, between a mailbox and a model that run on this machine."""
+
+import asyncio
+import hashlib
+import json
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import SecretStr
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+
+from email_assistant.app import App, api_token, database, open_app
+from email_assistant.cli.context import CommandError, err, out, print_json
+from email_assistant.cli.serve import bound, link, log_to_terminal, serve, until_stopped
+from email_assistant.daemon import Daemon, open_daemon
+from email_assistant.google.account import GoogleAccount
+from email_assistant.inbox.items import Conflict
+from email_assistant.settings import Settings
+
+_LOOK_SECONDS = 0.25
+_PACE_SECONDS = 20
+_READY_SECONDS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a demo that ends by itself goes about it."""
+
+    answer: Literal["accept", "ignore"] | None
+    as_json: bool
+
+
+async def run_demo(
+    mbox: Path | None,
+    address: str | None,
+    answer: Literal["accept", "ignore"] | None,
+    host: str,
+    port: int,
+    *,
+    exit_when_idle: bool,
+    as_json: bool,
+) -> None:
+    """Start the mailbox and, unless one is set, the model; then the program itself between them."""
+    settings = Settings.load()
+    log_to_terminal(settings)
+    mailbox = _mailbox_file(settings, mbox)
+    arguments = ["--data", str(mailbox), "--pace", "0" if exit_when_idle else str(_PACE_SECONDS)]
+    arguments += ["--mbox", str(mbox)] if mbox else []
+    arguments += ["--address", address] if address else []
+    own_model = settings.openai_api_key is not None or settings.openai_base_url is not None
+    with _listener(host, port) as listener:
+        async with _server("google_sandbox", *arguments) as google, _model(own_model) as model:
+            settings = _demo_settings(settings, google, model, mailbox, exit_when_idle=exit_when_idle)
+            with database(settings, keep=True) as url:
+                async with open_app(settings, url) as app, open_daemon(app) as daemon:
+                    await _add_account(app, google)
+                    token = api_token(settings)
+                    inbox_url = link(listener, token)
+                    _say_hello(google, inbox_url, demo_model=model is not None)
+                    serving = serve(app, token, host, listener)
+                    if exit_when_idle:
+                        ending = _until_idle(daemon, answer, inbox_url, as_json=as_json)
+                        await until_stopped(daemon.run(), serving, ending)
+                    else:
+                        await until_stopped(daemon.run(), serving, _answering(app, answer), _showing(app))
+
+
+async def _until_idle(
+    daemon: Daemon, answer: Literal["accept", "ignore"] | None, inbox_url: str, *, as_json: bool
+) -> None:
+    """Wait until nothing moves, then print what was done since the start."""
+    app, began = daemon.app, datetime.now(UTC)
+    with _progress() as progress:
+        task = progress.add_task("Reading mail", total=None)
+        while True:
+            await _answer_all(app, answer)
+            await _show(app, progress, task)
+            if await daemon.is_idle() and await _nothing_new(daemon):
+                break
+            await asyncio.sleep(_LOOK_SECONDS)
+    summary = await _summary(app, began, inbox_url)
+    if as_json:
+        print_json(summary)
+    else:
+        for name, value in summary.items():
+            out.print(f"{name}: {value}", highlight=False, soft_wrap=True)
+
+
+async def _nothing_new(daemon: Daemon) -> bool:
+    """Look into the mailboxes once more: an answer may have come in while the last draft was sent."""
+    for account in await daemon.app.accounts.pollable():
+        await daemon.mailboxes.sync(account.id)
+    return await daemon.is_idle()
+
+
+async def _answering(app: App, answer: Literal["accept", "ignore"] | None) -> None:
+    while True:
+        await _answer_all(app, answer)
+        await asyncio.sleep(_LOOK_SECONDS)
+
+
+async def _answer_all(app: App, answer: Literal["accept", "ignore"] | None) -> None:
+    """Decide every waiting item the same way: accept where that is allowed, else ignore."""
+    if answer is None:
+        return
+    items, _ = await app.inbox.page(app.user_id, status="pending")
+    for item in items:
+        chosen = answer if answer in item.allowed else "ignore"
+        try:
+            await app.inbox.decide(app.user_id, item.id, {"type": chosen}, by="demo --answer")
+        except Conflict:  # superseded meanwhile
+            continue
+
+
+async def _showing(app: App) -> None:
+    """Show how far the mail is, for as long as the demo runs."""
+    with _progress() as progress:
+        task = progress.add_task("Reading mail", total=None)
+        while True:
+            await _show(app, progress, task)
+            await asyncio.sleep(1)
+
+
+def _progress() -> Progress:
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    return Progress(*columns, console=err, transient=False)
+
+
+async def _show(app: App, progress: Progress, task: Any) -> None:
+    counts = await app.mails.counts(app.user_id)
+    by_state = counts["by_state"]
+    total = sum(by_state.values())
+    settled = sum(by_state.get(state, 0) for state in ("waiting", "done", "failed"))
+    waiting, failed = by_state.get("waiting", 0), by_state.get("failed", 0)
+    words = f"{waiting} wait for you" + (f", {failed} failed" if failed else "")
+    progress.update(task, total=total or None, completed=settled, description=f"Mail looked at; {words}")
+
+
+async def _summary(app: App, began: datetime, inbox_url: str) -> dict[str, Any]:
+    counts = await app.mails.counts(app.user_id)
+    used = await app.usage_since(began)
+    return {
+        "mails": sum(counts["by_state"].values()),
+        **counts,
+        "waiting": counts["by_state"].get("waiting", 0),
+        "model_calls": used["calls"],
+        "prompt_tokens": used["prompt_tokens"],
+        "sent": used["sent"],
+        "inbox_url": inbox_url,
+    }
+
+
+def _demo_settings(
+    settings: Settings, google: dict[str, Any], model: dict[str, Any] | None, mailbox: Path, *, exit_when_idle: bool
+) -> Settings:
+    changes: dict[str, Any] = {"google_root": google["root"], "google_name": f"sandbox:{mailbox.stem}"}
+    if model is not None:
+        changes |= {
+            "openai_base_url": model["base_url"],
+            "openai_api_key": SecretStr("demo"),
+            "model": model["model"],
+            **dict.fromkeys(("model_triage", "model_response", "model_memory", "model_chat")),
+        }
+    if exit_when_idle:
+        changes["undo_seconds"] = 0
+    else:
+        changes["poll_seconds"] = min(settings.poll_seconds, 5)
+    return settings.model_copy(update=changes)
+
+
+async def _add_account(app: App, google: dict[str, Any]) -> None:
+    """The mailbox's own account; all of its mail is new."""
+    client = GoogleAccount(google["token"], root=app.settings.google_root, timeout=app.settings.google_timeout_seconds)
+    try:
+        address = (await client.gmail.profile()).address
+    finally:
+        await client.aclose()
+    await app.accounts.add(app.user_id, address, google["token"], datetime(1970, 1, 2, tzinfo=UTC))
+
+
+def _say_hello(google: dict[str, Any], inbox_url: str, *, demo_model: bool) -> None:
+    err.print(f"[bold]The mailbox of {google['address']}[/], on this machine: nothing leaves it.", highlight=False)
+    if demo_model:
+        err.print(
+            "The model is a stand-in of fixed rules and templates: it shows the way mail takes, not a model's quality."
+        )
+    err.print(f"Your inbox: {inbox_url}\n", highlight=False, soft_wrap=True)
+
+
+def _mailbox_file(settings: Settings, mbox: Path | None) -> Path:
+    """Where the mailbox is kept between runs: one file for the scripted one, one for each export."""
+    folder = settings.folder / "sandbox"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if mbox is None:
+        return folder / "scripted.sqlite3"
+    digest = hashlib.sha256(str(mbox.expanduser().resolve()).encode()).hexdigest()[:8]
+    return folder / f"{mbox.stem[:40]}-{digest}.sqlite3"
+
+
+@contextmanager
+def _listener(host: str, port: int) -> Iterator[Any]:
+    try:
+        opened = bound(host, port)
+        listener = opened.__enter__()
+    except CommandError:
+        opened = bound(host, 0)
+        listener = opened.__enter__()
+    try:
+        yield listener
+    finally:
+        opened.__exit__(None, None, None)
+
+
+@asynccontextmanager
+async def _model(own: bool) -> AsyncIterator[dict[str, Any] | None]:
+    if own:
+        yield None
+        return
+    async with _server("demo_model") as ready:
+        yield ready
+
+
+@asynccontextmanager
+async def _server(name: str, *arguments: str) -> AsyncIterator[dict[str, Any]]:
+    """A server of ours as a process of its own, which ends with us; yields what it said when it was ready."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", f"email_assistant.servers.{name}", *arguments, "--exit-with-parent",
+        stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True,
+    )  # fmt: skip
+    try:
+        yield await _ready(process, name)
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()
+        await process.wait()
+
+
+async def _ready(process: Process, name: str) -> dict[str, Any]:
+    assert process.stdout is not None
+    assert process.stderr is not None
+    line = await asyncio.wait_for(process.stdout.readline(), _READY_SECONDS)
+    if not line:
+        complaint = (await process.stderr.read()).decode().strip().splitlines()
+        raise CommandError(complaint[-1] if complaint else f"{name} did not start")
+    ready: dict[str, Any] = json.loads(line)
+    return ready

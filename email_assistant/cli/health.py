@@ -1,0 +1,109 @@
+"""`email-assistant status` and `doctor`"""
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import typer
+
+from email_assistant.cli.context import AsJson, opened, out, print_json, run
+
+if TYPE_CHECKING:
+    from email_assistant.accounts.accounts import Account
+    from email_assistant.app import App
+
+
+def status(as_json: AsJson = False) -> None:
+    """Show what waits, what is being worked on, and what was used in the last 24 hours."""
+
+    async def command() -> None:
+        async with opened() as app:
+            counts = await app.mails.counts(app.user_id)
+            used = await app.usage_since(datetime.now(UTC) - timedelta(days=1))
+            accounts = await app.accounts.of_user(app.user_id)
+        summary = {
+            "accounts": [{"address": a.address, "state": a.state, "last_sync": a.listed_at} for a in accounts],
+            "mails": sum(counts["by_state"].values()),
+            **counts,
+            "waiting": counts["by_state"].get("waiting", 0),
+            "last_24_hours": used,
+        }
+        if as_json:
+            print_json(summary)
+            return
+        for account in accounts:
+            seen = (
+                f"last looked at {account.listed_at.astimezone():%Y-%m-%d %H:%M}"
+                if account.listed_at
+                else "not looked at yet"
+            )
+            out.print(f"{account.address}: {account.state}, {seen}", highlight=False)
+        if not accounts:
+            out.print("No account yet. `email-assistant demo` needs none.")
+        out.print(f"Mail: {_listed(counts['by_state'])}", highlight=False)
+        out.print(f"Waiting for you: {summary['waiting']}", highlight=False)
+        out.print(
+            f"Last 24 hours: {used['calls']} model calls, {used['prompt_tokens']} prompt tokens, {used['sent']} sent",
+            highlight=False,
+        )
+
+    run(command)
+
+
+def doctor() -> None:
+    """Check database, model and accounts, and say what to do about what is wrong."""
+
+    async def command() -> bool:
+        async with opened() as app:
+            where = "DATABASE_URL" if app.settings.database_url else "the embedded server"
+            checks = [("database", None, where), await _check_model(app)]
+            for account in await app.accounts.of_user(app.user_id):
+                checks += await _check_account(app, account)
+        for name, problem, detail in checks:
+            mark = "[red]✗[/]" if problem else "[green]✓[/]"
+            out.print(f"{mark} {name}: {problem or detail}", highlight=False, soft_wrap=True)
+        return all(problem is None for _, problem, _ in checks)
+
+    if not run(command):
+        raise typer.Exit(1)
+
+
+Check = tuple[str, str | None, str]
+"""(what was checked, what is wrong with it, or what is right)"""
+
+
+async def _check_model(app: "App") -> Check:
+    import httpx
+
+    settings = app.settings
+    if settings.openai_api_key is None and settings.openai_base_url is None:
+        return "model", "none is set: give OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own", ""
+    base = (settings.openai_base_url or "https://api.openai.com/v1").rstrip("/")
+    key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else "none"
+    try:
+        async with httpx.AsyncClient(timeout=10) as client:
+            answer = await client.get(f"{base}/models", headers={"Authorization": f"Bearer {key}"})
+    except httpx.HTTPError as error:
+        return "model", f"{base} can't be reached ({type(error).__name__}); check OPENAI_BASE_URL and the network", ""
+    if answer.status_code in (401, 403):
+        return "model", f"{base} refuses the key; check OPENAI_API_KEY", ""
+    return "model", None, f"{settings.model} at {base}"
+
+
+async def _check_account(app: "App", account: "Account") -> list[Check]:
+    from email_assistant.accounts.accounts import UnknownAccount
+    from email_assistant.accounts.vault import VaultError
+    from email_assistant.google.errors import GoogleError
+
+    name = account.address
+    if account.provider != app.settings.provider:
+        return [(name, None, f"belongs to {account.provider}; left alone now")]
+    try:
+        await (await app.clients.get(account.id)).gmail.profile()
+    except (GoogleError, VaultError, UnknownAccount) as error:
+        return [(name, f"{error}", "")]
+    zone = None if account.timezone else "the calendar's timezone is not known; times are in UTC until it is"
+    return [(name, None, f"{account.state}, Gmail answers"), (f"{name}, timezone", zone, account.timezone or "")]
+
+
+def _listed(counts: dict[str, int]) -> str:
+    return ", ".join(f"{n} {name}" for name, n in sorted(counts.items())) or "none"

@@ -1,0 +1,59 @@
+"""`email-assistant demo`, `up` and `worker`"""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from email_assistant.cli.context import run
+
+Host = Annotated[str, typer.Option(help="Address to listen on. Beyond loopback, put TLS in front.")]
+
+
+def demo(
+    mbox: Annotated[
+        Path | None, typer.Option(help="Triage your own mail: an .mbox export, such as Google Takeout's.")
+    ] = None,
+    address: Annotated[
+        str | None, typer.Option(help="Whose mailbox the export is; else its Delivered-To tells.")
+    ] = None,
+    exit_when_idle: Annotated[
+        bool, typer.Option("--exit-when-idle", help="End when nothing moves any more, and print what was done.")
+    ] = False,
+    answer: Annotated[
+        str | None, typer.Option(help="Decide every item: accept (where allowed, else ignore) or ignore.")
+    ] = None,
+    host: Host = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port of the inbox; any free one if it is taken.")] = 8765,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+) -> None:
+    """Try it: a mailbox, a model of fixed rules and the inbox, all on this machine. Needs no account and no key.
+
+    A model of your own is used where OPENAI_API_KEY or OPENAI_BASE_URL is set: it is sent the mail.
+    """
+    if answer not in (None, "accept", "ignore"):
+        raise typer.BadParameter("accept or ignore", param_hint="--answer")
+    from email_assistant.cli.demo import run_demo
+
+    chosen: Literal["accept", "ignore"] | None = (
+        "accept" if answer == "accept" else "ignore" if answer == "ignore" else None
+    )
+    run(lambda: run_demo(mbox, address, chosen, host, port, exit_when_idle=exit_when_idle, as_json=as_json))
+
+
+def up(
+    host: Host = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port of the inbox and the API.")] = 8765,
+    no_token: Annotated[bool, typer.Option("--no-token", help="Ask for no token; only on a loopback address.")] = False,
+) -> None:
+    """Run everything: watch the mailboxes, work on mail, serve the inbox."""
+    from email_assistant.cli.serve import run_up
+
+    run(lambda: run_up(host, port, no_token=no_token))
+
+
+def worker() -> None:
+    """Run a further worker on the same database: watches mailboxes and works on mail, serves nothing."""
+    from email_assistant.cli.serve import run_worker
+
+    run(run_worker)

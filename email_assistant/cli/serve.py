@@ -1,0 +1,164 @@
+"""Running for long: the daemon and the web server, until a signal ends them."""
+
+import asyncio
+import contextlib
+import ipaddress
+import logging
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import uvicorn
+from rich.logging import RichHandler
+
+from email_assistant.app import App, api_token, database, open_app
+from email_assistant.cli.context import CommandError, err, out
+from email_assistant.daemon import Daemon, open_daemon
+from email_assistant.servers.api.app import create_api
+from email_assistant.settings import Settings
+
+
+async def run_up(host: str, port: int, *, no_token: bool) -> None:
+    """Serve the inbox and work, until SIGINT or SIGTERM."""
+    if no_token and not is_loopback(host):
+        raise CommandError(f"--no-token works on a loopback address only, not on {host}")
+    settings = _ready_settings()
+    with bound(host, port) as listener, database(settings, keep=True) as url:
+        async with open_app(settings, url) as app, open_daemon(app) as daemon:
+            token = None if no_token else api_token(settings)
+            out.print(f"Your inbox: {link(listener, token)}", highlight=False, soft_wrap=True)
+            if not is_loopback(host):
+                out.print("[yellow]It is reachable from other machines: put TLS in front.[/]")
+            if not await app.accounts.pollable():
+                out.print("No account is watched yet: `email-assistant account add --help` says how.")
+            await until_stopped(daemon.run(), serve(app, token, host, listener))
+
+
+async def run_worker() -> None:
+    """Work without serving anything, until SIGINT or SIGTERM."""
+    settings = _ready_settings()
+    with database(settings, keep=True) as url:
+        async with open_app(settings, url) as app, open_daemon(app) as daemon:
+            out.print("Working. Ctrl-C stops.")
+            await until_stopped(daemon.run())
+
+
+async def until_stopped(*work: Coroutine[Any, Any, None]) -> None:
+    """Run all of it until one part ends or a signal comes; a second signal ends the process at once.
+
+    What runs is finished, or handed back, before this returns.
+    """
+    tasks = [asyncio.ensure_future(part) for part in work]
+    stop = asyncio.Event()
+    with _signals(stop):
+        stopping = asyncio.ensure_future(stop.wait())
+        await asyncio.wait([*tasks, stopping], return_when=asyncio.FIRST_COMPLETED)
+        if stop.is_set():
+            err.print("Stopping; once more stops at once.")
+        stopping.cancel()
+        for task in tasks:
+            task.cancel()
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+    for outcome in ended:
+        if isinstance(outcome, Exception):
+            raise outcome
+
+
+async def serve(app: App, token: str | None, host: str, listener: socket.socket) -> None:
+    """Serve the inbox's pages and API until cancelled."""
+    config = uvicorn.Config(create_api(app, token=token, host=host), log_config=None, access_log=False, lifespan="off")
+    server = _Server(config)
+    serving = asyncio.ensure_future(server.serve(sockets=[listener]))
+    try:
+        await asyncio.shield(serving)
+    finally:
+        server.should_exit = True
+        server.force_exit = True
+        await serving
+
+
+@contextmanager
+def bound(host: str, port: int) -> Iterator[socket.socket]:
+    """A listening socket, taken before anything is started. Raises CommandError if the port is taken."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # With the protocol named, uvicorn turns Nagle's algorithm off; else each answer takes 40 ms longer.
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, port))
+        except OSError as error:
+            raise CommandError(
+                f"can't listen on {host}:{port} ({error.strerror}); choose another with --port"
+            ) from None
+        yield listener
+
+
+def link(listener: socket.socket, token: str | None) -> str:
+    """The address that opens the inbox, with the token that logs in."""
+    host, port = listener.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else "127.0.0.1" if host == "0.0.0.0" else host  # noqa: S104 - compared, not bound
+    return f"http://{shown}:{port}/" + (f"?token={token}" if token else "")
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return False
+
+
+def log_to_terminal(settings: Settings) -> None:
+    """Log to standard error. Libraries speak up at warnings only: theirs may quote what must not be logged."""
+    handler = RichHandler(console=err, show_path=False, markup=False)
+    logging.basicConfig(level="WARNING", format="%(message)s", handlers=[handler])
+    logging.getLogger("email_assistant").setLevel(settings.log_level)
+
+
+def _ready_settings() -> Settings:
+    settings = Settings.load()
+    if settings.openai_api_key is None and settings.openai_base_url is None:
+        raise CommandError(
+            "no model is set: give OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own; "
+            "`email-assistant demo` needs neither"
+        )
+    log_to_terminal(settings)
+    return settings
+
+
+class _Server(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals to `until_stopped`, which must end the worker before the database."""
+        yield
+
+
+@contextmanager
+def _signals(stop: asyncio.Event) -> Iterator[None]:
+    def stop_or_die() -> None:
+        if stop.is_set():
+            os._exit(130)
+        stop.set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop_or_die)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+
+@asynccontextmanager
+async def working(daemon: Daemon) -> AsyncIterator[None]:
+    """Let the daemon work for the length of the block."""
+    task = asyncio.ensure_future(daemon.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

@@ -1,0 +1,167 @@
+"""The part that works by itself: polls, carries conversations on, learns, and looks for what was forgotten."""
+
+import logging
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+import psycopg
+from apscheduler.schedulers.asyncio import AsyncIOScheduler
+
+from email_assistant.accounts.accounts import UnknownAccount
+from email_assistant.accounts.vault import VaultError
+from email_assistant.app import App
+from email_assistant.db.checkpoints import FencedSaver
+from email_assistant.google.errors import GoogleError
+from email_assistant.memory.learn import Learner, Lesson
+from email_assistant.model import BadAnswer, ModelDown, ModelFault, ModelRefused, Models
+from email_assistant.queue.advance import Advancer
+from email_assistant.queue.conversations import Conversations
+from email_assistant.queue.faults import classify
+from email_assistant.queue.tasks import Handlers
+from email_assistant.sync.mailbox import Mailboxes
+
+log = logging.getLogger(__name__)
+
+_STOP_SECONDS = 10.0
+_LEARN_SECONDS = 300.0
+"""How long a worker that died keeps an item it wanted to learn from."""
+_FINISHED_RUNS_KEPT = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Daemon:
+    app: App
+    conversations: Conversations
+    mailboxes: Mailboxes
+    advancer: Advancer
+    learner: Learner
+    saver: FencedSaver
+
+    async def run(self) -> None:
+        """Work until cancelled; then what runs is finished, or handed back after ten seconds."""
+        settings, queue = self.app.settings, self.app.queue
+        handlers = Handlers(self.sync_account, self.advancer.advance, self.learn, self.tidy)
+        scheduler = AsyncIOScheduler(timezone="UTC", job_defaults={"coalesce": True, "max_instances": 1})
+        scheduler.add_job(self.poll, "interval", seconds=settings.poll_seconds)
+        scheduler.add_job(self.sweep, "interval", seconds=settings.sweep_seconds)
+        scheduler.start()
+        try:
+            await self.poll()
+            await queue.work(handlers, slots=settings.workers, stop_seconds=_STOP_SECONDS)
+        finally:
+            scheduler.shutdown(wait=False)
+            await self.app.ledger.drain()
+
+    async def is_idle(self) -> bool:
+        """Whether nothing moves, and nothing will without a person or new mail."""
+        return await self.app.queue.is_idle() and await self.conversations.is_at_rest()
+
+    async def poll(self) -> None:
+        """Have every mailbox looked at."""
+        try:
+            await self.app.queue.poll([account.id for account in await self.app.accounts.pollable()])
+        except psycopg.Error as error:
+            log.warning("no poll: the database is not available (%s)", type(error).__name__)
+
+    async def sweep(self) -> None:
+        """Wake what is due and was forgotten: dead workers, lost notifications, ended undo windows and back-offs."""
+        try:
+            due = await self.conversations.due()
+            await self.app.queue.sweep(due, await self.app.inbox.unlearned(self.app.settings.provider))
+        except psycopg.Error as error:
+            log.warning("no sweep: the database is not available (%s)", type(error).__name__)
+
+    async def sync_account(self, account_id: UUID) -> None:
+        try:
+            await self.mailboxes.sync(account_id)
+        except UnknownAccount:
+            return
+        except (GoogleError, VaultError, psycopg.Error) as error:
+            fault = classify(error)
+            log.warning("account %s: %s", account_id, fault.reason)
+            if fault.login:
+                await self.app.accounts.set_state(account_id, "login", fault.reason)
+            elif not isinstance(error, psycopg.Error):
+                await self.app.accounts.note_error(account_id, fault.reason)
+
+    async def learn(self, item_id: UUID) -> None:
+        inbox = self.app.inbox
+        item = await inbox.claim_unlearned(item_id, _LEARN_SECONDS)
+        if item is None:
+            return
+        try:
+            lesson = Lesson.of(item)
+            if lesson is not None:
+                await self.learner.learn(lesson)
+        except ModelDown:
+            await inbox.learn_later(item_id, None)
+        except (ModelFault, ModelRefused, BadAnswer) as error:
+            if await inbox.learn_later(item_id, self.app.settings.max_tries):
+                log.warning("nothing learned from item %s: %s", item_id, error)
+        else:
+            await inbox.learned(item_id)
+
+    async def tidy(self) -> None:
+        """Drop the checkpoints of runs that ended a while ago, all but each run's last."""
+        finished = await self.conversations.finished(before=_FINISHED_RUNS_KEPT)
+        if finished:
+            await self.saver.aprune([str(run_id) for run_id in finished])
+            await self.conversations.pruned(finished)
+
+
+@asynccontextmanager
+async def open_daemon(app: App) -> AsyncIterator[Daemon]:
+    """Everything that works by itself, opened on an open app."""
+    _keep_tracing_off()
+    from langgraph.store.postgres.aio import AsyncPostgresStore
+
+    from email_assistant.agents.mail.graph import MailAgent
+    from email_assistant.memory.profiles import Memory
+    from email_assistant.queue.handover import Handover
+
+    settings = app.settings
+    conversations = Conversations(app.pool, settings.provider)
+    models = Models(settings, app.pool)
+    memory = Memory(AsyncPostgresStore(app.pool), app.pool)
+    mailboxes = Mailboxes(
+        app.pool,
+        app.accounts,
+        app.clients,
+        enqueue=app.queue.arrived,
+        backfill=timedelta(days=settings.backfill_days),
+    )
+    handover = Handover(
+        app.pool,
+        conversations,
+        app.inbox,
+        app.ledger,
+        app.accounts,
+        app.clients,
+        replies_per_day=settings.replies_per_day,
+    )
+    agent = MailAgent(app.accounts, app.clients, memory, models, app.tools, handover, settings.max_steps)
+    saver = FencedSaver(app.pool)
+    advancer = Advancer(
+        app.pool,
+        conversations,
+        app.inbox,
+        app.ledger,
+        app.accounts,
+        app.clients,
+        app.tools,
+        agent.graph(saver),
+        mailboxes.sync,
+        settings.lease_seconds,
+        settings.max_tries,
+    )
+    yield Daemon(app, conversations, mailboxes, advancer, Learner(memory, models), saver)
+
+
+def _keep_tracing_off() -> None:
+    """Mail must not reach a tracing service because some variable in the environment says so."""
+    for name in ("LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING", "LANGCHAIN_TRACING_V2"):
+        os.environ[name] = "false"

@@ -1,0 +1,64 @@
+"""LangGraph's Postgres checkpointer, behind the lease.
+
+LangGraph lets two workers run one thread without an error, and a slow worker's late checkpoint becomes the head. So
+every write checks the writer's epoch in the transaction that writes.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import UUID
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+
+from email_assistant.db.lease import Lease
+from email_assistant.db.pool import Pool
+
+
+def run_config(run_id: UUID, lease: Lease) -> RunnableConfig:
+    """The configuration to run a graph under: its LangGraph thread is the run, its writes carry the lease."""
+    return {
+        "configurable": {
+            "thread_id": str(run_id),
+            "conversation": str(lease.thread_id),
+            "epoch": lease.epoch,
+        }
+    }
+
+
+def lease_of(config: RunnableConfig) -> Lease:
+    """The lease that the running graph was started under."""
+    configurable = config["configurable"]
+    return Lease(UUID(configurable["conversation"]), int(configurable["epoch"]))
+
+
+class FencedSaver(AsyncPostgresSaver):
+    """Refuses the checkpoints and writes of a worker whose lease has passed to another (`LeaseLost`)."""
+
+    def __init__(self, pool: Pool) -> None:
+        super().__init__(pool)
+        self._pool = pool
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        async with self._fenced(config) as saver:
+            return await saver.aput(config, checkpoint, metadata, new_versions)
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        async with self._fenced(config) as saver:
+            await saver.aput_writes(config, writes, task_id, task_path)
+
+    @asynccontextmanager
+    async def _fenced(self, config: RunnableConfig) -> AsyncIterator[AsyncPostgresSaver]:
+        async with self._pool.connection() as conn, conn.transaction():
+            await lease_of(config).check(conn)
+            yield AsyncPostgresSaver(conn, serde=self.serde)

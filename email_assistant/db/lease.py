@@ -1,0 +1,115 @@
+"""The lease on a conversation: who may work on it now, and the epoch that fences off whoever was slow."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from uuid import UUID
+
+import psycopg
+
+from email_assistant.db.pool import Connection, Pool
+
+
+class LeaseLost(Exception):
+    """Another worker has taken the conversation over; nothing more may be written or started for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    thread_id: UUID
+    epoch: int
+
+    async def check(self, conn: Connection, *, margin: float = 0, account_active: bool = False) -> None:
+        """Make the caller's transaction fail unless this lease is held; it can't be taken over until that one ends.
+
+        Args:
+            margin: seconds that the lease must still last.
+            account_active: ask also that the account is neither paused nor being removed.
+
+        Raises:
+            LeaseLost: the epoch has moved on, too little time is left, or the account may not act.
+        """
+        row = await (
+            await conn.execute(
+                """select t.epoch = %s and t.lease_until > clock_timestamp() + make_interval(secs => %s) as held,
+                          a.state = 'active' as active
+                   from threads t join accounts a on a.id = t.account_id where t.id = %s for share""",
+                (self.epoch, margin, self.thread_id),
+            )
+        ).fetchone()
+        if row is None or not row["held"]:
+            raise LeaseLost(f"conversation {self.thread_id}, epoch {self.epoch}")
+        if account_active and not row["active"]:
+            raise LeaseLost(f"the account of conversation {self.thread_id} is not active")
+
+
+async def claim(pool: Pool, thread_id: UUID, seconds: float) -> Lease | None:
+    """Take the lease if nobody holds it; None if somebody does."""
+    async with pool.connection() as conn:
+        row = await (
+            await conn.execute(
+                """update threads set lease_until = clock_timestamp() + make_interval(secs => %s), epoch = epoch + 1
+                   where id = %s and lease_until < clock_timestamp() returning epoch""",
+                (seconds, thread_id),
+            )
+        ).fetchone()
+    return Lease(thread_id, row["epoch"]) if row else None
+
+
+async def release(pool: Pool, lease: Lease) -> None:
+    async with pool.connection() as conn:
+        await conn.execute(
+            "update threads set lease_until = '-infinity' where id = %s and epoch = %s", (lease.thread_id, lease.epoch)
+        )
+
+
+@asynccontextmanager
+async def held(pool: Pool, thread_id: UUID, seconds: float) -> AsyncIterator[Lease | None]:
+    """Hold the lease for the block and renew it all the while; the block gets None if another worker holds it.
+
+    Raises:
+        LeaseLost: it could not be renewed; the block was cancelled.
+    """
+    lease = await claim(pool, thread_id, seconds)
+    if lease is None:
+        yield None
+        return
+    owner = asyncio.current_task()
+    assert owner is not None
+    renewal = asyncio.create_task(_renew_until_lost(pool, lease, seconds, owner))
+    try:
+        yield lease
+    except asyncio.CancelledError:
+        if renewal.done() and not renewal.cancelled() and owner.uncancel() == 0:
+            raise LeaseLost(f"conversation {thread_id}, epoch {lease.epoch}") from None
+        raise
+    finally:
+        renewal.cancel()
+        with suppress(psycopg.Error):  # a lease that can't be given back runs out by itself
+            await release(pool, lease)
+
+
+async def _renew_until_lost(pool: Pool, lease: Lease, seconds: float, owner: "asyncio.Task[object]") -> None:
+    """Renew three times per term; refused, or a whole term without an answer: another worker may hold it, so stop."""
+    loop = asyncio.get_running_loop()
+    ends = loop.time() + seconds
+    held_still = True
+    while held_still:
+        await asyncio.sleep(seconds / 3)
+        try:
+            held_still = await _renew(pool, lease, seconds)
+            ends = loop.time() + seconds
+        except psycopg.Error:
+            held_still = loop.time() < ends
+    owner.cancel()
+
+
+async def _renew(pool: Pool, lease: Lease, seconds: float) -> bool:
+    async with pool.connection(timeout=seconds / 3) as conn:
+        cursor = await conn.execute(
+            """update threads set lease_until = clock_timestamp() + make_interval(secs => %s)
+               where id = %s and epoch = %s and lease_until > clock_timestamp()""",
+            (seconds, lease.thread_id, lease.epoch),
+        )
+        return cursor.rowcount == 1

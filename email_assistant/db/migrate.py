@@ -1,0 +1,93 @@
+"""Bring the database to this version's schema: our plain SQL files, Procrastinate's, LangGraph's."""
+
+import asyncio
+import importlib.resources
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import urlencode
+
+import psycopg
+from psycopg import conninfo
+
+from email_assistant.db.pool import SCHEMA, Connection, connection_settings
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+_LOCK = 0x6D61696C  # one number for all processes of this program
+
+
+async def migrate(url: str) -> None:
+    """Apply what is missing, once, whichever process comes first. Safe to call at every start."""
+    async with _connect(url) as conn, _exclusively(conn):
+        await conn.execute(f"create schema if not exists {SCHEMA}")
+        await asyncio.to_thread(_apply_ours, url)
+        await _apply_procrastinate(conn)
+        await _apply_langgraph(url)
+
+
+@asynccontextmanager
+async def _connect(url: str) -> AsyncIterator[Connection]:
+    async with await psycopg.AsyncConnection.connect(url, **connection_settings(url)) as conn:
+        yield conn
+
+
+@asynccontextmanager
+async def _exclusively(conn: Connection) -> AsyncIterator[None]:
+    # Polled, because a session that waits inside pg_advisory_lock holds a snapshot, and LangGraph's
+    # CREATE INDEX CONCURRENTLY waits for every older snapshot: the two would wait for each other.
+    while True:
+        row = await (await conn.execute("select pg_try_advisory_lock(%s) as ours", (_LOCK,))).fetchone()
+        if row and row["ours"]:
+            break
+        await asyncio.sleep(0.1)
+    try:
+        yield
+    finally:
+        await conn.execute("select pg_advisory_unlock(%s)", (_LOCK,))
+
+
+def _apply_ours(url: str) -> None:
+    from yoyo import get_backend, read_migrations
+
+    backend = get_backend(_yoyo_url(url))
+    try:
+        # Without yoyo's own lock, a row that would outlive a killed process.
+        backend.apply_migrations(backend.to_apply(read_migrations(str(MIGRATIONS))))
+    finally:
+        backend.connection.close()
+
+
+def _yoyo_url(url: str) -> str:
+    parameters = {key: value for key, value in conninfo.conninfo_to_dict(url).items() if value is not None}
+    return f"postgresql+psycopg:///?{urlencode(parameters | {'schema': SCHEMA})}"
+
+
+async def _apply_procrastinate(conn: Connection) -> None:
+    """Procrastinate ships its upgrades as SQL files without a table of versions: that table is ours."""
+    from procrastinate.schema import SchemaManager
+
+    folder = importlib.resources.files("procrastinate.sql.migrations")
+    files = sorted(f.name for f in folder.iterdir() if f.name.endswith(".sql"))
+    async with conn.transaction():
+        await conn.execute("create table if not exists procrastinate_versions (file text primary key)")
+        rows = await (await conn.execute("select file from procrastinate_versions")).fetchall()
+        known = {row["file"] for row in rows}
+        if not known:
+            await conn.execute(SchemaManager.get_schema().encode())
+        else:
+            for file in files:
+                if file not in known:
+                    await conn.execute(folder.joinpath(file).read_bytes())
+        async with conn.cursor() as cursor:
+            await cursor.executemany(
+                "insert into procrastinate_versions values (%s) on conflict do nothing", [(f,) for f in files]
+            )
+
+
+async def _apply_langgraph(url: str) -> None:
+    from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+    from langgraph.store.postgres.aio import AsyncPostgresStore
+
+    async with _connect(url) as conn:
+        await AsyncPostgresSaver(conn).setup()
+        await AsyncPostgresStore(conn).setup()

@@ -1,0 +1,156 @@
+-- Every row belongs to a user, and every query is scoped to one.
+
+create table users (
+    id          uuid primary key default gen_random_uuid(),
+    name        text not null unique,
+    created_at  timestamptz not null default now()
+);
+
+create table accounts (
+    id            uuid primary key default gen_random_uuid(),
+    user_id       uuid not null references users,
+    address       text not null,
+    provider      text not null,              -- the server it is on: only processes of that provider touch it
+    name          text not null default '',
+    signature     text not null default '',   -- plain text
+    described_at  timestamptz,                -- name, signature and timezone were read then
+    timezone      text,                       -- IANA name, from the account's calendar
+    background    text not null default '',   -- who the person is, for the prompts
+    token         bytea not null,             -- authorized-user JSON, encrypted
+    history_id    bigint,                     -- the mailbox cursor
+    listed_at     timestamptz,                -- the cursor was good at this time
+    triage_since  timestamptz not null,       -- older mail is stored and not triaged
+    state         text not null default 'active' check (state in ('active', 'paused', 'login', 'removing')),
+    last_error    text,
+    created_at    timestamptz not null default now(),
+    unique (user_id, address)
+);
+
+create table threads (
+    id           uuid primary key default gen_random_uuid(),
+    user_id      uuid not null references users,
+    account_id   uuid not null references accounts on delete cascade,
+    gmail_id     text not null,
+    lease_until  timestamptz not null default '-infinity',
+    epoch        bigint not null default 0,
+    not_before   timestamptz not null default '-infinity',  -- back-off after a passing fault
+    outages      integer not null default 0,                -- passing faults in a row
+    complete     boolean not null default false,            -- earlier mail of it has been fetched
+    unique (account_id, gmail_id)
+);
+
+create table runs (
+    id             uuid primary key,          -- uuid5(account, Gmail thread, newest mail, attempt)
+    user_id        uuid not null references users,
+    account_id     uuid not null references accounts on delete cascade,
+    thread_id      uuid not null references threads on delete cascade,
+    mail_id        text not null,             -- Gmail id of the newest mail it covers
+    attempt        integer not null,
+    input          jsonb not null,            -- what its graph was started with
+    state          text not null check (state in ('running', 'waiting', 'acting', 'done', 'failed', 'superseded')),
+    reason         text,
+    superseded_by  uuid,
+    pruned         boolean not null default false,  -- only its last checkpoint is left
+    created_at     timestamptz not null default clock_timestamp(),
+    unique (thread_id, mail_id, attempt)
+);
+create index runs_unpruned on runs (created_at) where not pruned;
+create index runs_open on runs (thread_id) where state in ('running', 'waiting', 'acting');
+
+create table mails (
+    account_id      uuid not null references accounts on delete cascade,
+    gmail_id        text not null,
+    user_id         uuid not null references users,
+    thread_id       uuid not null references threads on delete cascade,
+    own             boolean not null,         -- sent by the account itself
+    sender          text not null,            -- bare address, lower case
+    subject         text not null,
+    content         jsonb not null,           -- the parsed message (mail.message.Mail)
+    received_at     timestamptz not null,
+    state           text not null check (state in ('new', 'triaging', 'waiting', 'acting', 'done', 'failed')),
+    classification  text check (classification in ('ignore', 'notify', 'respond')),
+    reason          text,
+    tries           integer not null default 0,  -- starts of work since its last progress
+    run_id          uuid references runs on delete set null,
+    primary key (account_id, gmail_id)
+);
+create index mails_thread on mails (thread_id, received_at);
+create index mails_new on mails (thread_id) where state = 'new';
+create index mails_by_time on mails (user_id, received_at desc, gmail_id);
+create index mails_by_sender on mails (account_id, sender);
+
+create table inbox_items (
+    id             uuid primary key default gen_random_uuid(),
+    user_id        uuid not null references users,
+    account_id     uuid not null references accounts on delete cascade,
+    thread_id      uuid not null references threads on delete cascade,
+    run_id         uuid not null references runs on delete cascade,
+    mail_id        text not null,
+    call_id        text not null,
+    interrupt_id   text,                      -- null where no interrupt raised it (kind in_doubt)
+    kind           text not null check (kind in ('draft', 'meeting', 'notification', 'question', 'in_doubt')),
+    action         text not null,
+    args           json not null,             -- json, not jsonb: fields keep their order
+    allowed        text[] not null,
+    description    text not null,
+    teaches        boolean not null,          -- whether an answer to it is learned from
+    status         text not null default 'pending'
+                   check (status in ('pending', 'decided', 'applied', 'superseded', 'expired')),
+    decision       json,                      -- {type, args}
+    decided_by     text,
+    decided_at     timestamptz,
+    undo_until     timestamptz,
+    applied_at     timestamptz,
+    learn_after    timestamptz not null default '-infinity',  -- claimed, or backing off, until then
+    learn_tries    integer not null default 0,
+    learned_at     timestamptz,
+    superseded_by  uuid,                      -- the run that took its place
+    created_at     timestamptz not null default clock_timestamp(),
+    unique (run_id, interrupt_id)
+);
+create unique index inbox_items_in_doubt on inbox_items (run_id, call_id)
+    where kind = 'in_doubt' and status in ('pending', 'decided');
+create index inbox_items_by_status on inbox_items (user_id, status, created_at, id);
+create index inbox_items_by_time on inbox_items (user_id, created_at, id);
+create index inbox_items_open on inbox_items (run_id) where status in ('pending', 'decided');
+create index inbox_items_decided on inbox_items (thread_id) where status = 'decided';
+create index inbox_items_unlearned on inbox_items (applied_at) where status = 'applied' and teaches and learned_at is null;
+
+create table effects (
+    run_id       uuid not null references runs on delete cascade,
+    call_id      text not null,
+    user_id      uuid not null references users,
+    account_id   uuid not null references accounts on delete cascade,
+    thread_id    uuid not null references threads on delete cascade,
+    tool         text not null,
+    args         json not null,
+    args_hash    text not null,               -- another action under the same id is refused
+    recipient    text,                        -- to count replies per correspondent
+    epoch        bigint,
+    state        text not null default 'planned' check (state in ('planned', 'started', 'done', 'failed', 'unknown')),
+    draft_id     text,                        -- Google's; only this draft may be sent
+    orphans      text[] not null default '{}',-- drafts of fenced workers, to be deleted and never adopted
+    external_id  text,                        -- Google's id of the sent message or the event
+    result       text,
+    looks        integer not null default 0,  -- times that Google was asked whether it happened
+    started_at   timestamptz,
+    finished_at  timestamptz,
+    primary key (run_id, call_id)
+);
+create index effects_started on effects (thread_id) where state = 'started';
+create index effects_recipient on effects (account_id, recipient, finished_at) where state = 'done';
+
+create table model_usage (
+    id                 bigint generated always as identity primary key,
+    user_id            uuid not null references users,
+    account_id         uuid not null references accounts on delete cascade,
+    run_id             uuid,
+    role               text not null,
+    model              text not null,
+    prompt_tokens      integer not null,
+    completion_tokens  integer not null,
+    at                 timestamptz not null default clock_timestamp()
+);
+create index model_usage_by_time on model_usage (account_id, at);
+
+insert into users (name) values ('home');

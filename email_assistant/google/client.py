@@ -1,0 +1,143 @@
+"""Runs the requests of google-api-python-client, which is synchronous, beside the event loop."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, TypeVar
+
+import httplib2
+from googleapiclient.discovery import build_from_document  # type: ignore[attr-defined]
+from googleapiclient.discovery_cache import get_static_doc
+from googleapiclient.http import HttpRequest
+
+from email_assistant.google.auth import Authorization
+from email_assistant.google.replies import refusal
+from email_assistant.google.transport import Call, Reply, Transport
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+SaveToken = Callable[[dict[str, Any]], Awaitable[None]]
+
+# Calls of one account that run at the same time; quota allows about five messages a second.
+THREADS: Final = 8
+
+
+def build_service(name: str, version: str, root: str | None) -> Any:
+    """A Google service from its discovery document on disk, at another root than Google's own unless None.
+
+    Its requests carry no transport of their own: run them with a `Client`.
+    """
+    document = json.loads(get_static_doc(name, version))  # type: ignore[no-untyped-call]
+    if root is not None:
+        document["rootUrl"] = root.rstrip("/") + "/"
+    return build_from_document(document, http=object())
+
+
+class _Http:
+    """Stands for an httplib2.Http: what one request of google-api-python-client is executed with."""
+
+    def __init__(self, call: Call, transport: Transport, authorization: Authorization, *, effect: bool) -> None:
+        self._call = call
+        self._transport = transport
+        self._authorization = authorization
+        self._effect = effect
+
+    def request(
+        self, uri: str, method: str = "GET", body: str | None = None, headers: Mapping[str, str] | None = None, **_: Any
+    ) -> tuple[httplib2.Response, bytes]:
+        """Send, and after a 401 once more. Raises what any status but success means."""
+        call = self._call
+
+        def send(bearer: str) -> Reply:
+            signed = {**(headers or {}), "authorization": f"Bearer {bearer}"}
+            return self._transport.send(call, method, uri, headers=signed, body=body, effect=self._effect)
+
+        bearer = self._authorization.bearer(call)
+        reply = send(bearer)
+        if reply.status == 401:
+            call.settle()  # refused and not executed, so that even a write may be repeated
+            reply = send(self._authorization.bearer(call, refused=bearer))
+        if not 200 <= reply.status < 300:
+            raise refusal(call, reply)
+        return httplib2.Response({**reply.headers, "status": str(reply.status)}), reply.data
+
+
+class Client:
+    """Executes requests for one account, each within `timeout` seconds from the moment it is asked for.
+
+    A call that is cancelled or out of time is cut: what was not sent by then is never sent.
+    """
+
+    def __init__(self, authorization: Authorization, transport: Transport, timeout: float, save: SaveToken | None):
+        self._authorization = authorization
+        self._transport = transport
+        self._timeout = timeout
+        self._save = save
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="google")
+
+    async def read(self, request: HttpRequest, parse: Callable[[dict[str, Any]], T]) -> T:
+        """Execute a request that changes nothing. Raises Transient for every passing fault."""
+        return await self._run(request, lambda call: self._parsed(call, request, parse, effect=False))
+
+    async def write(self, request: HttpRequest, parse: Callable[[dict[str, Any]], T]) -> T:
+        """Execute a request that must not happen twice. Raises Ambiguous when it may have happened."""
+        return await self._run(request, lambda call: self._parsed(call, request, parse, effect=True))
+
+    async def repeat(self, request: HttpRequest) -> None:
+        """Execute a write that may happen twice, of which only the success matters. Raises Transient like a read."""
+        await self._run(request, lambda call: self._answer(call, request, effect=False))
+
+    async def aclose(self) -> None:
+        """Wait for the calls under way, then close the connections."""
+        await asyncio.to_thread(self._threads.shutdown)
+        await self._save_renewed()
+        self._transport.close()
+
+    async def _run(self, request: HttpRequest, work: Callable[[Call], T]) -> T:
+        call = Call(request.methodId or request.method, self._timeout)
+        try:
+            async with asyncio.timeout(call.remaining()):
+                return await asyncio.get_running_loop().run_in_executor(self._threads, work, call)
+        except TimeoutError:
+            call.cut()
+            raise call.failure(f"no answer within {self._timeout:g} s") from None
+        except asyncio.CancelledError:
+            call.cut()
+            raise
+        finally:
+            await self._save_renewed()
+
+    def _parsed(self, call: Call, request: HttpRequest, parse: Callable[[dict[str, Any]], T], *, effect: bool) -> T:
+        answer = self._answer(call, request, effect=effect)
+        # googleapiclient hands on a body that is not JSON, a truncated one for instance, as a str.
+        if not isinstance(answer, dict):
+            raise call.failure("unreadable answer")
+        try:
+            return parse(answer)
+        except (AttributeError, LookupError, TypeError, ValueError):
+            raise call.failure("unexpected answer") from None
+
+    def _answer(self, call: Call, request: HttpRequest, *, effect: bool) -> Any:
+        http: Any = _Http(call, self._transport, self._authorization, effect=effect)
+        try:
+            return request.execute(http=http, num_retries=0)
+        except UnicodeDecodeError:
+            raise call.failure("unreadable answer") from None
+
+    async def _save_renewed(self) -> None:
+        """Hand over a renewed token. That it can't be stored now must not hide how the call itself ended."""
+        renewed = self._authorization.take_renewed() if self._save else None
+        if self._save is None or renewed is None:
+            return
+        saved = False
+        try:
+            await self._save(renewed)
+            saved = True
+        except Exception as error:
+            log.warning("a renewed Google token was not stored (%s); trying again later", type(error).__name__)
+        finally:
+            if not saved:
+                self._authorization.put_back(renewed)

@@ -1,0 +1,257 @@
+"""Gmail, as far as this product needs it. Every method raises the errors of `errors.py`."""
+
+import base64
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Literal
+
+from email_assistant.google.client import Client
+from email_assistant.google.errors import NotFound
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_PAGE: Final = 500  # Google's maximum
+
+ChangeKind = Literal["added", "deleted", "labels_added", "labels_removed"]
+_KINDS: Final[tuple[tuple[str, ChangeKind], ...]] = (
+    ("messagesAdded", "added"),
+    ("messagesDeleted", "deleted"),
+    ("labelsAdded", "labels_added"),
+    ("labelsRemoved", "labels_removed"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Whose mailbox it is, and the newest point of its history."""
+
+    address: str
+    history_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change of the mailbox; `labels` are those added or removed, else those of the message."""
+
+    kind: ChangeKind
+    message_id: str
+    thread_id: str
+    labels: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPage:
+    """Some changes, oldest first. There may be none and still a next page."""
+
+    changes: tuple[Change, ...]
+    next_page_token: str | None
+    history_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRef:
+    """Where a message is."""
+
+    id: str
+    thread_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessagePage:
+    """Some messages of a listing, newest first."""
+
+    refs: tuple[MessageRef, ...]
+    next_page_token: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A whole message; `payload` is Gmail's tree of MIME parts, `size` an estimate in bytes."""
+
+    id: str
+    thread_id: str
+    labels: frozenset[str]
+    internal_date: datetime
+    history_id: int
+    payload: dict[str, Any]
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class DraftRef:
+    """Where a draft is."""
+
+    id: str
+    message_id: str
+    thread_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A draft; `payload` is None where Gmail was not asked for the text."""
+
+    id: str
+    message_id: str
+    thread_id: str
+    payload: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SendAs:
+    """An address that the account may send from."""
+
+    address: str
+    name: str
+    signature_html: str
+    default: bool
+
+
+class Gmail:
+    """One person's mailbox."""
+
+    def __init__(self, client: Client, service: Any) -> None:
+        self._client = client
+        self._users = service.users()
+        self._messages = self._users.messages()
+        self._drafts = self._users.drafts()
+
+    async def profile(self) -> Profile:
+        return await self._client.read(
+            self._users.getProfile(userId="me"),
+            lambda answer: Profile(answer["emailAddress"], int(answer["historyId"])),
+        )
+
+    async def history(self, start: int, page_token: str | None = None) -> HistoryPage:
+        """What changed after the history id `start`. Raises NotFound when Gmail no longer knows that far back."""
+        request = self._users.history().list(
+            userId="me", startHistoryId=str(start), pageToken=page_token, maxResults=_PAGE
+        )
+        return await self._client.read(request, _history_page)
+
+    async def list_messages(
+        self, query: str = "", label_ids: Iterable[str] = (), page_token: str | None = None, max_results: int = _PAGE
+    ) -> MessagePage:
+        """One page of the messages that match Gmail's search `query` and carry all of the labels."""
+        request = self._messages.list(
+            userId="me",
+            q=query or None,
+            labelIds=list(label_ids) or None,
+            pageToken=page_token,
+            maxResults=max_results,
+        )
+        return await self._client.read(request, _message_page)
+
+    async def message(self, message_id: str) -> Message:
+        """Raises NotFound when the message is gone."""
+        return await self._client.read(self._messages.get(userId="me", id=message_id, format="full"), _message)
+
+    async def thread(self, thread_id: str) -> tuple[Message, ...]:
+        """All messages of a thread, oldest first. Raises NotFound when the thread is gone."""
+        request = self._users.threads().get(userId="me", id=thread_id, format="full")
+        return await self._client.read(request, lambda answer: tuple(map(_message, answer["messages"])))
+
+    async def modify_labels(self, message_id: str, add: Iterable[str] = (), remove: Iterable[str] = ()) -> None:
+        """Add and remove labels. May be repeated, so a failure is Transient, never Ambiguous."""
+        body = {"addLabelIds": list(add), "removeLabelIds": list(remove)}
+        await self._client.repeat(self._messages.modify(userId="me", id=message_id, body=body))
+
+    async def create_draft(self, raw: bytes, thread_id: str | None) -> Draft:
+        """Store an RFC 5322 message as a draft, in a thread or in a new one. Raises Ambiguous."""
+        message = {"raw": base64.urlsafe_b64encode(raw).decode("ascii")}
+        if thread_id is not None:
+            message["threadId"] = thread_id
+        return await self._client.write(self._drafts.create(userId="me", body={"message": message}), _draft)
+
+    async def draft(self, draft_id: str) -> Draft:
+        """A draft with its payload. Raises NotFound when it was sent or deleted."""
+        return await self._client.read(self._drafts.get(userId="me", id=draft_id, format="full"), _draft)
+
+    async def drafts(self, query: str = "") -> tuple[DraftRef, ...]:
+        """All drafts that match Gmail's search `query`."""
+        found: list[DraftRef] = []
+        token: str | None = None
+        while True:
+            request = self._drafts.list(userId="me", q=query or None, pageToken=token, maxResults=_PAGE)
+            refs, token = await self._client.read(request, _draft_page)
+            found += refs
+            if token is None:
+                return tuple(found)
+
+    async def send_draft(self, draft_id: str) -> MessageRef:
+        """Send a stored draft, which ends it. Raises NotFound (or Refused) if it is no longer there, Ambiguous."""
+        return await self._client.write(self._drafts.send(userId="me", body={"id": draft_id}), _message_ref)
+
+    async def delete_draft(self, draft_id: str) -> None:
+        """Delete a draft for good; one that is gone already is fine. May be repeated, so a failure is Transient."""
+        try:
+            await self._client.repeat(self._drafts.delete(userId="me", id=draft_id))
+        except NotFound:
+            return
+
+    async def send_as(self) -> tuple[SendAs, ...]:
+        request = self._users.settings().sendAs().list(userId="me")
+        return await self._client.read(request, lambda answer: tuple(map(_send_as, answer.get("sendAs", ()))))
+
+
+def _history_page(answer: dict[str, Any]) -> HistoryPage:
+    history_id = answer.get("historyId")
+    return HistoryPage(
+        changes=tuple(change for record in answer.get("history", ()) for change in _changes(record)),
+        next_page_token=answer.get("nextPageToken"),
+        history_id=None if history_id is None else int(history_id),
+    )
+
+
+def _changes(record: dict[str, Any]) -> list[Change]:
+    return [
+        Change(
+            kind=kind,
+            message_id=entry["message"]["id"],
+            thread_id=entry["message"]["threadId"],
+            labels=frozenset(entry.get("labelIds", entry["message"].get("labelIds", ()))),
+        )
+        for key, kind in _KINDS
+        for entry in record.get(key, ())
+    ]
+
+
+def _message_page(answer: dict[str, Any]) -> MessagePage:
+    return MessagePage(tuple(map(_message_ref, answer.get("messages", ()))), answer.get("nextPageToken"))
+
+
+def _message_ref(answer: dict[str, Any]) -> MessageRef:
+    return MessageRef(answer["id"], answer["threadId"])
+
+
+def _message(answer: dict[str, Any]) -> Message:
+    return Message(
+        id=answer["id"],
+        thread_id=answer["threadId"],
+        labels=frozenset(answer.get("labelIds", ())),
+        internal_date=_EPOCH + timedelta(milliseconds=int(answer["internalDate"])),
+        history_id=int(answer["historyId"]),
+        payload=answer["payload"],
+        size=answer["sizeEstimate"],
+    )
+
+
+def _draft(answer: dict[str, Any]) -> Draft:
+    message = answer["message"]
+    return Draft(answer["id"], message["id"], message["threadId"], message.get("payload"))
+
+
+def _draft_page(answer: dict[str, Any]) -> tuple[list[DraftRef], str | None]:
+    drafts = [
+        DraftRef(entry["id"], entry["message"]["id"], entry["message"]["threadId"])
+        for entry in answer.get("drafts", ())
+    ]
+    return drafts, answer.get("nextPageToken")
+
+
+def _send_as(entry: dict[str, Any]) -> SendAs:
+    return SendAs(
+        address=entry["sendAsEmail"],
+        name=entry.get("displayName", ""),
+        signature_html=entry.get("signature", ""),
+        default=entry.get("isDefault", False),
+    )

@@ -1,0 +1,384 @@
+"""The inbox: every wait for a person is one row, decided once. All SQL on `inbox_items` stands here.
+
+A row is `pending → decided → applied`, or `superseded`, or `expired`; undo is `decided → pending`. Every step is a
+compare-and-set. `applied` is the point of no return, before any effect.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal, get_args
+from uuid import UUID
+
+from psycopg.rows import class_row
+from psycopg.types.json import Json
+
+from email_assistant.db.pool import Connection, Pool
+from email_assistant.inbox.pages import make_cursor, read_cursor
+from email_assistant.tools.effects import Effect
+from email_assistant.tools.spec import Answer, Kind, ToolError
+
+Status = Literal["pending", "decided", "applied", "superseded", "expired"]
+STATUSES: tuple[Status, ...] = get_args(Status)
+PAGE = 100
+
+Enqueue = Callable[[Connection, UUID], Awaitable[None]]
+"""Wakes a conversation, for a person, in the caller's transaction."""
+Complete = Callable[[Mapping[str, Any], str, dict[str, Any]], dict[str, Any]]
+"""Checks and completes a call's arguments for a run; raises ToolError."""
+
+_COLUMNS = """i.id, i.user_id, i.account_id, a.address as account, i.thread_id, i.run_id, i.mail_id, m.sender, m.subject,
+    i.call_id, i.interrupt_id, i.kind, i.action, i.args, i.allowed, i.description, i.status, i.decision, i.decided_by,
+    i.decided_at, i.undo_until, i.applied_at, i.superseded_by, i.created_at"""
+_TABLES = """inbox_items i join accounts a on a.id = i.account_id
+    left join mails m on m.account_id = i.account_id and m.gmail_id = i.mail_id"""
+
+
+class NoItem(LookupError):
+    """No such item in this person's inbox."""
+
+
+class Conflict(Exception):
+    """The item can't take this answer any more; the message says what became of it."""
+
+
+class Invalid(ValueError):
+    """The answer can't be taken as it stands; the item still waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    id: UUID
+    user_id: UUID
+    account_id: UUID
+    account: str
+    """The account's address."""
+    thread_id: UUID
+    run_id: UUID
+    mail_id: str
+    """Gmail's id of the mail it is about."""
+    sender: str | None
+    subject: str | None
+    call_id: str
+    interrupt_id: str | None
+    kind: Kind
+    action: str
+    args: dict[str, Any]
+    allowed: list[Answer]
+    description: str
+    status: Status
+    decision: dict[str, Any] | None
+    """{type, args}."""
+    decided_by: str | None
+    decided_at: datetime | None
+    undo_until: datetime | None
+    applied_at: datetime | None
+    superseded_by: UUID | None
+    """The run that took its place."""
+    created_at: datetime
+
+
+class Inbox:
+    def __init__(self, pool: Pool, *, enqueue: Enqueue, complete: Complete, undo_window: timedelta) -> None:
+        self._pool = pool
+        self._enqueue = enqueue
+        self._complete = complete
+        self._undo_window = undo_window
+
+    async def page(
+        self,
+        user_id: UUID,
+        *,
+        status: Status | None = None,
+        account: str | None = None,
+        cursor: str | None = None,
+        limit: int = PAGE,
+    ) -> tuple[list[Item], str | None]:
+        """One page, oldest first, and the cursor of the next page if there is one.
+
+        Raises:
+            BadCursor.
+        """
+        where: list[str] = ["i.user_id = %s"]
+        parameters: list[Any] = [user_id]
+        if status:
+            where.append("i.status = %s")
+            parameters.append(status)
+        if account:
+            where.append("a.address = %s")
+            parameters.append(account.lower())
+        if cursor:
+            where.append("(i.created_at, i.id) > (%s, %s)")
+            parameters += read_cursor(cursor)
+        items = await self._items(f"{' and '.join(where)} order by i.created_at, i.id limit %s", *parameters, limit + 1)
+        more = len(items) > limit
+        return items[:limit], make_cursor(items[limit - 1].created_at, str(items[limit - 1].id)) if more else None
+
+    async def get(self, user_id: UUID, item_id: UUID) -> Item:
+        """Raises NoItem."""
+        found = await self._items("i.user_id = %s and i.id = %s", user_id, item_id)
+        if not found:
+            raise NoItem(f"there is no item {item_id}")
+        return found[0]
+
+    async def find(self, user_id: UUID, prefix: str) -> Item:
+        """The item whose id begins with `prefix`. Raises NoItem."""
+        found = await self._items("i.user_id = %s and starts_with(i.id::text, %s) limit 2", user_id, prefix.lower())
+        if len(found) != 1:
+            what = "no item" if not found else "more than one item"
+            raise NoItem(f"there is {what} whose id begins with {prefix}; `inbox list` shows them")
+        return found[0]
+
+    async def decide(self, user_id: UUID, item_id: UUID, answer: Mapping[str, Any], by: str) -> Item:
+        """Take a person's answer, once.
+
+        Args:
+            answer: {type: accept | edit | ignore | response, args}: for edit the tool's arguments, for response a text.
+            by: where it was given, such as "cli".
+
+        Raises:
+            NoItem, Conflict, Invalid.
+        """
+        item = await self.get(user_id, item_id)
+        if item.status != "pending":
+            raise Conflict(_became(item))
+        decision = await self._checked(item, answer)
+        async with self._pool.connection() as conn, conn.transaction():
+            cursor = await conn.execute(
+                """update inbox_items i set status = 'decided', decision = %s, decided_by = %s,
+                          decided_at = clock_timestamp(), undo_until = clock_timestamp() + %s
+                   from accounts a where i.id = %s and i.user_id = %s and i.status = 'pending'
+                   and a.id = i.account_id and a.state <> 'removing'""",
+                (Json(decision), by, self._undo_window, item_id, user_id),
+            )
+            taken = cursor.rowcount == 1
+            if taken:
+                await self._enqueue(conn, item.thread_id)
+        item = await self.get(user_id, item_id)
+        if not taken:
+            raise Conflict(_became(item))
+        return item
+
+    async def undo(self, user_id: UUID, item_id: UUID) -> Item:
+        """Take a decision back while its window is open.
+
+        Raises:
+            NoItem, Conflict.
+        """
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute(
+                """update inbox_items set status = 'pending', decision = null, decided_by = null, decided_at = null,
+                          undo_until = null
+                   where id = %s and user_id = %s and status = 'decided' and undo_until > clock_timestamp()""",
+                (item_id, user_id),
+            )
+        item = await self.get(user_id, item_id)
+        if cursor.rowcount == 0:
+            raise Conflict("there is nothing to undo" if item.status == "pending" else _became(item))
+        return item
+
+    async def project(
+        self, conn: Connection, run_id: UUID, asked: Iterable[tuple[str, Mapping[str, Any], str]]
+    ) -> None:
+        """Make a row of each (interrupt id, its value, description); a repeat changes nothing."""
+        for interrupt_id, value, description in asked:
+            await conn.execute(
+                """insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, call_id, interrupt_id, kind,
+                                            action, args, allowed, description, teaches)
+                   select user_id, account_id, thread_id, id, mail_id, %s, %s, %s, %s, %s, %s, %s, %s
+                   from runs where id = %s on conflict (run_id, interrupt_id) do nothing""",
+                (
+                    value["call_id"],
+                    interrupt_id,
+                    value["kind"],
+                    value["action"],
+                    Json(value["args"]),
+                    value["allowed"],
+                    description,
+                    value["teaches"],
+                    run_id,
+                ),
+            )
+
+    async def doubt(self, conn: Connection, effect: Effect, description: str) -> None:
+        """Ask the person about an effect of which nobody can tell whether it happened."""
+        await conn.execute(
+            """insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, call_id, kind, action, args,
+                                        allowed, description, teaches)
+               select user_id, account_id, thread_id, id, mail_id, %s, 'in_doubt', %s, %s, %s, %s, false
+               from runs where id = %s
+               on conflict (run_id, call_id) where kind = 'in_doubt' and status in ('pending', 'decided') do nothing""",
+            (effect.call_id, effect.tool, Json(effect.args), ["accept", "ignore"], description, effect.run_id),
+        )
+
+    async def apply(self, conn: Connection, run_id: UUID) -> Sequence[Item]:
+        """Pass the point of no return for all of a run's decided items, or for none while one is still open."""
+        cursor = await conn.execute(
+            """select bool_and(status = 'decided' and undo_until <= clock_timestamp()) as ready
+               from (select status, undo_until from inbox_items where run_id = %s and status in ('pending', 'decided')
+                     for update) as open""",
+            (run_id,),
+        )
+        row = await cursor.fetchone()
+        if row is None or not row["ready"]:
+            return []
+        cursor = await conn.execute(
+            """update inbox_items set status = 'applied', applied_at = clock_timestamp()
+               where run_id = %s and status = 'decided' returning id""",
+            (run_id,),
+        )
+        ids = [r["id"] for r in await cursor.fetchall()]
+        async with conn.cursor(row_factory=class_row(Item)) as items:
+            await items.execute(f"select {_COLUMNS} from {_TABLES} where i.id = any(%s)".encode(), (ids,))
+            return await items.fetchall()
+
+    async def answers(self, run_id: UUID) -> dict[str, dict[str, Any]]:
+        """The applied answers of a run by interrupt id: the map that its graph is resumed with."""
+        items = await self._items("i.run_id = %s and i.status = 'applied' and i.interrupt_id is not null", run_id)
+        return {str(i.interrupt_id): dict(i.decision or {}) for i in items}
+
+    async def supersede(self, conn: Connection, run_ids: Sequence[UUID], by: UUID | None) -> None:
+        """Close what still waits in these runs; the rows stay and show what took their place."""
+        await conn.execute(
+            """update inbox_items set status = 'superseded', superseded_by = %s
+               where run_id = any(%s) and status in ('pending', 'decided')""",
+            (by, list(run_ids)),
+        )
+
+    async def said_in(self, run_ids: Sequence[UUID]) -> tuple[list[str], str | None]:
+        """What the person said in runs that were superseded: their instructions, and the reply they had approved."""
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute(
+                """select kind, args, decision from inbox_items where run_id = any(%s) and decision is not null
+                   order by decided_at""",
+                (list(run_ids),),
+            )
+            rows = await cursor.fetchall()
+        instructions = [row["decision"]["args"] for row in rows if row["decision"]["type"] == "response"]
+        approved = [
+            (row["decision"]["args"] or row["args"])["response_text"]
+            for row in rows
+            if row["kind"] == "draft" and row["decision"]["type"] in ("accept", "edit")
+        ]
+        return instructions, approved[-1] if approved else None
+
+    async def decided(self, run_id: UUID) -> set[str]:
+        """Ids of the interrupts that a run's decided items answer."""
+        items = await self._items("i.run_id = %s and i.status = 'decided' and i.interrupt_id is not null", run_id)
+        return {str(i.interrupt_id) for i in items}
+
+    async def new_recipients(self, account_id: UUID, thread_id: UUID, addresses: Sequence[str]) -> list[str]:
+        """Those of the addresses that are neither in the thread nor known from the account's mail."""
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute(
+                """select address from unnest(%s::text[]) as address
+                   where not exists (select from mails where account_id = %s and sender = address)
+                   and not exists (select from mails, jsonb_array_elements((content->'to') || (content->'cc')) as person
+                                   where account_id = %s and (own or thread_id = %s)
+                                   and lower(person->>'email') = address)""",
+                (list(addresses), account_id, account_id, thread_id),
+            )
+            return [row["address"] for row in await cursor.fetchall()]
+
+    async def expire_run(self, conn: Connection, run_id: UUID) -> None:
+        """Close what still waits in a run that failed."""
+        await conn.execute(
+            "update inbox_items set status = 'expired' where run_id = %s and status in ('pending', 'decided')",
+            (run_id,),
+        )
+
+    async def expire(self, conn: Connection, thread_id: UUID) -> None:
+        """Close what still waits in a conversation whose account is being removed."""
+        await conn.execute(
+            "update inbox_items set status = 'expired' where thread_id = %s and status in ('pending', 'decided')",
+            (thread_id,),
+        )
+
+    async def claim_unlearned(self, item_id: UUID, seconds: float) -> Item | None:
+        """Take an applied item to learn from it; None if that is done, or another worker is at it."""
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute(
+                """update inbox_items set learn_after = clock_timestamp() + make_interval(secs => %s),
+                          learn_tries = learn_tries + 1
+                   where id = %s and status = 'applied' and teaches and learned_at is null
+                   and learn_after <= clock_timestamp()""",
+                (seconds, item_id),
+            )
+        if cursor.rowcount == 0:
+            return None
+        return (await self._items("i.id = %s", item_id))[0]
+
+    async def learned(self, item_id: UUID) -> None:
+        async with self._pool.connection() as conn:
+            await conn.execute("update inbox_items set learned_at = clock_timestamp() where id = %s", (item_id,))
+
+    async def learn_later(self, item_id: UUID, most_tries: int | None) -> bool:
+        """Back off after a failed try; with `most_tries`, give up after so many. Returns whether it was given up."""
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute(
+                """update inbox_items set
+                          learn_after = clock_timestamp() + make_interval(secs => least(300, 2 ^ least(learn_tries, 9))),
+                          learned_at = case when learn_tries >= %s then clock_timestamp() end
+                   where id = %s returning learned_at is not null as given_up""",
+                (most_tries if most_tries is not None else 2**31 - 1, item_id),
+            )
+            row = await cursor.fetchone()
+        return bool(row and row["given_up"])
+
+    async def unlearned(self, provider: str) -> list[UUID]:
+        """Applied items that something may still be learned from, now."""
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute(
+                """select i.id from inbox_items i join accounts a on a.id = i.account_id
+                   where i.status = 'applied' and i.teaches and i.learned_at is null
+                   and i.learn_after <= clock_timestamp() and a.provider = %s and a.state = 'active' limit 1000""",
+                (provider,),
+            )
+            return [row["id"] for row in await cursor.fetchall()]
+
+    async def _checked(self, item: Item, answer: Mapping[str, Any]) -> dict[str, Any]:
+        kind, args = answer.get("type"), answer.get("args")
+        if kind not in item.allowed:
+            raise Invalid(f"{kind!r} is no answer to this; it takes {', '.join(item.allowed)}")
+        match kind:
+            case "edit":
+                return {"type": "edit", "args": await self._edited(item, args)}
+            case "response":
+                if not isinstance(args, str) or not args.strip():
+                    raise Invalid("a response is a text")
+                return {"type": "response", "args": args}
+            case _:
+                return {"type": kind, "args": None}
+
+    async def _edited(self, item: Item, args: object) -> dict[str, Any]:
+        """An edit takes the place of the proposed arguments; it is checked before it is taken."""
+        if isinstance(args, Mapping) and isinstance(args.get("args"), Mapping) and "action" in args:
+            args = args["args"]  # the public Agent Inbox sends the whole action request
+        if not isinstance(args, Mapping):
+            raise Invalid("an edit is an object with the tool's arguments")
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute("select input from runs where id = %s", (item.run_id,))
+            row = await cursor.fetchone()
+        assert row is not None
+        try:
+            return self._complete(row["input"], item.action, dict(args))
+        except ToolError as error:
+            raise Invalid(str(error)) from None
+
+    async def _items(self, where: str, *parameters: object) -> list[Item]:
+        async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(Item)) as cursor:
+            await cursor.execute(f"select {_COLUMNS} from {_TABLES} where {where}".encode(), parameters)
+            return await cursor.fetchall()
+
+
+def _became(item: Item) -> str:
+    match item.status:
+        case "decided" | "applied":
+            answer = (item.decision or {}).get("type")
+            return f"already answered ({answer}) by {item.decided_by} at {item.decided_at:%Y-%m-%d %H:%M:%S %Z}"
+        case "superseded":
+            return "superseded: the conversation went on; see the newer item, if there is one"
+        case "expired":
+            return "expired: it can no longer be answered"
+        case "pending":
+            return "its account is being removed"

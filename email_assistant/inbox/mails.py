@@ -1,0 +1,120 @@
+"""All mail and what became of it, as the person sees it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, get_args
+from uuid import UUID
+
+from psycopg.rows import class_row
+
+from email_assistant.db.pool import Pool
+from email_assistant.inbox.items import PAGE, Conflict, Enqueue, NoItem
+from email_assistant.inbox.pages import make_cursor, read_cursor
+
+State = Literal["new", "triaging", "waiting", "acting", "done", "failed"]
+STATES: tuple[State, ...] = get_args(State)
+
+_COLUMNS = """m.gmail_id as id, a.address as account, t.gmail_id as thread, m.own, m.sender, m.subject, m.received_at,
+    m.state, m.classification, m.reason"""
+_TABLES = "mails m join accounts a on a.id = m.account_id join threads t on t.id = m.thread_id"
+
+
+@dataclass(frozen=True, slots=True)
+class MailRow:
+    id: str
+    """Gmail's id, unique in its account."""
+    account: str
+    thread: str
+    """Gmail's id of the conversation."""
+    own: bool
+    """Sent by the account itself."""
+    sender: str
+    subject: str
+    received_at: datetime
+    state: State
+    classification: str | None
+    reason: str | None
+
+
+class Mails:
+    def __init__(self, pool: Pool, *, enqueue: Enqueue) -> None:
+        self._pool = pool
+        self._enqueue = enqueue
+
+    async def page(
+        self,
+        user_id: UUID,
+        *,
+        state: State | None = None,
+        account: str | None = None,
+        cursor: str | None = None,
+        limit: int = PAGE,
+    ) -> tuple[list[MailRow], str | None]:
+        """One page, newest first, and the cursor of the next page if there is one. Raises BadCursor."""
+        where: list[str] = ["m.user_id = %s"]
+        parameters: list[Any] = [user_id]
+        if state:
+            where.append("m.state = %s")
+            parameters.append(state)
+        if account:
+            where.append("a.address = %s")
+            parameters.append(account.lower())
+        if cursor:
+            where.append("(m.received_at, m.gmail_id) < (%s, %s)")
+            parameters += read_cursor(cursor)
+        rows = await self._mails(
+            f"{' and '.join(where)} order by m.received_at desc, m.gmail_id desc limit %s", *parameters, limit + 1
+        )
+        more = len(rows) > limit
+        return rows[:limit], make_cursor(rows[limit - 1].received_at, rows[limit - 1].id) if more else None
+
+    async def retry(self, user_id: UUID, mail_id: str, account: str | None = None) -> MailRow:
+        """Take a failed mail up again, with the class that it has.
+
+        Raises:
+            NoItem: no such mail, or one in several accounts and none was named.
+            Conflict: it has not failed.
+        """
+        found = await self._mails(
+            "m.user_id = %s and m.gmail_id = %s and a.address = coalesce(%s, a.address)", user_id, mail_id, account
+        )
+        if len(found) != 1:
+            raise NoItem(
+                f"there is no mail {mail_id}" if not found else f"several accounts have a mail {mail_id}: name one"
+            )
+        async with self._pool.connection() as conn, conn.transaction():
+            cursor = await conn.execute(
+                """update mails m set tries = 0, reason = 'tried again',
+                          state = case when classification in ('notify', 'respond') then 'triaging' else 'new' end
+                   from accounts a where a.id = m.account_id and a.address = %s and m.user_id = %s and m.gmail_id = %s
+                   and m.state = 'failed' returning m.thread_id""",
+                (found[0].account, user_id, mail_id),
+            )
+            row = await cursor.fetchone()
+            if row is None:
+                raise Conflict(f"this mail is {found[0].state}; only failed mail can be tried again")
+            await conn.execute(
+                "update threads set not_before = '-infinity', outages = 0 where id = %s", (row["thread_id"],)
+            )
+            await self._enqueue(conn, row["thread_id"])
+        return (await self._mails("m.user_id = %s and m.gmail_id = %s", user_id, mail_id))[0]
+
+    async def counts(self, user_id: UUID) -> dict[str, dict[str, int]]:
+        """Numbers of mails `by_state` and `by_classification`, the account's own mail left out."""
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute(
+                """select state, coalesce(classification, 'none') as classification, count(*) as n
+                   from mails where user_id = %s and not own group by 1, 2""",
+                (user_id,),
+            )
+            rows = await cursor.fetchall()
+        counts: dict[str, dict[str, int]] = {"by_state": {}, "by_classification": {}}
+        for row in rows:
+            for group, key in (("by_state", row["state"]), ("by_classification", row["classification"])):
+                counts[group][key] = counts[group].get(key, 0) + row["n"]
+        return counts
+
+    async def _mails(self, where: str, *parameters: object) -> list[MailRow]:
+        async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(MailRow)) as cursor:
+            await cursor.execute(f"select {_COLUMNS} from {_TABLES} where {where}".encode(), parameters)
+            return await cursor.fetchall()

@@ -1,0 +1,95 @@
+"""Mail addresses: the data, a tolerant list parser and a strict check."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .charset import decode_words, one_line
+
+_SPECIALS = re.compile(r'[,;:<>()\[\]"@\\]')
+_ADDR_SPEC = re.compile(
+    r"[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*"
+    r"@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])",
+    re.ASCII | re.IGNORECASE,
+)
+_MAX_ADDRESS, _MAX_LOCAL_PART = 254, 64  # RFC 5321, 4.5.3.1
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A name and an address; either may be empty."""
+
+    name: str
+    email: str
+
+    def __str__(self) -> str:
+        """The display form, `Name <a@b>`, that `parse_addresses` reads back."""
+        name = self.name
+        if _SPECIALS.search(name):
+            name = '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        return f"{name} <{self.email}>" if name else self.email
+
+
+def is_valid_address(s: str) -> bool:
+    """Whether `s` is one plain ASCII `local@domain.tld` that is safe to send to."""
+    if len(s) > _MAX_ADDRESS or s.find("@") > _MAX_LOCAL_PART:
+        return False
+    return _ADDR_SPEC.fullmatch(s) is not None
+
+
+def parse_addresses(value: str) -> tuple[Address, ...]:
+    """Every entry of an address list that holds an address; groups are flattened, damage is skipped."""
+    found = []
+    name_so_far = ""
+    for entry in _entries(value):
+        if "@" not in entry:
+            # `Doe, John <j@example.org>`: an unquoted comma split the name.
+            name_so_far = f"{name_so_far}{entry}, " if entry.strip() else ""
+            continue
+        found.append(_address(name_so_far + entry))
+        name_so_far = ""
+    return tuple(address for address in found if "@" in address.email)
+
+
+def _entries(value: str) -> Iterator[str]:
+    """Split at the commas, semicolons and group names that stand outside quotes, comments and brackets."""
+    start, comments, quoted, escaped, bracketed = 0, 0, False, False, False
+    for position, character in enumerate(value):
+        if escaped or character == "\\":
+            escaped = not escaped
+        elif character == '"' and not comments:
+            quoted = not quoted
+        elif quoted:
+            continue
+        elif character == "(":
+            comments += 1
+        elif character == ")" and comments:
+            comments -= 1
+        elif comments:
+            continue
+        elif character in "<>":
+            bracketed = character == "<"
+        elif character in ",;":
+            yield value[start:position]
+            start, bracketed = position + 1, False
+        elif character == ":" and not bracketed:
+            start = position + 1
+    # An unclosed mark must not swallow the rest of the list.
+    yield from value[start:].split(",") if quoted or comments else [value[start:]]
+
+
+def _address(entry: str) -> Address:
+    before, bracket, rest = entry.rpartition("<")
+    if bracket:
+        return Address(_name(before), one_line(rest.partition(">")[0]))
+    words = entry.partition("(")[0].split()
+    email = next((word for word in words if "@" in word), "")
+    name = entry.partition("(")[2].rpartition(")")[0] or " ".join(word for word in words if word != email)
+    return Address(_name(name), one_line(email.strip("'\"")))
+
+
+def _name(raw: str) -> str:
+    name = one_line(raw)
+    if len(name) > 1 and name[0] == name[-1] and name[0] in "\"'":
+        name = re.sub(r"\\(.)", r"\1", name[1:-1])
+    return one_line(decode_words(name))

@@ -1,0 +1,76 @@
+"""A calendar part (RFC 5545) in one line."""
+
+import re
+
+from .charset import readable
+
+_MAX_READ = 200_000
+_MAX_VALUE = 300
+_FOLD = re.compile(r"\n[ \t]")
+_EVENT = re.compile(r"^BEGIN:VEVENT[ \t]*$", re.MULTILINE | re.IGNORECASE)
+_PROPERTY = re.compile(r"^([A-Za-z-]+)((?:;[^:\n\"]*(?:\"[^\"\n]*\"[^:\n\"]*)*)?):(.*)$", re.MULTILINE)
+_TIME = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d(Z?))?")
+_ZONE = re.compile(r"TZID=\"?([^;:\"]+)", re.IGNORECASE)
+
+_METHODS = {
+    "REQUEST": "Calendar invitation",
+    "CANCEL": "Calendar cancellation",
+    "REPLY": "Calendar reply",
+    "COUNTER": "Calendar counter-proposal",
+}
+
+
+def summarise(calendar: str) -> str:
+    """What a calendar part says: kind, title, times as written, place and organiser; empty if it has no event."""
+    text = _FOLD.sub("", readable(calendar[:_MAX_READ]))
+    event = _EVENT.search(text)
+    if event is None:
+        return ""
+    method = _properties(text[: event.start()]).get("METHOD", ("", ""))[1].upper()
+    found = _properties(text[event.end() :])
+    times = [_time(*found[name]) for name in ("DTSTART", "DTEND") if name in found]
+    facts = [
+        _value(found, "SUMMARY"),
+        " to ".join(time for time in times if time),
+        f"repeats {_value(found, 'RRULE')}" if "RRULE" in found else "",
+        f"at {_value(found, 'LOCATION')}" if _value(found, "LOCATION") else "",
+        f"organiser {_organiser(found)}" if "ORGANIZER" in found else "",
+        f"answer {_answer(found)}" if method == "REPLY" and _answer(found) else "",
+    ]
+    return f"[{_METHODS.get(method, 'Calendar event')}: {'; '.join(fact for fact in facts if fact)}]"
+
+
+def _properties(text: str) -> dict[str, tuple[str, str]]:
+    """Name to (parameters, value), the first of each name up to the end of the event or an inner component."""
+    end = re.search(r"^(?:END:VEVENT|BEGIN:VALARM)", text, re.MULTILINE | re.IGNORECASE)
+    found: dict[str, tuple[str, str]] = {}
+    for match in _PROPERTY.finditer(text[: end.start()] if end else text):
+        found.setdefault(match[1].upper(), (match[2], match[3].strip()))
+    return found
+
+
+def _value(found: dict[str, tuple[str, str]], name: str) -> str:
+    raw = found.get(name, ("", ""))[1]
+    unescaped = re.sub(r"\\([,;\\])", r"\1", re.sub(r"\\[nN]", " ", raw))
+    return " ".join(unescaped.split())[:_MAX_VALUE]
+
+
+def _time(parameters: str, value: str) -> str:
+    match = _TIME.match(value)
+    if match is None:
+        return ""
+    year, month, day, hour, minute, utc = match.groups()
+    if hour is None:
+        return f"{year}-{month}-{day}"
+    zone = _ZONE.search(parameters)
+    suffix = " UTC" if utc else f" {zone[1]}" if zone else ""
+    return f"{year}-{month}-{day} {hour}:{minute}{suffix}"
+
+
+def _organiser(found: dict[str, tuple[str, str]]) -> str:
+    return re.sub(r"^mailto:", "", _value(found, "ORGANIZER"), flags=re.IGNORECASE)
+
+
+def _answer(found: dict[str, tuple[str, str]]) -> str:
+    status = re.search(r"PARTSTAT=([A-Za-z-]+)", found.get("ATTENDEE", ("", ""))[0], re.IGNORECASE)
+    return status[1].lower() if status else ""

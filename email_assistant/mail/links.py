@@ -1,0 +1,71 @@
+"""URLs in mail: without tracking, and only where they tell something."""
+
+import re
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+_MAX_URL = 200
+"""Characters; meeting and document links are shorter, click trackers are longer."""
+_MAX_URL_READ = 8_000
+
+_TRACKING = re.compile(
+    r"(?:utm_|mc_|hsa?_|_hs|trk|pk_|mtm_|vero_|oly_|ml_|__s|_ke|_kx|ck_).*"
+    r"|fbclid|gclid|dclid|msclkid|yclid|igshid|mkt_tok|wickedid|s_cid|elqtrack.*|elqaid|elqat|ref_src|tracking_?id",
+    re.IGNORECASE,
+)
+_URL = re.compile(r"https?://[^\s<>\"'\]]+", re.IGNORECASE)
+_LOOKS_LIKE_URL = re.compile(r"(?:https?://)?((?:[a-z0-9-]{1,63}\.){1,8}[a-z]{2,63})(?:[/?#:]\S*)?", re.IGNORECASE)
+_SAYS_NOTHING = re.compile(
+    r"(?:click |tap |see |join |open )?(?:here|this|link|this link|this page|this form|meeting|the meeting)"
+    r"|join(?: now| zoom meeting| meeting)?|hier(?: klicken)?|klicken sie hier|ici|cliquez ici|aqu[ií]|qui",
+    re.IGNORECASE,
+)
+
+
+def bare_url(url: str) -> str:
+    """The URL without tracking parameters; a very long one is cut to its host."""
+    if len(url) > _MAX_URL_READ:
+        return _host_only(url)
+    try:
+        parts = urlsplit(url)
+        query = parts.query
+        if _TRACKING.search(query):
+            kept = [(key, value) for key, value in parse_qsl(query, True) if not _TRACKING.fullmatch(key)]
+            query = urlencode(kept)
+        cleaned = urlunsplit((parts.scheme, parts.netloc, parts.path, query, parts.fragment))
+    except ValueError:  # such as an unclosed "[" in the host
+        return _host_only(url)
+    return cleaned if len(cleaned) <= _MAX_URL else _host_only(cleaned)
+
+
+def bare_urls(text: str) -> str:
+    """Text with each of its URLs as `bare_url`."""
+    return _URL.sub(lambda match: bare_url(match[0]), text)
+
+
+def link_note(label: str, href: str) -> str:
+    """What a link's label leaves unsaid: an address, a vague label's target, or a host that the label belies."""
+    href = href.strip()
+    if href[:7].lower() == "mailto:":
+        address = href[7:].partition("?")[0]
+        return f" ({address})" if label and "@" in address and address.lower() not in label.lower() else ""
+    if not re.match(r"https?://", href, re.IGNORECASE):
+        return ""
+    claimed = _LOOKS_LIKE_URL.fullmatch(label) if len(label) <= _MAX_URL_READ else None
+    if claimed:
+        return "" if _same_site(claimed[1], _host(href)) else f" ({_host(href)})"
+    return f" ({bare_url(href)})" if _SAYS_NOTHING.fullmatch(label.strip(" .:»›→>[]")) else ""
+
+
+def _same_site(claimed: str, actual: str) -> bool:
+    claimed, actual = claimed.lower().removeprefix("www."), actual.removeprefix("www.")
+    return claimed == actual or actual.endswith("." + claimed)
+
+
+def _host(url: str) -> str:
+    """The host that a browser would open: what follows the last `@` of the authority."""
+    authority = re.split(r"[/?#\\]", url.partition("://")[2], maxsplit=1)[0]
+    return authority.rpartition("@")[2].partition(":")[0].lower()[:_MAX_URL]
+
+
+def _host_only(url: str) -> str:
+    return f"{url.partition('://')[0]}://{_host(url)}/…"

@@ -1,0 +1,50 @@
+"""What the assistant knows of one mail."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from .address import Address, is_valid_address
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A part of a mail that is listed, not read."""
+
+    name: str
+    mime_type: str
+    size: int | None
+    """Bytes, decoded; None if unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mail:
+    """A parsed message."""
+
+    message_id: str | None
+    in_reply_to: str | None
+    references: tuple[str, ...]
+    sender: Address | None
+    reply_to: tuple[Address, ...]
+    to: tuple[Address, ...]
+    cc: tuple[Address, ...]
+    subject: str
+    """Decoded, one line; empty if there is none."""
+    date: datetime | None
+    """Aware; None if missing or impossible."""
+    text: str
+    """Everything readable, HTML converted, nothing cut."""
+    body: str
+    """What is new in this mail; never empty when `text` isn't."""
+    attachments: tuple[Attachment, ...]
+    auto_submitted: bool
+    """Sent by a machine in answer to something (RFC 3834), or by a mail system."""
+    bulk: bool
+    """From a mailing list or a mass sender."""
+    note: str
+    """What could not be read, in plain words; empty if everything was."""
+
+
+def reply_address(mail: Mail) -> Address | None:
+    """Where a reply goes: Reply-To if it holds a usable address, else From; None if neither does."""
+    candidates = [*mail.reply_to, *([mail.sender] if mail.sender else [])]
+    return next((address for address in candidates if is_valid_address(address.email)), None)

@@ -1,0 +1,266 @@
+"""A message, from its bytes or from Gmail's JSON, to a `Mail`. Never raises, whatever it is given."""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from . import invite, mime
+from .address import Address, parse_addresses
+from .charset import decode, decode_words, one_line
+from .history import new_text
+from .html_text import html_to_text
+from .message import Attachment, Mail
+from .mime import Part
+
+_MESSAGE_ID = re.compile(r"<[^<>\s]+>")
+_META_CHARSET = re.compile(rb"<meta[^>]{0,200}charset=[\"']?([\w.:-]{1,40})", re.IGNORECASE)
+_STUB = re.compile(
+    r"\bhtml\b|(?:e-?mail|mail|message) (?:client|program|reader)|view (?:it|this)\b.{0,40}browser", re.IGNORECASE
+)
+_URL = re.compile(r"https?://\S+")
+_MAX_STUB = 400
+_MAX_DATE = 100
+_MAX_UNREADABLE = 0.1
+"""Share of undecodable characters beyond which a text part isn't text."""
+
+_SIGNATURE_TYPES = {"application/pgp-signature", "application/pkcs7-signature", "application/x-pkcs7-signature"}
+_READ_AS_TEXT = {"message/delivery-status", "message/disposition-notification", "message/feedback-report"}
+_NOT_READ = {"text/x-amp-html", "text/rtf", "text/vcard", "text/x-vcard", "text/directory", "text/css"}
+_MACHINE_NAMES = ("mailer-daemon", "postmaster")
+
+
+def parse_bytes(data: bytes) -> Mail:
+    """Parse an RFC 5322 message."""
+    return _mail(mime.from_bytes(data))
+
+
+def parse_gmail(payload: Mapping[str, Any]) -> Mail:
+    """Parse the `payload` of Gmail's `messages.get` with `format=full`."""
+    return _mail(mime.from_gmail(payload))
+
+
+def _mail(root: Part) -> Mail:
+    reader = _Reader()
+    text = reader.read_message(root)
+    subject = _subject(root)
+    in_reply_to = _MESSAGE_ID.search(root.header("in-reply-to"))
+    bulk = _is_bulk(root)
+    return Mail(
+        message_id=next(iter(_MESSAGE_ID.findall(root.header("message-id"))), None),
+        in_reply_to=in_reply_to[0] if in_reply_to else None,
+        references=tuple(_MESSAGE_ID.findall(root.header("references"))),
+        sender=_sender(root),
+        reply_to=_addresses(root, "reply-to"),
+        to=_addresses(root, "to"),
+        cc=_addresses(root, "cc"),
+        subject=subject,
+        date=_date(root.header("date")),
+        text=text,
+        body=new_text(text, subject=subject, bulk=bulk),
+        attachments=tuple(reader.attachments),
+        auto_submitted=_is_auto_submitted(root),
+        bulk=bulk,
+        note="; ".join(dict.fromkeys(reader.notes)),
+    )
+
+
+def _addresses(root: Part, name: str) -> tuple[Address, ...]:
+    return parse_addresses(", ".join(map(str, root.headers.get_all(name, []))))
+
+
+def _sender(root: Part) -> Address | None:
+    for name in ("from", "sender"):
+        if found := _addresses(root, name):
+            return found[0]
+    name = _header_text(root, "from")
+    return Address(name, "") if name else None
+
+
+def _subject(root: Part) -> str:
+    return _header_text(root, "subject")
+
+
+def _header_text(root: Part, name: str) -> str:
+    return one_line(decode_words(root.header(name)))
+
+
+def _date(value: str) -> datetime | None:
+    try:
+        date = parsedate_to_datetime(value[:_MAX_DATE])
+        date = date if date.tzinfo else date.replace(tzinfo=UTC)  # "-0000": UTC, zone of the sender unknown
+        return date if 1970 <= date.astimezone(UTC).year <= 9000 else None
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+
+
+def _is_auto_submitted(root: Part) -> bool:
+    """RFC 3834, and what mail systems sent before it."""
+    answer = root.header("auto-submitted").partition(";")[0].strip().lower()
+    sender = _sender(root)
+    local_part = sender.email.partition("@")[0].lower() if sender else ""
+    return (
+        answer not in ("", "no")
+        or any(root.header(name).lower() not in ("", "no") for name in ("x-autoreply", "x-autorespond"))
+        or root.header("precedence").lower() in ("auto_reply", "auto-reply")
+        or root.header("return-path") == "<>"
+        or local_part in _MACHINE_NAMES
+        or (sender is not None and not sender.email and sender.name.lower() in _MACHINE_NAMES)
+        or root.mime_type == "multipart/report"
+    )
+
+
+def _is_bulk(root: Part) -> bool:
+    listed = any(name in root.headers for name in ("list-id", "list-unsubscribe"))
+    return listed or root.header("precedence").lower() in ("bulk", "list", "junk")
+
+
+class _Reader:
+    """Reads a tree of parts into text, and collects what can't be read as text."""
+
+    def __init__(self) -> None:
+        self.attachments: list[Attachment] = []
+        self.notes: list[str] = []
+        self._invites: list[str] = []
+
+    def read_message(self, root: Part) -> str:
+        text = self._read(root, is_root=True)
+        text = "\n\n".join(piece for piece in (*self._invites, text) if piece)
+        text = text if text.strip() else ""
+        if not text and not self.notes:
+            self.notes.append("no text part; attachments only" if self.attachments else "no text")
+        return text
+
+    def _read(self, part: Part, *, is_root: bool = False) -> str:
+        if part.truncated:
+            self.notes.append("nested too deeply to read in full")
+        if part.parts:
+            return self._read_parts(part)
+        if part.mime_type == "text/calendar":
+            return self._read_calendar(part)
+        if _is_text(part, is_root=is_root):
+            return self._read_text(part)
+        self._attach(part)
+        return ""
+
+    def _read_parts(self, part: Part) -> str:
+        kind = part.mime_type
+        if kind == "multipart/encrypted":
+            name = "OpenPGP" if "pgp" in part.param("protocol").lower() else "unknown method"
+            self.notes.append(f"encrypted ({name})")
+            return ""
+        if kind == "multipart/alternative":
+            return self._read_alternative(part)
+        if kind == "message/rfc822":
+            return self._read_attached_mail(part)
+        return "\n\n".join(filter(None, map(self._read_inner, part.parts)))
+
+    def _read_inner(self, part: Part) -> str:
+        return "" if part.mime_type in _SIGNATURE_TYPES else self._read(part)
+
+    def _read_alternative(self, part: Part) -> str:
+        plain, rich = "", ""
+        for child in part.parts:
+            if child.mime_type == "text/x-amp-html":
+                continue
+            text = self._read(child)
+            if child.mime_type == "text/plain":
+                plain = plain or text
+            else:
+                rich = text or rich
+        return rich if rich and _is_stub(plain, rich) else plain
+
+    def _read_attached_mail(self, part: Part) -> str:
+        inner = part.parts[0]
+        subject = _subject(inner)
+        self.attachments.append(Attachment(part.filename or f"{subject or 'mail'}.eml", part.mime_type, part.size))
+        facts = {"From": _sender(inner), "Date": inner.header("date"), "Subject": subject}
+        lines = [f"{name}: {fact}" for name, fact in facts.items() if fact]
+        return "\n".join(["---------- Forwarded message ---------", *lines, "", self._read(inner, is_root=True)])
+
+    def _read_calendar(self, part: Part) -> str:
+        if part.filename or part.content is None:
+            self._attach(part)
+        summary = invite.summarise(self._decode(part)) if part.content else ""
+        if summary and summary not in self._invites:
+            self._invites.append(summary)
+        return ""
+
+    def _read_text(self, part: Part) -> str:
+        if part.content is None:
+            self.notes.append("a text part was too large to be delivered with the mail")
+            self._attach(part)
+            return ""
+        text = self._decode(part)
+        if len(text) and _unreadable_share(part.content) > _MAX_UNREADABLE:
+            self.notes.append("a text part holds no readable text")
+            self._attach(part)
+            return ""
+        if "-----BEGIN PGP MESSAGE-----" in text:
+            self.notes.append("encrypted (OpenPGP)")
+        if part.mime_type == "text/html":
+            return html_to_text(text)
+        if part.param("format").lower() == "flowed":
+            text = _unflow(text, delete_space=part.param("delsp").lower() == "yes")
+        return text.strip("\n")
+
+    def _decode(self, part: Part) -> str:
+        content = part.content or b""
+        charset = part.param("charset")
+        if not charset and part.mime_type == "text/html" and (meta := _META_CHARSET.search(content[:4_000])):
+            charset = meta[1].decode("ascii")
+        return decode(content, charset)
+
+    def _attach(self, part: Part) -> None:
+        if part.mime_type in ("application/pkcs7-mime", "application/x-pkcs7-mime"):
+            kind = part.param("smime-type").lower()
+            self.notes.append(
+                "signed (S/MIME) in a form that can't be read" if "signed" in kind else "encrypted (S/MIME)"
+            )
+        self.attachments.append(Attachment(part.filename, part.mime_type, part.size))
+
+
+def _is_text(part: Part, *, is_root: bool) -> bool:
+    kind = part.mime_type
+    if kind in _READ_AS_TEXT or (is_root and kind.startswith(("text/", "multipart/"))):
+        return True
+    if kind.startswith("multipart/"):
+        return True
+    if not kind.startswith("text/") or kind in _NOT_READ:
+        return False
+    return part.disposition != "attachment" and (not part.filename or part.disposition == "inline")
+
+
+def _unreadable_share(content: bytes) -> float:
+    """The share of control bytes, which text of no charset holds, in the beginning of a part."""
+    sample = content[:10_000]
+    return len(re.findall(rb"[\x01-\x08\x0e-\x1a\x1c-\x1f]", sample)) / max(1, len(sample))
+
+
+def _is_stub(plain: str, rich: str) -> bool:
+    """Whether the plain alternative only stands in for the HTML one."""
+    words = len(_URL.sub("", plain).split())
+    if not words:
+        return True
+    if len(plain) > _MAX_STUB:
+        return False
+    return words * 7 < len(rich.split()) or (bool(_STUB.search(plain)) and len(plain) < len(rich))
+
+
+def _unflow(text: str, *, delete_space: bool = False) -> str:
+    """Join the soft-broken lines of `format=flowed` text (RFC 3676)."""
+    lines: list[str] = []
+    open_quote: int | None = None
+    for raw in text.split("\n"):
+        content = raw.lstrip(">")
+        quote = len(raw) - len(content)
+        content = content.removeprefix(" ")
+        if open_quote == quote and content != "-- ":
+            lines[-1] += content
+        else:
+            lines.append(">" * quote + (" " if quote else "") + content)
+        open_quote = quote if content.endswith(" ") and content != "-- " else None
+        if open_quote is not None and delete_space:
+            lines[-1] = lines[-1][:-1]
+    return "\n".join(lines)

@@ -1,0 +1,96 @@
+"""A mail as a delimited block of a model's prompt. Mail text is data: it can't close its block."""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from datetime import tzinfo
+
+from .address import Address
+from .message import Attachment, Mail
+
+_MAX_LISTED = 5
+"""Recipients and attachments named before "and N more"."""
+_MAX_HEADER = 500
+
+# Control characters, zero-width and bidi marks, fillers without ink, variation selectors and tag characters:
+# invisible to the person, readable to a model.
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff\ud800-\udfff]"
+)
+_LINE_BREAKS = re.compile("\r\n?|[\x85\u2028\u2029]")
+_TAG = re.compile(r"<(?=[\s/\\]*mail)", re.IGNORECASE)
+
+
+def for_prompt(mail: Mail, mail_id: str, *, timezone: tzinfo, limit: int) -> str:
+    """The mail between `<mail id="…">` and `</mail>`, its body cut to `limit` characters.
+
+    Times are in `timezone`. Only lines that say something are given.
+    """
+    headers = {
+        "From": str(mail.sender or ""),
+        "Reply-To": _reply_to(mail),
+        "To": _people(mail.to),
+        "Cc": _people(mail.cc),
+        "Date": _date(mail, timezone),
+        "Subject": mail.subject,
+        "Attachments": _attachments(mail.attachments),
+        "Note": mail.note,
+    }
+    lines = [f"{name}: {_one_line(value)}" for name, value in headers.items() if value.strip()]
+    inner = _neutral("\n".join([*lines, "", _cut(clean(mail.body), limit)]).rstrip())
+    return f'<mail id="{re.sub(r"[^A-Za-z0-9._:@-]", "", mail_id)}">\n{inner}\n</mail>'
+
+
+def clean(text: str) -> str:
+    """Text without characters that a person doesn't see."""
+    return _INVISIBLE.sub("", _LINE_BREAKS.sub("\n", text))
+
+
+def _neutral(text: str) -> str:
+    """Text in which no `<mail` or `</mail` stands, nor anything that normalises to it."""
+    if _TAG.search(folded := unicodedata.normalize("NFKC", text)):
+        return _TAG.sub("‹", folded)
+    return text
+
+
+def _cut(text: str, limit: int) -> str:
+    excess = len(text) - limit
+    return f"{text[:limit].rstrip()}\n[… {excess} characters cut]" if excess > 0 else text
+
+
+def _one_line(text: str) -> str:
+    return _cut(" ".join(clean(text).split()), _MAX_HEADER).replace("\n", " ")
+
+
+def _date(mail: Mail, timezone: tzinfo) -> str:
+    if mail.date is None:
+        return ""
+    date = mail.date.astimezone(timezone)
+    return f"{date:%a} {date.day} {date:%b %Y %H:%M %z}"
+
+
+def _reply_to(mail: Mail) -> str:
+    """Given where answers would go to somebody other than the sender."""
+    same = mail.sender is not None and [a.email.lower() for a in mail.reply_to] == [mail.sender.email.lower()]
+    return "" if same else _people(mail.reply_to)
+
+
+def _people(people: Sequence[Address]) -> str:
+    return _listed([str(person) for person in people])
+
+
+def _attachments(attachments: Sequence[Attachment]) -> str:
+    return _listed([f"{a.name or a.mime_type}{_size(a.size)}" for a in attachments])
+
+
+def _size(size: int | None) -> str:
+    if size is None:
+        return ""
+    return f" ({size / 1_000_000:.1f} MB)" if size >= 1_000_000 else f" ({max(1, size // 1_000)} kB)"
+
+
+def _listed(items: Sequence[str]) -> str:
+    shown = ", ".join(item[: _MAX_HEADER // _MAX_LISTED] for item in items[:_MAX_LISTED])
+    return f"{shown} and {len(items) - _MAX_LISTED} more" if len(items) > _MAX_LISTED else shown

@@ -1,0 +1,261 @@
+"""Carry one conversation as far as it goes without a person. The only caller of the mail agent's graph.
+
+Every call looks at the tables first, under the conversation's lease, and so may be repeated, doubled or killed anywhere.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command, Interrupt, StateSnapshot
+
+from email_assistant.accounts.accounts import Accounts
+from email_assistant.accounts.clients import Clients
+from email_assistant.db.checkpoints import run_config
+from email_assistant.db.lease import Lease, LeaseLost, held
+from email_assistant.db.pool import Pool
+from email_assistant.inbox.describe import describe
+from email_assistant.inbox.items import Inbox
+from email_assistant.queue.conversations import Conversation, Conversations, RunRow
+from email_assistant.queue.faults import LostInterrupt, classify
+from email_assistant.tools.effects import InDoubt, Ledger
+from email_assistant.tools.registry import Registry
+from email_assistant.tools.spec import Call
+
+log = logging.getLogger(__name__)
+
+ANSWERED_BY_PERSON = "you answered this yourself"
+
+
+@dataclass(frozen=True)
+class Advancer:
+    pool: Pool
+    conversations: Conversations
+    inbox: Inbox
+    ledger: Ledger
+    accounts: Accounts
+    clients: Clients
+    tools: Registry
+    graph: "CompiledStateGraph[Any, Any, Any, Any]"
+    sync: Callable[[UUID], Awaitable[None]]
+    """Brings the account's mailbox up to date: what the person did in Gmail comes before what they decided here."""
+    lease_seconds: float
+    max_tries: int
+
+    async def advance(self, thread_id: UUID) -> None:
+        """Do all there is to do now. Whoever finds the lease taken leaves: its holder looks once more when it is done."""
+        worked = True
+        while worked and await self.conversations.is_due(thread_id):
+            worked = False
+            try:
+                async with held(self.pool, thread_id, self.lease_seconds) as lease:
+                    while lease and await self._step(lease):
+                        worked = True
+            except LeaseLost:
+                log.info("conversation %s: taken over by another worker, or its account is paused", thread_id)
+                return
+
+    async def _step(self, lease: Lease) -> bool:
+        """Do the next thing; False when there is nothing left, or nothing that can be done now."""
+        conversation = await self.conversations.load(lease.thread_id)
+        if conversation is None:
+            return False
+        acting = conversation.run_in("acting")
+        run = acting or conversation.run_in("running") or conversation.run_in("waiting")
+        try:
+            if acting:
+                return await self._act(lease, conversation, acting)
+            await self._settle_effects(lease, conversation)
+            return await self._next(lease, conversation)
+        except LeaseLost:
+            raise
+        except Exception as error:
+            await self._failed(lease, conversation, run, error)
+            return False
+
+    async def _next(self, lease: Lease, conversation: Conversation) -> bool:
+        waiting = conversation.run_in("waiting")
+        if waiting and waiting.decided:
+            await self.sync(conversation.account_id)
+            conversation = await self.conversations.load(lease.thread_id) or conversation
+            if not await self._read_own(lease, conversation):
+                await self._apply(lease, waiting)
+            return True
+        if await self._read_own(lease, conversation):
+            return True
+        if running := conversation.run_in("running"):
+            await self._go_on(lease, conversation, running)
+            return True
+        if conversation.new or conversation.uncovered:
+            await self._start(lease, conversation)
+            return True
+        return False
+
+    async def _start(self, lease: Lease, conversation: Conversation) -> None:
+        """Triage new mail, oldest first; only the newest's run goes beyond triage, and covers the others."""
+        account = await self.accounts.get(conversation.account_id)
+        new = conversation.new
+        mail = new[0] if new else conversation.uncovered[-1]
+        await self.conversations.start(lease, conversation, mail, account, triage_only=len(new) > 1)
+
+    async def _read_own(self, lease: Lease, conversation: Conversation) -> bool:
+        """Take note of mail that the account sent; what the person wrote themselves ends the run that waits.
+
+        A message of ours is told by the ledger, which has settled before this.
+        """
+        own = [m for m in conversation.new if m.own]
+        if not own:
+            return False
+        ours = await self.ledger.own_ids(conversation.id)
+        async with self.pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            await self.conversations.read_own(conn, conversation.id)
+            answered = [
+                run.id
+                for run in conversation.open_runs
+                for m in own
+                if m.gmail_id not in ours and m.received_at >= conversation.mail(run.mail_id).received_at
+            ]
+            if answered:
+                await self.conversations.answered_by_person(conn, answered, ANSWERED_BY_PERSON)
+                await self.inbox.supersede(conn, answered, by=None)
+        return True
+
+    async def _apply(self, lease: Lease, run: RunRow) -> None:
+        """The point of no return: all answers of the run at once, and only with the account active."""
+        snapshot = await self.graph.aget_state(run_config(run.id, lease), subgraphs=True)
+        if not await self.inbox.decided(run.id) <= set(_pending(snapshot)):
+            raise LostInterrupt("the run does not wait for the answer that was given")
+        async with self.pool.connection() as conn, conn.transaction():
+            await lease.check(conn, account_active=True)
+            if await self.inbox.apply(conn, run.id):
+                await self.conversations.acting(conn, run.id)
+
+    async def _act(self, lease: Lease, conversation: Conversation, run: RunRow) -> bool:
+        """Go on with a run that has applied answers. If it hangs on an effect in doubt, a person's word comes first."""
+        if run.waits and not run.decided:
+            return False
+        if run.decided:
+            async with self.pool.connection() as conn, conn.transaction():
+                await lease.check(conn, account_active=True)
+                items = await self.inbox.apply(conn, run.id)
+            for item in items:
+                again = (item.decision or {}).get("type") == "accept"
+                await self.ledger.resolve(run.id, item.call_id, again=again)
+        for effect in await self.ledger.unknown_in(run.id):
+            raise InDoubt(effect.call_id)
+        await self._go_on(lease, conversation, run)
+        return True
+
+    async def _go_on(self, lease: Lease, conversation: Conversation, run: RunRow) -> None:
+        """Run the graph from where it stands until it waits for a person or ends, and store which of the two."""
+        if not await self.conversations.start_work(lease, run, self.max_tries):
+            await self._fail(lease, run, f"given up after {self.max_tries} tries")
+            return
+        try:
+            interrupts = await self._invoke(lease, run)
+        except asyncio.CancelledError:
+            await self.conversations.handed_back(lease, run)
+            raise
+        descriptions = [await self._describe(conversation, run, i.value) for i in interrupts]
+        async with self.pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            asked = [(i.id, i.value, text) for i, text in zip(interrupts, descriptions, strict=True)]
+            await self.inbox.project(conn, run.id, asked)
+            await self.conversations.progressed(conn, run, "waiting" if interrupts else "done")
+
+    async def _invoke(self, lease: Lease, run: RunRow) -> Sequence[Interrupt]:
+        config = run_config(run.id, lease)
+        snapshot = await self.graph.aget_state(config, subgraphs=True)
+        if snapshot.created_at is None:
+            if run.state == "acting":
+                raise LostInterrupt("the run that this answer belongs to is gone")
+            graph_input: Any = {"run": run.input}
+        elif not snapshot.next:
+            return []
+        else:
+            graph_input = await self._resume(run, snapshot)
+        result = await self.graph.ainvoke(graph_input, {**config, "recursion_limit": 100}, durability="sync")
+        return list(result.get("__interrupt__", ()))
+
+    async def _resume(self, run: RunRow, snapshot: StateSnapshot) -> Command[Any] | None:
+        """The answers to what the graph waits for, by interrupt id: a plain resume would approve what nobody saw."""
+        waiting = set(_pending(snapshot))
+        answers = await self.inbox.answers(run.id)
+        resume = {i: answer for i, answer in answers.items() if i in waiting}
+        return Command(resume=resume) if resume else None
+
+    async def _settle_effects(self, lease: Lease, conversation: Conversation) -> None:
+        """Find out what became of effects that a run left started when it failed, before anything new begins."""
+        account = await self.accounts.get(conversation.account_id)
+        for effect in await self.ledger.started_in(conversation.id):
+            client = await self.clients.get(account.id)
+            run = await self.conversations.input_of(effect.run_id)
+            with suppress(InDoubt):  # it stays marked as unknown, and the next run is told
+                await self.tools.settle(Call(run, effect.call_id, account, client, lease), effect)
+
+    async def _failed(self, lease: Lease, conversation: Conversation, run: RunRow | None, error: Exception) -> None:
+        """Put a failure where the person sees it, and decide when to come back."""
+        current = await self._current(lease, run)
+        if isinstance(error, InDoubt) and current is not None:
+            await self._ask_in_doubt(lease, conversation, current)
+            return
+        fault = classify(error)
+        log.warning(
+            "conversation %s: %s", conversation.id, fault.reason, exc_info=not (fault.outage or not fault.passing)
+        )
+        if fault.login:
+            await self.accounts.set_state(conversation.account_id, "login", fault.reason)
+        if current is not None and not fault.passing:
+            await self._fail(lease, current, fault.reason)
+        else:
+            await self.conversations.back_off(lease, current, fault.reason, fault.until, outage=fault.outage)
+
+    async def _fail(self, lease: Lease, run: RunRow, reason: str) -> None:
+        async with self.pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            await self.conversations.fail(conn, run.id, reason)
+            await self.inbox.expire_run(conn, run.id)
+
+    async def _current(self, lease: Lease, run: RunRow | None) -> RunRow | None:
+        """The run that was being worked on; a step may have started or applied one since it looked."""
+        conversation = await self.conversations.load(lease.thread_id)
+        if conversation is None:
+            return run
+        return conversation.run_in("acting") or conversation.run_in("running") or run
+
+    async def _ask_in_doubt(self, lease: Lease, conversation: Conversation, run: RunRow) -> None:
+        effects = await self.ledger.unknown_in(run.id)
+        async with self.pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            for effect in effects:
+                value = {"action": f"In doubt: {effect.tool}", "args": effect.args}
+                await self.inbox.doubt(conn, effect, await self._describe(conversation, run, value))
+            await self.conversations.in_doubt(conn, run.id)
+
+    async def _describe(self, conversation: Conversation, run: RunRow, value: Mapping[str, Any]) -> str:
+        fresh = await self.inbox.new_recipients(conversation.account_id, conversation.id, _addresses(value["args"]))
+        return describe(conversation.mail(run.mail_id).mail, value["action"], value["args"], fresh)
+
+
+def _pending(snapshot: StateSnapshot) -> Iterator[str]:
+    """Ids of the questions that a graph and its subgraphs wait for.
+
+    A subgraph's own snapshot is asked, since its parent still lists what was answered when a later step failed.
+    """
+    for task in snapshot.tasks:
+        if isinstance(task.state, StateSnapshot):
+            yield from _pending(task.state)
+        else:
+            yield from (interrupt.id for interrupt in task.interrupts)
+
+
+def _addresses(args: Mapping[str, Any]) -> list[str]:
+    """The e-mail addresses that a call would reach."""
+    found = [args.get("email_address"), *args.get("additional_recipients", ()), *args.get("attendees", ())]
+    return [address.lower() for address in found if isinstance(address, str)]

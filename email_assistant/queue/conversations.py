@@ -1,0 +1,388 @@
+"""What is to be done next in a conversation, read from the tables. All SQL on `runs` and on the state of mails.
+
+Nothing here says *that* there is work: it is always derived, so a lost or doubled wake-up changes nothing.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+from uuid import NAMESPACE_URL, UUID, uuid5
+from zoneinfo import ZoneInfo
+
+from psycopg.types.json import Json
+from pydantic import TypeAdapter
+
+from email_assistant.accounts.accounts import Account
+from email_assistant.agents.mail.prompts import Classification
+from email_assistant.agents.mail.run import Reply, Run
+from email_assistant.db.lease import Lease
+from email_assistant.db.pool import Connection, Pool
+from email_assistant.mail.message import Mail, reply_address
+from email_assistant.mail.prompt import for_prompt
+
+RunState = Literal["running", "waiting", "acting", "done", "failed", "superseded"]
+
+_RANK: Mapping[str, int] = {"ignore": 0, "notify": 1, "respond": 2}
+_MAIL = TypeAdapter(Mail)
+_TRIAGE_CHARACTERS = 1400
+_NEWEST_CHARACTERS = 6000
+_OLDER_CHARACTERS = 1500
+_OLDER_MAILS = 8
+
+_DUE = """
+with work (thread_id) as (
+    select thread_id from mails where state = 'new'
+    union select m.thread_id from mails m left join runs r on r.id = m.run_id
+          where m.state = 'triaging' and (r.id is null or r.state not in ('running', 'waiting', 'acting'))
+    union select r.thread_id from runs r where r.state = 'running'
+    union select r.thread_id from runs r where r.state = 'acting'
+          and not exists (select from inbox_items i where i.run_id = r.id and i.status in ('pending', 'decided'))
+    union select d.thread_id from inbox_items d where d.status = 'decided'
+          and not exists (select from inbox_items o where o.run_id = d.run_id and o.status in ('pending', 'decided')
+                          and (o.status = 'pending' or o.undo_until > clock_timestamp()))
+)
+select t.id from work join threads t on t.id = work.thread_id join accounts a on a.id = t.account_id
+where t.lease_until < clock_timestamp() and t.not_before <= clock_timestamp()
+  and a.state = 'active' and a.provider = %s"""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    id: UUID
+    mail_id: str
+    input: dict[str, Any]
+    state: RunState
+    waits: bool
+    """Something in it waits for a person, or for the end of an undo window."""
+    decided: bool
+    """All that waited is decided, and every undo window has passed."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMail:
+    gmail_id: str
+    own: bool
+    """Sent by the account itself."""
+    state: str
+    classification: Classification | None
+    run_id: UUID | None
+    received_at: datetime
+    mail: Mail
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """One Gmail thread with everything that decides what comes next."""
+
+    id: UUID
+    account_id: UUID
+    gmail_id: str
+    mails: Sequence[StoredMail]
+    """Oldest first."""
+    open_runs: Sequence[RunRow]
+
+    def run_in(self, state: RunState) -> RunRow | None:
+        return next((run for run in self.open_runs if run.state == state), None)
+
+    @property
+    def new(self) -> list[StoredMail]:
+        return [m for m in self.mails if m.state == "new"]
+
+    @property
+    def uncovered(self) -> list[StoredMail]:
+        """Triaged mails that no open run answers."""
+        open_ids = {run.id for run in self.open_runs}
+        return [m for m in self.mails if m.state == "triaging" and m.run_id not in open_ids]
+
+    def mail(self, gmail_id: str) -> StoredMail:
+        return next(m for m in self.mails if m.gmail_id == gmail_id)
+
+
+class Conversations:
+    def __init__(self, pool: Pool, provider: str) -> None:
+        self._pool = pool
+        self._provider = provider
+
+    async def due(self) -> list[UUID]:
+        """Conversations with work that nobody is at."""
+        return [row["id"] for row in await self._rows(_DUE, self._provider)]
+
+    async def is_due(self, thread_id: UUID) -> bool:
+        return bool(await self._rows(f"{_DUE} and t.id = %s", self._provider, thread_id))
+
+    async def is_at_rest(self) -> bool:
+        """Whether nothing will move without a person or new mail: no work, not even work that backs off."""
+        rows = await self._rows(
+            """select exists (select from runs r join accounts a on a.id = r.account_id
+                              where a.provider = %s and a.state = 'active' and r.state = 'running')
+                   or exists (select from runs r join accounts a on a.id = r.account_id
+                              where a.provider = %s and a.state = 'active' and r.state = 'acting'
+                              and not exists (select from inbox_items i where i.run_id = r.id and i.status = 'pending'))
+                   or exists (select from mails m join accounts a on a.id = m.account_id
+                              where a.provider = %s and a.state = 'active' and m.state in ('new', 'triaging'))
+                   or exists (select from inbox_items i join accounts a on a.id = i.account_id
+                              where a.provider = %s and a.state = 'active' and (i.status = 'decided'
+                              or i.status = 'applied' and i.teaches and i.learned_at is null))
+                   or exists (select from accounts where provider = %s and state = 'active' and listed_at is null)
+                   as moves""",
+            *[self._provider] * 5,
+        )
+        return not rows[0]["moves"]
+
+    async def of_account(self, account_id: UUID) -> list[UUID]:
+        rows = await self._rows("select id from threads where account_id = %s", account_id)
+        return [row["id"] for row in rows]
+
+    async def load(self, thread_id: UUID) -> Conversation | None:
+        """The conversation as it stands; None if its account is gone or not to be worked on."""
+        rows = await self._rows(
+            """select t.account_id, t.gmail_id from threads t join accounts a on a.id = t.account_id
+               where t.id = %s and a.state = 'active' and a.provider = %s""",
+            thread_id,
+            self._provider,
+        )
+        if not rows:
+            return None
+        runs = await self._rows(
+            """select r.id, r.mail_id, r.input, r.state, count(i.id) > 0 as waits,
+                      coalesce(bool_and(i.status = 'decided' and i.undo_until <= clock_timestamp()), false) as decided
+               from runs r left join inbox_items i on i.run_id = r.id and i.status in ('pending', 'decided')
+               where r.thread_id = %s and r.state in ('running', 'waiting', 'acting') group by r.id order by r.created_at""",
+            thread_id,
+        )
+        return Conversation(
+            thread_id,
+            rows[0]["account_id"],
+            rows[0]["gmail_id"],
+            await self.mails(thread_id),
+            [RunRow(**row) for row in runs],
+        )
+
+    async def mails(self, thread_id: UUID) -> list[StoredMail]:
+        rows = await self._rows(
+            """select gmail_id, own, state, classification, run_id, received_at, content from mails
+               where thread_id = %s order by received_at, gmail_id""",
+            thread_id,
+        )
+        return [StoredMail(mail=_MAIL.validate_python(row.pop("content")), **row) for row in rows]
+
+    async def start(
+        self, lease: Lease, conversation: Conversation, mail: StoredMail, account: Account, *, triage_only: bool
+    ) -> None:
+        """Make the run of this mail, ready to go on with."""
+        async with self._pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            cursor = await conn.execute(
+                "select count(*) as n from runs where thread_id = %s and mail_id = %s", (conversation.id, mail.gmail_id)
+            )
+            row = await cursor.fetchone()
+            attempt = int(row["n"]) + 1 if row else 1
+            run_id = _run_id(account.address, conversation.gmail_id, mail.gmail_id, attempt)
+            run = _make_run(run_id, conversation, mail, account, triage_only=triage_only)
+            await conn.execute(
+                """insert into runs (id, user_id, account_id, thread_id, mail_id, attempt, input, state)
+                   values (%s, %s, %s, %s, %s, %s, %s, 'running')""",
+                (run_id, account.user_id, account.id, conversation.id, mail.gmail_id, attempt, Json(run)),
+            )
+            await conn.execute(
+                """update mails set run_id = %s, state = 'triaging', reason = coalesce(reason, 'being read')
+                   where account_id = %s and gmail_id = %s""",
+                (run_id, account.id, mail.gmail_id),
+            )
+
+    async def triaged(self, lease: Lease, run: Mapping[str, Any], classification: Classification, reason: str) -> None:
+        """Store a mail's class. An ignored mail is done."""
+        async with self._pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            await conn.execute(
+                """update mails set classification = %s, reason = coalesce(nullif(%s, ''), reason)
+                   where account_id = %s and gmail_id = %s""",
+                (classification, reason, run["account_id"], run["mail"]),
+            )
+
+    async def take_over(self, conn: Connection, run_id: UUID, thread_id: UUID) -> tuple[list[UUID], list[StoredMail]]:
+        """Let a run cover all that is unanswered in its thread, in place of the runs that did. May be repeated.
+
+        Returns:
+            The runs it took the place of, oldest first, directly or through others, and the mails that it covers.
+        """
+        await conn.execute(
+            """update runs set state = 'superseded', superseded_by = %s, reason = 'newer mail came'
+               where thread_id = %s and id <> %s and state in ('running', 'waiting')""",
+            (run_id, thread_id, run_id),
+        )
+        await conn.execute(
+            """update mails set run_id = %s, state = 'triaging' where thread_id = %s and not own
+               and (state = 'triaging' and classification in ('notify', 'respond')
+                    or state = 'waiting' and run_id in (select id from runs where superseded_by = %s))""",
+            (run_id, thread_id, run_id),
+        )
+        cursor = await conn.execute(
+            """with recursive before as (
+                   select id, created_at from runs where superseded_by = %s
+                   union select r.id, r.created_at from runs r join before b on r.superseded_by = b.id)
+               select id from before order by created_at""",
+            (run_id,),
+        )
+        earlier = [row["id"] for row in await cursor.fetchall()]
+        mails = await self.mails(thread_id)
+        cursor = await conn.execute("select gmail_id from mails where run_id = %s", (run_id,))
+        covered = {row["gmail_id"] for row in await cursor.fetchall()}
+        return earlier, [m for m in mails if m.gmail_id in covered]
+
+    async def start_work(self, lease: Lease, run: RunRow, most_tries: int) -> bool:
+        """Count a try at this run before it starts, since the try may kill the process; False if there were enough."""
+        async with self._pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            cursor = await conn.execute(
+                """update mails set tries = tries + 1 where account_id = (select account_id from runs where id = %s)
+                   and gmail_id = %s returning tries""",
+                (run.id, run.mail_id),
+            )
+            row = await cursor.fetchone()
+        return row is not None and int(row["tries"]) <= most_tries
+
+    async def progressed(self, conn: Connection, run: RunRow, state: RunState) -> None:
+        """The graph came to rest: in front of a person, or at its end."""
+        await conn.execute("update runs set state = %s where id = %s", (state, run.id))
+        await conn.execute(
+            "update threads set outages = 0 where id = (select thread_id from runs where id = %s)", (run.id,)
+        )
+        await conn.execute(
+            """update mails set tries = 0, state = case
+                   when %s = 'waiting' then 'waiting'
+                   when classification <> 'ignore' and (select (input->>'triage_only')::boolean from runs where id = %s)
+                   then 'triaging' else 'done' end
+               where run_id = %s""",
+            (state, run.id, run.id),
+        )
+
+    async def acting(self, conn: Connection, run_id: UUID) -> None:
+        """Every answer is in and past its window: from here on the run acts."""
+        await conn.execute("update runs set state = 'acting' where id = %s", (run_id,))
+        await conn.execute("update mails set state = 'acting' where run_id = %s", (run_id,))
+
+    async def in_doubt(self, conn: Connection, run_id: UUID) -> None:
+        await conn.execute(
+            "update mails set tries = 0, state = 'waiting', reason = 'it is unclear whether an action happened' "
+            "where run_id = %s",
+            (run_id,),
+        )
+
+    async def answered_by_person(self, conn: Connection, run_ids: Iterable[UUID], reason: str) -> None:
+        """The person did it themselves: nothing is left to do for these runs' mails."""
+        ids = list(run_ids)
+        await conn.execute("update runs set state = 'superseded', reason = %s where id = any(%s)", (reason, ids))
+        await conn.execute("update mails set state = 'done', reason = %s where run_id = any(%s)", (reason, ids))
+
+    async def read_own(self, conn: Connection, thread_id: UUID) -> None:
+        """The account's own mail needs no work once it was looked at."""
+        await conn.execute(
+            "update mails set state = 'done' where thread_id = %s and own and state = 'new'", (thread_id,)
+        )
+
+    async def fail(self, conn: Connection, run_id: UUID, reason: str) -> None:
+        """Set the run aside; its mails show the reason and can be retried."""
+        await conn.execute("update runs set state = 'failed', reason = %s where id = %s", (reason, run_id))
+        await conn.execute(
+            "update mails set state = 'failed', reason = %s, tries = 0 where run_id = %s", (reason, run_id)
+        )
+
+    async def input_of(self, run_id: UUID) -> dict[str, Any]:
+        rows = await self._rows("select input from runs where id = %s", run_id)
+        return dict(rows[0]["input"])
+
+    async def back_off(
+        self, lease: Lease, run: RunRow | None, reason: str, until: datetime | None, *, outage: bool
+    ) -> None:
+        """Come back later; an outage is nobody's fault, so it is not counted as a try at the mail."""
+        async with self._pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            await conn.execute(
+                """update threads set outages = outages + 1, not_before = greatest(%s, clock_timestamp()
+                          + make_interval(secs => least(300, 2 ^ least(outages, 9)) * (0.75 + random() / 2)))
+                   where id = %s""",
+                (until or datetime.now(UTC), lease.thread_id),
+            )
+            if run is not None:
+                await conn.execute(
+                    """update mails set reason = %s, tries = greatest(0, tries - %s)
+                       where run_id = %s or (account_id, gmail_id) =
+                             (select account_id, mail_id from runs where id = %s)""",
+                    (f"waiting: {reason}", int(outage), run.id, run.id),
+                )
+
+    async def handed_back(self, lease: Lease, run: RunRow) -> None:
+        """The process is stopping: the try that it broke off doesn't count."""
+        async with self._pool.connection() as conn:
+            await conn.execute(
+                """update mails set tries = greatest(0, tries - 1)
+                   where account_id = (select account_id from runs where id = %s) and gmail_id = %s""",
+                (run.id, run.mail_id),
+            )
+
+    async def finished(self, before: timedelta) -> list[UUID]:
+        """Runs that ended, begun longer ago than this, whose checkpoints are all still there."""
+        rows = await self._rows(
+            """select id from runs where not pruned and created_at < clock_timestamp() - %s
+               and state in ('done', 'superseded') limit 1000""",
+            before,
+        )
+        return [row["id"] for row in rows]
+
+    async def pruned(self, run_ids: Sequence[UUID]) -> None:
+        await self._rows("update runs set pruned = true where id = any(%s)", list(run_ids))
+
+    async def mark_complete(self, thread_id: UUID) -> None:
+        await self._rows("update threads set complete = true where id = %s", thread_id)
+
+    async def is_complete(self, thread_id: UUID) -> bool:
+        rows = await self._rows("select complete from threads where id = %s", thread_id)
+        return bool(rows and rows[0]["complete"])
+
+    async def _rows(self, query: str, *parameters: object) -> list[dict[str, Any]]:
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute(query.encode(), parameters)
+            return await cursor.fetchall() if cursor.description else []
+
+
+def _run_id(address: str, thread: str, mail: str, attempt: int) -> UUID:
+    return uuid5(NAMESPACE_URL, f"email-assistant:{address}/{thread}/{mail}/{attempt}")
+
+
+def _make_run(
+    run_id: UUID, conversation: Conversation, stored: StoredMail, account: Account, *, triage_only: bool
+) -> Run:
+    mail = stored.mail
+    to = reply_address(mail)
+    references = [*mail.references, *([mail.in_reply_to] if mail.in_reply_to and not mail.references else [])]
+    return Run(
+        id=str(run_id),
+        account_id=str(account.id),
+        address=account.address,
+        thread=conversation.gmail_id,
+        mail=stored.gmail_id,
+        mails=[m.gmail_id for m in conversation.mails],
+        text=for_prompt(mail, stored.gmail_id, timezone=account.zone, limit=_TRIAGE_CHARACTERS),
+        reply=Reply(
+            to=to.email if to else None, subject=mail.subject, in_reply_to=mail.message_id, references=references
+        ),
+        given=stored.classification,
+        triage_only=triage_only,
+    )
+
+
+def conversation_text(mails: Sequence[StoredMail], newest: str, zone: ZoneInfo) -> str:
+    """The thread up to the mail to be answered, each mail delimited, older ones cut shorter."""
+    upto = next(i for i, m in enumerate(mails) if m.gmail_id == newest) + 1
+    shown = mails[max(0, upto - _OLDER_MAILS - 1) : upto]
+    limits = [_OLDER_CHARACTERS] * (len(shown) - 1) + [_NEWEST_CHARACTERS]
+    return "\n".join(
+        for_prompt(m.mail, m.gmail_id, timezone=zone, limit=limit) for m, limit in zip(shown, limits, strict=True)
+    )
+
+
+def highest(classes: Iterable[Classification | None]) -> Classification:
+    """The class that asks most of the person."""
+    return max((c for c in classes if c), key=lambda c: _RANK[c], default="ignore")

@@ -1,0 +1,54 @@
+"""What a failure means for the work it stopped."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import psycopg
+
+from email_assistant.accounts.vault import VaultError
+from email_assistant.agents.loop import StepBudgetSpent
+from email_assistant.google.errors import Ambiguous, GoogleError, NotFound, RateLimited, Refused, Revoked, Transient
+from email_assistant.model import ModelDown, ModelRefused
+from email_assistant.tools.effects import EffectMismatch, NotYetClear
+
+
+class LostInterrupt(RuntimeError):
+    """An answer was given to a question that the run doesn't ask."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    reason: str
+    """One line for the person."""
+    passing: bool
+    """Another try may go well."""
+    outage: bool = False
+    """It is not this mail's fault: the work waits and goes on by itself, however long that takes."""
+    until: datetime | None = None
+    """Nothing can go well before this time."""
+    login: bool = False
+    """The person must log in to the account again."""
+
+
+def classify(error: BaseException) -> Fault:
+    match error:
+        case ModelDown():
+            return Fault(str(error), passing=True, outage=True, until=error.until)
+        case RateLimited():
+            return Fault(str(error), passing=True, outage=True, until=error.until)
+        case Transient() | Ambiguous() | NotYetClear():
+            return Fault(str(error), passing=True, outage=True)
+        case psycopg.OperationalError() | psycopg.InterfaceError():
+            return Fault("the database is not available", passing=True, outage=True)
+        case Revoked():
+            return Fault(
+                "Google no longer accepts the login: add the account again", passing=True, outage=True, login=True
+            )
+        case VaultError():
+            return Fault(str(error), passing=True, outage=True)
+        case ModelRefused() | StepBudgetSpent() | EffectMismatch() | LostInterrupt() | Refused() | NotFound():
+            return Fault(str(error), passing=False)
+        case GoogleError():
+            return Fault(str(error), passing=True)
+        case _:
+            return Fault(f"{type(error).__name__}: {error}".partition("\n")[0][:200], passing=True)

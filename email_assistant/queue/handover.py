@@ -1,0 +1,95 @@
+"""From triage to the response agent: store the class, take the conversation over, open the agent's work."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from email_assistant.accounts.accounts import Accounts
+from email_assistant.accounts.clients import Clients
+from email_assistant.agents.mail.prompts import Classification, conversation_message
+from email_assistant.agents.mail.run import Settled
+from email_assistant.db.lease import Lease
+from email_assistant.db.pool import Pool
+from email_assistant.inbox.items import Inbox
+from email_assistant.queue.conversations import Conversations, StoredMail, conversation_text, highest
+from email_assistant.sync.mails import store_earlier
+from email_assistant.tools.effects import Ledger
+
+
+class Handover:
+    """Implements `agents.mail.graph.Settle`; every step may be repeated after a crash."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        conversations: Conversations,
+        inbox: Inbox,
+        ledger: Ledger,
+        accounts: Accounts,
+        clients: Clients,
+        *,
+        replies_per_day: int,
+    ) -> None:
+        self._pool = pool
+        self._conversations = conversations
+        self._inbox = inbox
+        self._ledger = ledger
+        self._accounts = accounts
+        self._clients = clients
+        self._replies_per_day = replies_per_day
+
+    async def __call__(
+        self, run: Mapping[str, Any], classification: Classification, reason: str, lease: Lease
+    ) -> Settled:
+        await self._conversations.triaged(lease, run, classification, reason)
+        if classification == "ignore" or run["triage_only"]:
+            return Settled("ignore")
+        run_id = UUID(run["id"])
+        async with self._pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            earlier, covered = await self._conversations.take_over(conn, run_id, lease.thread_id)
+            await self._inbox.supersede(conn, earlier, by=run_id)
+        effective = highest(m.classification for m in covered)
+        if effective == "respond" and (why := await self._may_not_answer(run, covered)):
+            effective = "notify"
+            await self._conversations.triaged(lease, run, "notify", why)
+        instructions, draft = await self._inbox.said_in(earlier)
+        opening = conversation_message(
+            await self._conversation(run, lease), await self._done(lease.thread_id), draft, instructions
+        )
+        return Settled(effective, opening, tuple(m.gmail_id for m in covered))
+
+    async def _may_not_answer(self, run: Mapping[str, Any], covered: Sequence[StoredMail]) -> str | None:
+        """Why no draft may be made: automatic and bulk mail, and whoever was answered too often (reply loops)."""
+        newest = next(m.mail for m in covered if m.gmail_id == run["mail"])
+        if newest.auto_submitted or newest.bulk:
+            return "automatic or bulk mail: shown, never answered"
+        to = run["reply"]["to"]
+        if not to:
+            return "it names no address to reply to"
+        since = datetime.now(UTC) - timedelta(days=1)
+        sent = await self._ledger.replies_since(UUID(run["account_id"]), to.lower(), since)
+        if sent >= self._replies_per_day:
+            return f"{to} was answered {sent} times within a day: shown only, in case it is a loop"
+        return None
+
+    async def _conversation(self, run: Mapping[str, Any], lease: Lease) -> str:
+        account = await self._accounts.get(UUID(run["account_id"]))
+        mails = await self._conversations.mails(lease.thread_id)
+        first = mails[0].mail
+        has_earlier = bool(first.references or first.in_reply_to)
+        if has_earlier and not await self._conversations.is_complete(lease.thread_id):
+            await self._fetch_earlier(run, lease.thread_id)
+            mails = await self._conversations.mails(lease.thread_id)
+        return conversation_text(mails, run["mail"], account.zone)
+
+    async def _fetch_earlier(self, run: Mapping[str, Any], thread_id: UUID) -> None:
+        """Get the mails of an old thread that came before the account was watched, once."""
+        account = await self._accounts.get(UUID(run["account_id"]))
+        client = await self._clients.get(account.id)
+        await store_earlier(self._pool, account, await client.gmail.thread(run["thread"]))
+        await self._conversations.mark_complete(thread_id)
+
+    async def _done(self, thread_id: UUID) -> list[str]:
+        return [effect.result or effect.tool for effect in await self._ledger.done_in(thread_id)]

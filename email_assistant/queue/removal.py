@@ -1,0 +1,68 @@
+"""Forget an account: take each conversation from its worker, settle what is under way, then delete."""
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+from uuid import UUID
+
+from email_assistant.accounts.accounts import Account, Accounts
+from email_assistant.accounts.clients import Clients
+from email_assistant.db.lease import Lease, held
+from email_assistant.db.pool import Pool
+from email_assistant.google.errors import GoogleError
+from email_assistant.inbox.items import Inbox
+from email_assistant.queue.conversations import Conversations
+from email_assistant.tools.effects import InDoubt, Ledger, NotYetClear
+from email_assistant.tools.registry import Registry
+from email_assistant.tools.spec import Call
+
+_RETRY_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Removal:
+    pool: Pool
+    accounts: Accounts
+    clients: Clients
+    ledger: Ledger
+    tools: Registry
+    inbox: Inbox
+    conversations: Conversations
+    lease_seconds: float
+
+    async def remove(self, account: Account) -> int:
+        """Delete all that is stored about an account. Nothing changes in its mailbox.
+
+        Returns:
+            The number of actions of which it is not known whether they happened.
+        """
+        await self.accounts.set_state(account.id, "removing")
+        unclear = 0
+        for thread_id in await self.conversations.of_account(account.id):
+            unclear += await self._close(account, thread_id)
+        async with self.pool.connection() as conn, conn.transaction():
+            runs = "select id::text from runs where account_id = %s"
+            for table in ("checkpoints", "checkpoint_blobs", "checkpoint_writes"):
+                await conn.execute(f"delete from {table} where thread_id in ({runs})".encode(), (account.id,))
+            await conn.execute("delete from store where prefix like %s", (f"email_assistant.{account.id}.%",))
+            await conn.execute("delete from accounts where id = %s", (account.id,))
+        return unclear
+
+    async def _close(self, account: Account, thread_id: UUID) -> int:
+        while True:
+            async with held(self.pool, thread_id, self.lease_seconds) as lease:
+                if lease is not None:
+                    unclear = await self._settle(account, lease)
+                    async with self.pool.connection() as conn:
+                        await self.inbox.expire(conn, thread_id)
+                    return unclear
+            await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _settle(self, account: Account, lease: Lease) -> int:
+        effects = await self.ledger.started_in(lease.thread_id)
+        for effect in effects:
+            run = await self.conversations.input_of(effect.run_id)
+            with suppress(GoogleError, NotYetClear, InDoubt):
+                call = Call(run, effect.call_id, account, await self.clients.get(account.id), lease)
+                await self.tools.settle(call, effect)
+        return len(await self.ledger.started_in(lease.thread_id))

@@ -1,0 +1,136 @@
+"""The queue. A job is a wake-up: it says only which account, conversation or item to look at.
+
+So a lost, doubled, late or reordered job changes nothing, and job arguments (which the queue logs) are ids only.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from uuid import UUID
+
+from procrastinate import App, PsycopgConnector
+from procrastinate.exceptions import AlreadyEnqueued
+from procrastinate.types import JSONDict
+
+from email_assistant.db.pool import Connection, Pool, session_settings
+
+log = logging.getLogger(__name__)
+
+BACKGROUND, DECISIONS = "background", "decisions"
+_DECISION_SLOTS = 2
+_CONNECTIONS = 4
+_POLL_SECONDS = 2.0
+"""How late a job starts at most when its notification was lost."""
+_FIRST = 10
+"""Priority of looking for mail, before work on what was found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handlers:
+    """What the three tasks do; every one may be repeated."""
+
+    sync_account: Callable[[UUID], Awaitable[None]]
+    advance_thread: Callable[[UUID], Awaitable[None]]
+    learn: Callable[[UUID], Awaitable[None]]
+    tidy: Callable[[], Awaitable[None]]
+
+
+class Queue:
+    def __init__(self, pool: Pool, url: str) -> None:
+        self._pool = pool
+        # A pool of its own: the listener opens its connection with the pool's settings and autocommit, named twice.
+        self._app = App(
+            connector=PsycopgConnector(conninfo=url, kwargs=session_settings(url), min_size=0, max_size=_CONNECTIONS)
+        )
+
+    async def open(self) -> None:
+        await self._app.open_async()
+
+    async def close(self) -> None:
+        await self._app.close_async()
+
+    async def decided(self, conn: Connection, thread_id: UUID) -> None:
+        """Wake a conversation for a person, in the caller's transaction."""
+        await self._app.configure_task("advance_thread", queue=DECISIONS, connection=conn).defer_async(
+            thread_id=str(thread_id)
+        )
+
+    async def arrived(self, conn: Connection, thread_ids: Iterable[UUID]) -> None:
+        """Wake conversations for new mail, in the caller's transaction."""
+        jobs: list[JSONDict] = [{"thread_id": str(thread_id)} for thread_id in thread_ids]
+        if jobs:
+            await self._app.configure_task("advance_thread", queue=BACKGROUND, connection=conn).batch_defer_async(*jobs)
+
+    async def sweep(self, thread_ids: Iterable[UUID], item_ids: Iterable[UUID]) -> None:
+        """Wake what was forgotten, unless a job for it is waiting already."""
+        for thread_id in thread_ids:
+            await self._once("advance_thread", f"thread/{thread_id}", 0, thread_id=str(thread_id))
+        for item_id in item_ids:
+            await self._once("learn", f"item/{item_id}", 0, item_id=str(item_id))
+
+    async def poll(self, account_ids: Iterable[UUID]) -> None:
+        """Have mailboxes looked at; triggers from several processes collapse into one job."""
+        for account_id in account_ids:
+            await self._once("sync_account", f"account/{account_id}", _FIRST, account_id=str(account_id))
+
+    async def is_idle(self) -> bool:
+        """Whether no job waits or runs."""
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute(
+                "select exists (select from procrastinate_jobs where status in ('todo', 'doing') "
+                "and task_name <> 'tidy') as busy"
+            )
+            row = await cursor.fetchone()
+        return row is not None and not row["busy"]
+
+    async def work(self, handlers: Handlers, *, slots: int, stop_seconds: float) -> None:
+        """Run jobs until cancelled; then those that run get `stop_seconds` to end, and are handed back after that."""
+        self._bind(handlers)
+        await asyncio.gather(
+            self._work(BACKGROUND, slots, stop_seconds), self._work(DECISIONS, _DECISION_SLOTS, stop_seconds)
+        )
+
+    async def _work(self, queue: str, slots: int, stop_seconds: float) -> None:
+        # A restart of the database makes a worker return as if it had been asked to.
+        while True:
+            try:
+                await self._app.run_worker_async(
+                    queues=[queue],
+                    name=queue,
+                    concurrency=slots,
+                    fetch_job_polling_interval=_POLL_SECONDS,
+                    install_signal_handlers=False,
+                    shutdown_graceful_timeout=stop_seconds,
+                    delete_jobs="always",
+                )
+            except asyncio.CancelledError:
+                raise
+            except Exception:
+                log.warning("the worker of queue %s stopped; starting it again", queue, exc_info=True)
+            await asyncio.sleep(1)
+
+    def _bind(self, handlers: Handlers) -> None:
+        @self._app.task(name="sync_account", queue=BACKGROUND)
+        async def sync_account(account_id: str) -> None:
+            await handlers.sync_account(UUID(account_id))
+
+        @self._app.task(name="advance_thread", queue=BACKGROUND)
+        async def advance_thread(thread_id: str) -> None:
+            await handlers.advance_thread(UUID(thread_id))
+
+        @self._app.task(name="learn", queue=BACKGROUND)
+        async def learn(item_id: str) -> None:
+            await handlers.learn(UUID(item_id))
+
+        # With a periodic task a worker notices that the database restarted; without one it loses its notifications.
+        @self._app.periodic(cron="*/10 * * * *")
+        @self._app.task(name="tidy", queue=BACKGROUND, queueing_lock="tidy")
+        async def tidy(timestamp: int) -> None:
+            await handlers.tidy()
+
+    async def _once(self, task: str, lock: str, priority: int, **ids: str) -> None:
+        deferrer = self._app.configure_task(task, queue=BACKGROUND, queueing_lock=lock, priority=priority)
+        with suppress(AlreadyEnqueued):
+            await deferrer.defer_async(**ids)

@@ -1,0 +1,68 @@
+"""The web application: which room answers which request, and what stands before all of them."""
+
+import ipaddress
+from pathlib import Path
+
+from fastapi import APIRouter, Depends, FastAPI
+from fastapi.security import APIKeyHeader, HTTPBearer
+from fastapi.staticfiles import StaticFiles
+from fastapi.telemetry import TelemetryConfig
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+from email_assistant.app import App
+from email_assistant.servers.api import health, inbox, login, mails, pages
+from email_assistant.servers.api.auth import Access, Guard, SecurityHeaders
+from email_assistant.servers.api.errors import AsciiJSON, add_error_handlers
+
+_STATIC = Path(__file__).parent / "static"
+_LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+_MOST_BYTES = 1_000_000
+_SILENT: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
+"""FastAPI reports to OpenTelemetry by itself where the environment has it; the program decides that."""
+
+# The guard has looked at the token by then; these say in the OpenAPI document how to send it.
+_CREDENTIALS = [Depends(HTTPBearer(auto_error=False)), Depends(APIKeyHeader(name="x-api-key", auto_error=False))]
+
+
+def create_api(app: App, *, token: str | None, host: str) -> FastAPI:
+    """The API and the pages of an app that is open.
+
+    Args:
+        token: what lets a caller in; None lets everybody in.
+        host: the address that the server is bound to. On loopback only names of this machine are answered to, since
+            another site's name may be pointed at it (DNS rebinding).
+    """
+    api = FastAPI(
+        title="Email assistant",
+        docs_url=None,
+        redoc_url=None,
+        default_response_class=AsciiJSON,
+        max_body_size=_MOST_BYTES,
+        telemetry=_SILENT,
+    )
+    api.state.assistant = app
+    api.state.access = access = Access(token)
+    programs = APIRouter(dependencies=_CREDENTIALS)
+    programs.include_router(inbox.router)
+    programs.include_router(mails.router)
+    for router in (health.router, programs, login.router, pages.router):
+        api.include_router(router)
+    api.mount("/static", StaticFiles(directory=_STATIC))
+    add_error_handlers(api)
+    # The one that was added last is met first.
+    api.add_middleware(Guard, access=access)
+    api.add_middleware(TrustedHostMiddleware, allowed_hosts=_answered_to(host), www_redirect=False)
+    api.add_middleware(SecurityHeaders)
+    return api
+
+
+def _answered_to(host: str) -> list[str]:
+    bare = host.strip("[]").lower()
+    return sorted({*_LOOPBACK, f"[{bare}]" if ":" in bare else bare}) if _is_loopback(bare) else ["*"]
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,160 @@
+"""A proposed call as form fields, and what a person made of it as arguments again."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+FieldKind = Literal["line", "text", "list", "number", "time", "hidden"]
+
+_LABELS: Mapping[str, str] = {
+    "email_address": "To",
+    "additional_recipients": "Cc",
+    "response_text": "Text",
+    "start_time": "Starts",
+    "end_time": "Ends",
+    "organizer_email": "Organiser",
+}
+_LONG = ("response_text", "content")
+_IDS = ("email_id",)
+"""Arguments that mean nothing to a person."""
+_TIME = TypeAdapter(datetime)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    name: str
+    """The argument's."""
+    label: str
+    kind: FieldKind
+    value: str
+    """As the form shows it."""
+
+
+class ProposalForm:
+    """
+    Args:
+        args: the proposed arguments; the form keeps their order.
+        model: the tool's arguments; those that were not proposed stand empty at the end.
+        home: the account's timezone; times are shown in the call's own, if it has one.
+    """
+
+    def __init__(self, args: Mapping[str, Any], model: type[BaseModel] | None, home: ZoneInfo) -> None:
+        self._args = args
+        self.model = model
+        self._home = home
+        offered = [name for name in model.model_fields if name not in _IDS] if model else []
+        self.fields = [self._field(name, args.get(name)) for name in dict.fromkeys([*args, *offered])]
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """The timezone that the times are shown in."""
+        return _zone(self._args.get("timezone")) or self._home
+
+    def typed(self, given: Mapping[str, str]) -> list[Field]:
+        """The fields as a person filled them in."""
+        return [replace(field, value=given.get(field.name, field.value)) for field in self.fields]
+
+    def changed(self, given: Mapping[str, str]) -> list[Field]:
+        """Those fields, as they were filled in, that say something else than the proposal."""
+        both = zip(self.fields, self.typed(given), strict=True)
+        return [after for before, after in both if _content(before) != _content(after)]
+
+    def read(self, given: Mapping[str, str]) -> dict[str, Any]:
+        """The arguments as a person left them. What was not touched is the proposal's own value."""
+        touched = {field.name for field in self.changed(given)}
+        if "timezone" in touched:
+            touched |= {field.name for field in self.fields if field.kind == "time"}
+        args = dict(self._args)
+        for field in self.typed(given):
+            if field.name not in touched:
+                continue
+            if _content(field) or self._is_required(field.name):
+                args[field.name] = self._value(field, given)
+            else:
+                args.pop(field.name, None)
+        return args
+
+    def _field(self, name: str, value: Any) -> Field:
+        label = _LABELS.get(name) or name.replace("_", " ").capitalize()
+        kind = self._kind(name, value)
+        time = _time(value) if kind == "time" else None
+        if time is not None:
+            return Field(name, label, kind, _wall_time(time, self.zone))
+        if isinstance(value, list):
+            return Field(name, label, kind, ", ".join(map(str, value)))
+        text = "" if value is None else str(value).replace("\r\n", "\n")
+        return Field(name, label, kind, text)
+
+    def _kind(self, name: str, value: Any) -> FieldKind:
+        annotation = (
+            self.model.model_fields[name].annotation if self.model and name in self.model.model_fields else None
+        )
+        if name in _IDS:
+            return "hidden"
+        if isinstance(value, list) or annotation == list[str]:
+            return "list"
+        if annotation is datetime and (value is None or _time(value)):
+            return "time"
+        if annotation is int:
+            return "number"
+        return "text" if name in _LONG or "\n" in str(value) else "line"
+
+    def _value(self, field: Field, given: Mapping[str, str]) -> Any:
+        match field.kind:
+            case "list":
+                return _parts(field.value)
+            case "time":
+                return self._moment(field, given)
+            case _:
+                return field.value
+
+    def _moment(self, field: Field, given: Mapping[str, str]) -> str:
+        """A wall time of the form is meant in the form's own timezone; the proposal may have left it to the account's."""
+        proposed = _time(self._args.get(field.name))
+        zone = _zone(given.get("timezone")) or self.zone
+        time = _time(field.value)
+        if time is None or (proposed is not None and proposed.tzinfo is None):
+            return field.value
+        return time.replace(tzinfo=zone).isoformat()
+
+    def _is_required(self, name: str) -> bool:
+        return bool(self.model and name in self.model.model_fields and self.model.model_fields[name].is_required())
+
+
+def _content(field: Field) -> object:
+    """What a field says, whatever way a browser sends it: it ends lines of a text with CR LF."""
+    match field.kind:
+        case "list":
+            return _parts(field.value)
+        case "time":
+            return _time(field.value) or field.value
+        case _:
+            return field.value
+
+
+def _parts(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _time(value: object) -> datetime | None:
+    try:
+        return _TIME.validate_python(value)
+    except ValidationError:
+        return None
+
+
+def _wall_time(time: datetime, zone: ZoneInfo) -> str:
+    """In the form that `<input type=datetime-local>` takes."""
+    local = time.astimezone(zone) if time.tzinfo else time
+    return local.replace(tzinfo=None).isoformat(timespec="seconds" if local.second else "minutes")
+
+
+def _zone(name: object) -> ZoneInfo | None:
+    try:
+        return ZoneInfo(name) if isinstance(name, str) and name else None
+    except (ZoneInfoNotFoundError, ValueError):
+        return None

@@ -1,0 +1,25 @@
+"""`/health`: open to everybody, and says no more than whether the database answers."""
+
+import asyncio
+
+import psycopg
+from fastapi import APIRouter, Response
+
+from email_assistant.servers.api.dependencies import Assistant
+from email_assistant.servers.api.schemas import Health
+
+_SECONDS = 3.0
+
+router = APIRouter()
+
+
+@router.get("/health", responses={503: {"model": Health, "description": "The database does not answer."}})
+async def health(app: Assistant, response: Response) -> Health:
+    """Whether this daemon can work."""
+    try:
+        async with asyncio.timeout(_SECONDS), app.pool.connection() as conn:
+            await conn.execute("select 1")
+    except (psycopg.OperationalError, TimeoutError):
+        response.status_code = 503
+        return Health(status="database down")
+    return Health(status="ok")

@@ -1,0 +1,212 @@
+"""The pages: what waits, one item, all mail. Plain forms that post; nothing of it needs a script."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from html import unescape
+from itertools import takewhile
+from typing import Annotated, Any, Literal
+from urllib.parse import urlencode
+from uuid import UUID
+
+from fastapi import APIRouter, Form, Request
+from fastapi.responses import RedirectResponse, Response
+from pydantic import BaseModel
+
+from email_assistant.app import App
+from email_assistant.inbox.items import STATUSES, Conflict, Invalid, Item, Status
+from email_assistant.inbox.mails import STATES, State
+from email_assistant.inbox.pages import make_cursor
+from email_assistant.servers.api.dependencies import Assistant, BlankAsNone, ItemId
+from email_assistant.servers.api.forms import Field, ProposalForm
+from email_assistant.servers.api.rendering import render
+from email_assistant.servers.api.wording import buttons, sentence
+from email_assistant.tools.spec import ToolError
+
+_BY = "web"
+_SEPARATOR = "\n---\n"
+_NEW_RECIPIENT = "- New recipient, never written to before: "
+_ARGUMENT = "arg."
+"""Prefix of the form fields that are arguments."""
+
+Text = Annotated[str | None, BlankAsNone]
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/")
+async def waiting(
+    app: Assistant, status: Status | Literal["all"] = "pending", account: Text = None, cursor: Text = None
+) -> Response:
+    chosen = None if status == "all" else status
+    items, following = await app.inbox.page(app.user_id, status=chosen, account=account, cursor=cursor)
+    return render(
+        "waiting.html",
+        rows=[(item, sentence(item)) for item in items],
+        status=status,
+        statuses=[*STATUSES, "all"],
+        account=account,
+        accounts=await app.accounts.of_user(app.user_id),
+        following=_link("/", status=status, account=account, cursor=following),
+    )
+
+
+@router.get("/items/{item_id}")
+async def show(app: Assistant, item_id: ItemId) -> Response:
+    return await _item_page(app, item_id)
+
+
+@router.post("/items/{item_id}")
+async def decide(app: Assistant, request: Request, item_id: ItemId) -> Response:
+    posted = {name: str(value).replace("\r\n", "\n") for name, value in (await request.form()).items()}
+    item = await app.inbox.get(app.user_id, item_id)
+    try:
+        await app.inbox.decide(app.user_id, item_id, _answer(await _form(app, item), posted), by=_BY)
+    except (Conflict, Invalid) as refusal:
+        return await _item_page(app, item_id, posted, refusal)
+    return RedirectResponse(f"/items/{item_id}", 303)
+
+
+@router.post("/items/{item_id}/undo")
+async def undo(app: Assistant, item_id: ItemId) -> Response:
+    try:
+        await app.inbox.undo(app.user_id, item_id)
+    except Conflict as refusal:
+        return await _item_page(app, item_id, refusal=refusal)
+    return RedirectResponse(f"/items/{item_id}", 303)
+
+
+@router.get("/mails")
+async def mails(
+    app: Assistant, state: Annotated[State | None, BlankAsNone] = None, account: Text = None, cursor: Text = None
+) -> Response:
+    return await _mails_page(app, state, account, cursor)
+
+
+@router.post("/mails/{mail_id}/retry")
+async def retry(app: Assistant, mail_id: str, account: Annotated[str, Form()]) -> Response:
+    try:
+        await app.mails.retry(app.user_id, mail_id, account)
+    except Conflict as refusal:
+        return await _mails_page(app, refusal=refusal)
+    return RedirectResponse("/mails", 303)
+
+
+async def _mails_page(
+    app: App,
+    state: State | None = None,
+    account: str | None = None,
+    cursor: str | None = None,
+    refusal: Exception | None = None,
+) -> Response:
+    rows, following = await app.mails.page(app.user_id, state=state, account=account, cursor=cursor)
+    accounts = await app.accounts.of_user(app.user_id)
+    return render(
+        "mails.html",
+        status=409 if refusal else 200,
+        refusal=refusal,
+        mails=rows,
+        state=state,
+        states=STATES,
+        account=account,
+        accounts=accounts,
+        zones={a.address: a.zone for a in accounts},
+        following=_link("/mails", state=state, account=account, cursor=following),
+    )
+
+
+async def _item_page(
+    app: App, item_id: UUID, posted: Mapping[str, str] | None = None, refusal: Conflict | Invalid | None = None
+) -> Response:
+    item = await app.inbox.get(app.user_id, item_id)
+    form = await _form(app, item)
+    given = _arguments(posted or {})
+    seconds = (item.undo_until - datetime.now(UTC)).total_seconds() if item.undo_until else 0
+    return render(
+        "item.html",
+        status=200 if refusal is None else 409 if isinstance(refusal, Conflict) else 422,
+        item=item,
+        told=Told.of(item),
+        refusal=refusal,
+        proposed=form.fields,
+        fields=form.typed(given),
+        changed=form.changed(given),
+        edited=_edited(item, form),
+        response=(posted or {}).get("response", ""),
+        buttons=buttons(item),
+        zone=form.zone,
+        undo_seconds=round(seconds) if item.status == "decided" and seconds > 0 else None,
+        newer=await _newer(app, item),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What an item's description tells, as plain text again."""
+
+    mail: str
+    new_recipients: list[str]
+
+    @classmethod
+    def of(cls, item: Item) -> "Told":
+        mail, found, proposal = unescape(item.description).rpartition(_SEPARATOR)
+        lines = takewhile(lambda line: line.startswith(_NEW_RECIPIENT), reversed(proposal.splitlines()))
+        return cls((mail if found else proposal).strip(), [line.removeprefix(_NEW_RECIPIENT) for line in lines][::-1])
+
+
+async def _form(app: App, item: Item) -> ProposalForm:
+    account = await app.accounts.find(app.user_id, item.account)
+    return ProposalForm(item.args, _arguments_of(app, item.action), account.zone)
+
+
+def _arguments_of(app: App, action: str) -> type[BaseModel] | None:
+    """None for what is no tool, such as a notification."""
+    try:
+        return app.tools.get(action).spec.arguments
+    except ToolError:
+        return None
+
+
+def _answer(form: ProposalForm, posted: Mapping[str, str]) -> dict[str, Any]:
+    """The answer that a person's button and fields make.
+
+    Raises:
+        Invalid: "accept" with a changed proposal. What is on the screen is not what would be sent.
+    """
+    kind, given = posted.get("answer"), _arguments(posted)
+    match kind:
+        case "accept" if form.changed(given):
+            raise Invalid("you changed the proposal: save the edit and accept it, or take the change back")
+        case "edit" if form.changed(given):
+            return {"type": "edit", "args": form.read(given)}
+        case "edit":
+            return {"type": "accept"}
+        case "response":
+            return {"type": "response", "args": posted.get("response", "")}
+        case _:
+            return {"type": kind}
+
+
+def _arguments(posted: Mapping[str, str]) -> dict[str, str]:
+    return {name.removeprefix(_ARGUMENT): text for name, text in posted.items() if name.startswith(_ARGUMENT)}
+
+
+def _edited(item: Item, form: ProposalForm) -> list[Field]:
+    """What the decision made of the proposal."""
+    after = (item.decision or {}).get("args")
+    return ProposalForm(after, form.model, form.zone).fields if isinstance(after, dict) else []
+
+
+async def _newer(app: App, item: Item) -> UUID | None:
+    """An item of the run that took this one's place, among the next that were made in its account."""
+    if item.superseded_by is None:
+        return None
+    here = make_cursor(item.created_at, str(item.id))
+    following, _ = await app.inbox.page(app.user_id, account=item.account, cursor=here, limit=500)
+    return next((other.id for other in following if other.run_id == item.superseded_by), None)
+
+
+def _link(path: str, **query: str | None) -> str | None:
+    """The next page, if there is one."""
+    given = {name: value for name, value in query.items() if value}
+    return f"{path}?{urlencode(given)}" if query["cursor"] else None

@@ -1,0 +1,42 @@
+"""HTML from the templates. Everything is escaped: a template has no way to let mail text live."""
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from email_assistant.mail.charset import readable
+from email_assistant.servers.api.wording import waits
+
+# Embeddings, overrides and isolates reorder what stands around them; the pages set the direction per element.
+_REORDERING = re.compile("[\u202a-\u202e\u2066-\u2069]")
+
+
+def plain(text: object) -> str:
+    """Text to show: without control characters and without marks that reorder it."""
+    return _REORDERING.sub("", readable(str(text)))
+
+
+def moment(at: datetime, zone: ZoneInfo) -> str:
+    return f"{at.astimezone(zone):%a %d %b %Y, %H:%M:%S %Z}"
+
+
+def render(
+    template: str, *, status: int = 200, headers: Mapping[str, str] | None = None, **context: object
+) -> HTMLResponse:
+    html = _environment.get_template(template).render(context)
+    # Half a surrogate pair, which a model may leave in its arguments, has no UTF-8.
+    return HTMLResponse(html.encode("utf-8", "replace"), status, headers)
+
+
+_environment = Environment(
+    loader=PackageLoader("email_assistant.servers.api"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_environment.filters |= {"plain": plain, "moment": moment, "waits": waits}

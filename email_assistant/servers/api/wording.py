@@ -1,0 +1,62 @@
+"""What stands in a row of the inbox: what the assistant would do, in one sentence, and how long it waits."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from email_assistant.inbox.items import Item
+from email_assistant.mail.charset import one_line
+from email_assistant.tools.spec import Answer
+
+_EXCERPT = 120
+
+BUTTONS: Mapping[Answer, str] = {
+    "accept": "Accept",
+    "edit": "Save edit and accept",
+    "ignore": "Ignore",
+    "response": "Respond",
+}
+IN_DOUBT_BUTTONS: Mapping[Answer, str] = BUTTONS | {"accept": "Do it again", "ignore": "Leave it"}
+
+
+def buttons(item: Item) -> Mapping[Answer, str]:
+    """What each answer is called on the page."""
+    return IN_DOUBT_BUTTONS if item.kind == "in_doubt" else BUTTONS
+
+
+def sentence(item: Item) -> str:
+    """What the assistant would do, or wants to know."""
+    args = item.args
+    match item.kind:
+        case "draft":
+            return (
+                f"Reply to {_people(args, 'email_address', 'additional_recipients')}: {_short(args, 'response_text')}"
+            )
+        case "meeting":
+            when = " ".join(_short(args, "start_time").split("T", 1))
+            return f"Schedule {_short(args, 'title')}, {when}, with {_people(args, 'attendees')}"
+        case "notification":
+            return "Thinks that you should see this; no answer is planned."
+        case "question":
+            return f"Asks: {_short(args, 'content')}"
+        case "in_doubt":
+            return f"Can't tell whether this happened: {item.action}. Have a look, and say whether to do it again."
+
+
+def waits(since: datetime) -> str:
+    """How long ago that was, in one unit."""
+    minutes = int((datetime.now(UTC) - since).total_seconds() // 60)
+    if minutes < 60:
+        return f"{max(0, minutes)} min"
+    return f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // 1440} d"
+
+
+def _people(args: Mapping[str, Any], *names: str) -> str:
+    found = [args.get(name) or [] for name in names]
+    people = [person for value in found for person in (value if isinstance(value, list) else [value])]
+    return ", ".join(map(str, people)) or "nobody"
+
+
+def _short(args: Mapping[str, Any], name: str) -> str:
+    text = one_line(str(args.get(name, "")))
+    return text if len(text) <= _EXCERPT else text[: _EXCERPT - 1] + "…"

@@ -1,0 +1,44 @@
+"""The web application: which request goes where, and how a refusal looks."""
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from . import calendar, gmail, oauth
+from .errors import ApiError, invalid
+from .events import Calendar
+from .mailbox import Mailbox
+from .outbox import Outbox
+
+
+def build(mailbox: Mailbox, outbox: Outbox, the_calendar: Calendar) -> FastAPI:
+    """The application over one person's mailbox and calendar."""
+    app = FastAPI(openapi_url=None)
+    app.state.store = mailbox.store
+    app.state.mailbox = mailbox
+    app.state.outbox = outbox
+    app.state.calendar = the_calendar
+    for router in (oauth.router, gmail.router, calendar.router):
+        app.include_router(router)
+    app.add_exception_handler(ApiError, _refused)
+    app.add_exception_handler(RequestValidationError, _refused)
+    app.add_exception_handler(HTTPException, _refused)
+    return app
+
+
+def _refused(request: Request, error: Exception) -> JSONResponse:
+    shown = _as_api_error(error)
+    return JSONResponse(shown.body(), shown.code)
+
+
+def _as_api_error(error: Exception) -> ApiError:
+    match error:
+        case ApiError():
+            return error
+        case RequestValidationError():
+            first = error.errors()[0]
+            return invalid(f"Invalid value at '{first['loc'][-1]}': {first['msg']}")
+        case HTTPException():
+            return ApiError(error.status_code, "notFound" if error.status_code == 404 else "invalid", str(error.detail))
+    raise error

@@ -1,0 +1,184 @@
+"""Google Calendar's API, version 3, over the one calendar (https://developers.google.com/workspace/calendar/api)."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo
+
+from fastapi import APIRouter, Body, Depends, Query, Request, Response
+
+from . import oauth
+from .errors import invalid, not_found
+from .events import Calendar, Event
+
+_MOST_RESULTS = 2500
+_LACKING = (
+    *("q", "syncToken", "updatedMin", "iCalUID", "eventTypes"),
+    *("privateExtendedProperty", "sharedExtendedProperty"),
+)
+
+
+def _calendar(request: Request) -> Calendar:
+    calendar: Calendar = request.app.state.calendar
+    return calendar
+
+
+def _primary(request: Request, calendar_id: str) -> Calendar:
+    calendar = _calendar(request)
+    calendar.check_id(calendar_id)
+    return calendar
+
+
+Theirs = Annotated[Calendar, Depends(_calendar)]
+Primary = Annotated[Calendar, Depends(_primary)]
+Json = Annotated[dict[str, Any], Body()]
+SendUpdates = Annotated[Literal["all", "externalOnly", "none"], Query(alias="sendUpdates")]
+TimeZone = Annotated[str | None, Query(alias="timeZone")]
+
+router = APIRouter(prefix="/calendar/v3", dependencies=[Depends(oauth.authorize)])
+
+
+@router.get("/calendars/{calendar_id}")
+def get_calendar(calendar: Primary) -> dict[str, Any]:
+    """The calendar itself."""
+    return {
+        "kind": "calendar#calendar",
+        "id": calendar.address,
+        "summary": calendar.address,
+        "timeZone": calendar.zone.key,
+    }
+
+
+@router.get("/users/me/calendarList")
+def list_calendars(calendar: Theirs) -> dict[str, Any]:
+    """The person's calendars: one."""
+    entry = {
+        "kind": "calendar#calendarListEntry",
+        "id": calendar.address,
+        "summary": calendar.address,
+        "timeZone": calendar.zone.key,
+        "accessRole": "owner",
+        "primary": True,
+        "selected": True,
+    }
+    return {"kind": "calendar#calendarList", "items": [entry]}
+
+
+@router.get("/users/me/settings/{setting}")
+def get_setting(calendar: Theirs, setting: str) -> dict[str, Any]:
+    """One setting; there is only `timezone`."""
+    if setting != "timezone":
+        raise not_found("Not Found")
+    return {"kind": "calendar#setting", "id": setting, "value": calendar.zone.key}
+
+
+@router.post("/freeBusy")
+def query_free_busy(calendar: Theirs, body: Json) -> dict[str, Any]:
+    """When the person is busy, in UTC unless the request names a timezone."""
+    after, before = _moment(body.get("timeMin"), "timeMin"), _moment(body.get("timeMax"), "timeMax")
+    if before <= after:
+        raise invalid("The specified time range is empty.", "timeRangeEmpty")
+    zone = _zone(body.get("timeZone")) or UTC
+    spans = [
+        {"start": _written(span.start.astimezone(zone)), "end": _written(span.end.astimezone(zone))}
+        for span in calendar.busy(after, before)
+    ]
+    calendars: dict[str, Any] = {}
+    for item in body.get("items") or []:
+        known = str(item.get("id", "")).lower() in {"primary", calendar.address}
+        missing = {"errors": [{"domain": "global", "reason": "notFound"}], "busy": []}
+        calendars[str(item.get("id"))] = {"busy": spans} if known else missing
+    return {
+        "kind": "calendar#freeBusy",
+        "timeMin": _written(after.astimezone(UTC)),
+        "timeMax": _written(before.astimezone(UTC)),
+        "calendars": calendars,
+    }
+
+
+@router.get("/calendars/{calendar_id}/events")
+def list_events(
+    request: Request,
+    calendar: Primary,
+    time_min: Annotated[str | None, Query(alias="timeMin")] = None,
+    time_max: Annotated[str | None, Query(alias="timeMax")] = None,
+    single: Annotated[bool, Query(alias="singleEvents")] = False,
+    order: Annotated[Literal["startTime", "updated"] | None, Query(alias="orderBy")] = None,
+    limit: Annotated[int, Query(alias="maxResults", ge=1)] = 250,
+    token: Annotated[int, Query(alias="pageToken", ge=0)] = 0,
+    cancelled: Annotated[bool, Query(alias="showDeleted")] = False,
+    time_zone: TimeZone = None,
+) -> dict[str, Any]:
+    """Events in a span of time. Parameters that would change the result but aren't known here are refused."""
+    for name in _LACKING:
+        if name in request.query_params:
+            raise invalid(f"The sandbox does not know the parameter {name}.")
+    if order == "startTime" and not single:
+        raise invalid("The requested ordering is not available for the particular query.", "invalid")
+    after = _moment(time_min, "timeMin") if time_min else None
+    before = _moment(time_max, "timeMax") if time_max else None
+    if after and before and before <= after:
+        raise invalid("The specified time range is empty.", "timeRangeEmpty")
+    size = min(limit, _MOST_RESULTS)
+    found = calendar.between(
+        after, before, cancelled=cancelled, by_updated=order == "updated", limit=size + 1, offset=token
+    )
+    answer: dict[str, Any] = {
+        "kind": "calendar#events",
+        "summary": calendar.address,
+        "timeZone": calendar.zone.key,
+        "accessRole": "owner",
+        "items": [calendar.shown(event, _zone(time_zone)) for event in found[:size]],
+    }
+    return answer | ({"nextPageToken": str(token + size)} if len(found) > size else {})
+
+
+@router.post("/calendars/{calendar_id}/events")
+def insert_event(calendar: Primary, body: Json, send_updates: SendUpdates = "none") -> Event:
+    """Add an event. Guests get no mail whatever `sendUpdates` says: nothing leaves the machine."""
+    return calendar.shown(calendar.insert(body))
+
+
+@router.get("/calendars/{calendar_id}/events/{event_id}")
+def get_event(calendar: Primary, event_id: str, time_zone: TimeZone = None) -> Event:
+    """One event."""
+    return calendar.shown(calendar.get(event_id), _zone(time_zone))
+
+
+@router.patch("/calendars/{calendar_id}/events/{event_id}")
+def patch_event(calendar: Primary, event_id: str, body: Json, send_updates: SendUpdates = "none") -> Event:
+    """Change some fields of an event."""
+    return calendar.shown(calendar.patch(event_id, body))
+
+
+@router.put("/calendars/{calendar_id}/events/{event_id}")
+def update_event(calendar: Primary, event_id: str, body: Json, send_updates: SendUpdates = "none") -> Event:
+    """Replace an event's content."""
+    return calendar.shown(calendar.replace(event_id, body))
+
+
+@router.delete("/calendars/{calendar_id}/events/{event_id}", status_code=204)
+def delete_event(calendar: Primary, event_id: str, send_updates: SendUpdates = "none") -> Response:
+    """Delete an event."""
+    calendar.cancel(event_id)
+    return Response(status_code=204)
+
+
+def _moment(text: object, name: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(str(text))
+    except ValueError:
+        raise invalid(f"Invalid value for {name}: {text}", "badRequest") from None
+    if moment.tzinfo is None:  # "Must be an RFC3339 timestamp with mandatory time zone offset"
+        raise invalid(f"{name} needs a time zone offset.", "badRequest")
+    return moment
+
+
+def _zone(name: str | None) -> ZoneInfo | None:
+    try:
+        return ZoneInfo(name) if name else None
+    except (ValueError, KeyError, OSError):
+        raise invalid(f"Invalid time zone: {name}") from None
+
+
+def _written(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")

@@ -1,0 +1,96 @@
+"""Drafts, and mail that leaves."""
+
+import sqlite3
+import time
+from collections.abc import Callable
+from email.utils import formataddr, formatdate, parseaddr
+
+from . import mime, threads
+from .errors import invalid, not_found
+from .mailbox import Mailbox
+
+AfterSend = Callable[[str], None]
+"""Called with the id of a message that was just sent, inside its transaction."""
+
+
+class Outbox:
+    """What Gmail does with a message that the person writes."""
+
+    def __init__(self, mailbox: Mailbox, after_send: AfterSend) -> None:
+        self._mailbox = mailbox
+        self._store = mailbox.store
+        self._after_send = after_send
+
+    def send(self, raw: bytes, thread_id: str | None) -> str:
+        """Send a message; its id. Raises ApiError (400 without recipient, 404 for an unknown thread)."""
+        with self._store.transaction():
+            return self._send(raw, self._joined_thread(raw, thread_id))
+
+    def create_draft(self, raw: bytes, thread_id: str | None) -> str:
+        """Keep a draft; its id. Raises ApiError (404) for an unknown thread."""
+        with self._store.transaction() as db:
+            message_id = self._insert_draft(raw, thread_id)
+            draft_id = f"r{int(self._store.new_id(), 16)}"
+            db.execute("INSERT INTO drafts VALUES (?, ?)", (draft_id, message_id))
+        return draft_id
+
+    def update_draft(self, draft_id: str, raw: bytes, thread_id: str | None) -> None:
+        """Replace a draft's message by a new one; the draft keeps its id. Raises ApiError (404)."""
+        with self._store.transaction() as db:
+            old = self.draft_message(draft_id)["id"]
+            new = self._insert_draft(raw, thread_id)
+            db.execute("UPDATE drafts SET message_id = ? WHERE id = ?", (new, draft_id))
+            self._mailbox.delete(old)
+
+    def send_draft(self, draft_id: str) -> str:
+        """Send a draft: it is gone, the sent message has a new id. Raises ApiError (400, 404)."""
+        with self._store.transaction():
+            draft = self.draft_message(draft_id)
+            self.delete_draft(draft_id)
+            return self._send(draft["raw"], draft["thread_id"])
+
+    def delete_draft(self, draft_id: str) -> None:
+        """Delete a draft for good. Raises ApiError (404)."""
+        with self._store.transaction() as db:
+            message_id = self.draft_message(draft_id)["id"]
+            db.execute("DELETE FROM drafts WHERE id = ?", (draft_id,))
+            self._mailbox.delete(message_id)
+
+    def draft_message(self, draft_id: str) -> sqlite3.Row:
+        """The message of a draft. Raises ApiError (404)."""
+        with self._store.reading() as db:
+            row: sqlite3.Row | None = db.execute(
+                "SELECT m.* FROM drafts d JOIN messages m ON m.id = d.message_id WHERE d.id = ?", (draft_id,)
+            ).fetchone()
+        if row is None:
+            raise not_found()
+        return row
+
+    def _insert_draft(self, raw: bytes, thread_id: str | None) -> str:
+        thread = self._joined_thread(raw, thread_id)
+        return self._mailbox.insert(raw, ["DRAFT"], _now(), thread)
+
+    def _joined_thread(self, raw: bytes, thread_id: str | None) -> str | None:
+        if thread_id is None:
+            return None
+        self._mailbox.thread(thread_id)
+        with self._store.reading() as db:
+            return thread_id if threads.accepts(db, thread_id, mime.parse(raw).node) else None
+
+    def _send(self, raw: bytes, thread_id: str | None) -> str:
+        node = mime.parse(raw).node
+        if not mime.addresses(node, "to", "cc", "bcc"):
+            raise invalid("Recipient address required")
+        replaced = {"Message-ID": f"<{self._store.new_id()}@mail.{self._mailbox.address.partition('@')[2]}>"}
+        if mime.addresses(node, "from") != [self._mailbox.address]:
+            name = parseaddr(mime.raw_header(node, "from"))[0] or self._mailbox.name
+            replaced["From"] = formataddr((name, self._mailbox.address))
+        if not mime.raw_header(node, "date"):
+            replaced["Date"] = formatdate(localtime=False)
+        message_id = self._mailbox.insert(mime.with_headers(raw, replaced), ["SENT"], _now(), thread_id)
+        self._after_send(message_id)
+        return message_id
+
+
+def _now() -> int:
+    return int(time.time() * 1000)

@@ -1,0 +1,124 @@
+"""Every setting of the program, read from the environment and from `.env` in the working directory."""
+
+from datetime import timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import AliasChoices, Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+Role = Literal["triage", "response", "memory", "chat"]
+
+
+class SettingsError(ValueError):
+    """A setting has a value that can't be used; the message names the variable and what it takes."""
+
+
+class Settings(BaseSettings):
+    """One field per setting; the variable is the field's name in capitals behind `EMAIL_ASSISTANT_`, or its alias."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="EMAIL_ASSISTANT_", env_file=".env", extra="ignore", env_ignore_empty=True, populate_by_name=True
+    )
+
+    home: Path = Path("~/.email-assistant")
+    """Folder of everything that this program stores: embedded database, keys, the demo's mailbox."""
+    database_url: str | None = Field(None, validation_alias=AliasChoices("DATABASE_URL", "database_url"))
+    """A Postgres server of your own; unset: the embedded one, under `home`."""
+
+    openai_api_key: SecretStr | None = Field(None, validation_alias=AliasChoices("OPENAI_API_KEY", "openai_api_key"))
+    openai_base_url: str | None = Field(None, validation_alias=AliasChoices("OPENAI_BASE_URL", "openai_base_url"))
+    """Any server that speaks OpenAI's chat completions; unset: OpenAI."""
+    model: str = "gpt-5-mini"
+    """Model for every role that has none of its own."""
+    model_triage: str | None = None
+    model_response: str | None = None
+    model_memory: str | None = None
+    model_chat: str | None = None
+    model_timeout_seconds: float = Field(90, gt=0)
+    """Time-out of one model call."""
+
+    google_root: str | None = None
+    """Another server with Google's interface (Gmail at <root>/gmail/v1 and so on); unset: Google."""
+    google_timeout_seconds: float = Field(20, gt=0)
+    """Total time of one request to Google, connecting and reading included."""
+    google_name: str | None = None
+    """Name of the server at `google_root`; accounts added under one name are left alone under another."""
+    poll_seconds: float = Field(20, gt=0)
+    """How often each account is asked for new mail."""
+    backfill_days: int = Field(14, ge=0)
+    """Days of older mail that are stored, but not triaged, when an account is added."""
+
+    api_token: SecretStr | None = None
+    """Token of the pages and the API; unset: made at first start and kept under `home`."""
+    secret_key: SecretStr | None = None
+    """Fernet key that encrypts the Google tokens in the database; unset: made at first use and kept under `home`."""
+
+    undo_seconds: float = Field(5, ge=0)
+    """How long a decision can be taken back before it is acted on."""
+    workers: int = Field(4, ge=1)
+    """Conversations worked on at once by one process, beside two slots that serve decisions only."""
+    lease_seconds: float = Field(60, gt=0)
+    """How long a worker that stopped answering keeps its conversation."""
+    sweep_seconds: float = Field(2, gt=0)
+    """How often forgotten work is looked for."""
+    max_steps: int = Field(12, ge=1)
+    """Model calls that one run of the response agent may make."""
+    max_tries: int = Field(6, ge=1)
+    """Tries at one mail that fail, or that kill the process, before it is set aside as failed."""
+    replies_per_day: int = Field(10, ge=1)
+    """Replies to one correspondent within 24 hours, after which mail from them is only shown (stops reply loops)."""
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "WARNING"
+
+    @model_validator(mode="after")
+    def _lease_outlasts_writes(self) -> Self:
+        # A worker may start a write only while its lease outlasts the write's deadline.
+        if self.lease_seconds < 2 * self.google_timeout_seconds:
+            raise ValueError(
+                "EMAIL_ASSISTANT_LEASE_SECONDS must be at least twice EMAIL_ASSISTANT_GOOGLE_TIMEOUT_SECONDS"
+            )
+        return self
+
+    @classmethod
+    def load(cls) -> Self:
+        """Read the settings.
+
+        Raises:
+            SettingsError: a value can't be used.
+        """
+        try:
+            return cls()
+        except ValidationError as error:
+            raise SettingsError("; ".join(_complaint(e["loc"], e["msg"]) for e in error.errors())) from None
+
+    def model_for(self, role: Role) -> str:
+        return {
+            "triage": self.model_triage,
+            "response": self.model_response,
+            "memory": self.model_memory,
+            "chat": self.model_chat,
+        }[role] or self.model
+
+    @cached_property
+    def folder(self) -> Path:
+        """`home` as an absolute path, made if it isn't there, readable by its owner only."""
+        folder = self.home.expanduser().absolute()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return folder
+
+    @property
+    def undo_window(self) -> timedelta:
+        return timedelta(seconds=self.undo_seconds)
+
+    @property
+    def provider(self) -> str:
+        """Which accounts this process may touch: a token made for Google is never sent to another server."""
+        return self.google_name or ("custom" if self.google_root else "google")
+
+
+def _complaint(place: tuple[int | str, ...], message: str) -> str:
+    if not place:
+        return message.removeprefix("Value error, ")
+    name = str(place[0])
+    return f"{name if name.isupper() else 'EMAIL_ASSISTANT_' + name.upper()}: {message}"

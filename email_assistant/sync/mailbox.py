@@ -1,0 +1,150 @@
+"""Bring what is new in a mailbox into the database, by Gmail's history.
+
+The cursor moves only in a transaction that stores mail and enqueues its work, by compare-and-set on its old value.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from email_assistant.accounts.accounts import Account, Accounts
+from email_assistant.accounts.clients import Clients
+from email_assistant.db.pool import Connection, Pool
+from email_assistant.google.account import GoogleAccount
+from email_assistant.google.errors import NotFound, Refused
+from email_assistant.google.gmail import Gmail, Message
+from email_assistant.mail.html_text import html_to_text
+from email_assistant.sync.mails import store, unknown
+
+Enqueue = Callable[[Connection, set[UUID]], Awaitable[None]]
+"""Wakes conversations, in the caller's transaction."""
+
+_BATCH = 50
+_FETCHES = 4
+_OVERLAP = timedelta(days=1)
+"""How far before the last good listing a listing begins when Gmail has forgotten the cursor."""
+_DESCRIBE_EVERY = timedelta(days=1)
+_ROUNDS = 3
+
+
+class CursorMoved(Exception):
+    """Another process has synchronised the same mailbox meanwhile."""
+
+
+class Mailboxes:
+    def __init__(
+        self, pool: Pool, accounts: Accounts, clients: Clients, *, enqueue: Enqueue, backfill: timedelta
+    ) -> None:
+        self._pool = pool
+        self._accounts = accounts
+        self._clients = clients
+        self._enqueue = enqueue
+        self._backfill = backfill
+
+    async def sync(self, account_id: UUID) -> None:
+        """Fetch and store what is new; with nothing new this is one `history.list`.
+
+        Raises:
+            GoogleError, UnknownAccount, VaultError.
+        """
+        for _ in range(_ROUNDS):
+            account = await self._accounts.get(account_id)
+            if account.state != "active":
+                return
+            client = await self._clients.get(account_id)
+            await self._describe(account, client)
+            try:
+                await self._sync(account, client.gmail)
+                return
+            except CursorMoved:
+                continue
+
+    async def _sync(self, account: Account, gmail: Gmail) -> None:
+        since = account.triage_since - self._backfill
+        if account.history_id is None:
+            cursor, ids = await self._list(gmail, since)
+        else:
+            try:
+                cursor, ids = await self._changes(gmail, account.history_id)
+            except NotFound:
+                last_good = (account.listed_at or account.triage_since) - _OVERLAP
+                cursor, ids = await self._list(gmail, max(since, last_good))
+        new = await unknown(self._pool, account.id, ids)
+        await self._store(account, gmail, new, cursor)
+
+    async def _list(self, gmail: Gmail, since: datetime) -> tuple[int, list[str]]:
+        """All messages since a time, oldest first, and a cursor from before the listing."""
+        cursor = (await gmail.profile()).history_id
+        query = f"after:{int(since.timestamp())}" if since.timestamp() > 0 else ""
+        ids: list[str] = []
+        token: str | None = None
+        while True:
+            page = await gmail.list_messages(query, page_token=token)
+            ids += [ref.id for ref in page.refs]
+            token = page.next_page_token
+            if token is None:
+                return cursor, ids[::-1]
+
+    async def _changes(self, gmail: Gmail, start: int) -> tuple[int, list[str]]:
+        """Messages added since the cursor, and the new cursor. Raises NotFound if Gmail has forgotten the old one."""
+        ids: list[str] = []
+        token: str | None = None
+        cursor = start
+        while True:
+            page = await gmail.history(start, token)
+            ids += [change.message_id for change in page.changes if change.kind == "added"]
+            cursor = page.history_id or cursor
+            token = page.next_page_token
+            if token is None:
+                return cursor, ids
+
+    async def _store(self, account: Account, gmail: Gmail, ids: Sequence[str], cursor: int) -> None:
+        """Store in batches, so that memory stays flat and the first mails are worked on while others still come; the
+        cursor moves with the last one, and what was stored before a crash is known when the listing is repeated."""
+        batches = [ids[i : i + _BATCH] for i in range(0, len(ids), _BATCH)] or [[]]
+        for number, batch in enumerate(batches, 1):
+            messages = await _fetch(gmail, batch)
+            async with self._pool.connection() as conn, conn.transaction():
+                awake = await store(conn, account, messages, work_since=account.triage_since)
+                await self._enqueue(conn, awake)
+                if number == len(batches):
+                    await self._move_cursor(conn, account, cursor)
+
+    async def _move_cursor(self, conn: Connection, account: Account, cursor: int) -> None:
+        moved = await conn.execute(
+            """update accounts set history_id = %s, listed_at = clock_timestamp(), last_error = null
+               where id = %s and history_id is not distinct from %s""",
+            (cursor, account.id, account.history_id),
+        )
+        if moved.rowcount == 0:
+            raise CursorMoved
+
+    async def _describe(self, account: Account, client: GoogleAccount) -> None:
+        """Learn the account's timezone, name and signature, once a day."""
+        if account.described_at and datetime.now(UTC) - account.described_at < _DESCRIBE_EVERY:
+            return
+        try:
+            default = next((s for s in await client.gmail.send_as() if s.default), None)
+        except (NotFound, Refused):
+            default = None
+        await self._accounts.describe(
+            account.id,
+            timezone=await client.calendar.timezone(),
+            name=default.name if default else "",
+            signature=html_to_text(default.signature_html) if default else "",
+        )
+
+
+async def _fetch(gmail: Gmail, ids: Sequence[str]) -> list[Message]:
+    """The messages, in order, without those that are gone by now."""
+    slots = asyncio.Semaphore(_FETCHES)
+
+    async def fetch(message_id: str) -> Message | None:
+        async with slots:
+            try:
+                return await gmail.message(message_id)
+            except NotFound:
+                return None
+
+    return [message for message in await asyncio.gather(*map(fetch, ids)) if message]

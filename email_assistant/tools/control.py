@@ -1,0 +1,37 @@
+"""`Question` and `Done`: tools that act on nobody but the conversation between agent and person."""
+
+from typing import Any
+
+from pydantic import Field
+
+from email_assistant.tools.spec import Arguments, Call, Review, Tool, ToolSpec
+
+
+class _Question(Arguments):
+    content: str = Field(min_length=1)
+
+
+class QuestionTool(Tool):
+    spec = ToolSpec(
+        name="Question",
+        description="Ask the person you work for.",
+        parameters={"properties": {"content": {"type": "string"}}, "required": ["content"]},
+        arguments=_Question,
+        review=Review("question", ("ignore", "response")),
+    )
+
+    async def run(self, call: Call, arguments: dict[str, Any]) -> str:
+        raise AssertionError("a question is answered by the person; it can't be accepted")
+
+
+class DoneTool(Tool):
+    spec = ToolSpec(
+        name="Done",
+        description="All is done. Call it together with the last action.",
+        parameters={"properties": {}},
+        arguments=Arguments,
+        review=None,
+    )
+
+    async def run(self, call: Call, arguments: dict[str, Any]) -> str:
+        return "Done."

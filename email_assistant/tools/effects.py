@@ -1,0 +1,226 @@
+"""The ledger of outside effects: each happens exactly once where the other side can be asked, at most once otherwise.
+
+A row is `planned → started → done | failed | unknown`. Only starts are fenced by the lease: a result that comes late is
+still a result. All SQL on `effects` stands here.
+"""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, TypeVar
+from uuid import UUID
+
+from psycopg.rows import class_row
+from psycopg.types.json import Json
+
+from email_assistant.db.lease import Lease, LeaseLost
+from email_assistant.db.pool import Pool
+
+State = Literal["planned", "started", "done", "failed", "unknown"]
+T = TypeVar("T")
+
+_LOOKS = 3
+"""Times that Google is asked, on later and later tries, before an effect is called unknown."""
+
+
+class EffectMismatch(RuntimeError):
+    """Another action was asked for under the id of an effect that exists."""
+
+
+class InDoubt(Exception):
+    """It can't be known whether the effect happened; a person must say what to do."""
+
+
+class NotYetClear(Exception):
+    """It can't be known yet whether the effect happened; look again later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    run_id: UUID
+    call_id: str
+    account_id: UUID
+    thread_id: UUID
+    tool: str
+    args: dict[str, Any]
+    state: State
+    draft_id: str | None
+    orphans: list[str]
+    external_id: str | None
+    result: str | None
+    looks: int
+    started_at: datetime | None
+
+
+_COLUMNS = """run_id, call_id, account_id, thread_id, tool, args, state, draft_id, orphans, external_id, result, looks,
+              started_at"""
+
+
+class Ledger:
+    """
+    Args:
+        write_deadline: seconds that one write to Google takes at most; a lease must outlast it for a write to start.
+    """
+
+    def __init__(self, pool: Pool, write_deadline: float) -> None:
+        self._pool = pool
+        self._deadline = write_deadline
+        self._under_way: set[asyncio.Task[Any]] = set()
+
+    async def uninterrupted(self, effect: Coroutine[Any, Any, T]) -> T:
+        """Run to the end even if the caller is cancelled: a write on the wire can't be called back, so its outcome
+        must still be recorded, and a fenced worker's draft deleted."""
+        task = asyncio.ensure_future(effect)
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        return await asyncio.shield(task)
+
+    async def drain(self) -> None:
+        """Wait for the effects under way; each ends within a few write deadlines."""
+        await asyncio.gather(*self._under_way, return_exceptions=True)
+
+    async def plan(
+        self, run_id: UUID, call_id: str, tool: str, args: Mapping[str, Any], recipient: str | None
+    ) -> Effect:
+        """The row of this call, made if there is none.
+
+        Raises:
+            EffectMismatch: the id already stands for another action.
+        """
+        digest = hashlib.sha256(json.dumps([tool, args], sort_keys=True).encode()).hexdigest()
+        async with self._pool.connection() as conn, conn.transaction():
+            await conn.execute(
+                """insert into effects (run_id, call_id, user_id, account_id, thread_id, tool, args, args_hash, recipient)
+                   select id, %s, user_id, account_id, thread_id, %s, %s, %s, %s from runs where id = %s
+                   on conflict do nothing""",
+                (call_id, tool, Json(dict(args)), digest, recipient, run_id),
+            )
+            cursor = await conn.execute(
+                "select args_hash from effects where run_id = %s and call_id = %s", (run_id, call_id)
+            )
+            row = await cursor.fetchone()
+        if row is None or row["args_hash"] != digest:
+            raise EffectMismatch(f"call {call_id} of run {run_id} already stands for another action")
+        return await self.get(run_id, call_id)
+
+    async def get(self, run_id: UUID, call_id: str) -> Effect:
+        found = await self._effects("run_id = %s and call_id = %s", run_id, call_id)
+        return found[0]
+
+    async def started_in(self, thread_id: UUID) -> list[Effect]:
+        return await self._effects("thread_id = %s and state = 'started'", thread_id)
+
+    async def unknown_in(self, run_id: UUID) -> list[Effect]:
+        return await self._effects("run_id = %s and state = 'unknown' order by call_id", run_id)
+
+    async def done_in(self, thread_id: UUID) -> list[Effect]:
+        return await self._effects("thread_id = %s and state = 'done' order by finished_at", thread_id)
+
+    async def own_ids(self, thread_id: UUID) -> set[str]:
+        """Google's ids of what was done in this conversation by us."""
+        return {e.external_id for e in await self.done_in(thread_id) if e.external_id}
+
+    async def replies_since(self, account_id: UUID, recipient: str, since: datetime) -> int:
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute(
+                """select count(*) as n from effects where account_id = %s and recipient = %s and state = 'done'
+                   and finished_at >= %s""",
+                (account_id, recipient, since),
+            )
+            row = await cursor.fetchone()
+        return int(row["n"]) if row else 0
+
+    async def start(self, effect: Effect, lease: Lease) -> None:
+        """Mark it started, immediately before the outside call.
+
+        Raises:
+            LeaseLost: this worker may not, or there is too little time left.
+        """
+        async with self._pool.connection() as conn, conn.transaction():
+            await lease.check(conn, margin=self._deadline, account_active=True)
+            cursor = await conn.execute(
+                """update effects set state = 'started', epoch = %s, started_at = coalesce(started_at, clock_timestamp())
+                   where run_id = %s and call_id = %s and state in ('planned', 'started')""",
+                (lease.epoch, effect.run_id, effect.call_id),
+            )
+            if cursor.rowcount == 0:
+                raise LeaseLost(f"call {effect.call_id} of run {effect.run_id} was settled by another worker")
+
+    async def keep_draft(self, effect: Effect, draft_id: str, lease: Lease) -> bool:
+        """Store the draft that may be sent; False if another worker has taken over or disowned it."""
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute(
+                """update effects set draft_id = %s where run_id = %s and call_id = %s and draft_id is null
+                   and state = 'started' and epoch = %s and not %s = any(orphans)""",
+                (draft_id, effect.run_id, effect.call_id, lease.epoch, draft_id),
+            )
+        return cursor.rowcount == 1
+
+    async def disown_draft(self, effect: Effect, draft_id: str) -> bool:
+        """Mark a draft as never to be sent, so that it can be deleted; False if it is the stored one."""
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute(
+                """update effects set orphans = array_append(orphans, %s) where run_id = %s and call_id = %s
+                   and draft_id is distinct from %s""",
+                (draft_id, effect.run_id, effect.call_id, draft_id),
+            )
+        return cursor.rowcount == 1
+
+    async def finish(self, effect: Effect, external_id: str, result: str) -> str:
+        """It happened. Returns the result that is stored, the first one if two workers report."""
+        return await self._settle(effect, "done", result, external_id)
+
+    async def fail(self, effect: Effect, why: str) -> str:
+        """It was refused and did not happen."""
+        return await self._settle(effect, "failed", why, None)
+
+    async def not_found(self, effect: Effect) -> None:
+        """Google was asked and it is not there, though it may have been done.
+
+        Raises:
+            NotYetClear: look again later.
+            InDoubt: looked often enough.
+        """
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute(
+                """update effects set looks = looks + 1, state = case when looks + 1 >= %s then 'unknown' else state end
+                   where run_id = %s and call_id = %s and state = 'started' returning state""",
+                (_LOOKS, effect.run_id, effect.call_id),
+            )
+            row = await cursor.fetchone()
+        if row is not None and row["state"] == "unknown":
+            raise InDoubt(effect.call_id)
+        raise NotYetClear("it is not clear yet whether Google did it; looking again")
+
+    async def resolve(self, run_id: UUID, call_id: str, *, again: bool) -> None:
+        """Carry out a person's word on an unknown effect: do it again from the start, or leave it."""
+        async with self._pool.connection() as conn:
+            await conn.execute(
+                """update effects set state = %s, looks = 0, draft_id = null, started_at = null,
+                          orphans = case when draft_id is null then orphans else array_append(orphans, draft_id) end,
+                          result = %s
+                   where run_id = %s and call_id = %s and state = 'unknown'""",
+                (
+                    "planned" if again else "failed",
+                    None if again else "It is unknown whether this was done; the person said to leave it.",
+                    run_id,
+                    call_id,
+                ),
+            )
+
+    async def _settle(self, effect: Effect, state: State, result: str, external_id: str | None) -> str:
+        async with self._pool.connection() as conn:
+            await conn.execute(
+                """update effects set state = %s, result = %s, external_id = %s, finished_at = clock_timestamp()
+                   where run_id = %s and call_id = %s and state in ('planned', 'started', 'unknown')""",
+                (state, result, external_id, effect.run_id, effect.call_id),
+            )
+        return (await self.get(effect.run_id, effect.call_id)).result or result
+
+    async def _effects(self, where: str, *parameters: object) -> list[Effect]:
+        async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(Effect)) as cursor:
+            await cursor.execute(f"select {_COLUMNS} from effects where {where}".encode(), parameters)
+            return await cursor.fetchall()

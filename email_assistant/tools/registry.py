@@ -1,0 +1,35 @@
+"""The tools of one agent, by name."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from email_assistant.tools.effects import Effect
+from email_assistant.tools.spec import Call, Tool, ToolError
+
+
+class Registry:
+    def __init__(self, tools: Iterable[Tool]) -> None:
+        self._tools = {tool.spec.name: tool for tool in tools}
+
+    def schemas(self) -> list[dict[str, Any]]:
+        """All tools in the form of OpenAI's `tools`, in a fixed order so that providers can cache the prefix."""
+        return [tool.spec.schema() for tool in self._tools.values()]
+
+    def get(self, name: str) -> Tool:
+        """Raises ToolError for an unknown name."""
+        try:
+            return self._tools[name]
+        except KeyError:
+            raise ToolError(f"there is no tool {name!r}; there are {', '.join(self._tools)}") from None
+
+    def complete(self, run: Mapping[str, Any], name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Arguments checked and completed for this run. Raises ToolError."""
+        return self.get(name).complete(run, arguments)
+
+    async def run(self, call: Call, name: str, arguments: dict[str, Any]) -> str:
+        """Raises ToolError."""
+        return await self.get(name).run(call, arguments)
+
+    async def settle(self, call: Call, effect: Effect) -> None:
+        """Find out what became of an effect whose run is over. Raises NotYetClear, InDoubt."""
+        await self.get(effect.tool).settle(call, effect)

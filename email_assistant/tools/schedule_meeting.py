@@ -1,0 +1,132 @@
+"""`schedule_meeting_tool`: an event in the person's calendar. Its id is ours, so it can't be made twice."""
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import Field
+
+from email_assistant.google.calendar import Calendar
+from email_assistant.google.errors import Ambiguous, Exists, NotFound, Refused
+from email_assistant.mail.address import is_valid_address
+from email_assistant.tools.effects import Effect, Ledger
+from email_assistant.tools.spec import Arguments, Call, Review, StringList, Tool, ToolError, ToolSpec
+
+
+class ScheduleMeeting(Arguments):
+    attendees: StringList
+    title: str = Field(min_length=1)
+    start_time: datetime
+    end_time: datetime
+    organizer_email: str | None = None
+    timezone: str | None = None
+
+
+SPEC = ToolSpec(
+    name="schedule_meeting_tool",
+    description="Put a meeting in the calendar and invite the attendees.",
+    parameters={
+        "properties": {
+            "attendees": {"type": "array", "items": {"type": "string"}},
+            "title": {"type": "string"},
+            "start_time": {"type": "string", "description": "ISO 8601"},
+            "end_time": {"type": "string"},
+            "organizer_email": {"type": "string"},
+            "timezone": {"type": "string", "description": "IANA"},
+        },
+        "required": ["attendees", "title", "start_time", "end_time"],
+    },
+    arguments=ScheduleMeeting,
+    review=Review("meeting", ("accept", "edit", "ignore", "response")),
+)
+
+
+class ScheduleMeetingTool(Tool):
+    spec = SPEC
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def complete(self, run: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+        given = ScheduleMeeting.model_validate(self.spec.parse(arguments).model_dump())
+        if given.organizer_email and given.organizer_email.lower() != run["address"]:
+            raise ToolError(f"organizer_email: the organiser is {run['address']}")
+        if wrong := [a for a in given.attendees if not is_valid_address(a)]:
+            raise ToolError(f"not an e-mail address: {', '.join(wrong)}")
+        if given.timezone:
+            _zone(given.timezone)
+        if (given.start_time.tzinfo is None) != (given.end_time.tzinfo is None):
+            raise ToolError("start_time, end_time: give both with a UTC offset, or both without one")
+        if given.end_time <= given.start_time:
+            raise ToolError("end_time: must be after start_time")
+        return {**arguments, "attendees": given.attendees}
+
+    async def run(self, call: Call, arguments: dict[str, Any]) -> str:
+        given = ScheduleMeeting.model_validate(arguments)
+        effect = await self._ledger.plan(call.run_id, call.id, self.spec.name, arguments, None)
+        if effect.state == "failed":
+            raise ToolError(effect.result or "refused")
+        if effect.state == "done":
+            return effect.result or ""
+        return await self._ledger.uninterrupted(self._insert(call, effect, given))
+
+    async def settle(self, call: Call, effect: Effect) -> None:
+        event_id, given = _event_id(effect), ScheduleMeeting.model_validate(effect.args)
+        if await _event_exists(call.google.calendar, event_id):
+            await self._ledger.finish(effect, event_id, f"Meeting scheduled: {given.title}.")
+        else:
+            await self._ledger.fail(effect, "It was not scheduled.")
+
+    async def _insert(self, call: Call, effect: Effect, given: ScheduleMeeting) -> str:
+        calendar, event_id = call.google.calendar, _event_id(effect)
+        zone = _zone(given.timezone) if given.timezone else call.account.zone
+        start, end = _aware(given.start_time, zone), _aware(given.end_time, zone)
+        result = f"Meeting scheduled: {given.title}, {start.isoformat()} to {end.isoformat()}."
+        if effect.state == "started" and await _event_exists(calendar, event_id):
+            return await self._ledger.finish(effect, event_id, result)
+        await self._ledger.start(effect, call.lease)
+        try:
+            await calendar.insert(
+                event_id,
+                summary=given.title,
+                start=start,
+                end=end,
+                timezone=zone.key,
+                attendees=given.attendees,
+            )
+        except Exists:
+            pass
+        except Ambiguous:
+            if not await _event_exists(calendar, event_id):
+                raise
+        except Refused as refusal:
+            raise ToolError(await self._ledger.fail(effect, f"Google Calendar refused: {refusal}")) from refusal
+        return await self._ledger.finish(effect, event_id, result)
+
+
+def _event_id(effect: Effect) -> str:
+    """Google takes 5 to 1,024 characters of base32hex, in lower case and unpadded."""
+    digest = hashlib.sha256(f"{effect.run_id}/{effect.call_id}".encode()).digest()[:20]
+    return base64.b32hexencode(digest).decode().rstrip("=").lower()
+
+
+async def _event_exists(calendar: Calendar, event_id: str) -> bool:
+    try:
+        await calendar.event(event_id)
+    except NotFound:
+        return False
+    return True
+
+
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        raise ToolError(f"timezone: {name} is no IANA timezone, such as Europe/Amsterdam") from None
+
+
+def _aware(time: datetime, zone: ZoneInfo) -> datetime:
+    return time.replace(tzinfo=zone) if time.tzinfo is None else time.astimezone(zone)

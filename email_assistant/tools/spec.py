@@ -1,0 +1,130 @@
+"""What a tool is: what it takes, whether a person must review it, and how it runs."""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+
+from email_assistant.accounts.accounts import Account
+from email_assistant.db.lease import Lease
+from email_assistant.google.account import GoogleAccount
+from email_assistant.tools.effects import Effect
+
+Answer = Literal["accept", "edit", "ignore", "response"]
+Kind = Literal["draft", "meeting", "notification", "question", "in_doubt"]
+
+
+class ToolError(Exception):
+    """The call can't be done as it stands; the message goes back to the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """How a person is asked about a call."""
+
+    kind: Kind
+    answers: tuple[Answer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    """JSON schema of the arguments as the model sees it: hand-written, since every token is paid on every call."""
+    arguments: type[BaseModel]
+    """Validates what the model, or a person's edit, gave."""
+    review: Review | None
+    """None: runs without asking."""
+
+    def schema(self) -> dict[str, Any]:
+        """The tool in the form of OpenAI's `tools`."""
+        return {
+            "type": "function",
+            "function": {
+                "name": self.name,
+                "description": self.description,
+                "parameters": {"type": "object", **self.parameters},
+            },
+        }
+
+    def parse(self, arguments: Mapping[str, Any]) -> BaseModel:
+        """Raises ToolError with one line that names each wrong field."""
+        try:
+            return self.arguments.model_validate(arguments)
+        except ValidationError as error:
+            raise ToolError(
+                "; ".join(f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg']}" for e in error.errors())
+            ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One decided call on its way to be run."""
+
+    run: Mapping[str, Any]
+    """The run's own data, as its graph was started with (`agents.mail.run.Run`)."""
+    id: str
+    account: Account
+    google: GoogleAccount
+    lease: Lease
+
+    @property
+    def run_id(self) -> UUID:
+        return UUID(self.run["id"])
+
+
+class Tool(ABC):
+    spec: ToolSpec
+
+    def complete(self, run: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+        """Fill in what the run knows better than the model, and check the rest against the run.
+
+        Raises:
+            ToolError: an argument is invalid, or contradicts the run.
+        """
+        self.spec.parse(arguments)
+        return arguments
+
+    @abstractmethod
+    async def run(self, call: Call, arguments: dict[str, Any]) -> str:
+        """Do it and say what came of it, for the model.
+
+        Raises:
+            ToolError: it was refused for good; the model may propose something else.
+        """
+
+    async def settle(self, call: Call, effect: Effect) -> None:
+        """Find out whether an effect that was started has happened, without doing it.
+
+        Raises:
+            NotYetClear: look again later.
+            InDoubt: nobody can tell.
+        """
+        raise NotImplementedError(f"{self.spec.name} has no outside effect")
+
+
+def _list_from_form(value: object) -> object:
+    """Accept a list that a form or a model sent as one string: JSON, or addresses set apart by commas."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if text.startswith("["):
+        try:
+            return json.loads(text)
+        except ValueError:
+            pass
+    return [part.strip() for part in text.replace(";", ",").split(",") if part.strip()]
+
+
+StringList = Annotated[list[str], BeforeValidator(_list_from_form)]
+
+
+class Arguments(BaseModel):
+    """Base of all argument models: unknown fields are refused, since they show that the model means another tool."""
+
+    model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)

@@ -1,0 +1,239 @@
+"""The real program, driven from outside: subprocesses of `email-assistant`, its command line and its HTTP interface."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+from cryptography.fernet import Fernet
+
+from tests.doubles.google import Google
+from tests.doubles.model import Model
+
+T = TypeVar("T")
+
+API_TOKEN = "api-token-of-the-test"
+
+WAIT_SECONDS = 30.0
+"""How long a test waits for something before it fails."""
+
+
+class Process:
+    """One running process of the program, with its log."""
+
+    def __init__(self, name: str, command: list[str], environment: dict[str, str], folder: Path) -> None:
+        self.name = name
+        self.log_path = folder / f"{name}.log"
+        with self.log_path.open("wb") as log:
+            self._popen = subprocess.Popen(command, env=environment, cwd=folder, stdout=log, stderr=subprocess.STDOUT)
+
+    @property
+    def log(self) -> str:
+        return self.log_path.read_text(errors="replace")
+
+    @property
+    def is_running(self) -> bool:
+        return self._popen.poll() is None
+
+    def freeze(self) -> None:
+        """Stop it in mid-air. The process keeps its connections and knows nothing of the time that passes."""
+        self._popen.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._popen.send_signal(signal.SIGCONT)
+
+    def kill(self, sig: signal.Signals = signal.SIGKILL) -> None:
+        """Send a signal and wait until the process has ended."""
+        if self.is_running:
+            self._popen.send_signal(sig)
+            self._popen.wait(timeout=WAIT_SECONDS)
+
+    def stop(self) -> None:
+        """Ask it to stop, and wait until it has finished what it was doing."""
+        self.kill(signal.SIGTERM)
+
+
+class Daemon:
+    """The program on one home folder and one database.
+
+    Settings given as keywords go into the environment in capitals: `undo_seconds=60` is EMAIL_ASSISTANT_UNDO_SECONDS.
+    """
+
+    def __init__(self, home: Path, database_url: str, google: Google, model: Model, **settings: object) -> None:
+        self.home, self._google = home, google
+        self.processes: list[Process] = []
+        chosen = {
+            "home": home / "assistant",
+            "api_token": API_TOKEN,
+            "secret_key": Fernet.generate_key().decode(),
+            "model": "stub-model",
+            "google_root": google.root,
+            "poll_seconds": 0.5,
+            "undo_seconds": 0,
+            "lease_seconds": 4,
+            "google_timeout_seconds": 1.5,
+            "sweep_seconds": 0.5,
+        } | settings
+        self.environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(home),
+            "LANG": "C.UTF-8",
+            "DATABASE_URL": database_url,
+            "OPENAI_API_KEY": "model-key",
+            "OPENAI_BASE_URL": model.root,
+            **{f"EMAIL_ASSISTANT_{name.upper()}": str(value) for name, value in chosen.items()},
+        }
+        self._port = _free_port()
+        self.http = httpx.Client(
+            base_url=f"http://127.0.0.1:{self._port}",
+            headers={"Authorization": f"Bearer {API_TOKEN}"},
+            trust_env=False,
+            timeout=WAIT_SECONDS,
+        )
+
+    def __enter__(self) -> "Daemon":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End every process at once."""
+        self.http.close()
+        for process in self.processes:
+            process.kill()
+
+    # Processes
+
+    def account_add(self, address: str) -> None:
+        """Connect a mailbox, as a person would from the command line."""
+        token_file = self._google.write_token_file(self.home / f"{address}.json")
+        self.cli("account", "add", address, "--token-file", str(token_file))
+
+    def up(self) -> Process:
+        """Start the daemon; return when it answers."""
+        process = self._start("up", "up", "--host", "127.0.0.1", "--port", str(self._port))
+        self.wait_for(lambda: self._is_healthy() or not process.is_running, "the daemon answers /health")
+        if not process.is_running:
+            raise AssertionError(f"the daemon ended\n{self.logs()}")
+        return process
+
+    def worker(self, *, google_root: str | None = None, model_root: str | None = None) -> Process:
+        """Start a worker process, which may reach Google and the model by roots of its own."""
+        own = {"EMAIL_ASSISTANT_GOOGLE_ROOT": google_root, "OPENAI_BASE_URL": model_root}
+        return self._start("worker", "worker", **{name: value for name, value in own.items() if value})
+
+    def kill(self, sig: signal.Signals = signal.SIGKILL) -> None:
+        """Send every process a signal and wait until it has ended."""
+        for process in self.processes:
+            process.kill(sig)
+
+    def stop(self) -> None:
+        """Stop every process in good order, so that nothing more can happen."""
+        self.kill(signal.SIGTERM)
+
+    def _start(self, name: str, *arguments: str, **environment: str) -> Process:
+        command = [sys.executable, "-m", "email_assistant", *arguments]
+        process = Process(f"{name}-{len(self.processes) + 1}", command, self.environment | environment, self.home)
+        self.processes.append(process)
+        return process
+
+    def _is_healthy(self) -> bool:
+        try:
+            return httpx.get(f"{self.http.base_url}/health", trust_env=False).status_code == 200
+        except httpx.TransportError:
+            return False
+
+    # Its command line
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run one command to its end, whatever comes of it."""
+        return subprocess.run(
+            [sys.executable, "-m", "email_assistant", *arguments],
+            env=self.environment,
+            cwd=self.home,
+            capture_output=True,
+            text=True,
+            timeout=WAIT_SECONDS * 2,
+        )
+
+    def cli(self, *arguments: str) -> Any:
+        """Run one command that must succeed; return what it printed, parsed if `--json` was asked for."""
+        done = self.run(*arguments)
+        if done.returncode != 0:
+            raise AssertionError(f"{' '.join(arguments)} ended with {done.returncode}\n{done.stdout}{done.stderr}")
+        return json.loads(done.stdout) if "--json" in arguments else done.stdout
+
+    def rules(self, profile: str) -> list[str]:
+        """The rules learned so far in one profile, from the command line."""
+        return [rule["text"] for rule in self.cli("memory", "show", "--json")[profile]]
+
+    # Its HTTP interface
+
+    def items(self, **query: str) -> list[dict[str, Any]]:
+        """The inbox, over HTTP."""
+        return self._listed("/api/inbox", query)
+
+    def item(self, item_id: str) -> dict[str, Any]:
+        return self._get(f"/api/inbox/{item_id}")
+
+    def mails(self) -> list[dict[str, Any]]:
+        return self._listed("/api/mails", {})
+
+    def mail(self, mail_id: str) -> dict[str, Any]:
+        """One mail by its Gmail id; empty while the daemon has not stored it."""
+        return next((mail for mail in self.mails() if mail["id"] == mail_id), {})
+
+    def decide(self, item_id: str, type_: str, args: object = None) -> httpx.Response:
+        return self.http.post(f"/api/inbox/{item_id}/decision", json={"type": type_, "args": args})
+
+    def undo(self, item_id: str) -> httpx.Response:
+        return self.http.post(f"/api/inbox/{item_id}/undo")
+
+    def _listed(self, path: str, query: dict[str, str]) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = []
+        page = self._get(path, query)
+        while True:
+            items += page["items"]
+            if not page["next"]:
+                return items
+            page = self._get(path, query | {"cursor": page["next"]})
+
+    def _get(self, path: str, query: dict[str, str] | None = None) -> dict[str, Any]:
+        answer = self.http.get(path, params=query)
+        answer.raise_for_status()
+        parsed: dict[str, Any] = answer.json()
+        return parsed
+
+    # Waiting
+
+    def wait_for(self, found: Callable[[], T], what: str = "", timeout: float = WAIT_SECONDS) -> T:
+        """Ask until the answer is true; return it.
+
+        Raises:
+            AssertionError: it did not become true in time; the message holds what the processes last wrote.
+        """
+        deadline = time.monotonic() + timeout
+        while True:
+            answer = found()
+            if answer:
+                return answer
+            if time.monotonic() > deadline:
+                raise AssertionError(f"waited {timeout:g} s in vain: {what}\n{self.logs()}")
+            time.sleep(0.05)
+
+    def logs(self) -> str:
+        """The end of each process's log."""
+        return "\n".join(f"--- {process.name}\n{process.log[-4000:]}" for process in self.processes)
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])

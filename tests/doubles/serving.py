@@ -1,0 +1,89 @@
+"""What the doubles share: a server in a thread, on one or several loopback ports, and requests that a test can hold."""
+
+import socket
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+import uvicorn
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+
+class Hold:
+    """A place where one request waits until the test releases or abandons it."""
+
+    def __init__(self) -> None:
+        self._reached = threading.Event()
+        self._decided = threading.Event()
+        self._goes_on = False
+        self._by = ""
+
+    def reached(self, timeout: float = 30) -> str:
+        """Wait until a request is held here; return the root address that it came by.
+
+        Raises:
+            TimeoutError: no request came.
+        """
+        if not self._reached.wait(timeout):
+            raise TimeoutError("no request reached the hold")
+        return self._by
+
+    @property
+    def is_reached(self) -> bool:
+        return self._reached.is_set()
+
+    def release(self) -> None:
+        """Let the request go on."""
+        self._goes_on = True
+        self._decided.set()
+
+    def abandon(self) -> None:
+        """Let the request go no further: its connection is dropped. A released hold stays released."""
+        self._decided.set()
+
+    def wait(self, by: str) -> bool:
+        """Called by the server: report the request and wait; true if it may go on."""
+        self._by = by
+        self._reached.set()
+        self._decided.wait(timeout=300)
+        return self._goes_on
+
+
+class Dropped(Response):
+    """No answer at all: the connection is closed."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["drop"]()
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+
+class Server:
+    """Serves an ASGI application in a thread on `ports` loopback ports, so that a test can tell its clients apart."""
+
+    def __init__(self, app: ASGIApp, ports: int = 1) -> None:
+        self._sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(ports)]
+        self.urls = [f"http://127.0.0.1:{s.getsockname()[1]}" for s in self._sockets]
+        config = uvicorn.Config(
+            _droppable(app), http="h11", lifespan="off", log_level="critical", timeout_graceful_shutdown=1
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._server.run, args=(self._sockets,), daemon=True)
+
+    def start(self) -> None:
+        # The sockets listen already: a client that connects before the thread serves waits in their backlog.
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._server.should_exit = True
+        self._thread.join(timeout=10)
+
+
+def _droppable(app: ASGIApp) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
+    async def with_drop(scope: Scope, receive: Receive, send: Send) -> None:
+        # ASGI has no message that closes a connection; uvicorn's `send` is a method of the object that holds it.
+        scope["drop"] = cast("Any", send).__self__.transport.close
+        await app(scope, receive, send)
+
+    return with_drop

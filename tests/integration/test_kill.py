@@ -1,0 +1,226 @@
+"""Processes that die or freeze at the worst moment: one mail is sent all the same, and every item can be answered."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.doubles.daemon import Daemon, Process
+from tests.doubles.google import Google, Moment
+from tests.doubles.model import Model, tool
+from tests.doubles.serving import Hold
+
+pytestmark = pytest.mark.slow
+
+ADA = "ada@example.com"
+BOB = "Bob Berg <bob@example.org>"
+PROPOSAL = [
+    tool("send_email_tool", response_text="Friday is fine.", email_address="bob@example.org"),
+    tool("Done", done=True),
+]
+
+Item = dict[str, Any]
+
+
+@pytest.fixture
+def google() -> Iterator[Google]:
+    with Google(ADA, roots=2) as double:
+        yield double
+
+
+@pytest.fixture
+def model() -> Iterator[Model]:
+    with Model(roots=2) as double:
+        double.on_triage("respond")
+        double.script(lambda _: PROPOSAL)
+        yield double
+        assert double.violations == []
+
+
+@pytest.fixture
+def daemon(tmp_path: Path, database_url: str, google: Google, model: Model) -> Iterator[Daemon]:
+    """One connected mailbox; nothing runs yet."""
+    with Daemon(tmp_path, database_url, google, model) as program:
+        program.account_add(ADA)
+        yield program
+
+
+class TestKilled:
+    """`kill -9` of the whole daemon, which is then started again."""
+
+    @pytest.fixture(autouse=True)
+    def running(self, daemon: Daemon, google: Google) -> None:
+        daemon.up()
+        daemon.wait_for(lambda: google.calls("history.list"), "the mailbox is polled")
+
+    def test_after_the_cursor_moved(self, daemon: Daemon, google: Google, model: Model) -> None:
+        hold = Hold()
+        model.fault("triage", hold=hold)  # so that the mail gets no further than its triage
+        mail_id = deliver(google)
+        daemon.wait_for(lambda: daemon.mail(mail_id), "the mail is stored")
+        restart(daemon, hold)
+        accept(daemon, the_pending_item(daemon))
+        expect_one_mail(daemon, google, mail_id)
+
+    def test_in_triage(self, daemon: Daemon, google: Google, model: Model) -> None:
+        hold = Hold()
+        model.fault("triage", hold=hold)
+        mail_id = deliver(google)
+        hold.reached()
+        restart(daemon, hold)
+        accept(daemon, the_pending_item(daemon))
+        expect_one_mail(daemon, google, mail_id)
+
+    def test_while_an_item_waits(self, daemon: Daemon, google: Google, model: Model) -> None:
+        mail_id = deliver(google)
+        item = the_pending_item(daemon)
+        restart(daemon)
+        assert the_pending_item(daemon) == item
+        accept(daemon, item)
+        expect_one_mail(daemon, google, mail_id)
+        assert [request.kind for request in model.requests] == ["triage", "response"]
+
+    def test_when_the_draft_was_created_and_its_id_not_yet_known(self, daemon: Daemon, google: Google) -> None:
+        mail_id = deliver(google)
+        kill_at(daemon, google, "drafts.create", "after")
+        expect_one_mail(daemon, google, mail_id)
+
+    def test_when_the_draft_is_about_to_be_sent(self, daemon: Daemon, google: Google) -> None:
+        mail_id = deliver(google)
+        kill_at(daemon, google, "drafts.send", "before")
+        expect_one_mail(daemon, google, mail_id)
+        assert len(google.calls("drafts.create")) == 1
+
+    def test_when_the_draft_was_sent_and_the_answer_not_yet_read(self, daemon: Daemon, google: Google) -> None:
+        mail_id = deliver(google)
+        kill_at(daemon, google, "drafts.send", "after")
+        expect_one_mail(daemon, google, mail_id)
+        assert len(google.calls("drafts.create")) == 1
+
+
+class TestFrozen:
+    """Two workers, of which the one at work is stopped for longer than its lease, and then goes on where it was."""
+
+    @pytest.fixture(autouse=True)
+    def workers(self, daemon: Daemon, google: Google, model: Model) -> list[Process]:
+        roots = zip(google.roots, model.roots, strict=True)
+        workers = [daemon.worker(google_root=google_root, model_root=model_root) for google_root, model_root in roots]
+        daemon.wait_for(lambda: google.calls("history.list"), "the mailbox is polled")
+        return workers
+
+    def test_in_the_model_call(self, daemon: Daemon, google: Google, model: Model, workers: list[Process]) -> None:
+        hold = Hold()
+        model.fault("response", hold=hold)
+        deliver(google)
+        holder = model.roots.index(hold.reached())
+        workers[holder].freeze()
+        other = model.roots[1 - holder]
+        daemon.wait_for(lambda: [r for r in model.calls("response") if r.root == other], "the other worker takes over")
+        item = the_item_by_cli(daemon)
+
+        hold.release()
+        workers[holder].thaw()
+        wait_until_awake(daemon, google, holder)
+
+        assert the_item_by_cli(daemon) == item
+        daemon.cli("inbox", "accept", item["id"])
+        daemon.wait_for(lambda: google.sent, "the mail is sent")
+        expect_one_mail_by_cli(daemon, google, item)
+
+    @pytest.mark.parametrize(
+        ("call", "moment"),
+        [
+            pytest.param("drafts.create", "after", id="in drafts.create"),
+            pytest.param("drafts.send", "before", id="in drafts.send, which Google carries out late"),
+            pytest.param("drafts.send", "after", id="in drafts.send, which Google carries out at once"),
+        ],
+    )
+    def test_in_a_write(
+        self, daemon: Daemon, google: Google, workers: list[Process], call: str, moment: Moment
+    ) -> None:
+        deliver(google)
+        item = the_item_by_cli(daemon)
+        hold = Hold()
+        google.fault(call, hold=hold, at=moment)
+        daemon.cli("inbox", "accept", item["id"])
+        holder = google.roots.index(hold.reached())
+        workers[holder].freeze()
+        daemon.wait_for(lambda: is_applied(daemon, item) and all_done(daemon), "the other worker finishes", timeout=60)
+        assert len(google.sent) == 1
+
+        hold.release()
+        workers[holder].thaw()
+        wait_until_awake(daemon, google, holder)
+
+        expect_one_mail_by_cli(daemon, google, item)
+
+
+def deliver(google: Google) -> str:
+    return google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+
+
+def restart(daemon: Daemon, hold: Hold | None = None) -> None:
+    """Kill the daemon and start it again; a request that it had under way goes no further."""
+    daemon.kill()
+    if hold:
+        hold.abandon()
+    daemon.up()
+
+
+def kill_at(daemon: Daemon, google: Google, call: str, moment: Moment) -> None:
+    """Accept the reply, kill the daemon in that request to Google, and start it again."""
+    item = the_pending_item(daemon)
+    hold = Hold()
+    google.fault(call, hold=hold, at=moment)
+    accept(daemon, item)
+    hold.reached()
+    restart(daemon, hold)
+
+
+def the_pending_item(daemon: Daemon) -> Item:
+    [item] = daemon.wait_for(lambda: daemon.items(status="pending"), "an item waits")
+    return item
+
+
+def accept(daemon: Daemon, item: Item) -> None:
+    assert daemon.decide(item["id"], "accept").status_code == 200
+
+
+def expect_one_mail(daemon: Daemon, google: Google, mail_id: str) -> None:
+    """The mail is answered: one reply, no draft left, no item open, and nothing more once the daemon has stopped."""
+    daemon.wait_for(lambda: daemon.mail(mail_id).get("state") == "done", "the mail is done", timeout=60)
+    daemon.wait_for(lambda: not google.drafts, "no draft is left over")
+    assert [item["status"] for item in daemon.items()] == ["applied"]
+    daemon.stop()
+    assert [(sent.text, sent.thread_id) for sent in google.sent] == [("Friday is fine.", mail_id)]
+    assert google.drafts == []
+
+
+def the_item_by_cli(daemon: Daemon) -> Item:
+    [item] = daemon.wait_for(lambda: daemon.cli("inbox", "list", "--json")["items"], "an item waits")
+    return dict(item)
+
+
+def is_applied(daemon: Daemon, item: Item) -> bool:
+    return bool(daemon.cli("inbox", "show", item["id"], "--json")["status"] == "applied")
+
+
+def all_done(daemon: Daemon) -> bool:
+    return {mail["state"] for mail in daemon.cli("mails", "--json")["items"]} == {"done"}
+
+
+def wait_until_awake(daemon: Daemon, google: Google, holder: int) -> None:
+    """Wait until the thawed worker asks Google for something again."""
+    seen = len(google.requests)
+    root = google.roots[holder]
+    daemon.wait_for(lambda: [call for call in google.requests[seen:] if call.root == root], "the worker goes on")
+
+
+def expect_one_mail_by_cli(daemon: Daemon, google: Google, item: Item) -> None:
+    """As `expect_one_mail`, without a daemon to ask."""
+    daemon.wait_for(lambda: is_applied(daemon, item) and all_done(daemon), "the item is applied and the mail done")
+    daemon.wait_for(lambda: not google.drafts, "no draft is left over")
+    daemon.stop()
+    assert [(sent.text, sent.thread_id) for sent in google.sent] == [("Friday is fine.", item["mail_id"])]
+    assert google.drafts == []
