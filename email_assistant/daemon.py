@@ -82,7 +82,7 @@ class Daemon:
             return
         except (GoogleError, VaultError, psycopg.Error) as error:
             fault = classify(error)
-            log.warning("account %s: %s", account_id, fault.reason)
+            log.warning("account %s: %s", account_id, type(error).__name__)
             if fault.login:
                 await self.app.accounts.set_state(account_id, "login", fault.reason)
             elif not isinstance(error, psycopg.Error):
@@ -101,7 +101,7 @@ class Daemon:
             await inbox.learn_later(item_id, None)
         except (ModelFault, ModelRefused, BadAnswer) as error:
             if await inbox.learn_later(item_id, self.app.settings.max_tries):
-                log.warning("nothing learned from item %s: %s", item_id, error)
+                log.warning("nothing learned from item %s: %s", item_id, type(error).__name__)
         else:
             await inbox.learned(item_id)
 

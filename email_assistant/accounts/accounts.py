@@ -12,7 +12,8 @@ from email_assistant.accounts.vault import Vault
 from email_assistant.db.pool import Pool
 
 State = Literal["active", "paused", "login", "removing"]
-_COLUMNS = """id, user_id, address, provider, name, signature, timezone, background, history_id, listed_at, described_at,
+_COLUMNS = """id, user_id, address, provider, name, signature, timezone, background, history_id, listed_at,
+              described_at,
               triage_since, state, last_error"""
 
 

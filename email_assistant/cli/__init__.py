@@ -6,7 +6,7 @@ from email_assistant.cli import accounts, health, inbox, mails, memory, run
 
 app = typer.Typer(
     name="email-assistant",
-    help="Triages your Gmail, drafts replies and schedules meetings. Asks before it acts, learns from your corrections.\n\n"
+    help="Triages your Gmail, drafts replies and schedules meetings. Asks before it acts, learns from corrections.\n\n"
     "Try it with no account and no key: [bold]email-assistant demo[/]",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

@@ -17,11 +17,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from email_assistant.app import App, api_token, database, open_app
 from email_assistant.cli.context import CommandError, err, out, print_json
-from email_assistant.cli.serve import bound, link, log_to_terminal, serve, until_stopped
+from email_assistant.cli.serve import bound, link, serve, until_stopped
 from email_assistant.daemon import Daemon, open_daemon
 from email_assistant.google.account import GoogleAccount
 from email_assistant.inbox.items import Conflict
 from email_assistant.settings import Settings
+from email_assistant.telemetry import log_to_stderr
 
 _LOOK_SECONDS = 0.25
 _PACE_SECONDS = 20
@@ -48,7 +49,7 @@ async def run_demo(
 ) -> None:
     """Start the mailbox and, unless one is set, the model; then the program itself between them."""
     settings = Settings.load()
-    log_to_terminal(settings)
+    log_to_stderr(settings.log_level)
     mailbox = _mailbox_file(settings, mbox)
     arguments = ["--data", str(mailbox), "--pace", "0" if exit_when_idle else str(_PACE_SECONDS)]
     arguments += ["--mbox", str(mbox)] if mbox else []

@@ -3,22 +3,21 @@
 import asyncio
 import contextlib
 import ipaddress
-import logging
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import uvicorn
-from rich.logging import RichHandler
 
 from email_assistant.app import App, api_token, database, open_app
 from email_assistant.cli.context import CommandError, err, out
-from email_assistant.daemon import Daemon, open_daemon
+from email_assistant.daemon import open_daemon
 from email_assistant.servers.api.app import create_api
 from email_assistant.settings import Settings
+from email_assistant.telemetry import log_to_stderr
 
 
 async def run_up(host: str, port: int, *, no_token: bool) -> None:
@@ -111,13 +110,6 @@ def is_loopback(host: str) -> bool:
     return False
 
 
-def log_to_terminal(settings: Settings) -> None:
-    """Log to standard error. Libraries speak up at warnings only: theirs may quote what must not be logged."""
-    handler = RichHandler(console=err, show_path=False, markup=False)
-    logging.basicConfig(level="WARNING", format="%(message)s", handlers=[handler])
-    logging.getLogger("email_assistant").setLevel(settings.log_level)
-
-
 def _ready_settings() -> Settings:
     settings = Settings.load()
     if settings.openai_api_key is None and settings.openai_base_url is None:
@@ -125,7 +117,7 @@ def _ready_settings() -> Settings:
             "no model is set: give OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own; "
             "`email-assistant demo` needs neither"
         )
-    log_to_terminal(settings)
+    log_to_stderr(settings.log_level)
     return settings
 
 
@@ -151,14 +143,3 @@ def _signals(stop: asyncio.Event) -> Iterator[None]:
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
-
-
-@asynccontextmanager
-async def working(daemon: Daemon) -> AsyncIterator[None]:
-    """Let the daemon work for the length of the block."""
-    task = asyncio.ensure_future(daemon.run())
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)

@@ -27,8 +27,8 @@ Enqueue = Callable[[Connection, UUID], Awaitable[None]]
 Complete = Callable[[Mapping[str, Any], str, dict[str, Any]], dict[str, Any]]
 """Checks and completes a call's arguments for a run; raises ToolError."""
 
-_COLUMNS = """i.id, i.user_id, i.account_id, a.address as account, i.thread_id, i.run_id, i.mail_id, m.sender, m.subject,
-    i.call_id, i.interrupt_id, i.kind, i.action, i.args, i.allowed, i.description, i.status, i.decision, i.decided_by,
+_COLUMNS = """i.id, i.user_id, i.account_id, a.address as account, i.thread_id, i.run_id, i.mail_id, m.sender,
+    m.subject, i.call_id, i.interrupt_id, i.kind, i.action, i.args, i.allowed, i.description, i.status, i.decision, i.decided_by,
     i.decided_at, i.undo_until, i.applied_at, i.superseded_by, i.created_at"""
 _TABLES = """inbox_items i join accounts a on a.id = i.account_id
     left join mails m on m.account_id = i.account_id and m.gmail_id = i.mail_id"""
@@ -183,8 +183,8 @@ class Inbox:
         """Make a row of each (interrupt id, its value, description); a repeat changes nothing."""
         for interrupt_id, value, description in asked:
             await conn.execute(
-                """insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, call_id, interrupt_id, kind,
-                                            action, args, allowed, description, teaches)
+                """insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, call_id, interrupt_id,
+                                            kind, action, args, allowed, description, teaches)
                    select user_id, account_id, thread_id, id, mail_id, %s, %s, %s, %s, %s, %s, %s, %s
                    from runs where id = %s on conflict (run_id, interrupt_id) do nothing""",
                 (
@@ -317,7 +317,8 @@ class Inbox:
         async with self._pool.connection() as conn:
             cursor = await conn.execute(
                 """update inbox_items set
-                          learn_after = clock_timestamp() + make_interval(secs => least(300, 2 ^ least(learn_tries, 9))),
+                          learn_after = clock_timestamp()
+                                        + make_interval(secs => least(300, 2 ^ least(learn_tries, 9))),
                           learned_at = case when learn_tries >= %s then clock_timestamp() end
                    where id = %s returning learned_at is not null as given_up""",
                 (most_tries if most_tries is not None else 2**31 - 1, item_id),

@@ -1,4 +1,4 @@
-"""All mail and what became of it, as the person sees it."""
+"""Mail that came in and what became of it, as the person sees it. What the account sent is not listed."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,7 +14,7 @@ from email_assistant.inbox.pages import make_cursor, read_cursor
 State = Literal["new", "triaging", "waiting", "acting", "done", "failed"]
 STATES: tuple[State, ...] = get_args(State)
 
-_COLUMNS = """m.gmail_id as id, a.address as account, t.gmail_id as thread, m.own, m.sender, m.subject, m.received_at,
+_COLUMNS = """m.gmail_id as id, a.address as account, t.gmail_id as thread, m.sender, m.subject, m.received_at,
     m.state, m.classification, m.reason"""
 _TABLES = "mails m join accounts a on a.id = m.account_id join threads t on t.id = m.thread_id"
 
@@ -26,8 +26,6 @@ class MailRow:
     account: str
     thread: str
     """Gmail's id of the conversation."""
-    own: bool
-    """Sent by the account itself."""
     sender: str
     subject: str
     received_at: datetime
@@ -51,7 +49,7 @@ class Mails:
         limit: int = PAGE,
     ) -> tuple[list[MailRow], str | None]:
         """One page, newest first, and the cursor of the next page if there is one. Raises BadCursor."""
-        where: list[str] = ["m.user_id = %s"]
+        where: list[str] = ["m.user_id = %s and not m.own"]
         parameters: list[Any] = [user_id]
         if state:
             where.append("m.state = %s")

@@ -1,6 +1,7 @@
 """Carry one conversation as far as it goes without a person. The only caller of the mail agent's graph.
 
-Every call looks at the tables first, under the conversation's lease, and so may be repeated, doubled or killed anywhere.
+Every call looks at the tables first, under the conversation's lease, and so may be repeated, doubled or killed
+anywhere.
 """
 
 import asyncio
@@ -206,9 +207,7 @@ class Advancer:
             await self._ask_in_doubt(lease, conversation, current)
             return
         fault = classify(error)
-        log.warning(
-            "conversation %s: %s", conversation.id, fault.reason, exc_info=not (fault.outage or not fault.passing)
-        )
+        log.warning("conversation %s: %s", conversation.id, type(error).__name__, exc_info=fault.unexpected)
         if fault.login:
             await self.accounts.set_state(conversation.account_id, "login", fault.reason)
         if current is not None and not fault.passing:

@@ -148,7 +148,8 @@ class Conversations:
             """select r.id, r.mail_id, r.input, r.state, count(i.id) > 0 as waits,
                       coalesce(bool_and(i.status = 'decided' and i.undo_until <= clock_timestamp()), false) as decided
                from runs r left join inbox_items i on i.run_id = r.id and i.status in ('pending', 'decided')
-               where r.thread_id = %s and r.state in ('running', 'waiting', 'acting') group by r.id order by r.created_at""",
+               where r.thread_id = %s and r.state in ('running', 'waiting', 'acting') group by r.id
+               order by r.created_at""",
             thread_id,
         )
         return Conversation(

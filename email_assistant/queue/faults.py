@@ -28,6 +28,8 @@ class Fault:
     """Nothing can go well before this time."""
     login: bool = False
     """The person must log in to the account again."""
+    unexpected: bool = False
+    """Nothing here foresaw it, so it is likely a mistake of this program."""
 
 
 def classify(error: BaseException) -> Fault:
@@ -51,4 +53,5 @@ def classify(error: BaseException) -> Fault:
         case GoogleError():
             return Fault(str(error), passing=True)
         case _:
-            return Fault(f"{type(error).__name__}: {error}".partition("\n")[0][:200], passing=True)
+            reason = f"{type(error).__name__}: {error}".partition("\n")[0][:200]
+            return Fault(reason, passing=True, unexpected=True)

@@ -80,8 +80,8 @@ async def _insert(conn: Connection, account: Account, thread_id: UUID, message: 
     sender = mail.sender.email.lower() if mail.sender else ""
     own = "SENT" in message.labels or sender == account.address
     cursor = await conn.execute(
-        """insert into mails (account_id, gmail_id, user_id, thread_id, own, sender, subject, content, received_at, state,
-                              reason)
+        """insert into mails (account_id, gmail_id, user_id, thread_id, own, sender, subject, content, received_at,
+                              state, reason)
            values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) on conflict do nothing""",
         (
             account.id,

@@ -93,7 +93,8 @@ class Ledger:
         digest = hashlib.sha256(json.dumps([tool, args], sort_keys=True).encode()).hexdigest()
         async with self._pool.connection() as conn, conn.transaction():
             await conn.execute(
-                """insert into effects (run_id, call_id, user_id, account_id, thread_id, tool, args, args_hash, recipient)
+                """insert into effects (run_id, call_id, user_id, account_id, thread_id, tool, args, args_hash,
+                                        recipient)
                    select id, %s, user_id, account_id, thread_id, %s, %s, %s, %s from runs where id = %s
                    on conflict do nothing""",
                 (call_id, tool, Json(dict(args)), digest, recipient, run_id),
@@ -142,7 +143,8 @@ class Ledger:
         async with self._pool.connection() as conn, conn.transaction():
             await lease.check(conn, margin=self._deadline, account_active=True)
             cursor = await conn.execute(
-                """update effects set state = 'started', epoch = %s, started_at = coalesce(started_at, clock_timestamp())
+                """update effects set state = 'started', epoch = %s,
+                          started_at = coalesce(started_at, clock_timestamp())
                    where run_id = %s and call_id = %s and state in ('planned', 'started')""",
                 (lease.epoch, effect.run_id, effect.call_id),
             )

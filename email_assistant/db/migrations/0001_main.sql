@@ -76,7 +76,7 @@ create table mails (
 );
 create index mails_thread on mails (thread_id, received_at);
 create index mails_new on mails (thread_id) where state = 'new';
-create index mails_by_time on mails (user_id, received_at desc, gmail_id);
+create index mails_by_time on mails (user_id, received_at desc, gmail_id desc) where not own;
 create index mails_by_sender on mails (account_id, sender);
 
 create table inbox_items (

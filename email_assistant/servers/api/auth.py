@@ -24,8 +24,8 @@ _HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'; img-src 'self' data:",
     "X-Content-Type-Options": "nosniff",
-    # Not no-referrer: with it a browser sends "Origin: null" with our own forms too, and they could not be told from
-    # a stranger's (https://fetch.spec.whatwg.org/#append-a-request-origin-header). Other sites learn nothing either way.
+    # Not no-referrer: with it a browser sends "Origin: null" with our own forms too, and they could not be told from a
+    # stranger's (https://fetch.spec.whatwg.org/#append-a-request-origin-header). Other sites learn nothing either way.
     "Referrer-Policy": "same-origin",
 }
 
@@ -113,7 +113,9 @@ class SecurityHeaders:
 
 def login_page(following: str, wrong: str | None = None) -> Response:
     """The page that asks for the token, and goes on to the local path `following`."""
-    return render("login.html", status=401, headers={"WWW-Authenticate": "Bearer"}, following=following, wrong=wrong)
+    return render(
+        "login.html", status_code=401, headers={"WWW-Authenticate": "Bearer"}, following=following, wrong=wrong
+    )
 
 
 def local_path(path: str) -> str:

@@ -60,7 +60,7 @@ def refusal(path: str, status: int, detail: str, headers: Mapping[str, str] | No
     if is_for_programs(path):
         problem = Problem(type="about:blank", title=title, status=status, detail=detail)
         return AsciiJSON(problem.model_dump(), status, headers, media_type="application/problem+json")
-    return render("error.html", status=status, headers=headers, title=title, detail=detail)
+    return render("error.html", status_code=status, headers=headers, title=title, detail=detail)
 
 
 async def _refused(request: Request, error: Exception) -> Response:

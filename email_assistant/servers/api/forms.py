@@ -113,7 +113,7 @@ class ProposalForm:
                 return field.value
 
     def _moment(self, field: Field, given: Mapping[str, str]) -> str:
-        """A wall time of the form is meant in the form's own timezone; the proposal may have left it to the account's."""
+        """A wall time is meant in the form's own timezone, unless the proposal left that to the account."""
         proposed = _time(self._args.get(field.name))
         zone = _zone(given.get("timezone")) or self.zone
         time = _time(field.value)

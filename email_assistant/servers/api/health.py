@@ -8,7 +8,7 @@ from fastapi import APIRouter, Response
 from email_assistant.servers.api.dependencies import Assistant
 from email_assistant.servers.api.schemas import Health
 
-_SECONDS = 3.0
+_SECONDS = 2.0
 
 router = APIRouter()
 

@@ -103,7 +103,7 @@ async def _mails_page(
     accounts = await app.accounts.of_user(app.user_id)
     return render(
         "mails.html",
-        status=409 if refusal else 200,
+        status_code=409 if refusal else 200,
         refusal=refusal,
         mails=rows,
         state=state,
@@ -124,7 +124,7 @@ async def _item_page(
     seconds = (item.undo_until - datetime.now(UTC)).total_seconds() if item.undo_until else 0
     return render(
         "item.html",
-        status=200 if refusal is None else 409 if isinstance(refusal, Conflict) else 422,
+        status_code=200 if refusal is None else 409 if isinstance(refusal, Conflict) else 422,
         item=item,
         told=Told.of(item),
         refusal=refusal,

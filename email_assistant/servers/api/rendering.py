@@ -25,11 +25,11 @@ def moment(at: datetime, zone: ZoneInfo) -> str:
 
 
 def render(
-    template: str, *, status: int = 200, headers: Mapping[str, str] | None = None, **context: object
+    template: str, *, status_code: int = 200, headers: Mapping[str, str] | None = None, **context: object
 ) -> HTMLResponse:
     html = _environment.get_template(template).render(context)
     # Half a surrogate pair, which a model may leave in its arguments, has no UTF-8.
-    return HTMLResponse(html.encode("utf-8", "replace"), status, headers)
+    return HTMLResponse(html.encode("utf-8", "replace"), status_code, headers)
 
 
 _environment = Environment(

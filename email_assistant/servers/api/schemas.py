@@ -68,7 +68,6 @@ class MailOut(_Out):
     id: str = Field(description="Gmail's id, unique in its account.")
     account: str
     thread: str
-    own: bool = Field(description="Sent by the account itself.")
     sender: str
     subject: str
     received_at: datetime

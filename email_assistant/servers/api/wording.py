@@ -16,7 +16,7 @@ BUTTONS: Mapping[Answer, str] = {
     "ignore": "Ignore",
     "response": "Respond",
 }
-IN_DOUBT_BUTTONS: Mapping[Answer, str] = BUTTONS | {"accept": "Do it again", "ignore": "Leave it"}
+IN_DOUBT_BUTTONS: Mapping[Answer, str] = {**BUTTONS, "accept": "Do it again", "ignore": "Leave it"}
 
 
 def buttons(item: Item) -> Mapping[Answer, str]:

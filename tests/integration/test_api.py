@@ -1,0 +1,1176 @@
+"""The API and the pages, over real HTTP and a real database."""
+
+import asyncio
+import json
+import re
+import socket
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from html.parser import HTMLParser
+from itertools import count
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import httpx
+import psycopg
+import pytest
+import uvicorn
+from psycopg.types.json import Json
+from pydantic import SecretStr
+
+from email_assistant.agents.mail.graph import NOTIFY_ACTION
+from email_assistant.app import App, open_app
+from email_assistant.inbox.describe import describe
+from email_assistant.inbox.items import Item
+from email_assistant.mail.address import Address
+from email_assistant.mail.message import Mail
+from email_assistant.servers.api.app import create_api
+from email_assistant.settings import Settings
+
+TOKEN = "the-token"
+ADA = "ada@example.com"
+BOB = "bob@example.org"
+ALL = ["accept", "edit", "ignore", "response"]
+DRAFT = {"email_address": BOB, "response_text": "Friday is fine.\n\nAda"}
+MEETING = {
+    "attendees": [BOB, "dan@example.net"],
+    "title": "Plan",
+    "start_time": "2031-06-02T10:00:00+02:00",
+    "end_time": "2031-06-02T10:45:00+02:00",
+}
+FIELDS = [
+    *("id", "run", "call_id", "account", "mail_id", "kind", "action", "args", "allowed", "status", "decision"),
+    *("decided_at", "undo_until", "superseded_by", "sender", "subject", "description", "decided_by", "created_at"),
+]
+
+
+# The app, with rows as the daemon would have made them
+
+
+@dataclass
+class Home:
+    app: App
+    _numbers: "count[int]" = field(default_factory=lambda: count(1))
+
+    async def account(self, address: str = ADA, timezone: str = "Europe/Berlin") -> UUID:
+        added = await self.app.accounts.add(self.app.user_id, address, {"refresh_token": "google-secret"}, _now())
+        await self.app.accounts.describe(added.id, timezone=timezone, name="Ada", signature="")
+        return added.id
+
+    async def mail(
+        self,
+        account: UUID,
+        *,
+        id: str | None = None,  # noqa: A002
+        subject: str = "Lunch?",
+        sender: str = BOB,
+        state: str = "waiting",
+        classification: str | None = "respond",
+        reason: str | None = "asks something",
+    ) -> tuple[str, UUID, UUID]:
+        """A mail in a conversation and a run of its own; returns its id, the conversation and the run."""
+        mail_id, run_id = id or f"m{next(self._numbers)}", uuid4()
+        user = self.app.user_id
+        async with self.app.pool.connection() as conn:
+            thread = await _id(
+                conn,
+                "insert into threads (user_id, account_id, gmail_id) values (%s, %s, %s) returning id",
+                (user, account, f"t-{mail_id}"),
+            )
+            await conn.execute(
+                """insert into mails (account_id, gmail_id, user_id, thread_id, own, sender, subject, content,
+                                      received_at, state, classification, reason)
+                   values (%s, %s, %s, %s, false, %s, %s, '{}', clock_timestamp(), %s, %s, %s)""",
+                (account, mail_id, user, thread, sender, subject, state, classification, reason),
+            )
+        return mail_id, thread, await self.run(account, thread, mail_id, run_id)
+
+    async def run(self, account: UUID, thread: UUID, mail_id: str, run_id: UUID, attempt: int = 1) -> UUID:
+        reply: dict[str, Any] = {"to": BOB, "subject": "Lunch?", "in_reply_to": None, "references": []}
+        run_input = {"address": ADA, "mail": mail_id, "mails": [mail_id], "reply": reply}
+        async with self.app.pool.connection() as conn:
+            await conn.execute(
+                """insert into runs (id, user_id, account_id, thread_id, mail_id, attempt, input, state)
+                   values (%s, %s, %s, %s, %s, %s, %s, 'waiting')""",
+                (run_id, self.app.user_id, account, thread, mail_id, attempt, Json(run_input)),
+            )
+        return run_id
+
+    async def ask(
+        self,
+        run: UUID,
+        action: str = "send_email_tool",
+        args: Mapping[str, Any] = DRAFT,
+        *,
+        kind: str = "draft",
+        allowed: list[str] = ALL,
+        body: str = "Does Friday suit you?",
+        subject: str = "Lunch?",
+        new: list[str] | None = None,
+    ) -> Item:
+        """One more item of a run."""
+        number = next(self._numbers)
+        value = {
+            "call_id": f"call_{number}",
+            "kind": kind,
+            "action": action,
+            "args": args,
+            "allowed": allowed,
+            "teaches": True,
+        }
+        description = describe(_mail(subject, body), action, args, new or [])
+        async with self.app.pool.connection() as conn, conn.transaction():
+            await self.app.inbox.project(conn, run, [(f"interrupt-{number}", value, description)])
+            item_id = await _id(conn, "select id from inbox_items where interrupt_id = %s", (f"interrupt-{number}",))
+        return await self.item(item_id)
+
+    async def draft(self, account: UUID, **changes: Any) -> Item:
+        """A draft that waits, about a mail of its own."""
+        _, _, run = await self.mail(account)
+        return await self.ask(run, **changes)
+
+    async def item(self, item_id: UUID) -> Item:
+        return await self.app.inbox.get(self.app.user_id, item_id)
+
+    async def jobs(self) -> list[str]:
+        """Conversations that were woken."""
+        return [str(args["thread_id"]) for args in await self.column("select args from procrastinate_jobs order by id")]
+
+    async def column(self, query: str) -> list[Any]:
+        async with self.app.pool.connection() as conn:
+            cursor = await conn.execute(query.encode())
+            return [next(iter(row.values())) for row in await cursor.fetchall()]
+
+    async def execute(self, query: str, *parameters: object) -> None:
+        async with self.app.pool.connection() as conn:
+            await conn.execute(query.encode(), parameters)
+
+
+async def _id(conn: psycopg.AsyncConnection[dict[str, Any]], query: str, parameters: tuple[object, ...]) -> UUID:
+    row = await (await conn.execute(query.encode(), parameters)).fetchone()
+    assert row is not None
+    return UUID(str(row["id"]))
+
+
+def _mail(subject: str, body: str) -> Mail:
+    return Mail(
+        message_id="<1@example.org>",
+        in_reply_to=None,
+        references=(),
+        sender=Address("Bob Berg", BOB),
+        reply_to=(),
+        to=(Address("", ADA),),
+        cc=(),
+        subject=subject,
+        date=None,
+        text=body,
+        body=body,
+        attachments=(),
+        auto_submitted=False,
+        bulk=False,
+        note="",
+    )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@asynccontextmanager
+async def served(app: App, *, token: str | None = TOKEN, host: str = "127.0.0.1") -> AsyncIterator[str]:
+    """The root address of a running server."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        config = uvicorn.Config(
+            create_api(app, token=token, host=host), lifespan="off", access_log=False, log_level="critical"
+        )
+        server = uvicorn.Server(config)
+        task = asyncio.create_task(server.serve([listening]))
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        server.should_exit = True
+        await task
+
+
+def client(root: str, **headers: str) -> httpx.AsyncClient:
+    return httpx.AsyncClient(base_url=root, headers=headers, trust_env=False, timeout=30)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(
+        home=tmp_path, secret_key=SecretStr("6OGYLyGsqb31m8jzXYSdX6yFw5wBDjqdjzhTwMBRWNc="), undo_seconds=60
+    )
+
+
+@pytest.fixture
+async def home(settings: Settings, database_url: str) -> AsyncIterator[Home]:
+    async with open_app(settings, database_url) as app:
+        yield Home(app)
+
+
+@pytest.fixture
+async def root(home: Home) -> AsyncIterator[str]:
+    async with served(home.app) as address:
+        yield address
+
+
+@pytest.fixture
+async def api(root: str) -> AsyncIterator[httpx.AsyncClient]:
+    async with client(root, authorization=f"Bearer {TOKEN}") as http:
+        yield http
+
+
+@pytest.fixture
+async def browser(root: str) -> AsyncIterator[httpx.AsyncClient]:
+    """A client that came by the printed link."""
+    async with client(root) as http:
+        assert (await http.get("/", params={"token": TOKEN})).status_code == 303
+        yield http
+
+
+# What a page says
+
+
+@dataclass
+class FormOnPage:
+    action: str
+    method: str
+    values: dict[str, str] = field(default_factory=dict)
+    buttons: dict[str, str] = field(default_factory=dict)
+    """Value to text of each button that can be pressed."""
+    kinds: dict[str, str] = field(default_factory=dict)
+    """Type of each input, and "textarea"."""
+
+
+class Page(HTMLParser):
+    """The text of a page, its links, forms, and everything in it that could act."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.words: list[str] = []
+        self.links: list[str] = []
+        self.forms: list[FormOnPage] = []
+        self.alive: list[str] = []
+        self._textarea: str | None = None
+        self._button: str | None = None
+        self.feed(html)
+        self.text = re.sub(r"\s+", " ", " ".join(self.words))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        source = given.get("src", "") + (given.get("href", "") if tag == "link" else "")
+        if tag in ("script", "iframe", "object", "embed", "img", "svg", "style", "base", "video", "audio"):
+            self.alive.append(tag)
+        self.alive += [f"{tag} {name}" for name in given if name.startswith("on") or name == "style"]
+        self.alive += [f"{tag} {source}"] if source not in ("", "data:,", "/static/style.css") else []
+        if tag == "a":
+            self.links.append(given["href"])
+        elif tag == "form":
+            self.forms.append(FormOnPage(given["action"], given["method"]))
+        elif tag == "input":
+            self.forms[-1].values[given["name"]] = given.get("value", "")
+            self.forms[-1].kinds[given["name"]] = given.get("type", "text")
+        elif tag == "textarea":
+            self._textarea = given["name"]
+            self.forms[-1].values[given["name"]] = ""
+            self.forms[-1].kinds[given["name"]] = "textarea"
+        elif tag == "button" and "disabled" not in given:
+            self._button = given.get("value", "")
+            self.forms[-1].buttons[self._button] = ""
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "textarea" and self._textarea:
+            values = self.forms[-1].values
+            values[self._textarea] = values[self._textarea].removeprefix("\n").replace("\n", "\r\n")
+            self._textarea = None
+        elif tag == "button":
+            self._button = None
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+        if self._textarea:
+            self.forms[-1].values[self._textarea] += data
+        elif self._button is not None:
+            self.forms[-1].buttons[self._button] += data.strip()
+
+    def form(self, action: str) -> FormOnPage:
+        """The form that posts there."""
+        [found] = [form for form in self.forms if form.action == action and form.method == "post"]
+        return found
+
+
+async def page(http: httpx.AsyncClient, path: str, expected: int = 200, /, **params: str) -> Page:
+    answer = await http.get(path, params=params)
+    assert answer.status_code == expected, answer.text
+    return Page(answer.text)
+
+
+async def press(http: httpx.AsyncClient, item: Item, answer: str, **typed: str) -> httpx.Response:
+    """Open the item's page, type into its form, press a button."""
+    form = (await page(http, f"/items/{item.id}")).form(f"/items/{item.id}")
+    assert answer in form.buttons
+    names = {name.removeprefix("arg."): name for name in form.values}
+    changes = {names[name]: text for name, text in typed.items()}
+    return await http.post(form.action, data={**form.values, **changes, "answer": answer})
+
+
+def problem(answer: httpx.Response, status: int) -> str:
+    """The detail of a refusal, which must be a whole problem."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    found = answer.json()
+    assert set(found) == {"type", "title", "status", "detail"}
+    assert found["status"] == status
+    assert found["title"]
+    return str(found["detail"])
+
+
+class TestHealth:
+    async def test_is_open(self, root: str) -> None:
+        async with client(root) as stranger:
+            answer = await stranger.get("/health")
+        assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+
+    async def test_says_that_the_database_is_down(self, settings: Settings, database_url: str) -> None:
+        async with open_app(settings, database_url) as app, served(app) as root, client(root) as stranger:
+            name = psycopg.conninfo.conninfo_to_dict(database_url)["dbname"]
+            _shut(database_url, str(name), allow=False)
+            try:
+                answer = await stranger.get("/health")
+            finally:
+                _shut(database_url, str(name), allow=True)
+        assert (answer.status_code, answer.json()) == (503, {"status": "database down"})
+
+
+def _shut(url: str, name: str, *, allow: bool) -> None:
+    """Turn everybody out of a database and let nobody in, or let them in again."""
+    maintenance = psycopg.conninfo.make_conninfo(url, dbname="postgres")
+    with psycopg.connect(maintenance, autocommit=True) as conn:
+        conn.execute(f'alter database "{name}" with allow_connections {str(allow).lower()}'.encode())
+        if not allow:
+            conn.execute("select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", (name,))
+
+
+class TestItems:
+    async def test_an_item_has_exactly_the_agreed_fields(self, home: Home, api: httpx.AsyncClient) -> None:
+        account = await home.account()
+        mail_id, _, run = await home.mail(account)
+        item = await home.ask(run)
+        answer = await api.get(f"/api/inbox/{item.id}")
+        assert answer.status_code == 200
+        found = answer.json()
+        assert list(found) == FIELDS
+        assert datetime.fromisoformat(found.pop("created_at")) == item.created_at
+        assert "Does Friday suit you?" in found.pop("description")
+        assert found == {
+            "id": str(item.id),
+            "run": str(run),
+            "call_id": item.call_id,
+            "account": ADA,
+            "mail_id": mail_id,
+            "kind": "draft",
+            "action": "send_email_tool",
+            "args": DRAFT,
+            "allowed": ALL,
+            "status": "pending",
+            "decision": None,
+            "decided_at": None,
+            "undo_until": None,
+            "superseded_by": None,
+            "sender": BOB,
+            "subject": "Lunch?",
+            "decided_by": None,
+        }
+
+    async def test_arguments_keep_the_order_of_their_fields(self, home: Home, api: httpx.AsyncClient) -> None:
+        args: dict[str, Any] = {
+            "response_text": "Yes.",
+            "email_address": BOB,
+            "additional_recipients": [],
+            "email_id": None,
+        }
+        item = await home.draft(await home.account(), args=args)
+        assert list((await api.get(f"/api/inbox/{item.id}")).json()["args"]) == list(args)
+
+    async def test_pages_follow_each_other_oldest_first(self, home: Home, api: httpx.AsyncClient) -> None:
+        account = await home.account()
+        ids = [str((await home.draft(account)).id) for _ in range(5)]
+        found: list[str] = []
+        query: dict[str, Any] = {"limit": 2}
+        while True:
+            listed = (await api.get("/api/inbox", params=query)).json()
+            assert set(listed) == {"items", "next"}
+            found += [item["id"] for item in listed["items"]]
+            if listed["next"] is None:
+                break
+            query["cursor"] = listed["next"]
+        assert found == ids
+
+    async def test_filters_by_status_and_account(self, home: Home, api: httpx.AsyncClient) -> None:
+        first = await home.draft(await home.account())
+        second = await home.draft(await home.account("bea@example.com"))
+        await api.post(f"/api/inbox/{first.id}/decision", json={"type": "ignore"})
+
+        async def ids(**query: str) -> list[str]:
+            return [item["id"] for item in (await api.get("/api/inbox", params=query)).json()["items"]]
+
+        assert await ids() == [str(first.id), str(second.id)]
+        assert await ids(status="", account="", cursor="") == [str(first.id), str(second.id)]
+        assert await ids(status="pending") == [str(second.id)]
+        assert await ids(status="decided") == [str(first.id)]
+        assert await ids(account=ADA) == [str(first.id)]
+        assert await ids(account="BEA@example.com", status="pending") == [str(second.id)]
+        assert await ids(account="nobody@example.com") == []
+
+    async def test_arguments_that_utf8_cannot_carry_are_still_shown(
+        self, home: Home, api: httpx.AsyncClient, browser: httpx.AsyncClient
+    ) -> None:
+        args = {"email_address": BOB, "response_text": "half a smile: \ud83d"}
+        item = await home.draft(await home.account())
+        await home.execute("update inbox_items set args = %s::json", json.dumps(args))
+        assert (await api.get("/api/inbox")).json()["items"][0]["args"] == args
+        for path in ("/", f"/items/{item.id}"):
+            assert "half a smile" in str((await page(browser, path)).forms) + (await page(browser, path)).text
+
+
+class TestRefusals:
+    @pytest.mark.parametrize("item_id", ["no-uuid", str(UUID(int=0))])
+    async def test_an_unknown_item_is_not_found(self, api: httpx.AsyncClient, item_id: str) -> None:
+        assert item_id in problem(await api.get(f"/api/inbox/{item_id}"), 404)
+        decision = await api.post(f"/api/inbox/{item_id}/decision", json={"type": "accept"})
+        assert item_id in problem(decision, 404)
+        assert item_id in problem(await api.post(f"/api/inbox/{item_id}/undo"), 404)
+
+    async def test_an_unknown_address_is_not_found(self, api: httpx.AsyncClient) -> None:
+        problem(await api.get("/api/nothing"), 404)
+        problem(await api.put("/api/inbox"), 405)
+
+    @pytest.mark.parametrize(
+        ("path", "said"),
+        [
+            ("/api/inbox?status=open", ["status", "pending", "decided", "applied", "superseded", "expired"]),
+            ("/api/mails?state=old", ["state", "new", "triaging", "waiting", "acting", "done", "failed"]),
+            ("/api/inbox?limit=0", ["limit", "1"]),
+            ("/api/inbox?limit=many", ["limit", "integer"]),
+            ("/api/inbox?cursor=abc", ["cursor"]),
+            ("/api/mails?cursor=abc", ["cursor"]),
+            ("/api/inbox?account=%00", ["value"]),
+        ],
+    )
+    async def test_a_bad_query_is_named(self, api: httpx.AsyncClient, path: str, said: list[str]) -> None:
+        detail = problem(await api.get(path), 422)
+        assert all(word in detail for word in said), detail
+
+    @pytest.mark.parametrize(
+        ("body", "said"),
+        [
+            ("{", "JSON"),
+            ("[]", "body"),
+            ("{}", "type"),
+            ('{"type": "maybe"}', "'accept', 'edit', 'ignore' or 'response'"),
+            ('{"type": "accept", "for": "all"}', "for"),
+            ('{"type": "edit"}', "arguments"),
+            ('{"type": "edit", "args": "Yes."}', "arguments"),
+            ('{"type": "edit", "args": {"response_text": "", "email_address": "bob@example.org"}}', "response_text"),
+            ('{"type": "edit", "args": {"response_text": "Yes.", "email_address": "bob"}}', "e-mail address"),
+            ('{"type": "response", "args": " "}', "text"),
+            ('{"type": "response", "args": {"text": "no"}}', "text"),
+        ],
+    )
+    async def test_a_bad_decision_changes_nothing(
+        self, home: Home, api: httpx.AsyncClient, body: str, said: str
+    ) -> None:
+        item = await home.draft(await home.account())
+        answer = await api.post(
+            f"/api/inbox/{item.id}/decision", content=body, headers={"content-type": "application/json"}
+        )
+        assert said in problem(answer, 422)
+        assert await home.item(item.id) == item
+        assert await home.jobs() == []
+
+    async def test_an_answer_that_is_not_allowed_is_refused(self, home: Home, api: httpx.AsyncClient) -> None:
+        item = await home.draft(await home.account(), allowed=["ignore", "response"])
+        answer = await api.post(f"/api/inbox/{item.id}/decision", json={"type": "accept"})
+        assert "ignore, response" in problem(answer, 422)
+        assert (await home.item(item.id)).status == "pending"
+
+    async def test_too_large_a_body_is_refused(self, home: Home, api: httpx.AsyncClient) -> None:
+        item = await home.draft(await home.account())
+        decision = {"type": "response", "args": "x" * 2_000_000}
+        assert (await api.post(f"/api/inbox/{item.id}/decision", json=decision)).status_code == 413
+        assert (await home.item(item.id)).status == "pending"
+
+    async def test_a_fault_of_ours_is_not_told_in_detail(self, home: Home, api: httpx.AsyncClient) -> None:
+        await home.execute("alter table accounts rename to elsewhere")
+        detail = problem(await api.get("/api/accounts"), 500)
+        assert "accounts" not in detail
+
+
+class TestDecisions:
+    @pytest.mark.parametrize(
+        ("decision", "taken"),
+        [
+            ({"type": "accept"}, {"type": "accept", "args": None}),
+            ({"type": "ignore", "args": None}, {"type": "ignore", "args": None}),
+            ({"type": "response", "args": "Thursday, please."}, {"type": "response", "args": "Thursday, please."}),
+            (
+                {"type": "edit", "args": {"email_address": "eve@example.org", "response_text": "No."}},
+                {"type": "edit", "args": {"email_address": "eve@example.org", "response_text": "No."}},
+            ),
+        ],
+        ids=["accept", "ignore", "response", "edit"],
+    )
+    async def test_each_answer_is_taken(
+        self, home: Home, api: httpx.AsyncClient, decision: dict[str, Any], taken: dict[str, Any]
+    ) -> None:
+        item = await home.draft(await home.account())
+        answer = await api.post(f"/api/inbox/{item.id}/decision", json=decision)
+        assert answer.status_code == 200
+        found = answer.json()
+        assert (found["status"], found["decision"], found["decided_by"]) == ("decided", taken, "api")
+        window = datetime.fromisoformat(found["undo_until"]) - datetime.fromisoformat(found["decided_at"])
+        assert window == timedelta(seconds=60)
+        assert (await api.get(f"/api/inbox/{item.id}")).json() == found
+        assert await home.jobs() == [str(item.thread_id)]
+
+    async def test_a_second_answer_is_told_of_the_first(self, home: Home, api: httpx.AsyncClient) -> None:
+        item = await home.draft(await home.account())
+        await api.post(f"/api/inbox/{item.id}/decision", json={"type": "ignore"})
+        first = await home.item(item.id)
+        detail = problem(await api.post(f"/api/inbox/{item.id}/decision", json={"type": "accept"}), 409)
+        assert "already answered (ignore) by api at" in detail
+        assert await home.item(item.id) == first
+
+    async def test_of_fifty_answers_at_once_one_is_taken(self, home: Home, api: httpx.AsyncClient) -> None:
+        item = await home.draft(await home.account())
+        decisions = [{"type": "response", "args": f"answer {n}"} for n in range(50)]
+        answers = await asyncio.gather(*(api.post(f"/api/inbox/{item.id}/decision", json=d) for d in decisions))
+        assert sorted(a.status_code for a in answers) == [200] + 49 * [409]
+        [taken] = [d for d, a in zip(decisions, answers, strict=True) if a.status_code == 200]
+        assert (await home.item(item.id)).decision == taken
+        assert len(await home.jobs()) == 1
+
+    async def test_a_decision_can_be_undone_and_taken_again(self, home: Home, api: httpx.AsyncClient) -> None:
+        item = await home.draft(await home.account())
+        await api.post(f"/api/inbox/{item.id}/decision", json={"type": "accept"})
+        undone = await api.post(f"/api/inbox/{item.id}/undo")
+        assert undone.status_code == 200
+        assert (undone.json()["status"], undone.json()["decision"]) == ("pending", None)
+        assert await home.item(item.id) == item
+        assert (await api.post(f"/api/inbox/{item.id}/decision", json={"type": "ignore"})).status_code == 200
+
+    async def test_there_may_be_nothing_to_undo(self, home: Home, api: httpx.AsyncClient) -> None:
+        item = await home.draft(await home.account())
+        assert "nothing to undo" in problem(await api.post(f"/api/inbox/{item.id}/undo"), 409)
+        await api.post(f"/api/inbox/{item.id}/decision", json={"type": "accept"})
+        await home.execute("update inbox_items set undo_until = clock_timestamp()")
+        assert "already answered" in problem(await api.post(f"/api/inbox/{item.id}/undo"), 409)
+        assert (await home.item(item.id)).status == "decided"
+
+    @pytest.mark.parametrize("status", ["superseded", "expired"])
+    async def test_a_stale_item_takes_no_answer(self, home: Home, api: httpx.AsyncClient, status: str) -> None:
+        item = await home.draft(await home.account())
+        await home.execute("update inbox_items set status = %s", status)
+        assert status in problem(await api.post(f"/api/inbox/{item.id}/decision", json={"type": "accept"}), 409)
+        assert (await home.item(item.id)).decision is None
+
+
+class TestMailsAndAccounts:
+    async def test_mail_is_listed_newest_first_in_pages(self, home: Home, api: httpx.AsyncClient) -> None:
+        account = await home.account()
+        ids = [(await home.mail(account))[0] for _ in range(3)]
+        first = (await api.get("/api/mails", params={"limit": 2})).json()
+        second = (await api.get("/api/mails", params={"limit": 2, "cursor": first["next"]})).json()
+        assert [mail["id"] for mail in first["items"] + second["items"]] == ids[::-1]
+        assert second["next"] is None
+        received = first["items"][0].pop("received_at")
+        assert datetime.fromisoformat(received).tzinfo is not None
+        assert first["items"][0] == {
+            "id": ids[2],
+            "account": ADA,
+            "thread": f"t-{ids[2]}",
+            "own": False,
+            "sender": BOB,
+            "subject": "Lunch?",
+            "state": "waiting",
+            "classification": "respond",
+            "reason": "asks something",
+        }
+
+    async def test_mail_is_filtered(self, home: Home, api: httpx.AsyncClient) -> None:
+        account, other = await home.account(), await home.account("bea@example.com")
+        await home.mail(account, id="a", state="done")
+        await home.mail(other, id="b", state="failed")
+
+        async def ids(**query: str) -> list[str]:
+            return [mail["id"] for mail in (await api.get("/api/mails", params=query)).json()["items"]]
+
+        assert await ids(state="failed") == ["b"]
+        assert await ids(account=ADA) == ["a"]
+        assert await ids(account=ADA, state="failed") == []
+
+    async def test_failed_mail_can_be_tried_again_once(self, home: Home, api: httpx.AsyncClient) -> None:
+        account = await home.account()
+        mail_id, thread, _ = await home.mail(account, state="failed")
+        answer = await api.post(f"/api/mails/{mail_id}/retry", params={"account": ADA})
+        assert answer.status_code == 200
+        assert answer.json()["state"] == "triaging"
+        assert await home.jobs() == [str(thread)]
+        assert "only failed mail" in problem(await api.post(f"/api/mails/{mail_id}/retry"), 409)
+        problem(await api.post("/api/mails/unknown/retry"), 404)
+
+    async def test_a_mail_id_of_two_accounts_needs_the_account(self, home: Home, api: httpx.AsyncClient) -> None:
+        for address in (ADA, "bea@example.com"):
+            await home.mail(await home.account(address), id="same", state="failed")
+        assert "several accounts" in problem(await api.post("/api/mails/same/retry"), 404)
+        assert (await api.post("/api/mails/same/retry", params={"account": "bea@example.com"})).status_code == 200
+        states = {mail["account"]: mail["state"] for mail in (await api.get("/api/mails")).json()["items"]}
+        assert states == {ADA: "failed", "bea@example.com": "triaging"}
+
+    async def test_accounts_are_listed_without_their_tokens(self, home: Home, api: httpx.AsyncClient) -> None:
+        account = await home.account()
+        await home.app.accounts.set_state(account, "login", "the login has expired")
+        await home.execute("update accounts set listed_at = '2031-01-02 03:04:05+00'")
+        answer = await api.get("/api/accounts")
+        assert "secret" not in answer.text
+        assert answer.json() == {
+            "items": [
+                {
+                    "address": ADA,
+                    "state": "login",
+                    "timezone": "Europe/Berlin",
+                    "last_sync": "2031-01-02T03:04:05Z",
+                    "last_error": "the login has expired",
+                }
+            ],
+            "next": None,
+        }
+
+
+GUARDED = ["/api/inbox", "/api/mails", "/api/accounts", f"/api/inbox/{UUID(int=0)}", "/openapi.json"]
+
+
+class TestToken:
+    @pytest.mark.parametrize("path", GUARDED)
+    @pytest.mark.parametrize(
+        "headers",
+        [
+            {},
+            {"authorization": "Bearer wrong"},
+            {"authorization": f"Basic {TOKEN}"},
+            {"authorization": "Bearer"},
+            {"x-api-key": "wrong"},
+            {"x-api-key": ""},
+            {"cookie": "email_assistant_session=wrong"},
+            {"cookie": f"email_assistant_session={TOKEN}"},
+        ],
+    )
+    async def test_the_api_is_closed_without_it(self, root: str, path: str, headers: dict[str, str]) -> None:
+        async with client(root, **headers) as stranger:
+            answer = await stranger.get(path)
+        problem(answer, 401)
+        assert answer.headers["www-authenticate"] == "Bearer"
+
+    @pytest.mark.parametrize("headers", [{"authorization": f"bearer {TOKEN}"}, {"x-api-key": TOKEN}])
+    async def test_either_header_opens_it(self, root: str, headers: dict[str, str]) -> None:
+        async with client(root, **headers) as program:
+            assert [(await program.get(path)).status_code for path in GUARDED] == [200, 200, 200, 404, 200]
+
+    async def test_nothing_is_read_or_changed_without_it(self, home: Home, root: str) -> None:
+        item = await home.draft(await home.account())
+        async with client(root) as stranger:
+            problem(await stranger.post(f"/api/inbox/{item.id}/decision", json={"type": "accept"}), 401)
+            problem(await stranger.post(f"/api/inbox/{item.id}/decision", content="{"), 401)
+            assert (await stranger.post(f"/items/{item.id}", data={"answer": "accept"})).status_code == 401
+            assert (await stranger.post("/mails/m1/retry", data={"account": ADA})).status_code == 401
+        assert await home.item(item.id) == item
+
+    async def test_no_token_lets_everybody_in(self, home: Home) -> None:
+        async with served(home.app, token=None) as root, client(root) as anybody:
+            assert (await anybody.get("/api/inbox")).status_code == 200
+            assert (await anybody.get("/")).status_code == 200
+            assert (await anybody.get("/login")).headers["location"] == "/"
+
+    async def test_the_document_is_there_and_no_page_that_loads_from_elsewhere(self, api: httpx.AsyncClient) -> None:
+        described = (await api.get("/openapi.json")).json()
+        assert set(described["paths"]) == {
+            "/health",
+            "/api/inbox",
+            "/api/inbox/{item_id}",
+            "/api/inbox/{item_id}/decision",
+            "/api/inbox/{item_id}/undo",
+            "/api/mails",
+            "/api/mails/{mail_id}/retry",
+            "/api/accounts",
+        }
+        assert described["paths"]["/api/inbox"]["get"]["security"]
+        assert "HTTPValidationError" not in json.dumps(described)
+        assert (await api.get("/docs")).status_code == 404
+        assert (await api.get("/redoc")).status_code == 404
+
+
+class TestSession:
+    async def test_the_printed_link_logs_in_and_is_not_kept(self, root: str) -> None:
+        async with client(root) as http:
+            answer = await http.get("/", params={"token": TOKEN})
+            assert (answer.status_code, answer.headers["location"]) == (303, "/")
+            cookie = answer.headers["set-cookie"]
+            assert "HttpOnly" in cookie
+            assert "samesite=strict" in cookie.lower()
+            assert TOKEN not in cookie
+            assert (await http.get("/")).status_code == 200
+            assert (await http.get("/api/inbox")).status_code == 200
+
+    @pytest.mark.parametrize(
+        ("path", "goes_to"),
+        [
+            (f"/mails?state=failed&token={TOKEN}&account=a%40b", "/mails?state=failed&account=a%40b"),
+            (f"/login?token={TOKEN}", "/login"),
+            (f"//evil.example/?token={TOKEN}", "/evil.example/"),
+            (f"/%5Cevil.example/?token={TOKEN}", "/evil.example/"),
+        ],
+    )
+    async def test_the_link_stays_on_its_path_and_here(self, root: str, path: str, goes_to: str) -> None:
+        async with client("") as http:
+            answer = await http.get(root + path)
+        assert (answer.status_code, answer.headers["location"]) == (303, goes_to)
+
+    @pytest.mark.parametrize("path", ["/?token=wrong", "/?token=", "/", "/mails", f"/items/{UUID(int=0)}", "/login"])
+    async def test_who_is_not_logged_in_is_asked_for_the_token(self, root: str, path: str) -> None:
+        async with client(root) as stranger:
+            answer = await stranger.get(path)
+        assert answer.status_code == 401
+        assert answer.headers["www-authenticate"] == "Bearer"
+        assert "set-cookie" not in answer.headers
+        assert Page(answer.text).form("/login").kinds["token"] == "password"
+
+    async def test_the_form_logs_in_and_goes_where_one_wanted(self, root: str) -> None:
+        async with client(root) as http:
+            form = (await page(http, "/mails?state=done", 401)).form("/login")
+            wrong = await http.post(form.action, data={**form.values, "token": "wrong"})
+            assert wrong.status_code == 401
+            assert "not the token" in wrong.text
+            again = Page(wrong.text).form("/login")
+            answer = await http.post(again.action, data={**again.values, "token": f" {TOKEN} "})
+            assert (answer.status_code, answer.headers["location"]) == (303, "/mails?state=done")
+            assert (await http.get("/mails?state=done")).status_code == 200
+            assert (await http.get("/login")).headers["location"] == "/"
+
+    async def test_the_form_leads_nowhere_else(self, root: str) -> None:
+        for elsewhere in ("//evil.example", "/\\evil.example", "https://evil.example"):
+            async with client(root) as http:
+                answer = await http.post("/login", data={"token": TOKEN, "following": elsewhere})
+            assert re.match(r"/[a-z]", answer.headers["location"])
+
+    async def test_a_session_ends_with_its_token(self, home: Home, browser: httpx.AsyncClient) -> None:
+        async with served(home.app, token="another") as root, client(root) as http:
+            http.cookies = browser.cookies
+            assert (await http.get("/")).status_code == 401
+
+    async def test_over_https_the_cookie_is_for_https_only(self, root: str) -> None:
+        async with client(root) as http:
+            plain = await http.get("/", params={"token": TOKEN})
+            behind_tls = await http.get("/", params={"token": TOKEN}, headers={"x-forwarded-proto": "https"})
+        assert "Secure" not in plain.headers["set-cookie"]
+        assert "Secure" in behind_tls.headers["set-cookie"]
+
+
+class TestOtherSites:
+    @pytest.mark.parametrize("name", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "10.0.0.1", ""])
+    async def test_on_loopback_another_name_is_not_answered_to(self, root: str, name: str) -> None:
+        async with client(root, host=name, authorization=f"Bearer {TOKEN}") as http:
+            assert (await http.get("/health")).status_code == 400
+            assert (await http.get("/api/inbox")).status_code == 400
+
+    @pytest.mark.parametrize("name", ["localhost", "LOCALHOST:8000", "127.0.0.1", "127.0.0.1:1", "[::1]:8000"])
+    async def test_names_of_this_machine_are(self, root: str, name: str) -> None:
+        async with client(root, host=name) as http:
+            assert (await http.get("/health")).status_code == 200
+
+    @pytest.mark.parametrize(
+        ("bound", "name", "status"),
+        [
+            ("localhost", "evil.example", 400),
+            ("127.0.0.2", "127.0.0.2:8000", 200),
+            ("::1", "[::1]", 200),
+            ("::1", "evil.example", 400),
+            ("0.0.0.0", "assistant.example", 200),
+            ("192.168.1.5", "assistant.example", 200),
+        ],
+    )
+    async def test_it_goes_by_what_the_server_is_bound_to(self, home: Home, bound: str, name: str, status: int) -> None:
+        async with served(home.app, host=bound) as root, client(root, host=name) as http:
+            assert (await http.get("/health")).status_code == status
+
+    @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:1", "http://127.0.0.1"])
+    async def test_their_pages_change_nothing(self, home: Home, browser: httpx.AsyncClient, origin: str) -> None:
+        item = await home.draft(await home.account())
+        headers = {"origin": origin}
+        decision = await browser.post(f"/api/inbox/{item.id}/decision", json={"type": "accept"}, headers=headers)
+        assert "another site" in problem(decision, 403)
+        posted = await browser.post(f"/items/{item.id}", data={"answer": "accept"}, headers=headers)
+        assert posted.status_code == 403
+        assert (await browser.post("/login", data={"token": TOKEN}, headers=headers)).status_code == 403
+        assert await home.item(item.id) == item
+        assert (await browser.get("/api/inbox", headers=headers)).status_code == 200
+
+    async def test_our_own_pages_do(self, home: Home, browser: httpx.AsyncClient) -> None:
+        item = await home.draft(await home.account())
+        own = {"origin": str(browser.base_url).rstrip("/")}
+        answer = await browser.post(f"/items/{item.id}", data={"answer": "accept"}, headers=own)
+        assert answer.status_code == 303
+
+    @pytest.mark.parametrize("path", ["/", "/mails", "/login", "/api/inbox", "/health", "/items/x", "/openapi.json"])
+    async def test_every_answer_ties_the_browser_down(self, browser: httpx.AsyncClient, path: str) -> None:
+        headers = (await browser.get(path)).headers
+        assert headers["content-security-policy"] == (
+            "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
+            "img-src 'self' data:"
+        )
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["cache-control"] == "no-store"
+        # With no-referrer, browsers would send the Origin of our own forms as null.
+        assert headers["referrer-policy"] == "same-origin"
+
+    async def test_the_style_is_ours_and_open(self, root: str) -> None:
+        async with client(root) as stranger:
+            answer = await stranger.get("/static/style.css")
+            assert answer.headers["content-type"].startswith("text/css")
+            assert (await stranger.get("/static/%2e%2e/auth.py")).status_code == 404
+        assert "url(" not in answer.text
+        assert "@import" not in answer.text
+
+
+class TestWaitingPage:
+    async def test_a_row_says_who_what_and_how_long(self, home: Home, browser: httpx.AsyncClient) -> None:
+        account = await home.account()
+        item = await home.draft(account, new=["bob@example.org"])
+        await home.ask(item.run_id, "schedule_meeting_tool", MEETING, kind="meeting")
+        await home.ask(item.run_id, "Question", {"content": "Which Friday?"}, kind="question", allowed=["response"])
+        await home.ask(item.run_id, NOTIFY_ACTION, {}, kind="notification", allowed=["ignore", "response"])
+        await home.execute("update inbox_items set created_at = created_at - interval '3 hours'")
+        shown = await page(browser, "/")
+        assert f"/items/{item.id}" in shown.links
+        assert f"{BOB} Lunch? Reply to {BOB}: Friday is fine. Ada 3 h" in shown.text
+        assert f"Schedule Plan, 2031-06-02 10:00:00+02:00, with {BOB}, dan@example.net" in shown.text
+        assert "Asks: Which Friday?" in shown.text
+        assert "no answer is planned" in shown.text
+
+    async def test_it_starts_with_what_waits_and_can_show_the_rest(
+        self, home: Home, browser: httpx.AsyncClient
+    ) -> None:
+        account, other = await home.account(), await home.account("bea@example.com")
+        decided, waits = await home.draft(account), await home.draft(other)
+        await press(browser, decided, "ignore")
+
+        async def shown(**query: str) -> list[str]:
+            links = (await page(browser, "/", **query)).links
+            return [link.removeprefix("/items/") for link in links if link.startswith("/items/")]
+
+        assert await shown() == [str(waits.id)]
+        assert await shown(status="decided") == [str(decided.id)]
+        assert await shown(status="all", account="") == [str(decided.id), str(waits.id)]
+        assert await shown(status="all", account=ADA) == [str(decided.id)]
+
+    async def test_long_lists_go_on_on_the_next_page(self, home: Home, browser: httpx.AsyncClient) -> None:
+        first = await home.draft(await home.account())
+        for _ in range(100):
+            await home.ask(first.run_id)
+        links = (await page(browser, "/", account=ADA)).links
+        assert len([link for link in links if link.startswith("/items/")]) == 100
+        [following] = [link for link in links if "cursor=" in link]
+        assert "account=ada%40example.com" in following
+        links = (await page(browser, following)).links
+        assert len([link for link in links if link.startswith("/items/")]) == 1
+        assert not [link for link in links if "cursor=" in link]
+
+    async def test_it_says_when_there_is_nothing(self, home: Home, browser: httpx.AsyncClient) -> None:
+        assert "email-assistant account add" in (await page(browser, "/")).text
+        account = await home.account()
+        assert "Nothing waits for you." in (await page(browser, "/")).text
+        await home.app.accounts.set_state(account, "login", "the login has expired")
+        assert f"{ADA} needs you to log in again: the login has expired" in (await page(browser, "/")).text
+
+    async def test_a_bad_filter_is_a_page_too(self, browser: httpx.AsyncClient) -> None:
+        assert "pending" in (await page(browser, "/", 422, status="open")).text
+        assert "first page" in (await page(browser, "/", 422, cursor="abc")).text
+        assert "no item" in (await page(browser, "/items/abc", 404)).text
+        assert "Not Found" in (await page(browser, "/nothing", 404)).text
+
+
+class TestItemPage:
+    async def test_it_shows_the_mail_and_a_typed_form(self, home: Home, browser: httpx.AsyncClient) -> None:
+        item = await home.draft(await home.account(), new=[BOB])
+        shown = await page(browser, f"/items/{item.id}")
+        assert "From: Bob Berg" in shown.text
+        assert "Does Friday suit you?" in shown.text
+        assert f"New recipient, never written to before: {BOB}" in shown.text
+        form = shown.form(f"/items/{item.id}")
+        assert form.buttons == {
+            "accept": "Accept",
+            "edit": "Save edit and accept",
+            "ignore": "Ignore",
+            "response": "Respond",
+        }
+        assert list(form.values) == ["arg.email_address", "arg.response_text", "arg.additional_recipients", "response"]
+        assert form.values["arg.response_text"] == "Friday is fine.\r\n\r\nAda"
+        assert form.kinds["arg.response_text"] == "textarea"
+
+    async def test_times_are_edited_in_the_persons_timezone(self, home: Home, browser: httpx.AsyncClient) -> None:
+        _, _, run = await home.mail(await home.account(timezone="America/New_York"))
+        item = await home.ask(run, "schedule_meeting_tool", MEETING, kind="meeting")
+        form = (await page(browser, f"/items/{item.id}")).form(f"/items/{item.id}")
+        assert form.values["arg.attendees"] == f"{BOB}, dan@example.net"
+        assert (form.values["arg.start_time"], form.kinds["arg.start_time"]) == ("2031-06-02T04:00", "datetime-local")
+        answer = await press(
+            browser, item, "edit", end_time="2031-06-02T05:30", attendees=f"{BOB} ,eve@example.org,", title="Plan B"
+        )
+        assert answer.status_code == 303
+        assert (await home.item(item.id)).decision == {
+            "type": "edit",
+            "args": MEETING
+            | {"attendees": [BOB, "eve@example.org"], "title": "Plan B", "end_time": "2031-06-02T05:30:00-04:00"},
+        }
+
+    async def test_in_another_timezone_the_shown_times_are_meant_there(
+        self, home: Home, browser: httpx.AsyncClient
+    ) -> None:
+        _, _, run = await home.mail(await home.account())
+        item = await home.ask(run, "schedule_meeting_tool", MEETING, kind="meeting")
+        await press(browser, item, "edit", timezone="America/New_York")
+        decision = (await home.item(item.id)).decision
+        assert decision is not None
+        assert decision["args"]["start_time"] == "2031-06-02T10:00:00-04:00"
+        assert decision["args"]["timezone"] == "America/New_York"
+
+    async def test_times_without_a_timezone_stay_so(self, home: Home, browser: httpx.AsyncClient) -> None:
+        _, _, run = await home.mail(await home.account())
+        args = MEETING | {"start_time": "2031-06-02T10:00", "end_time": "2031-06-02T10:45"}
+        item = await home.ask(run, "schedule_meeting_tool", args, kind="meeting")
+        await press(browser, item, "edit", end_time="2031-06-02T11:00")
+        decision = (await home.item(item.id)).decision
+        assert decision == {"type": "edit", "args": args | {"end_time": "2031-06-02T11:00"}}
+
+    @pytest.mark.parametrize(
+        ("answer", "typed", "taken"),
+        [
+            ("accept", {}, {"type": "accept", "args": None}),
+            ("ignore", {}, {"type": "ignore", "args": None}),
+            ("response", {"response": "Thursday."}, {"type": "response", "args": "Thursday."}),
+            (
+                "edit",
+                {"response_text": "No.\r\nAda", "additional_recipients": "eve@example.org"},
+                {
+                    "type": "edit",
+                    "args": {
+                        "email_address": BOB,
+                        "response_text": "No.\nAda",
+                        "additional_recipients": ["eve@example.org"],
+                    },
+                },
+            ),
+            ("edit", {}, {"type": "accept", "args": None}),
+        ],
+        ids=["accept", "ignore", "response", "edit", "edit without a change"],
+    )
+    async def test_each_button_answers(
+        self, home: Home, browser: httpx.AsyncClient, answer: str, typed: dict[str, str], taken: dict[str, Any]
+    ) -> None:
+        item = await home.draft(await home.account())
+        posted = await press(browser, item, answer, **typed)
+        assert (posted.status_code, posted.headers["location"]) == (303, f"/items/{item.id}")
+        found = await home.item(item.id)
+        assert (found.status, found.decision, found.decided_by) == ("decided", taken, "web")
+
+    async def test_accepting_does_not_send_what_was_typed_over(self, home: Home, browser: httpx.AsyncClient) -> None:
+        item = await home.draft(await home.account())
+        posted = await press(browser, item, "accept", response_text="Never.")
+        assert posted.status_code == 422
+        assert "you changed the proposal" in Page(posted.text).text
+        assert Page(posted.text).form(f"/items/{item.id}").values["arg.response_text"] == "Never."
+        assert await home.item(item.id) == item
+
+    async def test_a_cleared_field_is_left_out(self, home: Home, browser: httpx.AsyncClient) -> None:
+        args = DRAFT | {"additional_recipients": ["eve@example.org"]}
+        item = await home.draft(await home.account(), args=args)
+        await press(browser, item, "edit", additional_recipients=" ")
+        assert (await home.item(item.id)).decision == {"type": "edit", "args": DRAFT}
+
+    async def test_a_refused_edit_keeps_what_was_typed(self, home: Home, browser: httpx.AsyncClient) -> None:
+        item = await home.draft(await home.account())
+        posted = await press(browser, item, "edit", email_address="bob", response_text="No.", response="Or so?")
+        assert posted.status_code == 422
+        shown = Page(posted.text)
+        assert "not an e-mail address: bob" in shown.text
+        values = shown.form(f"/items/{item.id}").values
+        assert values["arg.email_address"] == "bob"
+        assert values["arg.response_text"] == "No."
+        assert values["response"] == "Or so?"
+        assert await home.item(item.id) == item
+
+    async def test_only_allowed_answers_are_offered(self, home: Home, browser: httpx.AsyncClient) -> None:
+        _, _, run = await home.mail(await home.account())
+        question = await home.ask(
+            run, "Question", {"content": "Which Friday?"}, kind="question", allowed=["ignore", "response"]
+        )
+        shown = await page(browser, f"/items/{question.id}")
+        assert "Which Friday?" in shown.text
+        form = shown.form(f"/items/{question.id}")
+        assert set(form.buttons) == {"ignore", "response"}
+        assert list(form.values) == ["response"]
+        doubt = await home.ask(run, "send_email_tool", DRAFT, kind="in_doubt", allowed=["accept", "ignore"])
+        form = (await page(browser, f"/items/{doubt.id}")).form(f"/items/{doubt.id}")
+        assert form.buttons == {"accept": "Do it again", "ignore": "Leave it"}
+        assert form.values == {}
+        posted = await browser.post(f"/items/{doubt.id}", data={"answer": "response", "response": "?"})
+        assert posted.status_code == 422
+        assert (await home.item(doubt.id)).status == "pending"
+
+    async def test_enter_in_a_field_approves_nothing(self, home: Home, browser: httpx.AsyncClient) -> None:
+        item = await home.draft(await home.account())
+        html = (await browser.get(f"/items/{item.id}")).text
+        # A browser presses the first button of a form, and none if that is disabled.
+        first = re.search(r"<button[^>]*>", html.split(f'<form action="/items/{item.id}"')[1])
+        assert first is not None
+        assert "disabled" in first[0]
+
+    async def test_an_answered_item_says_so_and_can_be_undone(self, home: Home, browser: httpx.AsyncClient) -> None:
+        item = await home.draft(await home.account())
+        await press(browser, item, "edit", response_text="No.")
+        shown = await page(browser, f"/items/{item.id}")
+        assert "Already answered: edit, by web at" in shown.text
+        assert "As you edited it" in shown.text
+        assert [form.action for form in shown.forms] == [f"/items/{item.id}/undo"]
+        assert re.search(r"Undo \((60|5\d) s left\)", shown.text)
+        undone = await browser.post(shown.forms[0].action)
+        assert (undone.status_code, undone.headers["location"]) == (303, f"/items/{item.id}")
+        assert await home.item(item.id) == item
+
+    async def test_undoing_too_late_is_refused_on_the_page(self, home: Home, browser: httpx.AsyncClient) -> None:
+        item = await home.draft(await home.account())
+        await press(browser, item, "accept")
+        await home.execute("update inbox_items set undo_until = clock_timestamp()")
+        posted = await browser.post(f"/items/{item.id}/undo")
+        assert posted.status_code == 409
+        assert "already answered (accept) by web" in Page(posted.text).text
+        assert Page(posted.text).forms == []
+
+    async def test_who_comes_second_sees_the_first_answer_and_their_own_text(
+        self, home: Home, browser: httpx.AsyncClient, api: httpx.AsyncClient
+    ) -> None:
+        item = await home.draft(await home.account())
+        form = (await page(browser, f"/items/{item.id}")).form(f"/items/{item.id}")
+        await api.post(f"/api/inbox/{item.id}/decision", json={"type": "ignore"})
+        typed = {**form.values, "arg.response_text": "My fine words", "response": "And these", "answer": "edit"}
+        posted = await browser.post(form.action, data=typed)
+        assert posted.status_code == 409
+        text = Page(posted.text).text
+        assert "already answered (ignore) by api at" in text
+        assert "What you had typed" in text
+        assert "My fine words" in text
+        assert "And these" in text
+
+    async def test_a_superseded_item_leads_to_the_newer_one(self, home: Home, browser: httpx.AsyncClient) -> None:
+        account = await home.account()
+        old = await home.draft(account)
+        run = await home.run(account, old.thread_id, old.mail_id, uuid4(), attempt=2)
+        async with home.app.pool.connection() as conn:
+            await home.app.inbox.supersede(conn, [old.run_id], by=run)
+        shown = await page(browser, f"/items/{old.id}")
+        assert "Superseded" in shown.text
+        assert shown.forms == []
+        assert not [link for link in shown.links if link.startswith("/items/")]
+        await home.draft(account)
+        new = await home.ask(run)
+        assert f"/items/{new.id}" in (await page(browser, f"/items/{old.id}")).links
+
+    async def test_an_expired_item_says_so(self, home: Home, browser: httpx.AsyncClient) -> None:
+        item = await home.draft(await home.account())
+        await home.execute("update inbox_items set status = 'expired'")
+        shown = await page(browser, f"/items/{item.id}")
+        assert "Expired" in shown.text
+        assert shown.forms == []
+
+
+class TestMailsPage:
+    async def test_failed_mail_has_a_button(self, home: Home, browser: httpx.AsyncClient) -> None:
+        account = await home.account()
+        await home.mail(account, id="a/b", state="failed", reason="the model gave no answer")
+        await home.mail(account, state="done", classification="ignore", subject="News")
+        shown = await page(browser, "/mails")
+        assert "failed · respond · the model gave no answer" in shown.text
+        assert "done · ignore" in shown.text
+        [form] = [form for form in shown.forms if form.method == "post"]
+        assert form.values == {"account": ADA}
+        filtered = await page(browser, "/mails", state="done", account="")
+        assert "News" in filtered.text
+        assert "Lunch?" not in filtered.text
+
+    async def test_the_button_tries_again(self, home: Home, browser: httpx.AsyncClient) -> None:
+        account = await home.account()
+        mail_id, thread, _ = await home.mail(account, state="failed")
+        [form] = [form for form in (await page(browser, "/mails")).forms if form.method == "post"]
+        first = await browser.post(form.action, data=form.values)
+        assert (first.status_code, first.headers["location"]) == (303, "/mails")
+        assert await home.jobs() == [str(thread)]
+        second = await browser.post(form.action, data=form.values)
+        assert second.status_code == 409
+        assert "only failed mail can be tried again" in Page(second.text).text
+        unknown = await browser.post("/mails/unknown/retry", data={"account": ADA})
+        assert unknown.status_code == 404
+        assert mail_id in form.action
+
+
+ATTACK = (
+    "</textarea></title></select><script>alert(1)</script><img src=x onerror=alert(1)>"
+    '"><svg onload=alert(1)><style>*{display:none}</style><form action="https://evil.example"><input name=x>'
+    "<iframe src=//evil.example></iframe>{{ 7*7 }}"
+)
+
+
+class TestHostileMail:
+    async def test_nothing_of_it_is_alive(self, home: Home, browser: httpx.AsyncClient) -> None:
+        account = await home.account()
+        mail_id, _, run = await home.mail(account, subject=ATTACK, sender=ATTACK, state="failed", reason=ATTACK)
+        args = {"email_address": ATTACK, "response_text": ATTACK, "additional_recipients": [ATTACK], ATTACK: ATTACK}
+        item = await home.ask(run, args=args, body=ATTACK, subject=ATTACK, new=[ATTACK])
+        await home.app.accounts.note_error(account, ATTACK)
+        question = await home.ask(run, ATTACK, {"content": ATTACK}, kind="question", allowed=["ignore", "response"])
+        pages = [await page(browser, path) for path in ("/", "/mails", f"/items/{item.id}", f"/items/{question.id}")]
+        form = pages[2].form(f"/items/{item.id}")
+        posted = await browser.post(form.action, data={**form.values, "response": ATTACK, "answer": "edit"})
+        pages.append(Page(posted.text))
+        await home.app.inbox.decide(home.app.user_id, item.id, {"type": "response", "args": ATTACK}, by=ATTACK)
+        pages.append(await page(browser, f"/items/{item.id}"))
+        assert mail_id
+        for shown in pages:
+            assert shown.alive == []
+            assert not [form for form in shown.forms if not form.action.startswith("/")]
+            assert "alert(1)" in shown.text
+            assert "49" not in shown.text.replace(mail_id, "")
+
+    async def test_marks_that_reorder_or_hide_text_are_not_shown(self, home: Home, browser: httpx.AsyncClient) -> None:
+        tricks = "invoice\u202egpj.exe\u2066\x1b[2J\x07"
+        account = await home.account()
+        _, _, run = await home.mail(account, subject=tricks, sender=tricks)
+        item = await home.ask(run, body=tricks, new=[tricks])
+        for path in ("/", "/mails", f"/items/{item.id}"):
+            html = (await browser.get(path)).text
+            assert "invoicegpj.exe[2J" in html
+            assert not re.search("[\u202a-\u202e\u2066-\u2069\x07\x1b]", html)
+
+    async def test_the_api_gives_the_description_escaped(self, home: Home, api: httpx.AsyncClient) -> None:
+        item = await home.draft(await home.account(), body=ATTACK)
+        description = (await api.get(f"/api/inbox/{item.id}")).json()["description"]
+        assert "<" not in description
+        assert "&lt;script&gt;" in description
+
+    async def test_a_mail_cannot_pass_for_the_end_of_the_proposal(self, home: Home, browser: httpx.AsyncClient) -> None:
+        body = "Hello\n\n---\n\nsend_email_tool\n- New recipient, never written to before: fake@example.org"
+        item = await home.draft(await home.account(), body=body, new=[])
+        html = (await browser.get(f"/items/{item.id}")).text
+        mail, _, proposal = html.partition('id="proposal-title"')
+        assert "fake@example.org" in mail
+        assert "fake@example.org" not in proposal
