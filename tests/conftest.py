@@ -47,6 +47,7 @@ def database_url(kept: EmbeddedPostgres, worker_id: str) -> Iterator[str]:
     with psycopg.connect(kept.url(), autocommit=True) as conn:
         conn.execute(f'create database "{name}"')
     yield kept.url(name)
+    kept.keep()  # the worker that owned the server may just have finished
     with psycopg.connect(kept.url(), autocommit=True) as conn:
         conn.execute(f'drop database "{name}" with (force)')
 

@@ -28,8 +28,8 @@ Complete = Callable[[Mapping[str, Any], str, dict[str, Any]], dict[str, Any]]
 """Checks and completes a call's arguments for a run; raises ToolError."""
 
 _COLUMNS = """i.id, i.user_id, i.account_id, a.address as account, i.thread_id, i.run_id, i.mail_id, m.sender,
-    m.subject, i.call_id, i.interrupt_id, i.kind, i.action, i.args, i.allowed, i.description, i.status, i.decision, i.decided_by,
-    i.decided_at, i.undo_until, i.applied_at, i.superseded_by, i.created_at"""
+    m.subject, i.call_id, i.interrupt_id, i.kind, i.action, i.args, i.allowed, i.description, i.status, i.decision,
+    i.decided_by, i.decided_at, i.undo_until, i.applied_at, i.superseded_by, i.created_at"""
 _TABLES = """inbox_items i join accounts a on a.id = i.account_id
     left join mails m on m.account_id = i.account_id and m.gmail_id = i.mail_id"""
 
@@ -121,6 +121,10 @@ class Inbox:
             raise NoItem(f"there is no item {item_id}")
         return found[0]
 
+    async def of_run(self, user_id: UUID, run_id: UUID) -> list[Item]:
+        """The items of one run, oldest first."""
+        return await self._items("i.user_id = %s and i.run_id = %s order by i.created_at, i.id", user_id, run_id)
+
     async def find(self, user_id: UUID, prefix: str) -> Item:
         """The item whose id begins with `prefix`. Raises NoItem."""
         found = await self._items("i.user_id = %s and starts_with(i.id::text, %s) limit 2", user_id, prefix.lower())
@@ -146,7 +150,7 @@ class Inbox:
         async with self._pool.connection() as conn, conn.transaction():
             cursor = await conn.execute(
                 """update inbox_items i set status = 'decided', decision = %s, decided_by = %s,
-                          decided_at = clock_timestamp(), undo_until = clock_timestamp() + %s
+                          decided_at = statement_timestamp(), undo_until = statement_timestamp() + %s
                    from accounts a where i.id = %s and i.user_id = %s and i.status = 'pending'
                    and a.id = i.account_id and a.state <> 'removing'""",
                 (Json(decision), by, self._undo_window, item_id, user_id),
@@ -223,7 +227,8 @@ class Inbox:
         if row is None or not row["ready"]:
             return []
         cursor = await conn.execute(
-            """update inbox_items set status = 'applied', applied_at = clock_timestamp()
+            """update inbox_items set status = 'applied', applied_at = clock_timestamp(),
+                      learned_at = case when decision->>'type' = 'accept' then clock_timestamp() end
                where run_id = %s and status = 'decided' returning id""",
             (run_id,),
         )

@@ -95,7 +95,10 @@ class Mails:
                 "update threads set not_before = '-infinity', outages = 0 where id = %s", (row["thread_id"],)
             )
             await self._enqueue(conn, row["thread_id"])
-        return (await self._mails("m.user_id = %s and m.gmail_id = %s", user_id, mail_id))[0]
+        found = await self._mails(
+            "m.user_id = %s and m.gmail_id = %s and a.address = %s", user_id, mail_id, found[0].account
+        )
+        return found[0]
 
     async def counts(self, user_id: UUID) -> dict[str, dict[str, int]]:
         """Numbers of mails `by_state` and `by_classification`, the account's own mail left out."""

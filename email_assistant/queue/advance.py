@@ -49,7 +49,7 @@ class Advancer:
     max_tries: int
 
     async def advance(self, thread_id: UUID) -> None:
-        """Do all there is to do now. Whoever finds the lease taken leaves: its holder looks once more when it is done."""
+        """Do all there is to do now. Whoever finds the lease taken leaves: its holder looks again when it is done."""
         worked = True
         while worked and await self.conversations.is_due(thread_id):
             worked = False
@@ -177,9 +177,9 @@ class Advancer:
             if run.state == "acting":
                 raise LostInterrupt("the run that this answer belongs to is gone")
             graph_input: Any = {"run": run.input}
-        elif not snapshot.next:
-            return []
         else:
+            # `snapshot.next` is empty too when a step's writes were stored and the process died before the checkpoint
+            # that follows them, so it doesn't tell that a run has ended; going on with an ended one does nothing.
             graph_input = await self._resume(run, snapshot)
         result = await self.graph.ainvoke(graph_input, {**config, "recursion_limit": 100}, durability="sync")
         return list(result.get("__interrupt__", ()))

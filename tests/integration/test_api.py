@@ -302,7 +302,7 @@ class Page(HTMLParser):
 
 
 async def page(http: httpx.AsyncClient, path: str, expected: int = 200, /, **params: str) -> Page:
-    answer = await http.get(path, params=params)
+    answer = await http.get(path, params=params or None)
     assert answer.status_code == expected, answer.text
     return Page(answer.text)
 
@@ -385,12 +385,7 @@ class TestItems:
         }
 
     async def test_arguments_keep_the_order_of_their_fields(self, home: Home, api: httpx.AsyncClient) -> None:
-        args: dict[str, Any] = {
-            "response_text": "Yes.",
-            "email_address": BOB,
-            "additional_recipients": [],
-            "email_id": None,
-        }
+        args = {"response_text": "Yes.", "email_address": BOB, "email_id": "m1", "additional_recipients": []}
         item = await home.draft(await home.account(), args=args)
         assert list((await api.get(f"/api/inbox/{item.id}")).json()["args"]) == list(args)
 
@@ -436,57 +431,50 @@ class TestItems:
 
 
 class TestRefusals:
-    @pytest.mark.parametrize("item_id", ["no-uuid", str(UUID(int=0))])
-    async def test_an_unknown_item_is_not_found(self, api: httpx.AsyncClient, item_id: str) -> None:
-        assert item_id in problem(await api.get(f"/api/inbox/{item_id}"), 404)
-        decision = await api.post(f"/api/inbox/{item_id}/decision", json={"type": "accept"})
-        assert item_id in problem(decision, 404)
-        assert item_id in problem(await api.post(f"/api/inbox/{item_id}/undo"), 404)
+    async def test_an_unknown_item_is_not_found(self, api: httpx.AsyncClient) -> None:
+        for item_id in ("no-uuid", str(UUID(int=0))):
+            assert item_id in problem(await api.get(f"/api/inbox/{item_id}"), 404)
+            decision = await api.post(f"/api/inbox/{item_id}/decision", json={"type": "accept"})
+            assert item_id in problem(decision, 404)
+            assert item_id in problem(await api.post(f"/api/inbox/{item_id}/undo"), 404)
 
     async def test_an_unknown_address_is_not_found(self, api: httpx.AsyncClient) -> None:
         problem(await api.get("/api/nothing"), 404)
         problem(await api.put("/api/inbox"), 405)
 
-    @pytest.mark.parametrize(
-        ("path", "said"),
-        [
-            ("/api/inbox?status=open", ["status", "pending", "decided", "applied", "superseded", "expired"]),
-            ("/api/mails?state=old", ["state", "new", "triaging", "waiting", "acting", "done", "failed"]),
-            ("/api/inbox?limit=0", ["limit", "1"]),
-            ("/api/inbox?limit=many", ["limit", "integer"]),
-            ("/api/inbox?cursor=abc", ["cursor"]),
-            ("/api/mails?cursor=abc", ["cursor"]),
-            ("/api/inbox?account=%00", ["value"]),
-        ],
-    )
-    async def test_a_bad_query_is_named(self, api: httpx.AsyncClient, path: str, said: list[str]) -> None:
-        detail = problem(await api.get(path), 422)
-        assert all(word in detail for word in said), detail
+    async def test_a_bad_query_is_named(self, api: httpx.AsyncClient) -> None:
+        said = {
+            "/api/inbox?status=open": ["status", "pending", "decided", "applied", "superseded", "expired"],
+            "/api/mails?state=old": ["state", "new", "triaging", "waiting", "acting", "done", "failed"],
+            "/api/inbox?limit=0": ["limit", "1"],
+            "/api/inbox?limit=many": ["limit", "integer"],
+            "/api/inbox?cursor=abc": ["cursor"],
+            "/api/mails?cursor=abc": ["cursor"],
+            "/api/inbox?account=%00": ["value"],
+        }
+        for path, words in said.items():
+            detail = problem(await api.get(path), 422)
+            assert [word for word in words if word not in detail] == []
 
-    @pytest.mark.parametrize(
-        ("body", "said"),
-        [
-            ("{", "JSON"),
-            ("[]", "body"),
-            ("{}", "type"),
-            ('{"type": "maybe"}', "'accept', 'edit', 'ignore' or 'response'"),
-            ('{"type": "accept", "for": "all"}', "for"),
-            ('{"type": "edit"}', "arguments"),
-            ('{"type": "edit", "args": "Yes."}', "arguments"),
-            ('{"type": "edit", "args": {"response_text": "", "email_address": "bob@example.org"}}', "response_text"),
-            ('{"type": "edit", "args": {"response_text": "Yes.", "email_address": "bob"}}', "e-mail address"),
-            ('{"type": "response", "args": " "}', "text"),
-            ('{"type": "response", "args": {"text": "no"}}', "text"),
-        ],
-    )
-    async def test_a_bad_decision_changes_nothing(
-        self, home: Home, api: httpx.AsyncClient, body: str, said: str
-    ) -> None:
+    async def test_a_bad_decision_changes_nothing(self, home: Home, api: httpx.AsyncClient) -> None:
+        said = {
+            "{": "JSON",
+            "[]": "body",
+            "{}": "type",
+            '{"type": "maybe"}': "'accept', 'edit', 'ignore' or 'response'",
+            '{"type": "accept", "for": "all"}': "for",
+            '{"type": "edit"}': "arguments",
+            '{"type": "edit", "args": "Yes."}': "arguments",
+            '{"type": "edit", "args": {"response_text": "", "email_address": "bob@example.org"}}': "response_text",
+            '{"type": "edit", "args": {"response_text": "Yes.", "email_address": "bob"}}': "e-mail address",
+            '{"type": "response", "args": " "}': "text",
+            '{"type": "response", "args": {"text": "no"}}': "text",
+        }
         item = await home.draft(await home.account())
-        answer = await api.post(
-            f"/api/inbox/{item.id}/decision", content=body, headers={"content-type": "application/json"}
-        )
-        assert said in problem(answer, 422)
+        for body, words in said.items():
+            json_type = {"content-type": "application/json"}
+            answer = await api.post(f"/api/inbox/{item.id}/decision", content=body, headers=json_type)
+            assert words in problem(answer, 422)
         assert await home.item(item.id) == item
         assert await home.jobs() == []
 
@@ -531,7 +519,7 @@ class TestDecisions:
         found = answer.json()
         assert (found["status"], found["decision"], found["decided_by"]) == ("decided", taken, "api")
         window = datetime.fromisoformat(found["undo_until"]) - datetime.fromisoformat(found["decided_at"])
-        assert window == timedelta(seconds=60)
+        assert abs(window - timedelta(seconds=60)) < timedelta(seconds=1)
         assert (await api.get(f"/api/inbox/{item.id}")).json() == found
         assert await home.jobs() == [str(item.thread_id)]
 
@@ -591,7 +579,6 @@ class TestMailsAndAccounts:
             "id": ids[2],
             "account": ADA,
             "thread": f"t-{ids[2]}",
-            "own": False,
             "sender": BOB,
             "subject": "Lunch?",
             "state": "waiting",
@@ -653,10 +640,8 @@ GUARDED = ["/api/inbox", "/api/mails", "/api/accounts", f"/api/inbox/{UUID(int=0
 
 
 class TestToken:
-    @pytest.mark.parametrize("path", GUARDED)
-    @pytest.mark.parametrize(
-        "headers",
-        [
+    async def test_the_api_is_closed_without_it(self, root: str) -> None:
+        strangers = [
             {},
             {"authorization": "Bearer wrong"},
             {"authorization": f"Basic {TOKEN}"},
@@ -665,18 +650,18 @@ class TestToken:
             {"x-api-key": ""},
             {"cookie": "email_assistant_session=wrong"},
             {"cookie": f"email_assistant_session={TOKEN}"},
-        ],
-    )
-    async def test_the_api_is_closed_without_it(self, root: str, path: str, headers: dict[str, str]) -> None:
-        async with client(root, **headers) as stranger:
-            answer = await stranger.get(path)
-        problem(answer, 401)
-        assert answer.headers["www-authenticate"] == "Bearer"
+        ]
+        for headers in strangers:
+            async with client(root, **headers) as stranger:
+                for path in GUARDED:
+                    answer = await stranger.get(path)
+                    problem(answer, 401)
+                    assert answer.headers["www-authenticate"] == "Bearer"
 
-    @pytest.mark.parametrize("headers", [{"authorization": f"bearer {TOKEN}"}, {"x-api-key": TOKEN}])
-    async def test_either_header_opens_it(self, root: str, headers: dict[str, str]) -> None:
-        async with client(root, **headers) as program:
-            assert [(await program.get(path)).status_code for path in GUARDED] == [200, 200, 200, 404, 200]
+    async def test_either_header_opens_it(self, root: str) -> None:
+        for headers in ({"authorization": f"bearer {TOKEN}"}, {"x-api-key": TOKEN}):
+            async with client(root, **headers) as program:
+                assert [(await program.get(path)).status_code for path in GUARDED] == [200, 200, 200, 404, 200]
 
     async def test_nothing_is_read_or_changed_without_it(self, home: Home, root: str) -> None:
         item = await home.draft(await home.account())
@@ -723,28 +708,26 @@ class TestSession:
             assert (await http.get("/")).status_code == 200
             assert (await http.get("/api/inbox")).status_code == 200
 
-    @pytest.mark.parametrize(
-        ("path", "goes_to"),
-        [
-            (f"/mails?state=failed&token={TOKEN}&account=a%40b", "/mails?state=failed&account=a%40b"),
-            (f"/login?token={TOKEN}", "/login"),
-            (f"//evil.example/?token={TOKEN}", "/evil.example/"),
-            (f"/%5Cevil.example/?token={TOKEN}", "/evil.example/"),
-        ],
-    )
-    async def test_the_link_stays_on_its_path_and_here(self, root: str, path: str, goes_to: str) -> None:
+    async def test_the_link_stays_on_its_path_and_here(self, root: str) -> None:
+        goes_to = {
+            f"/mails?state=failed&token={TOKEN}&account=a%40b": "/mails?state=failed&account=a%40b",
+            f"/login?token={TOKEN}": "/login",
+            f"//evil.example/?token={TOKEN}": "/evil.example/",
+            f"/%5Cevil.example/?token={TOKEN}": "/evil.example/",
+        }
         async with client("") as http:
-            answer = await http.get(root + path)
-        assert (answer.status_code, answer.headers["location"]) == (303, goes_to)
+            for path, location in goes_to.items():
+                answer = await http.get(root + path)
+                assert (answer.status_code, answer.headers["location"]) == (303, location)
 
-    @pytest.mark.parametrize("path", ["/?token=wrong", "/?token=", "/", "/mails", f"/items/{UUID(int=0)}", "/login"])
-    async def test_who_is_not_logged_in_is_asked_for_the_token(self, root: str, path: str) -> None:
-        async with client(root) as stranger:
-            answer = await stranger.get(path)
-        assert answer.status_code == 401
-        assert answer.headers["www-authenticate"] == "Bearer"
-        assert "set-cookie" not in answer.headers
-        assert Page(answer.text).form("/login").kinds["token"] == "password"
+    async def test_who_is_not_logged_in_is_asked_for_the_token(self, root: str) -> None:
+        for path in ("/?token=wrong", "/?token=", "/", "/mails", f"/items/{UUID(int=0)}", "/login"):
+            async with client(root) as stranger:
+                answer = await stranger.get(path)
+            assert answer.status_code == 401
+            assert answer.headers["www-authenticate"] == "Bearer"
+            assert "set-cookie" not in answer.headers
+            assert Page(answer.text).form("/login").kinds["token"] == "password"
 
     async def test_the_form_logs_in_and_goes_where_one_wanted(self, root: str) -> None:
         async with client(root) as http:
@@ -778,43 +761,38 @@ class TestSession:
 
 
 class TestOtherSites:
-    @pytest.mark.parametrize("name", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "10.0.0.1", ""])
-    async def test_on_loopback_another_name_is_not_answered_to(self, root: str, name: str) -> None:
-        async with client(root, host=name, authorization=f"Bearer {TOKEN}") as http:
-            assert (await http.get("/health")).status_code == 400
-            assert (await http.get("/api/inbox")).status_code == 400
+    async def test_on_loopback_only_names_of_this_machine_are_answered_to(self, root: str) -> None:
+        async with client(root, authorization=f"Bearer {TOKEN}") as http:
+            for name in ("evil.example", "evil.example:80", "127.0.0.1.evil.example", "10.0.0.1", ""):
+                assert (await http.get("/health", headers={"host": name})).status_code == 400
+                assert (await http.get("/api/inbox", headers={"host": name})).status_code == 400
+            for name in ("localhost", "LOCALHOST:8000", "127.0.0.1", "127.0.0.1:1", "[::1]:8000"):
+                assert (await http.get("/api/inbox", headers={"host": name})).status_code == 200
 
-    @pytest.mark.parametrize("name", ["localhost", "LOCALHOST:8000", "127.0.0.1", "127.0.0.1:1", "[::1]:8000"])
-    async def test_names_of_this_machine_are(self, root: str, name: str) -> None:
-        async with client(root, host=name) as http:
-            assert (await http.get("/health")).status_code == 200
+    async def test_it_goes_by_what_the_server_is_bound_to(self, home: Home) -> None:
+        statuses = {
+            ("localhost", "evil.example"): 400,
+            ("127.0.0.2", "127.0.0.2:8000"): 200,
+            ("::1", "[::1]"): 200,
+            ("::1", "evil.example"): 400,
+            ("0.0.0.0", "assistant.example"): 200,
+            ("192.168.1.5", "assistant.example"): 200,
+        }
+        for (bound, name), status in statuses.items():
+            async with served(home.app, host=bound) as root, client(root, host=name) as http:
+                assert (await http.get("/health")).status_code == status
 
-    @pytest.mark.parametrize(
-        ("bound", "name", "status"),
-        [
-            ("localhost", "evil.example", 400),
-            ("127.0.0.2", "127.0.0.2:8000", 200),
-            ("::1", "[::1]", 200),
-            ("::1", "evil.example", 400),
-            ("0.0.0.0", "assistant.example", 200),
-            ("192.168.1.5", "assistant.example", 200),
-        ],
-    )
-    async def test_it_goes_by_what_the_server_is_bound_to(self, home: Home, bound: str, name: str, status: int) -> None:
-        async with served(home.app, host=bound) as root, client(root, host=name) as http:
-            assert (await http.get("/health")).status_code == status
-
-    @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:1", "http://127.0.0.1"])
-    async def test_their_pages_change_nothing(self, home: Home, browser: httpx.AsyncClient, origin: str) -> None:
+    async def test_their_pages_change_nothing(self, home: Home, browser: httpx.AsyncClient) -> None:
         item = await home.draft(await home.account())
-        headers = {"origin": origin}
-        decision = await browser.post(f"/api/inbox/{item.id}/decision", json={"type": "accept"}, headers=headers)
-        assert "another site" in problem(decision, 403)
-        posted = await browser.post(f"/items/{item.id}", data={"answer": "accept"}, headers=headers)
-        assert posted.status_code == 403
-        assert (await browser.post("/login", data={"token": TOKEN}, headers=headers)).status_code == 403
+        for origin in ("https://evil.example", "null", "http://127.0.0.1:1", "http://127.0.0.1"):
+            headers = {"origin": origin}
+            decision = await browser.post(f"/api/inbox/{item.id}/decision", json={"type": "accept"}, headers=headers)
+            assert "another site" in problem(decision, 403)
+            posted = await browser.post(f"/items/{item.id}", data={"answer": "accept"}, headers=headers)
+            assert posted.status_code == 403
+            assert (await browser.post("/login", data={"token": TOKEN}, headers=headers)).status_code == 403
+            assert (await browser.get("/api/inbox", headers=headers)).status_code == 200
         assert await home.item(item.id) == item
-        assert (await browser.get("/api/inbox", headers=headers)).status_code == 200
 
     async def test_our_own_pages_do(self, home: Home, browser: httpx.AsyncClient) -> None:
         item = await home.draft(await home.account())
@@ -822,17 +800,17 @@ class TestOtherSites:
         answer = await browser.post(f"/items/{item.id}", data={"answer": "accept"}, headers=own)
         assert answer.status_code == 303
 
-    @pytest.mark.parametrize("path", ["/", "/mails", "/login", "/api/inbox", "/health", "/items/x", "/openapi.json"])
-    async def test_every_answer_ties_the_browser_down(self, browser: httpx.AsyncClient, path: str) -> None:
-        headers = (await browser.get(path)).headers
-        assert headers["content-security-policy"] == (
-            "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
-            "img-src 'self' data:"
-        )
-        assert headers["x-content-type-options"] == "nosniff"
-        assert headers["cache-control"] == "no-store"
-        # With no-referrer, browsers would send the Origin of our own forms as null.
-        assert headers["referrer-policy"] == "same-origin"
+    async def test_every_answer_ties_the_browser_down(self, browser: httpx.AsyncClient) -> None:
+        for path in ("/", "/mails", "/login", "/api/inbox", "/health", "/items/x", "/openapi.json", "/static/x"):
+            headers = (await browser.get(path)).headers
+            assert headers["content-security-policy"] == (
+                "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
+                "img-src 'self' data:"
+            )
+            assert headers["x-content-type-options"] == "nosniff"
+            assert headers["cache-control"] == ("no-cache" if path.startswith("/static") else "no-store")
+            # With no-referrer, browsers would send the Origin of our own forms as null.
+            assert headers["referrer-policy"] == "same-origin"
 
     async def test_the_style_is_ours_and_open(self, root: str) -> None:
         async with client(root) as stranger:
@@ -854,7 +832,7 @@ class TestWaitingPage:
         shown = await page(browser, "/")
         assert f"/items/{item.id}" in shown.links
         assert f"{BOB} Lunch? Reply to {BOB}: Friday is fine. Ada 3 h" in shown.text
-        assert f"Schedule Plan, 2031-06-02 10:00:00+02:00, with {BOB}, dan@example.net" in shown.text
+        assert f"Schedule Plan, Mon 02 Jun 2031, 10:00 CEST, with {BOB}, dan@example.net" in shown.text
         assert "Asks: Which Friday?" in shown.text
         assert "no answer is planned" in shown.text
 
@@ -944,6 +922,14 @@ class TestItemPage:
         assert decision is not None
         assert decision["args"]["start_time"] == "2031-06-02T10:00:00-04:00"
         assert decision["args"]["timezone"] == "America/New_York"
+
+    async def test_an_impossible_time_is_shown_as_it_is(self, home: Home, browser: httpx.AsyncClient) -> None:
+        _, _, run = await home.mail(await home.account())
+        for time in ("9999-12-31T23:30:00-05:00", "0001-01-01T00:00:00+02:00", "soon"):
+            item = await home.ask(run, "schedule_meeting_tool", MEETING | {"start_time": time}, kind="meeting")
+            assert f"Schedule Plan, {time}, with" in (await page(browser, "/")).text
+            form = (await page(browser, f"/items/{item.id}")).form(f"/items/{item.id}")
+            assert form.values["arg.start_time"] == time
 
     async def test_times_without_a_timezone_stay_so(self, home: Home, browser: httpx.AsyncClient) -> None:
         _, _, run = await home.mail(await home.account())
@@ -1133,23 +1119,25 @@ ATTACK = (
 class TestHostileMail:
     async def test_nothing_of_it_is_alive(self, home: Home, browser: httpx.AsyncClient) -> None:
         account = await home.account()
-        mail_id, _, run = await home.mail(account, subject=ATTACK, sender=ATTACK, state="failed", reason=ATTACK)
+        _, _, run = await home.mail(account, subject=ATTACK, sender=ATTACK, state="failed", reason=ATTACK)
         args = {"email_address": ATTACK, "response_text": ATTACK, "additional_recipients": [ATTACK], ATTACK: ATTACK}
         item = await home.ask(run, args=args, body=ATTACK, subject=ATTACK, new=[ATTACK])
         await home.app.accounts.note_error(account, ATTACK)
         question = await home.ask(run, ATTACK, {"content": ATTACK}, kind="question", allowed=["ignore", "response"])
         pages = [await page(browser, path) for path in ("/", "/mails", f"/items/{item.id}", f"/items/{question.id}")]
         form = pages[2].form(f"/items/{item.id}")
-        posted = await browser.post(form.action, data={**form.values, "response": ATTACK, "answer": "edit"})
+        posted = await browser.post(
+            form.action, data={**form.values, "arg.response_text": f"{ATTACK}!", "response": ATTACK, "answer": "edit"}
+        )
+        assert posted.status_code == 422
         pages.append(Page(posted.text))
         await home.app.inbox.decide(home.app.user_id, item.id, {"type": "response", "args": ATTACK}, by=ATTACK)
         pages.append(await page(browser, f"/items/{item.id}"))
-        assert mail_id
         for shown in pages:
             assert shown.alive == []
             assert not [form for form in shown.forms if not form.action.startswith("/")]
             assert "alert(1)" in shown.text
-            assert "49" not in shown.text.replace(mail_id, "")
+            assert "{{ 7*7 }}" in shown.text
 
     async def test_marks_that_reorder_or_hide_text_are_not_shown(self, home: Home, browser: httpx.AsyncClient) -> None:
         tricks = "invoice\u202egpj.exe\u2066\x1b[2J\x07"

@@ -126,7 +126,7 @@ def local_path(path: str) -> str:
 def without_token(request: Request) -> str:
     """The path and query of a request, as it would be sent after logging in."""
     query = urlencode([pair for pair in request.query_params.multi_items() if pair[0] != "token"])
-    return local_path(quote(request.url.path)) + (f"?{query}" if query else "")
+    return local_path(quote(local_path(request.scope["path"]))) + (f"?{query}" if query else "")
 
 
 def _unauthorized(request: Request) -> Response:

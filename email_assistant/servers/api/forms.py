@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import MAXYEAR, MINYEAR, datetime
 from typing import Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -81,7 +81,7 @@ class ProposalForm:
     def _field(self, name: str, value: Any) -> Field:
         label = _LABELS.get(name) or name.replace("_", " ").capitalize()
         kind = self._kind(name, value)
-        time = _time(value) if kind == "time" else None
+        time = read_time(value) if kind == "time" else None
         if time is not None:
             return Field(name, label, kind, _wall_time(time, self.zone))
         if isinstance(value, list):
@@ -97,7 +97,7 @@ class ProposalForm:
             return "hidden"
         if isinstance(value, list) or annotation == list[str]:
             return "list"
-        if annotation is datetime and (value is None or _time(value)):
+        if annotation is datetime and (value is None or read_time(value)):
             return "time"
         if annotation is int:
             return "number"
@@ -114,9 +114,9 @@ class ProposalForm:
 
     def _moment(self, field: Field, given: Mapping[str, str]) -> str:
         """A wall time is meant in the form's own timezone, unless the proposal left that to the account."""
-        proposed = _time(self._args.get(field.name))
+        proposed = read_time(self._args.get(field.name))
         zone = _zone(given.get("timezone")) or self.zone
-        time = _time(field.value)
+        time = read_time(field.value)
         if time is None or (proposed is not None and proposed.tzinfo is None):
             return field.value
         return time.replace(tzinfo=zone).isoformat()
@@ -131,7 +131,7 @@ def _content(field: Field) -> object:
         case "list":
             return _parts(field.value)
         case "time":
-            return _time(field.value) or field.value
+            return read_time(field.value) or field.value
         case _:
             return field.value
 
@@ -140,11 +140,13 @@ def _parts(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def _time(value: object) -> datetime | None:
+def read_time(value: object) -> datetime | None:
+    """The time that an argument stands for; None if it stands for none that every timezone has."""
     try:
-        return _TIME.validate_python(value)
+        time = _TIME.validate_python(value)
     except ValidationError:
         return None
+    return time if MINYEAR < time.year < MAXYEAR else None
 
 
 def _wall_time(time: datetime, zone: ZoneInfo) -> str:

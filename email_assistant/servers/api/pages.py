@@ -1,6 +1,7 @@
 """The pages: what waits, one item, all mail. Plain forms that post; nothing of it needs a script."""
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import unescape
@@ -8,11 +9,13 @@ from itertools import takewhile
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import RedirectResponse, Response
 from pydantic import BaseModel
 
+from email_assistant.accounts.accounts import Account
 from email_assistant.app import App
 from email_assistant.inbox.items import STATUSES, Conflict, Invalid, Item, Status
 from email_assistant.inbox.mails import STATES, State
@@ -40,13 +43,15 @@ async def waiting(
 ) -> Response:
     chosen = None if status == "all" else status
     items, following = await app.inbox.page(app.user_id, status=chosen, account=account, cursor=cursor)
+    accounts = await app.accounts.of_user(app.user_id)
+    zones = _zones(accounts)
     return render(
         "waiting.html",
-        rows=[(item, sentence(item)) for item in items],
+        rows=[(item, sentence(item, zones[item.account])) for item in items],
         status=status,
         statuses=[*STATUSES, "all"],
         account=account,
-        accounts=await app.accounts.of_user(app.user_id),
+        accounts=accounts,
         following=_link("/", status=status, account=account, cursor=following),
     )
 
@@ -110,7 +115,7 @@ async def _mails_page(
         states=STATES,
         account=account,
         accounts=accounts,
-        zones={a.address: a.zone for a in accounts},
+        zones=_zones(accounts),
         following=_link("/mails", state=state, account=account, cursor=following),
     )
 
@@ -204,6 +209,11 @@ async def _newer(app: App, item: Item) -> UUID | None:
     here = make_cursor(item.created_at, str(item.id))
     following, _ = await app.inbox.page(app.user_id, account=item.account, cursor=here, limit=500)
     return next((other.id for other in following if other.run_id == item.superseded_by), None)
+
+
+def _zones(accounts: Iterable[Account]) -> Mapping[str, ZoneInfo]:
+    """Each account's timezone; UTC for one that was removed just now."""
+    return defaultdict(lambda: ZoneInfo("UTC"), {each.address: each.zone for each in accounts})
 
 
 def _link(path: str, **query: str | None) -> str | None:

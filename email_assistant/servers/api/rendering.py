@@ -2,14 +2,12 @@
 
 import re
 from collections.abc import Mapping
-from datetime import datetime
-from zoneinfo import ZoneInfo
 
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from email_assistant.mail.charset import readable
-from email_assistant.servers.api.wording import waits
+from email_assistant.servers.api.wording import moment, waits
 
 # Embeddings, overrides and isolates reorder what stands around them; the pages set the direction per element.
 _REORDERING = re.compile("[\u202a-\u202e\u2066-\u2069]")
@@ -18,10 +16,6 @@ _REORDERING = re.compile("[\u202a-\u202e\u2066-\u2069]")
 def plain(text: object) -> str:
     """Text to show: without control characters and without marks that reorder it."""
     return _REORDERING.sub("", readable(str(text)))
-
-
-def moment(at: datetime, zone: ZoneInfo) -> str:
-    return f"{at.astimezone(zone):%a %d %b %Y, %H:%M:%S %Z}"
 
 
 def render(

@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from email_assistant.inbox.items import Item
 from email_assistant.mail.charset import one_line
+from email_assistant.servers.api.forms import read_time
 from email_assistant.tools.spec import Answer
 
 _EXCERPT = 120
@@ -24,8 +26,8 @@ def buttons(item: Item) -> Mapping[Answer, str]:
     return IN_DOUBT_BUTTONS if item.kind == "in_doubt" else BUTTONS
 
 
-def sentence(item: Item) -> str:
-    """What the assistant would do, or wants to know."""
+def sentence(item: Item, zone: ZoneInfo) -> str:
+    """What the assistant would do, or wants to know; times in `zone`."""
     args = item.args
     match item.kind:
         case "draft":
@@ -33,7 +35,7 @@ def sentence(item: Item) -> str:
                 f"Reply to {_people(args, 'email_address', 'additional_recipients')}: {_short(args, 'response_text')}"
             )
         case "meeting":
-            when = " ".join(_short(args, "start_time").split("T", 1))
+            when = _when(args.get("start_time"), zone)
             return f"Schedule {_short(args, 'title')}, {when}, with {_people(args, 'attendees')}"
         case "notification":
             return "Thinks that you should see this; no answer is planned."
@@ -46,9 +48,22 @@ def sentence(item: Item) -> str:
 def waits(since: datetime) -> str:
     """How long ago that was, in one unit."""
     minutes = int((datetime.now(UTC) - since).total_seconds() // 60)
+    if minutes < 1:
+        return "now"
     if minutes < 60:
-        return f"{max(0, minutes)} min"
+        return f"{minutes} min"
     return f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // 1440} d"
+
+
+def moment(at: datetime, zone: ZoneInfo) -> str:
+    """A time to the minute; one without a timezone is taken to be in `zone`."""
+    local = at.astimezone(zone) if at.tzinfo else at.replace(tzinfo=zone)
+    return f"{local:%a %d %b %Y, %H:%M %Z}"
+
+
+def _when(value: object, zone: ZoneInfo) -> str:
+    time = read_time(value)
+    return moment(time, zone) if time else str(value)
 
 
 def _people(args: Mapping[str, Any], *names: str) -> str:

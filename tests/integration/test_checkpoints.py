@@ -1,0 +1,193 @@
+"""Checkpoints behind the lease: a worker that was only slow can write nothing over its successor."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any, TypedDict
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command, interrupt
+
+from email_assistant.db.checkpoints import FencedSaver, run_config
+from email_assistant.db.lease import Lease, LeaseLost, claim
+from email_assistant.db.migrate import migrate
+from email_assistant.db.pool import Pool, connection_settings, make_pool
+
+LONG = 600.0
+
+
+class State(TypedDict, total=False):
+    text: str
+    answer: str
+
+
+@dataclass
+class Gate:
+    """Where a node waits, as in a slow call to a model."""
+
+    reached: asyncio.Event = field(default_factory=asyncio.Event)
+    opened: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def wait(self) -> None:
+        self.reached.set()
+        await self.opened.wait()
+
+
+@dataclass
+class Conversation:
+    """One conversation's row, and what stands in the checkpoint tables for one run of it."""
+
+    pool: Pool
+    url: str
+    id: UUID
+    run: UUID = field(default_factory=uuid4)
+
+    async def claim(self) -> Lease:
+        lease = await claim(self.pool, self.id, LONG)
+        assert lease is not None
+        return lease
+
+    async def let_the_lease_run_out(self) -> None:
+        await self.execute("update threads set lease_until = '-infinity' where id = %s", self.id)
+
+    async def rows(self) -> dict[str, list[dict[str, Any]]]:
+        """Everything that LangGraph has stored, table by table."""
+        return {
+            table: await self.execute(f"select to_jsonb(t)::text as row from {table} t order by 1")
+            for table in ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
+        }
+
+    async def execute(self, query: str, *parameters: object) -> list[dict[str, Any]]:
+        async with self.pool.connection() as conn:
+            cursor = await conn.execute(query.encode(), parameters)
+            return await cursor.fetchall() if cursor.description else []
+
+
+@pytest.fixture
+async def conversation(database_url: str) -> AsyncIterator[Conversation]:
+    await migrate(database_url)
+    async with make_pool(database_url, size=6) as pool, pool.connection() as conn:
+        cursor = await conn.execute(
+            """with account as (
+                   insert into accounts (user_id, address, provider, token, triage_since)
+                   select id, 'ada@example.com', 'custom', '', now() from users returning id, user_id)
+               insert into threads (user_id, account_id, gmail_id) select user_id, id, 't1' from account returning id"""
+        )
+        row = await cursor.fetchone()
+        assert row is not None
+        yield Conversation(pool, database_url, row["id"])
+
+
+def slow_graph(saver: FencedSaver, gates: list[Gate]) -> "CompiledStateGraph[Any, Any, Any, Any]":
+    """Writes who it was, asks a question, repeats the answer. Every execution of the first node passes a gate."""
+    left = iter(gates)
+
+    async def write(state: State, config: RunnableConfig) -> State:
+        await next(left).wait()
+        return {"text": f"written in epoch {config['configurable']['epoch']}"}
+
+    async def ask(state: State) -> State:
+        return {"answer": interrupt("which?")}
+
+    graph = StateGraph(State)
+    graph.add_node("write", write)
+    graph.add_node("ask", ask)
+    graph.add_edge(START, "write")
+    graph.add_edge("write", "ask")
+    graph.add_edge("ask", END)
+    return graph.compile(saver)
+
+
+class TestFence:
+    async def test_a_slow_worker_writes_nothing_over_its_successor(self, conversation: Conversation) -> None:
+        slow, quick = Gate(), Gate()
+        quick.opened.set()
+        graph = slow_graph(FencedSaver(conversation.pool), [slow, quick])
+        old = run_config(conversation.run, await conversation.claim())
+        late = asyncio.create_task(graph.ainvoke({}, old, durability="sync"))
+        await slow.reached.wait()
+        await conversation.let_the_lease_run_out()
+        new = run_config(conversation.run, await conversation.claim())
+        result = await graph.ainvoke(None, new, durability="sync")
+        head, rows = await graph.aget_state(new), await conversation.rows()
+        assert head.values == {"text": "written in epoch 2"}
+
+        slow.opened.set()
+        with pytest.raises(LeaseLost):
+            await late
+
+        assert await conversation.rows() == rows
+        assert await graph.aget_state(new) == head
+        [question] = result["__interrupt__"]
+        await graph.ainvoke(Command(resume={question.id: "this one"}), new, durability="sync")
+        assert (await graph.aget_state(new)).values == {"text": "written in epoch 2", "answer": "this one"}
+
+    @pytest.mark.parametrize("retaken", [True, False], ids=["taken over", "run out"])
+    async def test_neither_checkpoint_nor_writes_are_taken_without_the_lease(
+        self, conversation: Conversation, retaken: bool
+    ) -> None:
+        saver = FencedSaver(conversation.pool)
+        config = run_config(conversation.run, await conversation.claim())
+        config["configurable"]["checkpoint_ns"] = ""
+        kept = await saver.aput(config, empty_checkpoint(), {"step": 1}, {})
+        config["configurable"] |= kept["configurable"]
+        await saver.aput_writes(config, [("text", "in time")], "task-1")
+        rows = await conversation.rows()
+        assert (len(rows["checkpoints"]), len(rows["checkpoint_writes"])) == (1, 1)
+        await conversation.let_the_lease_run_out()
+        if retaken:
+            await conversation.claim()
+
+        with pytest.raises(LeaseLost):
+            await saver.aput(config, empty_checkpoint(), {"step": 2}, {})
+        with pytest.raises(LeaseLost):
+            await saver.aput_writes(config, [("text", "too late")], "task-2")
+
+        assert await conversation.rows() == rows
+
+    @pytest.mark.parametrize("method", ["aput", "aput_writes"])
+    async def test_nobody_takes_over_between_the_check_and_the_write(
+        self, conversation: Conversation, method: str
+    ) -> None:
+        """While a checkpoint is being written, the conversation's row is locked against a successor."""
+        saver = FencedSaver(conversation.pool)
+        rival = Rival(conversation)
+        config = run_config(conversation.run, await conversation.claim())
+        config["configurable"]["checkpoint_ns"] = ""
+        checkpoint = empty_checkpoint()
+        config["configurable"]["checkpoint_id"] = checkpoint["id"]
+        saver.serde = rival
+        if method == "aput":
+            checkpoint["channel_values"]["messages"] = ["a value that is stored apart"]
+            await saver.aput(config, checkpoint, {}, {"messages": "1"})
+        else:
+            await saver.aput_writes(config, [("text", "in time")], "task-1")
+        assert rival.outcomes
+        assert set(rival.outcomes) == {"shut out"}
+
+
+class Rival(JsonPlusSerializer):
+    """Tries to take the conversation over each time that a value is about to be written."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        super().__init__()
+        self._conversation = conversation
+        self.outcomes: list[str] = []
+
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        settings = connection_settings(self._conversation.url)
+        with psycopg.connect(self._conversation.url, autocommit=True, options=settings["options"]) as conn:
+            conn.execute("set lock_timeout = '50ms'")
+            try:
+                conn.execute("update threads set epoch = epoch + 1 where id = %s", (self._conversation.id,))
+                self.outcomes.append("took over")
+            except psycopg.errors.LockNotAvailable:
+                self.outcomes.append("shut out")
+        return super().dumps_typed(obj)

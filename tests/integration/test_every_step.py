@@ -1,0 +1,166 @@
+"""One mail's whole path, with the process dying at every touch of the database in turn, and started again.
+
+The program's own pool is replaced by one that fails at a chosen moment and from then on: no real part can be made to
+die at exactly the n-th step. What happened is judged at Google's side alone.
+"""
+
+import asyncio
+import itertools
+import json
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Literal
+from zoneinfo import ZoneInfo
+
+import pytest
+from pydantic import SecretStr
+
+import email_assistant.app
+from email_assistant.app import open_app
+from email_assistant.daemon import Daemon, open_daemon
+from email_assistant.db.pool import Connection, Pool, make_pool
+from email_assistant.settings import Settings
+from tests.doubles.google import Google
+from tests.doubles.model import Answer, Model, ModelRequest, tool
+
+pytestmark = pytest.mark.slow
+
+STRIDE = int(os.environ.get("EMAIL_ASSISTANT_STEP_STRIDE", "7"))
+"""Every n-th step; 1 for all of them, which takes minutes."""
+
+ADA = "ada@example.com"
+START = datetime.now(ZoneInfo("Europe/Berlin")).replace(hour=9, minute=0, second=0, microsecond=0) + timedelta(days=7)
+
+
+class Died(Exception):
+    """The process is gone: so says every use of the database from here on."""
+
+
+class Fuse:
+    """Lets so many uses of the pool pass, then makes this use and every later one fail."""
+
+    def __init__(self, passes: int | None, moment: Literal["before", "after"]) -> None:
+        self.uses = 0
+        self._passes = passes
+        self._moment = moment
+
+    @property
+    def blown(self) -> bool:
+        return self._passes is not None and self.uses > self._passes
+
+    @asynccontextmanager
+    async def guard(self, opened: AbstractAsyncContextManager[Connection]) -> AsyncIterator[Connection]:
+        already = self.blown
+        self.uses += 1
+        if already or (self.blown and self._moment == "before"):
+            raise Died
+        async with opened as connection:
+            yield connection
+        if self.blown:
+            raise Died
+
+
+@pytest.fixture
+def google() -> Iterator[Google]:
+    with Google(ADA, timezone="Europe/Berlin") as double:
+        yield double
+
+
+@pytest.fixture
+def model() -> Iterator[Model]:
+    with Model() as double:
+        double.on_triage("respond")
+        double.script(propose)
+        yield double
+
+
+def propose(request: ModelRequest) -> Answer:
+    """Look into the calendar, then offer a meeting and a reply in one message."""
+    if not request.tool_results:
+        return [tool("check_calendar_tool", dates=[f"{START:%d-%m-%Y}"])]
+    times = {"start_time": START.isoformat(), "end_time": (START + timedelta(minutes=30)).isoformat()}
+    meeting = tool("schedule_meeting_tool", attendees=["bob@example.org"], title="Plan", **times)
+    return [meeting, tool("send_email_tool", response_text="Booked.", email_address="bob@example.org"), tool("Done")]
+
+
+@asynccontextmanager
+async def life(settings: Settings, url: str, fuse: Fuse, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Daemon]:
+    """One life of the program, on a pool that may fail."""
+
+    def fused(url: str, *, size: int) -> Pool:
+        pool = make_pool(url, size=size)
+        lend = pool.connection
+        pool.connection = lambda *args, **kwargs: fuse.guard(lend(*args, **kwargs))  # type: ignore[method-assign]
+        return pool
+
+    with monkeypatch.context() as patch:
+        patch.setattr(email_assistant.app, "make_pool", fused)
+        async with open_app(settings, url) as app, open_daemon(app) as daemon:
+            yield daemon
+
+
+async def live(daemon: Daemon) -> None:
+    """Do what the worker, the sweep and a person who accepts everything would do, until nothing moves."""
+    app = daemon.app
+    [account] = await app.accounts.pollable()
+    await daemon.mailboxes.sync(account.id)
+    while True:
+        for thread_id in await daemon.conversations.due():
+            await daemon.advancer.advance(thread_id)
+        waiting, _ = await app.inbox.page(app.user_id, status="pending")
+        for item in waiting:
+            await app.inbox.decide(app.user_id, item.id, {"type": "accept"}, by="test")
+        for item_id in await app.inbox.unlearned(app.settings.provider):
+            await daemon.learn(item_id)
+        if not waiting and await daemon.conversations.is_at_rest():
+            return
+        await asyncio.sleep(0.02)
+
+
+async def one_path(settings: Settings, url: str, fuse: Fuse, google: Google, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mail comes in; the program dies where the fuse says, and is started again."""
+    before = len(google.sent), len(google.events)
+    google.deliver("Bob Berg <bob@example.org>", "A meeting?", "Can we meet next week?")
+    try:
+        async with asyncio.timeout(20), life(settings, url, fuse, monkeypatch) as daemon:
+            await live(daemon)
+    except Died:
+        async with asyncio.timeout(20), life(settings, url, Fuse(None, "before"), monkeypatch) as daemon:
+            await live(daemon)
+    assert (len(google.sent), len(google.events)) == (before[0] + 1, before[1] + 1), f"died at use {fuse.uses}"
+    assert google.drafts == []
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+async def test_a_death_at_any_step_loses_and_doubles_nothing(
+    moment: Literal["before", "after"],
+    tmp_path: Path,
+    database_url: str,
+    google: Google,
+    model: Model,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings = Settings(
+        home=tmp_path,
+        google_root=google.root,
+        openai_base_url=model.root,
+        openai_api_key=SecretStr("test"),
+        undo_seconds=0,
+        google_timeout_seconds=0.4,
+        lease_seconds=0.8,
+        replies_per_day=10_000,
+        max_tries=3,
+    )
+    async with open_app(settings, database_url) as app:
+        token = json.loads(google.write_token_file(tmp_path / "token.json").read_text())
+        await app.accounts.add(app.user_id, ADA, token, datetime.now(UTC) - timedelta(days=1))
+    for step in itertools.count(0, STRIDE):
+        fuse = Fuse(step, moment)
+        await one_path(settings, database_url, fuse, google, monkeypatch)
+        assert model.violations == []
+        if not fuse.blown:
+            break
+    assert step > 50
