@@ -152,6 +152,7 @@ def as_dict(item: "Item") -> dict[str, Any]:
         "args": item.args,
         "allowed": item.allowed,
         "description": item.description,
+        "new_recipients": item.new_recipients,
         "status": item.status,
         "decision": item.decision,
         "decided_by": item.decided_by,

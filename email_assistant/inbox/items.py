@@ -14,6 +14,7 @@ from psycopg.rows import class_row
 from psycopg.types.json import Json
 
 from email_assistant.db.pool import Connection, Pool
+from email_assistant.inbox.describe import describe
 from email_assistant.inbox.pages import make_cursor, read_cursor
 from email_assistant.tools.effects import Effect
 from email_assistant.tools.spec import Answer, Kind, ToolError
@@ -28,8 +29,8 @@ Complete = Callable[[Mapping[str, Any], str, dict[str, Any]], dict[str, Any]]
 """Checks and completes a call's arguments for a run; raises ToolError."""
 
 _COLUMNS = """i.id, i.user_id, i.account_id, a.address as account, i.thread_id, i.run_id, i.mail_id, m.sender,
-    m.subject, i.call_id, i.interrupt_id, i.kind, i.action, i.args, i.allowed, i.description, i.status, i.decision,
-    i.decided_by, i.decided_at, i.undo_until, i.applied_at, i.superseded_by, i.created_at"""
+    m.subject, i.call_id, i.interrupt_id, i.kind, i.action, i.args, i.allowed, i.mail_text, i.new_recipients,
+    i.status, i.decision, i.decided_by, i.decided_at, i.undo_until, i.applied_at, i.superseded_by, i.created_at"""
 _TABLES = """inbox_items i join accounts a on a.id = i.account_id
     left join mails m on m.account_id = i.account_id and m.gmail_id = i.mail_id"""
 
@@ -44,6 +45,16 @@ class Conflict(Exception):
 
 class Invalid(ValueError):
     """The answer can't be taken as it stands; the item still waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question that a run's graph has come to rest at."""
+
+    interrupt_id: str
+    value: Mapping[str, Any]
+    """{action, args, call_id, kind, allowed, teaches}."""
+    new_recipients: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +76,10 @@ class Item:
     action: str
     args: dict[str, Any]
     allowed: list[Answer]
-    description: str
+    mail_text: str
+    """The mail it is about, as plain text."""
+    new_recipients: list[str]
+    """Addresses that the action would reach and that neither the thread nor the person's earlier mail knows."""
     status: Status
     decision: dict[str, Any] | None
     """{type, args}."""
@@ -76,6 +90,11 @@ class Item:
     superseded_by: UUID | None
     """The run that took its place."""
     created_at: datetime
+
+    @property
+    def description(self) -> str:
+        """Mail and proposal as escaped Markdown."""
+        return describe(self.mail_text, self.action, self.args, self.new_recipients)
 
 
 class Inbox:
@@ -181,38 +200,38 @@ class Inbox:
             raise Conflict("there is nothing to undo" if item.status == "pending" else _became(item))
         return item
 
-    async def project(
-        self, conn: Connection, run_id: UUID, asked: Iterable[tuple[str, Mapping[str, Any], str]]
-    ) -> None:
-        """Make a row of each (interrupt id, its value, description); a repeat changes nothing."""
-        for interrupt_id, value, description in asked:
+    async def project(self, conn: Connection, run_id: UUID, mail_text: str, asked: Iterable[Asked]) -> None:
+        """Make a row of each question; a repeat changes nothing."""
+        for question in asked:
+            value = question.value
             await conn.execute(
-                """insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, call_id, interrupt_id,
-                                            kind, action, args, allowed, description, teaches)
-                   select user_id, account_id, thread_id, id, mail_id, %s, %s, %s, %s, %s, %s, %s, %s
+                """insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, mail_text, call_id,
+                                            interrupt_id, kind, action, args, allowed, new_recipients, teaches)
+                   select user_id, account_id, thread_id, id, mail_id, %s, %s, %s, %s, %s, %s, %s, %s, %s
                    from runs where id = %s on conflict (run_id, interrupt_id) do nothing""",
                 (
+                    mail_text,
                     value["call_id"],
-                    interrupt_id,
+                    question.interrupt_id,
                     value["kind"],
                     value["action"],
                     Json(value["args"]),
                     value["allowed"],
-                    description,
+                    question.new_recipients,
                     value["teaches"],
                     run_id,
                 ),
             )
 
-    async def doubt(self, conn: Connection, effect: Effect, description: str) -> None:
+    async def doubt(self, conn: Connection, effect: Effect, mail_text: str) -> None:
         """Ask the person about an effect of which nobody can tell whether it happened."""
         await conn.execute(
-            """insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, call_id, kind, action, args,
-                                        allowed, description, teaches)
-               select user_id, account_id, thread_id, id, mail_id, %s, 'in_doubt', %s, %s, %s, %s, false
+            """insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, mail_text, call_id, kind,
+                                        action, args, allowed, new_recipients, teaches)
+               select user_id, account_id, thread_id, id, mail_id, %s, %s, 'in_doubt', %s, %s, %s, %s, false
                from runs where id = %s
                on conflict (run_id, call_id) where kind = 'in_doubt' and status in ('pending', 'decided') do nothing""",
-            (effect.call_id, effect.tool, Json(effect.args), ["accept", "ignore"], description, effect.run_id),
+            (mail_text, effect.call_id, effect.tool, Json(effect.args), ["accept", "ignore"], [], effect.run_id),
         )
 
     async def apply(self, conn: Connection, run_id: UUID) -> Sequence[Item]:

@@ -20,8 +20,8 @@ from email_assistant.accounts.clients import Clients
 from email_assistant.db.checkpoints import run_config
 from email_assistant.db.lease import Lease, LeaseLost, held
 from email_assistant.db.pool import Pool
-from email_assistant.inbox.describe import describe
-from email_assistant.inbox.items import Inbox
+from email_assistant.inbox.describe import mail_as_text
+from email_assistant.inbox.items import Asked, Inbox
 from email_assistant.queue.conversations import Conversation, Conversations, RunRow
 from email_assistant.queue.faults import LostInterrupt, classify
 from email_assistant.tools.effects import InDoubt, Ledger
@@ -163,11 +163,11 @@ class Advancer:
         except asyncio.CancelledError:
             await self.conversations.handed_back(lease, run)
             raise
-        descriptions = [await self._describe(conversation, run, i.value) for i in interrupts]
+        asked = [Asked(i.id, i.value, await self._new_recipients(conversation, i.value["args"])) for i in interrupts]
+        mail_text = mail_as_text(conversation.mail(run.mail_id).mail)
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
-            asked = [(i.id, i.value, text) for i, text in zip(interrupts, descriptions, strict=True)]
-            await self.inbox.project(conn, run.id, asked)
+            await self.inbox.project(conn, run.id, mail_text, asked)
             await self.conversations.progressed(conn, run, "waiting" if interrupts else "done")
 
     async def _invoke(self, lease: Lease, run: RunRow) -> Sequence[Interrupt]:
@@ -229,17 +229,16 @@ class Advancer:
         return conversation.run_in("acting") or conversation.run_in("running") or run
 
     async def _ask_in_doubt(self, lease: Lease, conversation: Conversation, run: RunRow) -> None:
+        mail_text = mail_as_text(conversation.mail(run.mail_id).mail)
         effects = await self.ledger.unknown_in(run.id)
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
             for effect in effects:
-                value = {"action": f"In doubt: {effect.tool}", "args": effect.args}
-                await self.inbox.doubt(conn, effect, await self._describe(conversation, run, value))
+                await self.inbox.doubt(conn, effect, mail_text)
             await self.conversations.in_doubt(conn, run.id)
 
-    async def _describe(self, conversation: Conversation, run: RunRow, value: Mapping[str, Any]) -> str:
-        fresh = await self.inbox.new_recipients(conversation.account_id, conversation.id, _addresses(value["args"]))
-        return describe(conversation.mail(run.mail_id).mail, value["action"], value["args"], fresh)
+    async def _new_recipients(self, conversation: Conversation, args: Mapping[str, Any]) -> list[str]:
+        return await self.inbox.new_recipients(conversation.account_id, conversation.id, _addresses(args))
 
 
 def _pending(snapshot: StateSnapshot) -> Iterator[str]:

@@ -23,8 +23,8 @@ from pydantic import SecretStr
 
 from email_assistant.agents.mail.graph import NOTIFY_ACTION
 from email_assistant.app import App, open_app
-from email_assistant.inbox.describe import describe
-from email_assistant.inbox.items import Item
+from email_assistant.inbox.describe import mail_as_text
+from email_assistant.inbox.items import Asked, Item
 from email_assistant.mail.address import Address
 from email_assistant.mail.message import Mail
 from email_assistant.servers.api.app import create_api
@@ -43,7 +43,17 @@ MEETING = {
 }
 FIELDS = [
     *("id", "run", "call_id", "account", "mail_id", "kind", "action", "args", "allowed", "status", "decision"),
-    *("decided_at", "undo_until", "superseded_by", "sender", "subject", "description", "decided_by", "created_at"),
+    *(
+        "decided_at",
+        "undo_until",
+        "superseded_by",
+        "sender",
+        "subject",
+        "new_recipients",
+        "description",
+        "decided_by",
+        "created_at",
+    ),
 ]
 
 
@@ -121,9 +131,9 @@ class Home:
             "allowed": allowed,
             "teaches": True,
         }
-        description = describe(_mail(subject, body), action, args, new or [])
+        asked = Asked(f"interrupt-{number}", value, new or [])
         async with self.app.pool.connection() as conn, conn.transaction():
-            await self.app.inbox.project(conn, run, [(f"interrupt-{number}", value, description)])
+            await self.app.inbox.project(conn, run, mail_as_text(_mail(subject, body)), [asked])
             item_id = await _id(conn, "select id from inbox_items where interrupt_id = %s", (f"interrupt-{number}",))
         return await self.item(item_id)
 
@@ -381,6 +391,7 @@ class TestItems:
             "superseded_by": None,
             "sender": BOB,
             "subject": "Lunch?",
+            "new_recipients": [],
             "decided_by": None,
         }
 

@@ -92,7 +92,8 @@ create table inbox_items (
     action         text not null,
     args           json not null,             -- json, not jsonb: fields keep their order
     allowed        text[] not null,
-    description    text not null,
+    mail_text      text not null,             -- the mail as the item shows it
+    new_recipients text[] not null,           -- addresses in args that were never written to before
     teaches        boolean not null,          -- whether an answer to it is learned from
     status         text not null default 'pending'
                    check (status in ('pending', 'decided', 'applied', 'superseded', 'expired')),

@@ -2,10 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from html import unescape
-from itertools import takewhile
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 from uuid import UUID
@@ -19,7 +16,6 @@ from email_assistant.accounts.accounts import Account
 from email_assistant.app import App
 from email_assistant.inbox.items import STATUSES, Conflict, Invalid, Item, Status
 from email_assistant.inbox.mails import STATES, State
-from email_assistant.inbox.pages import make_cursor
 from email_assistant.servers.api.dependencies import Assistant, BlankAsNone, ItemId
 from email_assistant.servers.api.forms import Field, ProposalForm
 from email_assistant.servers.api.rendering import render
@@ -27,8 +23,6 @@ from email_assistant.servers.api.wording import buttons, sentence
 from email_assistant.tools.spec import ToolError
 
 _BY = "web"
-_SEPARATOR = "\n---\n"
-_NEW_RECIPIENT = "- New recipient, never written to before: "
 _ARGUMENT = "arg."
 """Prefix of the form fields that are arguments."""
 
@@ -131,7 +125,6 @@ async def _item_page(
         "item.html",
         status_code=200 if refusal is None else 409 if isinstance(refusal, Conflict) else 422,
         item=item,
-        told=Told.of(item),
         refusal=refusal,
         proposed=form.fields,
         fields=form.typed(given),
@@ -143,20 +136,6 @@ async def _item_page(
         undo_seconds=round(seconds) if item.status == "decided" and seconds > 0 else None,
         newer=await _newer(app, item),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """What an item's description tells, as plain text again."""
-
-    mail: str
-    new_recipients: list[str]
-
-    @classmethod
-    def of(cls, item: Item) -> "Told":
-        mail, found, proposal = unescape(item.description).rpartition(_SEPARATOR)
-        lines = takewhile(lambda line: line.startswith(_NEW_RECIPIENT), reversed(proposal.splitlines()))
-        return cls((mail if found else proposal).strip(), [line.removeprefix(_NEW_RECIPIENT) for line in lines][::-1])
 
 
 async def _form(app: App, item: Item) -> ProposalForm:
@@ -203,12 +182,11 @@ def _edited(item: Item, form: ProposalForm) -> list[Field]:
 
 
 async def _newer(app: App, item: Item) -> UUID | None:
-    """An item of the run that took this one's place, among the next that were made in its account."""
+    """An item of the run that took this one's place."""
     if item.superseded_by is None:
         return None
-    here = make_cursor(item.created_at, str(item.id))
-    following, _ = await app.inbox.page(app.user_id, account=item.account, cursor=here, limit=500)
-    return next((other.id for other in following if other.run_id == item.superseded_by), None)
+    newer = await app.inbox.of_run(app.user_id, item.superseded_by)
+    return newer[-1].id if newer else None
 
 
 def _zones(accounts: Iterable[Account]) -> Mapping[str, ZoneInfo]:

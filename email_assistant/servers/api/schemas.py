@@ -48,6 +48,7 @@ class ItemOut(_Out):
     superseded_by: UUID | None = Field(description="The run that took its place.")
     sender: str | None
     subject: str | None
+    new_recipients: list[str] = Field(description="Addresses it would reach that were never written to before.")
     description: str = Field(description="The mail and the proposal as text, with HTML's characters escaped.")
     decided_by: str | None
     created_at: datetime
