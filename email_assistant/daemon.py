@@ -16,8 +16,9 @@ from email_assistant.accounts.vault import VaultError
 from email_assistant.app import App
 from email_assistant.db.checkpoints import FencedSaver
 from email_assistant.google.errors import GoogleError
-from email_assistant.memory.learn import Learner, Lesson
-from email_assistant.model import BadAnswer, ModelDown, ModelFault, ModelRefused, Models
+from email_assistant.inbox.items import Item
+from email_assistant.memory.learn import Learner, Lesson, ProfileChanged
+from email_assistant.model import ModelDown, Models
 from email_assistant.queue.advance import Advancer
 from email_assistant.queue.conversations import Conversations
 from email_assistant.queue.faults import classify
@@ -28,7 +29,7 @@ log = logging.getLogger(__name__)
 
 _STOP_SECONDS = 10.0
 _LEARN_SECONDS = 300.0
-"""How long a worker that died keeps an item it wanted to learn from."""
+"""How long a worker that died keeps others from learning for its account."""
 _FINISHED_RUNS_KEPT = timedelta(days=1)
 
 
@@ -58,7 +59,7 @@ class Daemon:
 
     async def is_idle(self) -> bool:
         """Whether nothing moves, and nothing will without a person or new mail."""
-        return await self.app.queue.is_idle() and await self.conversations.is_at_rest()
+        return await self.conversations.is_at_rest()
 
     async def poll(self) -> None:
         """Have every mailbox looked at."""
@@ -86,27 +87,30 @@ class Daemon:
             if fault.login:
                 await self.app.accounts.set_state(account_id, "login", fault.reason)
             elif not isinstance(error, psycopg.Error):
-                await self.app.accounts.note_error(account_id, fault.reason)
+                await self.app.accounts.note_error(account_id, fault.reason, fault.until)
 
-    async def learn(self, item_id: UUID) -> None:
+    async def learn(self, account_id: UUID) -> None:
+        """Learn from the account's answers, one after the other."""
+        while item := await self.app.inbox.claim_unlearned(account_id, _LEARN_SECONDS):
+            await self._learn_from(item)
+
+    async def _learn_from(self, item: Item) -> None:
         inbox = self.app.inbox
-        item = await inbox.claim_unlearned(item_id, _LEARN_SECONDS)
-        if item is None:
-            return
         try:
             lesson = Lesson.of(item)
             if lesson is not None:
                 await self.learner.learn(lesson)
-        except ModelDown:
-            await inbox.learn_later(item_id, None)
-        except (ModelFault, ModelRefused, BadAnswer) as error:
-            if await inbox.learn_later(item_id, self.app.settings.max_tries):
-                log.warning("nothing learned from item %s: %s", item_id, type(error).__name__)
+        except (ModelDown, ProfileChanged):
+            await inbox.learn_later(item.id, None)
+        except Exception as error:
+            if await inbox.learn_later(item.id, self.app.settings.max_tries):
+                log.warning("nothing learned from item %s: %s", item.id, type(error).__name__)
         else:
-            await inbox.learned(item_id)
+            await inbox.learned(item.id)
 
     async def tidy(self) -> None:
-        """Drop the checkpoints of runs that ended a while ago, all but each run's last."""
+        """Drop what is left of dead processes, and all but the last checkpoint of runs that ended a while ago."""
+        await self.app.queue.forget_dead()
         finished = await self.conversations.finished(before=_FINISHED_RUNS_KEPT)
         if finished:
             await self.saver.aprune([str(run_id) for run_id in finished])

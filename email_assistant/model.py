@@ -67,7 +67,7 @@ class Models:
             async with asyncio.timeout(self._settings.model_timeout_seconds):
                 answer = await model.ainvoke(list(messages), **options)
         except TimeoutError:
-            raise ModelDown(f"the model took longer than {self._settings.model_timeout_seconds:g} s") from None
+            raise ModelFault(f"the model took longer than {self._settings.model_timeout_seconds:g} s") from None
         except openai.APIError as error:
             raise _explain(error, self._settings.openai_base_url) from error
         except (ValueError, TypeError, KeyError) as error:  # an answer that isn't the protocol's
@@ -150,13 +150,13 @@ class Models:
 
 @lru_cache
 def _make_client(model: str, base_url: str | None, key: str, timeout: float) -> ChatOpenAI:
-    # The client repeats a failed call once by itself; beyond that the conversation's own back-off goes on.
+    # The client would sleep out a Retry-After in a worker's slot; the conversation's own back-off does not.
     return ChatOpenAI(
         model=model,
         base_url=base_url,
         api_key=SecretStr(key),
         timeout=timeout,
-        max_retries=1,
+        max_retries=0,
         use_responses_api=False,
     )
 
@@ -201,7 +201,7 @@ def _explain(error: openai.APIError, base_url: str | None) -> Exception:
     server = base_url or "OpenAI"
     match error:
         case openai.APITimeoutError():
-            return ModelDown(f"the model at {server} did not answer in time")
+            return ModelFault(f"the model at {server} did not answer in time")
         case openai.APIConnectionError():
             return ModelDown(f"the model at {server} can't be reached; is it running, is OPENAI_BASE_URL right?")
         case openai.AuthenticationError() | openai.PermissionDeniedError():
@@ -212,7 +212,7 @@ def _explain(error: openai.APIError, base_url: str | None) -> Exception:
             return ModelDown(f"the model at {server} is over its rate limit or quota", _retry_after(error))
         case openai.APIStatusError(status_code=502 | 503 | 504):
             return ModelDown(f"the model at {server} is not available ({error.status_code})", _retry_after(error))
-        case openai.APIStatusError(status_code=status) if status >= 500:
+        case openai.APIStatusError(status_code=status) if status >= 500 or status in (408, 409, 425):
             return ModelFault(f"the model at {server} failed ({status})")
         case openai.APIStatusError(status_code=status):
             return ModelRefused(f"the model at {server} refuses the request ({status}: {error.message[:200]})")

@@ -2,59 +2,57 @@
 
 import itertools
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
 from email_assistant.db.embedded import EmbeddedPostgres
 
+_SERVER = pytest.StashKey[EmbeddedPostgres]()
+_FOLDER = pytest.StashKey[Path]()
 _numbers = itertools.count()
 
 
-@pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[EmbeddedPostgres]:
-    """The run's one server: under xdist the first worker starts it and the others join."""
-    base = tmp_path_factory.getbasetemp()
-    shared = base if worker_id == "master" else base.parent
-    with EmbeddedPostgres(shared / "postgres") as server:
-        yield server
+def pytest_configure(config: pytest.Config) -> None:
+    """Start the run's one server in the process that outlives all workers."""
+    if hasattr(config, "workerinput"):
+        return
+    config.stash[_FOLDER] = Path(tempfile.mkdtemp(prefix="email-assistant-tests-"))
+    config.stash[_SERVER] = EmbeddedPostgres(config.stash[_FOLDER] / "postgres")
+    config.stash[_SERVER].start()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker of pytest-xdist where the server is."""
+    node.workerinput["postgres_url"] = node.config.stash[_SERVER].url()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if server := config.stash.get(_SERVER, None):
+        server.stop()
+        shutil.rmtree(config.stash[_FOLDER], ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
-def kept(postgres: EmbeddedPostgres) -> Iterator[EmbeddedPostgres]:
-    """The server, started again by this process if the worker that owned it has finished first."""
-    import threading
-
-    done = threading.Event()
-
-    def keep() -> None:
-        while not done.wait(0.5):
-            postgres.keep()
-
-    thread = threading.Thread(target=keep, daemon=True)
-    thread.start()
-    yield postgres
-    done.set()
-    thread.join()
+def postgres_url(request: pytest.FixtureRequest) -> str:
+    """The run's one server, as the URL of its database `postgres`."""
+    if hasattr(request.config, "workerinput"):
+        return str(request.config.workerinput["postgres_url"])
+    return request.config.stash[_SERVER].url()
 
 
 @pytest.fixture
-def database_url(kept: EmbeddedPostgres, worker_id: str) -> Iterator[str]:
+def database_url(postgres_url: str, worker_id: str) -> Iterator[str]:
     """A fresh, empty database of the run's one server."""
     name = f"test_{worker_id}_{os.getpid()}_{next(_numbers)}"
-    with psycopg.connect(kept.url(), autocommit=True) as conn:
+    with psycopg.connect(postgres_url, autocommit=True) as conn:
         conn.execute(f'create database "{name}"')
-    yield kept.url(name)
-    kept.keep()  # the worker that owned the server may just have finished
-    with psycopg.connect(kept.url(), autocommit=True) as conn:
+    yield postgres_url.replace("/postgres?", f"/{name}?", 1)
+    with psycopg.connect(postgres_url, autocommit=True) as conn:
         conn.execute(f'drop database "{name}" with (force)')
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    """An empty EMAIL_ASSISTANT_HOME."""
-    path = tmp_path / "home"
-    path.mkdir(mode=0o700)
-    return path

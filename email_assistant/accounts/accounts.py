@@ -69,7 +69,8 @@ class Accounts:
         await self._rows(
             """insert into accounts (user_id, address, provider, token, triage_since) values (%s, %s, %s, %s, %s)
                on conflict (user_id, address) do update
-               set token = excluded.token, state = 'active', last_error = null, provider = excluded.provider,
+               set token = excluded.token, login_at = clock_timestamp(), state = 'active', last_error = null,
+                   poll_after = '-infinity', provider = excluded.provider,
                    history_id = case when accounts.provider = excluded.provider then accounts.history_id end""",
             (user_id, address.lower(), self._provider, self._vault.encrypt(token), triage_since),
         )
@@ -80,7 +81,9 @@ class Accounts:
 
     async def pollable(self) -> list[Account]:
         """Every user's accounts whose mailbox is to be watched by this process."""
-        return await self._accounts("state = 'active' and provider = %s order by address", (self._provider,))
+        return await self._accounts(
+            "state = 'active' and provider = %s and poll_after <= clock_timestamp() order by address", (self._provider,)
+        )
 
     async def find(self, user_id: UUID, address: str) -> Account:
         """Raises UnknownAccount."""
@@ -97,25 +100,33 @@ class Accounts:
             raise UnknownAccount(f"account {account_id} is gone")
         return found[0]
 
-    async def token(self, account_id: UUID) -> dict[str, Any]:
-        """Raises UnknownAccount, VaultError."""
+    async def login(self, account_id: UUID) -> tuple[datetime, dict[str, Any]]:
+        """When the person logged in, and the token that this gave. Raises UnknownAccount, VaultError."""
         rows = await self._rows(
-            "select token from accounts where id = %s and provider = %s", (account_id, self._provider)
+            "select login_at, token from accounts where id = %s and provider = %s", (account_id, self._provider)
         )
         if not rows:
             raise UnknownAccount(f"account {account_id} is gone, or belongs to another server")
-        return self._vault.decrypt(rows[0]["token"])
+        return rows[0]["login_at"], self._vault.decrypt(rows[0]["token"])
 
     async def save_token(self, account_id: UUID, token: dict[str, Any]) -> None:
         await self._rows("update accounts set token = %s where id = %s", (self._vault.encrypt(token), account_id))
 
     async def set_state(self, account_id: UUID, state: State, error: str | None = None) -> None:
-        await self._rows("update accounts set state = %s, last_error = %s where id = %s", (state, error, account_id))
-
-    async def note_error(self, account_id: UUID, error: str | None) -> None:
+        """An account that is being removed stays so."""
         await self._rows(
-            "update accounts set last_error = %s where id = %s and last_error is distinct from %s",
-            (error, account_id, error),
+            "update accounts set state = %s, last_error = %s where id = %s and state <> 'removing'",
+            (state, error, account_id),
+        )
+
+    async def note_error(self, account_id: UUID, error: str, poll_after: datetime | None = None) -> None:
+        """
+        Args:
+            poll_after: when Google said to come back, if it did.
+        """
+        await self._rows(
+            "update accounts set last_error = %s, poll_after = coalesce(%s, poll_after) where id = %s",
+            (error, poll_after, account_id),
         )
 
     async def describe(self, account_id: UUID, *, timezone: str | None, name: str, signature: str) -> None:

@@ -1,5 +1,6 @@
 """One Google client per account and process: it holds the connections and the refreshed access token."""
 
+from datetime import datetime
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -13,7 +14,7 @@ class Clients:
         self._accounts = accounts
         self._root = root
         self._timeout = timeout
-        self._clients: dict[UUID, tuple[str, GoogleAccount]] = {}
+        self._clients: dict[UUID, tuple[datetime, GoogleAccount]] = {}
 
     async def get(self, account_id: UUID) -> GoogleAccount:
         """The account's client; made anew when the person has logged in again.
@@ -21,12 +22,14 @@ class Clients:
         Raises:
             UnknownAccount, VaultError.
         """
-        token = await self._accounts.token(account_id)
+        login_at, token = await self._accounts.login(account_id)
         known = self._clients.get(account_id)
-        if known and known[0] == token["refresh_token"]:
+        if known and known[0] == login_at:
             return known[1]
         client = self._connect(account_id, token)
-        self._clients[account_id] = (token["refresh_token"], client)
+        self._clients[account_id] = (login_at, client)
+        if known:
+            await known[1].aclose()
         return client
 
     async def aclose(self) -> None:

@@ -34,9 +34,12 @@ class Verdict(TypedDict):
 
 
 class Decision(TypedDict):
-    """What `act` does with a call. `stop` ends the run after its accepted siblings ran."""
+    """What `act` does with a call: run it, answer it with `text`, or answer it with what the person said.
 
-    do: Literal["run", "say", "stop"]
+    `stop` ends the run after its accepted siblings ran, unless the person said something about another.
+    """
+
+    do: Literal["run", "say", "answer", "stop"]
     args: dict[str, Any]
     text: str
     edited: bool
@@ -154,7 +157,7 @@ class Loop:
 
     def _next(self, calls: Sequence[ToolCall], decisions: Mapping[str, Decision], failed: bool) -> str:
         does = {decisions[str(call["id"])]["do"] for call in calls}
-        if failed:
+        if failed or "answer" in does:
             return self.again
         if "stop" in does:
             return END
@@ -195,7 +198,7 @@ def _decide(args: dict[str, Any], answer: Mapping[str, Any]) -> Decision:
         case "edit":
             return Decision(do="run", args=answer["args"], text="", edited=True)
         case "response":
-            return Decision(do="say", args=args, text=answer["args"], edited=False)
+            return Decision(do="answer", args=args, text=answer["args"], edited=False)
         case "ignore":
             return Decision(do="stop", args=args, text="The person ignored this; nothing was done.", edited=False)
         case other:

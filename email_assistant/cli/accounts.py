@@ -115,7 +115,6 @@ def remove(address: Address, yes: Annotated[bool, typer.Option("--yes", help="Do
                 app.clients,
                 app.ledger,
                 app.tools,
-                app.inbox,
                 Conversations(app.pool, account.provider),
                 app.settings.lease_seconds,
             )

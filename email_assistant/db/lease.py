@@ -77,20 +77,24 @@ async def held(pool: Pool, thread_id: UUID, seconds: float) -> AsyncIterator[Lea
         return
     owner = asyncio.current_task()
     assert owner is not None
-    renewal = asyncio.create_task(_renew_until_lost(pool, lease, seconds, owner))
+    lost = asyncio.Event()
+    renewal = asyncio.create_task(_renew_until_lost(pool, lease, seconds, owner, lost))
     try:
-        yield lease
+        try:
+            yield lease
+        finally:
+            renewal.cancel()
+            with suppress(psycopg.Error):  # a lease that can't be given back runs out by itself
+                await release(pool, lease)
     except asyncio.CancelledError:
-        if renewal.done() and not renewal.cancelled() and owner.uncancel() == 0:
+        if lost.is_set() and owner.uncancel() == 0:
             raise LeaseLost(f"conversation {thread_id}, epoch {lease.epoch}") from None
         raise
-    finally:
-        renewal.cancel()
-        with suppress(psycopg.Error):  # a lease that can't be given back runs out by itself
-            await release(pool, lease)
 
 
-async def _renew_until_lost(pool: Pool, lease: Lease, seconds: float, owner: "asyncio.Task[object]") -> None:
+async def _renew_until_lost(
+    pool: Pool, lease: Lease, seconds: float, owner: "asyncio.Task[object]", lost: asyncio.Event
+) -> None:
     """Renew three times per term; refused, or a whole term without an answer: another worker may hold it, so stop."""
     loop = asyncio.get_running_loop()
     ends = loop.time() + seconds
@@ -98,10 +102,12 @@ async def _renew_until_lost(pool: Pool, lease: Lease, seconds: float, owner: "as
     while held_still:
         await asyncio.sleep(seconds / 3)
         try:
-            held_still = await _renew(pool, lease, seconds)
+            async with asyncio.timeout(seconds / 3):
+                held_still = await _renew(pool, lease, seconds)
             ends = loop.time() + seconds
-        except psycopg.Error:
+        except (psycopg.Error, TimeoutError):
             held_still = loop.time() < ends
+    lost.set()
     owner.cancel()
 
 

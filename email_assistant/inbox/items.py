@@ -23,8 +23,8 @@ Status = Literal["pending", "decided", "applied", "superseded", "expired"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 PAGE = 100
 
-Enqueue = Callable[[Connection, UUID], Awaitable[None]]
-"""Wakes a conversation, for a person, in the caller's transaction."""
+Enqueue = Callable[[Connection, UUID, datetime | None], Awaitable[None]]
+"""Wakes a conversation, for a person, at a time or at once, in the caller's transaction."""
 Complete = Callable[[Mapping[str, Any], str, dict[str, Any]], dict[str, Any]]
 """Checks and completes a call's arguments for a run; raises ToolError."""
 
@@ -171,12 +171,14 @@ class Inbox:
                 """update inbox_items i set status = 'decided', decision = %s, decided_by = %s,
                           decided_at = statement_timestamp(), undo_until = statement_timestamp() + %s
                    from accounts a where i.id = %s and i.user_id = %s and i.status = 'pending'
-                   and a.id = i.account_id and a.state <> 'removing'""",
+                   and a.id = i.account_id and a.state <> 'removing' returning i.undo_until""",
                 (Json(decision), by, self._undo_window, item_id, user_id),
             )
-            taken = cursor.rowcount == 1
+            taken = await cursor.fetchone()
             if taken:
-                await self._enqueue(conn, item.thread_id)
+                # A person's answer doesn't wait out a back-off from before it.
+                await conn.execute("update threads set not_before = '-infinity' where id = %s", (item.thread_id,))
+                await self._enqueue(conn, item.thread_id, taken["undo_until"] if self._undo_window else None)
         item = await self.get(user_id, item_id)
         if not taken:
             raise Conflict(_became(item))
@@ -273,8 +275,8 @@ class Inbox:
         """What the person said in runs that were superseded: their instructions, and the reply they had approved."""
         async with self._pool.connection() as conn:
             cursor = await conn.execute(
-                """select kind, args, decision from inbox_items where run_id = any(%s) and decision is not null
-                   order by decided_at""",
+                """select kind, args, decision, status from inbox_items where run_id = any(%s)
+                   and decision is not null order by decided_at""",
                 (list(run_ids),),
             )
             rows = await cursor.fetchall()
@@ -282,7 +284,9 @@ class Inbox:
         approved = [
             (row["decision"]["args"] or row["args"])["response_text"]
             for row in rows
-            if row["kind"] == "draft" and row["decision"]["type"] in ("accept", "edit")
+            if row["kind"] == "draft"
+            and row["status"] == "superseded"
+            and row["decision"]["type"] in ("accept", "edit")
         ]
         return instructions, approved[-1] if approved else None
 
@@ -311,26 +315,26 @@ class Inbox:
             (run_id,),
         )
 
-    async def expire(self, conn: Connection, thread_id: UUID) -> None:
-        """Close what still waits in a conversation whose account is being removed."""
-        await conn.execute(
-            "update inbox_items set status = 'expired' where thread_id = %s and status in ('pending', 'decided')",
-            (thread_id,),
-        )
+    async def claim_unlearned(self, account_id: UUID, seconds: float) -> Item | None:
+        """Take the next applied item to learn from; None if there is none, or one of the account is being learned from.
 
-    async def claim_unlearned(self, item_id: UUID, seconds: float) -> Item | None:
-        """Take an applied item to learn from it; None if that is done, or another worker is at it."""
-        async with self._pool.connection() as conn:
+        One at a time, since a lesson changes the profile that the next one is put to.
+        """
+        async with self._pool.connection() as conn, conn.transaction():
+            await conn.execute("select from accounts where id = %s for update", (account_id,))
             cursor = await conn.execute(
-                """update inbox_items set learn_after = clock_timestamp() + make_interval(secs => %s),
+                """update inbox_items set learning_until = clock_timestamp() + make_interval(secs => %s),
                           learn_tries = learn_tries + 1
-                   where id = %s and status = 'applied' and teaches and learned_at is null
-                   and learn_after <= clock_timestamp()""",
-                (seconds, item_id),
+                   where id = (select id from inbox_items where account_id = %s and status = 'applied' and teaches
+                               and learned_at is null and learn_after <= clock_timestamp()
+                               order by applied_at, id limit 1)
+                   and not exists (select from inbox_items where account_id = %s and status = 'applied' and teaches
+                                   and learned_at is null and learning_until > clock_timestamp())
+                   returning id""",
+                (seconds, account_id, account_id),
             )
-        if cursor.rowcount == 0:
-            return None
-        return (await self._items("i.id = %s", item_id))[0]
+            row = await cursor.fetchone()
+        return (await self._items("i.id = %s", row["id"]))[0] if row else None
 
     async def learned(self, item_id: UUID) -> None:
         async with self._pool.connection() as conn:
@@ -340,7 +344,7 @@ class Inbox:
         """Back off after a failed try; with `most_tries`, give up after so many. Returns whether it was given up."""
         async with self._pool.connection() as conn:
             cursor = await conn.execute(
-                """update inbox_items set
+                """update inbox_items set learning_until = '-infinity',
                           learn_after = clock_timestamp()
                                         + make_interval(secs => least(300, 2 ^ least(learn_tries, 9))),
                           learned_at = case when learn_tries >= %s then clock_timestamp() end
@@ -351,15 +355,15 @@ class Inbox:
         return bool(row and row["given_up"])
 
     async def unlearned(self, provider: str) -> list[UUID]:
-        """Applied items that something may still be learned from, now."""
+        """Accounts with applied items that something may still be learned from, now."""
         async with self._pool.connection() as conn:
             cursor = await conn.execute(
-                """select i.id from inbox_items i join accounts a on a.id = i.account_id
+                """select distinct i.account_id from inbox_items i join accounts a on a.id = i.account_id
                    where i.status = 'applied' and i.teaches and i.learned_at is null
-                   and i.learn_after <= clock_timestamp() and a.provider = %s and a.state = 'active' limit 1000""",
+                   and i.learn_after <= clock_timestamp() and a.provider = %s and a.state = 'active'""",
                 (provider,),
             )
-            return [row["id"] for row in await cursor.fetchall()]
+            return [row["account_id"] for row in await cursor.fetchall()]
 
     async def _checked(self, item: Item, answer: Mapping[str, Any]) -> dict[str, Any]:
         kind, args = answer.get("type"), answer.get("args")

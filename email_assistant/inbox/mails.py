@@ -94,7 +94,7 @@ class Mails:
             await conn.execute(
                 "update threads set not_before = '-infinity', outages = 0 where id = %s", (row["thread_id"],)
             )
-            await self._enqueue(conn, row["thread_id"])
+            await self._enqueue(conn, row["thread_id"], None)
         found = await self._mails(
             "m.user_id = %s and m.gmail_id = %s and a.address = %s", user_id, mail_id, found[0].account
         )

@@ -12,9 +12,6 @@ from email_assistant.inbox.items import Item
 from email_assistant.memory.profiles import Memory, Profile, Rule, RuleChange
 from email_assistant.model import Models
 
-_ROUNDS = 5
-"""Times that a lesson is put again because the profile changed meanwhile."""
-
 _PROMPT = """\
 You keep a person's preferences for an e-mail assistant as short general rules.
 From what the person just did, change at most one rule: add, revise or remove; none if nothing general follows.
@@ -84,6 +81,10 @@ class Lesson:
         )
 
 
+class ProfileChanged(Exception):
+    """The profile was changed while the lesson was thought about; learn it again later."""
+
+
 class Learner:
     def __init__(self, memory: Memory, models: Models) -> None:
         self._memory = memory
@@ -93,23 +94,22 @@ class Learner:
         """Carry one lesson into its profile. A repeat changes nothing.
 
         Raises:
-            ModelDown, ModelFault, ModelRefused, BadAnswer.
+            ProfileChanged, ModelDown, ModelFault, ModelRefused, BadAnswer.
         """
         origin = {"item": str(lesson.item_id), "did": lesson.did, "sender": lesson.sender, "subject": lesson.subject}
-        for _ in range(_ROUNDS):
-            if await self._memory.knows(lesson.account_id, lesson.profile, lesson.item_id):
-                return
-            rules = await self._memory.rules(lesson.account_id, lesson.profile)
-            change = await self._models.parse(
-                "memory",
-                _messages(lesson, rules),
-                RuleChange,
-                "rule_change",
-                account_id=lesson.account_id,
-                run_id=lesson.run_id,
-            )
-            if await self._memory.change(lesson.account_id, lesson.profile, change, rules, origin):
-                return
+        if await self._memory.knows(lesson.account_id, lesson.profile, lesson.item_id):
+            return
+        rules = await self._memory.rules(lesson.account_id, lesson.profile)
+        change = await self._models.parse(
+            "memory",
+            _messages(lesson, rules),
+            RuleChange,
+            "rule_change",
+            account_id=lesson.account_id,
+            run_id=lesson.run_id,
+        )
+        if not await self._memory.change(lesson.account_id, lesson.profile, change, rules, origin):
+            raise ProfileChanged
 
 
 def _messages(lesson: Lesson, rules: list[Rule]) -> list[AnyMessage]:

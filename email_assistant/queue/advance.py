@@ -20,11 +20,12 @@ from email_assistant.accounts.clients import Clients
 from email_assistant.db.checkpoints import run_config
 from email_assistant.db.lease import Lease, LeaseLost, held
 from email_assistant.db.pool import Pool
+from email_assistant.google.errors import NotFound, Refused
 from email_assistant.inbox.describe import mail_as_text
 from email_assistant.inbox.items import Asked, Inbox
-from email_assistant.queue.conversations import Conversation, Conversations, RunRow
-from email_assistant.queue.faults import LostInterrupt, classify
-from email_assistant.tools.effects import InDoubt, Ledger
+from email_assistant.queue.conversations import Conversation, Conversations, DecisionFirst, RunRow
+from email_assistant.queue.faults import LostInterrupt, MailboxUnreadable, classify
+from email_assistant.tools.effects import InDoubt, Ledger, NotYetClear
 from email_assistant.tools.registry import Registry
 from email_assistant.tools.spec import Call
 
@@ -75,6 +76,8 @@ class Advancer:
             return await self._next(lease, conversation)
         except LeaseLost:
             raise
+        except DecisionFirst:
+            return True
         except Exception as error:
             await self._failed(lease, conversation, run, error)
             return False
@@ -82,7 +85,7 @@ class Advancer:
     async def _next(self, lease: Lease, conversation: Conversation) -> bool:
         waiting = conversation.run_in("waiting")
         if waiting and waiting.decided:
-            await self.sync(conversation.account_id)
+            await self._sync(conversation.account_id)
             conversation = await self.conversations.load(lease.thread_id) or conversation
             if not await self._read_own(lease, conversation):
                 await self._apply(lease, waiting)
@@ -92,17 +95,19 @@ class Advancer:
         if running := conversation.run_in("running"):
             await self._go_on(lease, conversation, running)
             return True
-        if conversation.new or conversation.uncovered:
-            await self._start(lease, conversation)
+        if following := conversation.next_mail:
+            mail, triage_only = following
+            account = await self.accounts.get(conversation.account_id)
+            await self.conversations.start(lease, conversation, mail, account, triage_only=triage_only)
             return True
         return False
 
-    async def _start(self, lease: Lease, conversation: Conversation) -> None:
-        """Triage new mail, oldest first; only the newest's run goes beyond triage, and covers the others."""
-        account = await self.accounts.get(conversation.account_id)
-        new = conversation.new
-        mail = new[0] if new else conversation.uncovered[-1]
-        await self.conversations.start(lease, conversation, mail, account, triage_only=len(new) > 1)
+    async def _sync(self, account_id: UUID) -> None:
+        """Nothing that is wrong with the mailbox now may cost a decision: it waits until the mailbox can be read."""
+        try:
+            await self.sync(account_id)
+        except (Refused, NotFound) as refusal:
+            raise MailboxUnreadable(f"the mailbox can't be read: {refusal}") from refusal
 
     async def _read_own(self, lease: Lease, conversation: Conversation) -> bool:
         """Take note of mail that the account sent; what the person wrote themselves ends the run that waits.
@@ -125,6 +130,9 @@ class Advancer:
             if answered:
                 await self.conversations.answered_by_person(conn, answered, ANSWERED_BY_PERSON)
                 await self.inbox.supersede(conn, answered, by=None)
+            by_hand = [m.received_at for m in own if m.gmail_id not in ours]
+            if by_hand:
+                await self.conversations.answered_before(conn, conversation.id, max(by_hand), ANSWERED_BY_PERSON)
         return True
 
     async def _apply(self, lease: Lease, run: RunRow) -> None:
@@ -142,12 +150,12 @@ class Advancer:
         if run.waits and not run.decided:
             return False
         if run.decided:
+            await self._look_once_more(lease, conversation, run)
             async with self.pool.connection() as conn, conn.transaction():
                 await lease.check(conn, account_active=True)
-                items = await self.inbox.apply(conn, run.id)
-            for item in items:
-                again = (item.decision or {}).get("type") == "accept"
-                await self.ledger.resolve(run.id, item.call_id, again=again)
+                for item in await self.inbox.apply(conn, run.id):
+                    again = (item.decision or {}).get("type") == "accept"
+                    await self.ledger.resolve(conn, run.id, item.call_id, again=again)
         for effect in await self.ledger.unknown_in(run.id):
             raise InDoubt(effect.call_id)
         await self._go_on(lease, conversation, run)
@@ -156,12 +164,13 @@ class Advancer:
     async def _go_on(self, lease: Lease, conversation: Conversation, run: RunRow) -> None:
         """Run the graph from where it stands until it waits for a person or ends, and store which of the two."""
         if not await self.conversations.start_work(lease, run, self.max_tries):
-            await self._fail(lease, run, f"given up after {self.max_tries} tries")
+            await self._fail(lease, run, f"given up after {self.max_tries} tries", after=True)
             return
         try:
             interrupts = await self._invoke(lease, run)
         except asyncio.CancelledError:
-            await self.conversations.handed_back(lease, run)
+            with suppress(LeaseLost):
+                await self.conversations.handed_back(lease, run)
             raise
         asked = [Asked(i.id, i.value, await self._new_recipients(conversation, i.value["args"])) for i in interrupts]
         mail_text = mail_as_text(conversation.mail(run.mail_id).mail)
@@ -200,6 +209,14 @@ class Advancer:
             with suppress(InDoubt):  # it stays marked as unknown, and the next run is told
                 await self.tools.settle(Call(run, effect.call_id, account, client, lease), effect)
 
+    async def _look_once_more(self, lease: Lease, conversation: Conversation, run: RunRow) -> None:
+        """What was in doubt may have shown up while the person thought about it."""
+        account = await self.accounts.get(conversation.account_id)
+        client = await self.clients.get(account.id)
+        for effect in await self.ledger.unknown_in(run.id):
+            with suppress(NotYetClear):
+                await self.tools.settle(Call(run.input, effect.call_id, account, client, lease), effect)
+
     async def _failed(self, lease: Lease, conversation: Conversation, run: RunRow | None, error: Exception) -> None:
         """Put a failure where the person sees it, and decide when to come back."""
         current = await self._current(lease, run)
@@ -215,10 +232,10 @@ class Advancer:
         else:
             await self.conversations.back_off(lease, current, fault.reason, fault.until, outage=fault.outage)
 
-    async def _fail(self, lease: Lease, run: RunRow, reason: str) -> None:
+    async def _fail(self, lease: Lease, run: RunRow, reason: str, *, after: bool = False) -> None:
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
-            await self.conversations.fail(conn, run.id, reason)
+            await self.conversations.fail(conn, run.id, reason, after=after)
             await self.inbox.expire_run(conn, run.id)
 
     async def _current(self, lease: Lease, run: RunRow | None) -> RunRow | None:

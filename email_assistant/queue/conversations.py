@@ -20,6 +20,7 @@ from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.mail.message import Mail, reply_address
 from email_assistant.mail.prompt import for_prompt
+from email_assistant.queue.tasks import Due
 
 RunState = Literal["running", "waiting", "acting", "done", "failed", "superseded"]
 
@@ -30,21 +31,29 @@ _NEWEST_CHARACTERS = 6000
 _OLDER_CHARACTERS = 1500
 _OLDER_MAILS = 8
 
+# A run that acts goes first, and one that hangs on an effect in doubt waits for a person, whatever else has come.
 _DUE = """
-with work (thread_id) as (
-    select thread_id from mails where state = 'new'
-    union select m.thread_id from mails m left join runs r on r.id = m.run_id
+with work (thread_id, decided) as (
+    select thread_id, false from mails where state = 'new'
+    union select m.thread_id, false from mails m left join runs r on r.id = m.run_id
           where m.state = 'triaging' and (r.id is null or r.state not in ('running', 'waiting', 'acting'))
-    union select r.thread_id from runs r where r.state = 'running'
-    union select r.thread_id from runs r where r.state = 'acting'
-          and not exists (select from inbox_items i where i.run_id = r.id and i.status in ('pending', 'decided'))
-    union select d.thread_id from inbox_items d where d.status = 'decided'
+    union select thread_id, false from runs where state = 'running'
+    union select thread_id, true from runs where state = 'acting'
+    union select d.thread_id, true from inbox_items d where d.status = 'decided'
           and not exists (select from inbox_items o where o.run_id = d.run_id and o.status in ('pending', 'decided')
                           and (o.status = 'pending' or o.undo_until > clock_timestamp()))
 )
-select t.id from work join threads t on t.id = work.thread_id join accounts a on a.id = t.account_id
+select t.id, bool_or(work.decided) as decided
+from work join threads t on t.id = work.thread_id join accounts a on a.id = t.account_id
 where t.lease_until < clock_timestamp() and t.not_before <= clock_timestamp()
-  and a.state = 'active' and a.provider = %s"""
+  and a.state = 'active' and a.provider = %s
+  and not exists (select from runs r join inbox_items i on i.run_id = r.id
+                  where r.thread_id = t.id and r.state = 'acting'
+                  and (i.status = 'pending' or i.status = 'decided' and i.undo_until > clock_timestamp()))"""
+
+
+class DecisionFirst(Exception):
+    """A person's decision comes before newer mail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +104,22 @@ class Conversation:
         open_ids = {run.id for run in self.open_runs}
         return [m for m in self.mails if m.state == "triaging" and m.run_id not in open_ids]
 
+    @property
+    def next_mail(self) -> tuple[StoredMail, bool] | None:
+        """The mail to start a run for, and whether that run only triages; None if there is none.
+
+        New mail is triaged oldest first. The newest unanswered mail's run goes on from there and covers the others,
+        those of a run that waits included.
+        """
+        waiting = {run.id for run in self.open_runs if run.state == "waiting"}
+        answered_by_newest = [*self.uncovered, *(m for m in self.mails if m.run_id in waiting and m.state == "waiting")]
+        if new := self.new:
+            newer = [m for m in (*new, *answered_by_newest) if m.received_at > new[0].received_at]
+            return new[0], bool(newer)
+        if self.uncovered:
+            return max(answered_by_newest, key=lambda m: (m.received_at, m.gmail_id)), False
+        return None
+
     def mail(self, gmail_id: str) -> StoredMail:
         return next(m for m in self.mails if m.gmail_id == gmail_id)
 
@@ -104,12 +129,12 @@ class Conversations:
         self._pool = pool
         self._provider = provider
 
-    async def due(self) -> list[UUID]:
+    async def due(self) -> list[Due]:
         """Conversations with work that nobody is at."""
-        return [row["id"] for row in await self._rows(_DUE, self._provider)]
+        return [Due(**row) for row in await self._rows(f"{_DUE} group by t.id", self._provider)]
 
     async def is_due(self, thread_id: UUID) -> bool:
-        return bool(await self._rows(f"{_DUE} and t.id = %s", self._provider, thread_id))
+        return bool(await self._rows(f"{_DUE} and t.id = %s group by t.id", self._provider, thread_id))
 
     async def is_at_rest(self) -> bool:
         """Whether nothing will move without a person or new mail: no work, not even work that backs off."""
@@ -179,7 +204,7 @@ class Conversations:
             )
             row = await cursor.fetchone()
             attempt = int(row["n"]) + 1 if row else 1
-            run_id = _run_id(account.address, conversation.gmail_id, mail.gmail_id, attempt)
+            run_id = _run_id(account.id, conversation.gmail_id, mail.gmail_id, attempt)
             run = _make_run(run_id, conversation, mail, account, triage_only=triage_only)
             await conn.execute(
                 """insert into runs (id, user_id, account_id, thread_id, mail_id, attempt, input, state)
@@ -187,27 +212,49 @@ class Conversations:
                 (run_id, account.user_id, account.id, conversation.id, mail.gmail_id, attempt, Json(run)),
             )
             await conn.execute(
-                """update mails set run_id = %s, state = 'triaging', reason = coalesce(reason, 'being read')
+                """update mails set run_id = %s, state = 'triaging', reason = coalesce(triage_reason, 'being read')
                    where account_id = %s and gmail_id = %s""",
                 (run_id, account.id, mail.gmail_id),
             )
 
     async def triaged(self, lease: Lease, run: Mapping[str, Any], classification: Classification, reason: str) -> None:
-        """Store a mail's class. An ignored mail is done."""
+        """Store a mail's class, and why it has it."""
         async with self._pool.connection() as conn, conn.transaction():
             await lease.check(conn)
             await conn.execute(
-                """update mails set classification = %s, reason = coalesce(nullif(%s, ''), reason)
+                """update mails set classification = %s, triage_reason = coalesce(nullif(%s, ''), triage_reason),
+                          reason = coalesce(nullif(%s, ''), triage_reason, reason)
                    where account_id = %s and gmail_id = %s""",
-                (classification, reason, run["account_id"], run["mail"]),
+                (classification, reason, reason, run["account_id"], run["mail"]),
             )
+
+    async def classified(self, run_id: UUID) -> tuple[Classification, str] | None:
+        """The class of a run's newest mail, and why, if this run has come so far before."""
+        rows = await self._rows(
+            """select m.classification, coalesce(m.triage_reason, '') as reason
+               from runs r join mails m on m.account_id = r.account_id and m.gmail_id = r.mail_id and m.run_id = r.id
+               where r.id = %s and m.classification is not null""",
+            run_id,
+        )
+        return (rows[0]["classification"], rows[0]["reason"]) if rows else None
 
     async def take_over(self, conn: Connection, run_id: UUID, thread_id: UUID) -> tuple[list[UUID], list[StoredMail]]:
         """Let a run cover all that is unanswered in its thread, in place of the runs that did. May be repeated.
 
         Returns:
             The runs it took the place of, oldest first, directly or through others, and the mails that it covers.
+
+        Raises:
+            DecisionFirst: one of those runs has been decided for good and must act before.
         """
+        cursor = await conn.execute(
+            """select r.id from runs r join inbox_items i on i.run_id = r.id and i.status in ('pending', 'decided')
+               where r.thread_id = %s and r.id <> %s and r.state = 'waiting' group by r.id
+               having bool_and(i.status = 'decided' and i.undo_until <= clock_timestamp())""",
+            (thread_id, run_id),
+        )
+        if await cursor.fetchone():
+            raise DecisionFirst
         await conn.execute(
             """update runs set state = 'superseded', superseded_by = %s, reason = 'newer mail came'
                where thread_id = %s and id <> %s and state in ('running', 'waiting')""",
@@ -251,7 +298,7 @@ class Conversations:
             "update threads set outages = 0 where id = (select thread_id from runs where id = %s)", (run.id,)
         )
         await conn.execute(
-            """update mails set tries = 0, state = case
+            """update mails set tries = 0, reason = coalesce(triage_reason, reason), state = case
                    when %s = 'waiting' then 'waiting'
                    when classification <> 'ignore' and (select (input->>'triage_only')::boolean from runs where id = %s)
                    then 'triaging' else 'done' end
@@ -283,11 +330,27 @@ class Conversations:
             "update mails set state = 'done' where thread_id = %s and own and state = 'new'", (thread_id,)
         )
 
-    async def fail(self, conn: Connection, run_id: UUID, reason: str) -> None:
-        """Set the run aside; its mails show the reason and can be retried."""
+    async def answered_before(self, conn: Connection, thread_id: UUID, at: datetime, reason: str) -> None:
+        """The person wrote in the thread at that time: mail from before, that no run works on, is answered."""
+        await conn.execute(
+            """update mails set state = 'done', reason = %s, triage_reason = %s
+               where thread_id = %s and not own and state in ('new', 'triaging') and received_at <= %s
+               and not exists (select from runs r where r.id = run_id and r.state in ('waiting', 'acting'))""",
+            (reason, reason, thread_id, at),
+        )
+
+    async def fail(self, conn: Connection, run_id: UUID, reason: str, *, after: bool = False) -> None:
+        """Set the run aside; its mails show the reason and can be retried.
+
+        Args:
+            after: the reason that the mails show now came before, and is kept behind the new one.
+        """
         await conn.execute("update runs set state = 'failed', reason = %s where id = %s", (reason, run_id))
         await conn.execute(
-            "update mails set state = 'failed', reason = %s, tries = 0 where run_id = %s", (reason, run_id)
+            """update mails set state = 'failed', tries = 0, reason = case when %s
+                      then concat_ws(': ', %s::text, regexp_replace(reason, '^waiting: ', '')) else %s end
+               where run_id = %s""",
+            (after, reason, reason, run_id),
         )
 
     async def input_of(self, run_id: UUID) -> dict[str, Any]:
@@ -306,22 +369,25 @@ class Conversations:
                    where id = %s""",
                 (until or datetime.now(UTC), lease.thread_id),
             )
-            if run is not None:
-                await conn.execute(
-                    """update mails set reason = %s, tries = greatest(0, tries - %s)
-                       where run_id = %s or (account_id, gmail_id) =
-                             (select account_id, mail_id from runs where id = %s)""",
-                    (f"waiting: {reason}", int(outage), run.id, run.id),
-                )
+            await conn.execute(
+                """update mails set reason = %s where thread_id = %s and state in ('new', 'triaging', 'acting')""",
+                (f"waiting: {reason}", lease.thread_id),
+            )
+            if run is not None and outage:
+                await self._untry(conn, run)
 
     async def handed_back(self, lease: Lease, run: RunRow) -> None:
-        """The process is stopping: the try that it broke off doesn't count."""
-        async with self._pool.connection() as conn:
-            await conn.execute(
-                """update mails set tries = greatest(0, tries - 1)
-                   where account_id = (select account_id from runs where id = %s) and gmail_id = %s""",
-                (run.id, run.mail_id),
-            )
+        """The process is stopping: the try that it broke off doesn't count. One that lost its lease does."""
+        async with self._pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            await self._untry(conn, run)
+
+    async def _untry(self, conn: Connection, run: RunRow) -> None:
+        await conn.execute(
+            """update mails set tries = greatest(0, tries - 1)
+               where account_id = (select account_id from runs where id = %s) and gmail_id = %s""",
+            (run.id, run.mail_id),
+        )
 
     async def finished(self, before: timedelta) -> list[UUID]:
         """Runs that ended, begun longer ago than this, whose checkpoints are all still there."""
@@ -348,8 +414,8 @@ class Conversations:
             return await cursor.fetchall() if cursor.description else []
 
 
-def _run_id(address: str, thread: str, mail: str, attempt: int) -> UUID:
-    return uuid5(NAMESPACE_URL, f"email-assistant:{address}/{thread}/{mail}/{attempt}")
+def _run_id(account: UUID, thread: str, mail: str, attempt: int) -> UUID:
+    return uuid5(NAMESPACE_URL, f"email-assistant:{account}/{thread}/{mail}/{attempt}")
 
 
 def _make_run(

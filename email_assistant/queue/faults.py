@@ -8,8 +8,12 @@ import psycopg
 from email_assistant.accounts.vault import VaultError
 from email_assistant.agents.loop import StepBudgetSpent
 from email_assistant.google.errors import Ambiguous, GoogleError, NotFound, RateLimited, Refused, Revoked, Transient
-from email_assistant.model import ModelDown, ModelRefused
+from email_assistant.model import BadAnswer, ModelDown, ModelFault, ModelRefused
 from email_assistant.tools.effects import EffectMismatch, NotYetClear
+
+
+class MailboxUnreadable(Exception):
+    """Google does not let the mailbox be read now."""
 
 
 class LostInterrupt(RuntimeError):
@@ -38,7 +42,7 @@ def classify(error: BaseException) -> Fault:
             return Fault(str(error), passing=True, outage=True, until=error.until)
         case RateLimited():
             return Fault(str(error), passing=True, outage=True, until=error.until)
-        case Transient() | Ambiguous() | NotYetClear():
+        case Transient() | Ambiguous() | NotYetClear() | MailboxUnreadable():
             return Fault(str(error), passing=True, outage=True)
         case psycopg.OperationalError() | psycopg.InterfaceError():
             return Fault("the database is not available", passing=True, outage=True)
@@ -50,7 +54,7 @@ def classify(error: BaseException) -> Fault:
             return Fault(str(error), passing=True, outage=True)
         case ModelRefused() | StepBudgetSpent() | EffectMismatch() | LostInterrupt() | Refused() | NotFound():
             return Fault(str(error), passing=False)
-        case GoogleError():
+        case GoogleError() | ModelFault() | BadAnswer():
             return Fault(str(error), passing=True)
         case _:
             reason = f"{type(error).__name__}: {error}".partition("\n")[0][:200]

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
-from email_assistant.agents.mail.prompts import Classification, conversation_message
+from email_assistant.agents.mail.prompts import Classification, Triage, conversation_message
 from email_assistant.agents.mail.run import Settled
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Pool
@@ -42,10 +42,12 @@ class Handover:
     async def __call__(
         self, run: Mapping[str, Any], classification: Classification, reason: str, lease: Lease
     ) -> Settled:
+        run_id = UUID(run["id"])
+        if classification != "ignore" and await self._is_noise(run, lease):
+            classification, reason = "ignore", "automatic mail, while something waits in this conversation"
         await self._conversations.triaged(lease, run, classification, reason)
         if classification == "ignore" or run["triage_only"]:
             return Settled("ignore")
-        run_id = UUID(run["id"])
         async with self._pool.connection() as conn, conn.transaction():
             await lease.check(conn)
             earlier, covered = await self._conversations.take_over(conn, run_id, lease.thread_id)
@@ -59,6 +61,18 @@ class Handover:
             await self._conversation(run, lease), await self._done(lease.thread_id), draft, instructions
         )
         return Settled(effective, opening, tuple(m.gmail_id for m in covered))
+
+    async def classified(self, run: Mapping[str, Any]) -> Triage | None:
+        known = await self._conversations.classified(UUID(run["id"]))
+        return Triage(classification=known[0], reasoning=known[1]) if known else None
+
+    async def _is_noise(self, run: Mapping[str, Any], lease: Lease) -> bool:
+        """Automatic mail is never answered, so it doesn't take the place of a draft that waits."""
+        conversation = await self._conversations.load(lease.thread_id)
+        if conversation is None or conversation.run_in("waiting") is None:
+            return False
+        mail = conversation.mail(run["mail"]).mail
+        return mail.auto_submitted or mail.bulk
 
     async def _may_not_answer(self, run: Mapping[str, Any], covered: Sequence[StoredMail]) -> str | None:
         """Why no draft may be made: automatic and bulk mail, and whoever was answered too often (reply loops)."""
@@ -92,4 +106,6 @@ class Handover:
         await self._conversations.mark_complete(thread_id)
 
     async def _done(self, thread_id: UUID) -> list[str]:
-        return [effect.result or effect.tool for effect in await self._ledger.done_in(thread_id)]
+        done = [effect.result or effect.tool for effect in await self._ledger.done_in(thread_id)]
+        doubtful = await self._ledger.doubtful_in(thread_id)
+        return done + [f"{effect.tool}, of which it is not known whether it happened" for effect in doubtful]

@@ -10,7 +10,6 @@ from email_assistant.accounts.clients import Clients
 from email_assistant.db.lease import Lease, held
 from email_assistant.db.pool import Pool
 from email_assistant.google.errors import GoogleError
-from email_assistant.inbox.items import Inbox
 from email_assistant.queue.conversations import Conversations
 from email_assistant.tools.effects import InDoubt, Ledger, NotYetClear
 from email_assistant.tools.registry import Registry
@@ -26,7 +25,6 @@ class Removal:
     clients: Clients
     ledger: Ledger
     tools: Registry
-    inbox: Inbox
     conversations: Conversations
     lease_seconds: float
 
@@ -52,10 +50,7 @@ class Removal:
         while True:
             async with held(self.pool, thread_id, self.lease_seconds) as lease:
                 if lease is not None:
-                    unclear = await self._settle(account, lease)
-                    async with self.pool.connection() as conn:
-                        await self.inbox.expire(conn, thread_id)
-                    return unclear
+                    return await self._settle(account, lease)
             await asyncio.sleep(_RETRY_SECONDS)
 
     async def _settle(self, account: Account, lease: Lease) -> int:
@@ -65,4 +60,4 @@ class Removal:
             with suppress(GoogleError, NotYetClear, InDoubt):
                 call = Call(run, effect.call_id, account, await self.clients.get(account.id), lease)
                 await self.tools.settle(call, effect)
-        return len(await self.ledger.started_in(lease.thread_id))
+        return len(await self.ledger.started_in(lease.thread_id)) + len(await self.ledger.doubtful_in(lease.thread_id))

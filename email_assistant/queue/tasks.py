@@ -8,6 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from procrastinate import App, PsycopgConnector
@@ -25,6 +26,15 @@ _POLL_SECONDS = 2.0
 """How late a job starts at most when its notification was lost."""
 _FIRST = 10
 """Priority of looking for mail, before work on what was found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A conversation with work that nobody is at."""
+
+    id: UUID
+    decided: bool
+    """A person's answer waits in it to be acted on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +61,9 @@ class Queue:
     async def close(self) -> None:
         await self._app.close_async()
 
-    async def decided(self, conn: Connection, thread_id: UUID) -> None:
-        """Wake a conversation for a person, in the caller's transaction."""
-        await self._app.configure_task("advance_thread", queue=DECISIONS, connection=conn).defer_async(
+    async def decided(self, conn: Connection, thread_id: UUID, at: datetime | None) -> None:
+        """Wake a conversation for a person, at the end of the undo window, in the caller's transaction."""
+        await self._app.configure_task("advance_thread", queue=DECISIONS, connection=conn, schedule_at=at).defer_async(
             thread_id=str(thread_id)
         )
 
@@ -63,34 +73,30 @@ class Queue:
         if jobs:
             await self._app.configure_task("advance_thread", queue=BACKGROUND, connection=conn).batch_defer_async(*jobs)
 
-    async def sweep(self, thread_ids: Iterable[UUID], item_ids: Iterable[UUID]) -> None:
+    async def sweep(self, due: Iterable[Due], account_ids: Iterable[UUID]) -> None:
         """Wake what was forgotten, unless a job for it is waiting already."""
-        for thread_id in thread_ids:
-            await self._once("advance_thread", f"thread/{thread_id}", 0, thread_id=str(thread_id))
-        for item_id in item_ids:
-            await self._once("learn", f"item/{item_id}", 0, item_id=str(item_id))
+        for thread in due:
+            queue = DECISIONS if thread.decided else BACKGROUND
+            await self._once("advance_thread", f"{queue}/{thread.id}", 0, queue, thread_id=str(thread.id))
+        for account_id in account_ids:
+            await self._once("learn", f"learn/{account_id}", 0, BACKGROUND, account_id=str(account_id))
 
     async def poll(self, account_ids: Iterable[UUID]) -> None:
         """Have mailboxes looked at; triggers from several processes collapse into one job."""
         for account_id in account_ids:
-            await self._once("sync_account", f"account/{account_id}", _FIRST, account_id=str(account_id))
+            await self._once("sync_account", f"account/{account_id}", _FIRST, BACKGROUND, account_id=str(account_id))
 
-    async def is_idle(self) -> bool:
-        """Whether no job waits or runs."""
+    async def forget_dead(self) -> None:
+        """Remove the jobs that were running in processes that died; what they were about is woken by the sweep."""
         async with self._pool.connection() as conn:
-            cursor = await conn.execute(
-                "select exists (select from procrastinate_jobs where status in ('todo', 'doing') "
-                "and task_name <> 'tidy') as busy"
-            )
-            row = await cursor.fetchone()
-        return row is not None and not row["busy"]
+            await conn.execute("delete from procrastinate_jobs where status = 'doing' and worker_id is null")
 
     async def work(self, handlers: Handlers, *, slots: int, stop_seconds: float) -> None:
         """Run jobs until cancelled; then those that run get `stop_seconds` to end, and are handed back after that."""
         self._bind(handlers)
-        await asyncio.gather(
-            self._work(BACKGROUND, slots, stop_seconds), self._work(DECISIONS, _DECISION_SLOTS, stop_seconds)
-        )
+        async with asyncio.TaskGroup() as workers:  # which, unlike gather, waits for both when it is cancelled
+            workers.create_task(self._work(BACKGROUND, slots, stop_seconds))
+            workers.create_task(self._work(DECISIONS, _DECISION_SLOTS, stop_seconds))
 
     async def _work(self, queue: str, slots: int, stop_seconds: float) -> None:
         # A restart of the database makes a worker return as if it had been asked to.
@@ -121,8 +127,8 @@ class Queue:
             await handlers.advance_thread(UUID(thread_id))
 
         @self._app.task(name="learn", queue=BACKGROUND)
-        async def learn(item_id: str) -> None:
-            await handlers.learn(UUID(item_id))
+        async def learn(account_id: str) -> None:
+            await handlers.learn(UUID(account_id))
 
         # With a periodic task a worker notices that the database restarted; without one it loses its notifications.
         @self._app.periodic(cron="*/10 * * * *")
@@ -130,7 +136,7 @@ class Queue:
         async def tidy(timestamp: int) -> None:
             await handlers.tidy()
 
-    async def _once(self, task: str, lock: str, priority: int, **ids: str) -> None:
-        deferrer = self._app.configure_task(task, queue=BACKGROUND, queueing_lock=lock, priority=priority)
+    async def _once(self, task: str, lock: str, priority: int, queue: str, **ids: str) -> None:
+        deferrer = self._app.configure_task(task, queue=queue, queueing_lock=lock, priority=priority)
         with suppress(AlreadyEnqueued):
             await deferrer.defer_async(**ids)

@@ -4,6 +4,7 @@ The cursor moves only in a transaction that stores mail and enqueues its work, b
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -12,10 +13,12 @@ from email_assistant.accounts.accounts import Account, Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.google.account import GoogleAccount
-from email_assistant.google.errors import NotFound, Refused
-from email_assistant.google.gmail import Gmail, Message
+from email_assistant.google.errors import GoogleError, NotFound, Refused, Revoked
+from email_assistant.google.gmail import Change, Gmail, Message, MessageRef
 from email_assistant.mail.html_text import html_to_text
-from email_assistant.sync.mails import store, unknown
+from email_assistant.sync.mails import store, store_unreadable, unknown
+
+log = logging.getLogger(__name__)
 
 Enqueue = Callable[[Connection, set[UUID]], Awaitable[None]]
 """Wakes conversations, in the caller's transaction."""
@@ -63,50 +66,52 @@ class Mailboxes:
     async def _sync(self, account: Account, gmail: Gmail) -> None:
         since = account.triage_since - self._backfill
         if account.history_id is None:
-            cursor, ids = await self._list(gmail, since)
+            cursor, refs = await self._list(gmail, since)
         else:
             try:
-                cursor, ids = await self._changes(gmail, account.history_id)
+                cursor, refs = await self._changes(gmail, account.history_id)
             except NotFound:
                 last_good = (account.listed_at or account.triage_since) - _OVERLAP
-                cursor, ids = await self._list(gmail, max(since, last_good))
-        new = await unknown(self._pool, account.id, ids)
+                cursor, refs = await self._list(gmail, max(since, last_good))
+        new = await unknown(self._pool, account.id, refs)
         await self._store(account, gmail, new, cursor)
 
-    async def _list(self, gmail: Gmail, since: datetime) -> tuple[int, list[str]]:
+    async def _list(self, gmail: Gmail, since: datetime) -> tuple[int, list[MessageRef]]:
         """All messages since a time, oldest first, and a cursor from before the listing."""
         cursor = (await gmail.profile()).history_id
         query = f"after:{int(since.timestamp())}" if since.timestamp() > 0 else ""
-        ids: list[str] = []
+        refs: list[MessageRef] = []
         token: str | None = None
         while True:
             page = await gmail.list_messages(query, page_token=token)
-            ids += [ref.id for ref in page.refs]
+            refs += page.refs
             token = page.next_page_token
             if token is None:
-                return cursor, ids[::-1]
+                return cursor, refs[::-1]
 
-    async def _changes(self, gmail: Gmail, start: int) -> tuple[int, list[str]]:
+    async def _changes(self, gmail: Gmail, start: int) -> tuple[int, list[MessageRef]]:
         """Messages added since the cursor, and the new cursor. Raises NotFound if Gmail has forgotten the old one."""
-        ids: list[str] = []
+        refs: list[MessageRef] = []
         token: str | None = None
         cursor = start
         while True:
             page = await gmail.history(start, token)
-            ids += [change.message_id for change in page.changes if change.kind == "added"]
+            refs += [MessageRef(c.message_id, c.thread_id) for c in page.changes if _may_bring_mail(c)]
             cursor = page.history_id or cursor
             token = page.next_page_token
             if token is None:
-                return cursor, ids
+                return cursor, refs
 
-    async def _store(self, account: Account, gmail: Gmail, ids: Sequence[str], cursor: int) -> None:
+    async def _store(self, account: Account, gmail: Gmail, refs: Sequence[MessageRef], cursor: int) -> None:
         """Store in batches, so that memory stays flat and the first mails are worked on while others still come; the
         cursor moves with the last one, and what was stored before a crash is known when the listing is repeated."""
-        batches = [ids[i : i + _BATCH] for i in range(0, len(ids), _BATCH)] or [[]]
+        batches = [refs[i : i + _BATCH] for i in range(0, len(refs), _BATCH)] or [[]]
         for number, batch in enumerate(batches, 1):
-            messages = await _fetch(gmail, batch)
+            messages, unreadable = await _fetch(gmail, batch)
             async with self._pool.connection() as conn, conn.transaction():
-                awake = await store(conn, account, messages, work_since=account.triage_since)
+                awake = await store(conn, account, messages)
+                for ref, reason in unreadable:
+                    await store_unreadable(conn, account, ref, reason)
                 await self._enqueue(conn, awake)
                 if number == len(batches):
                     await self._move_cursor(conn, account, cursor)
@@ -125,26 +130,38 @@ class Mailboxes:
         if account.described_at and datetime.now(UTC) - account.described_at < _DESCRIBE_EVERY:
             return
         try:
+            timezone = await client.calendar.timezone()
             default = next((s for s in await client.gmail.send_as() if s.default), None)
-        except (NotFound, Refused):
-            default = None
+        except Revoked:
+            raise
+        except GoogleError as error:  # mail goes on without; asked again at the next poll
+            log.warning("account %s: not described (%s)", account.id, type(error).__name__)
+            return
         await self._accounts.describe(
             account.id,
-            timezone=await client.calendar.timezone(),
+            timezone=timezone,
             name=default.name if default else "",
             signature=html_to_text(default.signature_html) if default else "",
         )
 
 
-async def _fetch(gmail: Gmail, ids: Sequence[str]) -> list[Message]:
-    """The messages, in order, without those that are gone by now."""
+def _may_bring_mail(change: Change) -> bool:
+    """A message came in, or was moved into the inbox (out of spam, say)."""
+    return change.kind == "added" or (change.kind == "labels_added" and not change.labels.isdisjoint({"INBOX", "SENT"}))
+
+
+async def _fetch(gmail: Gmail, refs: Sequence[MessageRef]) -> tuple[list[Message], list[tuple[MessageRef, str]]]:
+    """The messages, in order, without those that are gone by now; and those that Gmail refuses to give, with why."""
     slots = asyncio.Semaphore(_FETCHES)
 
-    async def fetch(message_id: str) -> Message | None:
+    async def fetch(ref: MessageRef) -> Message | tuple[MessageRef, str] | None:
         async with slots:
             try:
-                return await gmail.message(message_id)
+                return await gmail.message(ref.id)
             except NotFound:
                 return None
+            except Refused as refusal:
+                return ref, f"Gmail does not give this mail: {refusal}"
 
-    return [message for message in await asyncio.gather(*map(fetch, ids)) if message]
+    found = await asyncio.gather(*map(fetch, refs))
+    return [f for f in found if isinstance(f, Message)], [f for f in found if isinstance(f, tuple)]

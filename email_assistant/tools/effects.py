@@ -17,12 +17,12 @@ from psycopg.rows import class_row
 from psycopg.types.json import Json
 
 from email_assistant.db.lease import Lease, LeaseLost
-from email_assistant.db.pool import Pool
+from email_assistant.db.pool import Connection, Pool
 
 State = Literal["planned", "started", "done", "failed", "unknown"]
 T = TypeVar("T")
 
-_LOOKS = 3
+_LOOKS = 4
 """Times that Google is asked, on later and later tries, before an effect is called unknown."""
 
 
@@ -120,6 +120,9 @@ class Ledger:
     async def done_in(self, thread_id: UUID) -> list[Effect]:
         return await self._effects("thread_id = %s and state = 'done' order by finished_at", thread_id)
 
+    async def doubtful_in(self, thread_id: UUID) -> list[Effect]:
+        return await self._effects("thread_id = %s and state = 'unknown' order by started_at", thread_id)
+
     async def own_ids(self, thread_id: UUID) -> set[str]:
         """Google's ids of what was done in this conversation by us."""
         return {e.external_id for e in await self.done_in(thread_id) if e.external_id}
@@ -197,21 +200,20 @@ class Ledger:
             raise InDoubt(effect.call_id)
         raise NotYetClear("it is not clear yet whether Google did it; looking again")
 
-    async def resolve(self, run_id: UUID, call_id: str, *, again: bool) -> None:
+    async def resolve(self, conn: Connection, run_id: UUID, call_id: str, *, again: bool) -> None:
         """Carry out a person's word on an unknown effect: do it again from the start, or leave it."""
-        async with self._pool.connection() as conn:
-            await conn.execute(
-                """update effects set state = %s, looks = 0, draft_id = null, started_at = null,
-                          orphans = case when draft_id is null then orphans else array_append(orphans, draft_id) end,
-                          result = %s
-                   where run_id = %s and call_id = %s and state = 'unknown'""",
-                (
-                    "planned" if again else "failed",
-                    None if again else "It is unknown whether this was done; the person said to leave it.",
-                    run_id,
-                    call_id,
-                ),
-            )
+        await conn.execute(
+            """update effects set state = %s, looks = 0, draft_id = null, started_at = null,
+                      orphans = case when draft_id is null then orphans else array_append(orphans, draft_id) end,
+                      result = %s
+               where run_id = %s and call_id = %s and state = 'unknown'""",
+            (
+                "planned" if again else "failed",
+                None if again else "It is unknown whether this was done; the person said to leave it.",
+                run_id,
+                call_id,
+            ),
+        )
 
     async def _settle(self, effect: Effect, state: State, result: str, external_id: str | None) -> str:
         async with self._pool.connection() as conn:

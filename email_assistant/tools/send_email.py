@@ -5,13 +5,14 @@ lost acknowledgement Gmail is looked at before anything is done again.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pydantic import Field
 
-from email_assistant.google.errors import Ambiguous, NotFound, Refused
+from email_assistant.google.errors import Ambiguous, GoogleError, NotFound, Refused
 from email_assistant.google.gmail import Gmail, Message
 from email_assistant.mail.address import Address, is_valid_address
 from email_assistant.mail.compose import compose_reply, mail_fingerprint
@@ -105,6 +106,10 @@ class SendEmailTool(Tool):
             await self._ledger.start(effect, call.lease)
             sent = await gmail.send_draft(draft_id)
         except NotFound:
+            if draft_id is None:
+                raise ToolError(
+                    await self._ledger.fail(effect, "The conversation is no longer in the mailbox.")
+                ) from None
             return await self._look_for_sent(gmail, effect, reply, given)
         except Ambiguous:
             if found := await self._find_sent(gmail, effect, reply):
@@ -114,7 +119,11 @@ class SendEmailTool(Tool):
             # Gmail has also been seen to answer 400 where a draft was sent before.
             if draft_id and not await _draft_exists(gmail, draft_id):
                 return await self._look_for_sent(gmail, effect, reply, given)
-            raise ToolError(await self._ledger.fail(effect, f"Gmail refused to send: {refusal}")) from refusal
+            why = await self._ledger.fail(effect, f"Gmail refused to send: {refusal}")
+            if draft_id:
+                with suppress(GoogleError):
+                    await gmail.delete_draft(draft_id)
+            raise ToolError(why) from refusal
         return await self._ledger.finish(effect, sent.id, _sent_to(given))
 
     async def _create_draft(self, gmail: Gmail, call: Call, effect: Effect, reply: _Reply) -> str:

@@ -802,9 +802,11 @@ CANARY = "Zugspitze"
 class TestSecrets:
     """Neither they nor mail are in logs, in job arguments, or with a tracing service."""
 
-    def test_logs_and_jobs_of_a_troubled_day_hold_none(
-        self, tmp_path: Path, database_url: str, google: Google, model: Model
-    ) -> None:
+    def test_logs_and_jobs_of_a_troubled_day_hold_none(self, tmp_path: Path, database_url: str, google: Google) -> None:
+        with Model() as model:
+            self._check_a_troubled_day(tmp_path, database_url, google, model)
+
+    def _check_a_troubled_day(self, tmp_path: Path, database_url: str, google: Google, model: Model) -> None:
         model.on_triage(lambda request: quote_in_refusal(request) if "Refused" in request.mail.subject else "respond")
         proposals = [[reply(f"To the {CANARY}!")], [reply(f"On the {CANARY}."), DONE]]
         model.script(lambda request: proposals.pop(0) if request.kind == "response" else quote_in_refusal(request))
@@ -836,6 +838,7 @@ class TestSecrets:
             daemon.decide(item["id"], "edit", {**item["args"], "response_text": f"Up the {CANARY}!"})
             daemon.wait_for(lambda: daemon.mail(mail_id)["state"] == "done", "the mail is done")
             daemon.wait_for(lambda: daemon.rules("response_preferences"), "a rule is learned")
+            assert not has_visitor(tracer)  # asked before the end too: a tracer that never answers holds it up
             daemon.stop()
 
             log = "\n".join(process.log for process in daemon.processes)
@@ -858,11 +861,7 @@ class TestSecrets:
                 a for a in jobs.arguments if not set(a) <= {"thread_id", "account_id", "item_id", "timestamp"}
             ] == []
             assert len([UUID(v) for args in jobs.arguments for v in args.values() if isinstance(v, str)]) > 5
-            tracer.setblocking(False)
-            with pytest.raises(BlockingIOError):  # nobody is in the queue of the listening socket
-                tracer.accept()
-        assert model.violations
-        model.violations.clear()  # the refusals that were asked for
+            assert not has_visitor(tracer)
 
 
 def quote_in_refusal(request: ModelRequest) -> NoReturn:
@@ -882,6 +881,16 @@ def tracing_to(listener: socket.socket) -> dict[str, str]:
         **dict.fromkeys(keys, "lsv2_pt_tracing"),
         "LANGSMITH_OTEL_ENABLED": "true",
     }
+
+
+def has_visitor(listener: socket.socket) -> bool:
+    """Whether anybody has connected."""
+    listener.setblocking(False)
+    try:
+        listener.accept()
+    except BlockingIOError:
+        return False
+    return True
 
 
 class JobRecorder:

@@ -19,7 +19,7 @@ from email_assistant.agents.loop import CallState, Loop, LoopState, Verdict
 from email_assistant.agents.mail.prompts import Triage, response_prompt, triage_prompt
 from email_assistant.agents.mail.run import Settle
 from email_assistant.db.checkpoints import lease_of
-from email_assistant.google.errors import NotFound
+from email_assistant.google.errors import NotFound, Refused
 from email_assistant.memory.profiles import Memory
 from email_assistant.model import Models
 from email_assistant.tools.registry import Registry
@@ -143,13 +143,15 @@ class MailAgent:
         for mail_id in run["covers"]:
             try:
                 await client.gmail.modify_labels(mail_id, remove=("UNREAD",))
-            except NotFound:
-                continue
+            except (NotFound, Refused):
+                continue  # the mail is answered; a label is not worth failing it
         return {}
 
     async def _triage(self, run: Mapping[str, Any]) -> Triage:
         if run["given"]:
             return Triage(reasoning="", classification=run["given"])
+        if known := await self.settle.classified(run):
+            return known
         account = await self._account(run)
         preferences = await self.memory.text(account.id, "triage_preferences")
         return await self.models.parse(

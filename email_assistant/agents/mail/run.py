@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypedDict
 
-from email_assistant.agents.mail.prompts import Classification
+from email_assistant.agents.mail.prompts import Classification, Triage
 from email_assistant.db.lease import Lease
 
 
@@ -50,8 +50,14 @@ class Settled:
 
 
 class Settle(Protocol):
-    """Store a mail's class and, unless it is ignored, let its run take the conversation over. May be repeated."""
+    """What follows triage, in the database. Every part may be repeated."""
+
+    def classified(self, run: Mapping[str, Any]) -> Awaitable[Triage | None]:
+        """What triage came to before this run was interrupted; asking again might come to something else."""
+        ...
 
     def __call__(
         self, run: Mapping[str, Any], classification: Classification, reason: str, lease: Lease
-    ) -> Awaitable[Settled]: ...
+    ) -> Awaitable[Settled]:
+        """Store a mail's class and, unless it is ignored, let its run take the conversation over."""
+        ...

@@ -22,6 +22,8 @@ create table accounts (
     triage_since  timestamptz not null,       -- older mail is stored and not triaged
     state         text not null default 'active' check (state in ('active', 'paused', 'login', 'removing')),
     last_error    text,
+    poll_after    timestamptz not null default '-infinity',  -- Google said to come back then
+    login_at      timestamptz not null default now(),        -- the token is from then
     created_at    timestamptz not null default now(),
     unique (user_id, address)
 );
@@ -70,6 +72,7 @@ create table mails (
     state           text not null check (state in ('new', 'triaging', 'waiting', 'acting', 'done', 'failed')),
     classification  text check (classification in ('ignore', 'notify', 'respond')),
     reason          text,
+    triage_reason   text,                     -- why it has its class
     tries           integer not null default 0,  -- starts of work since its last progress
     run_id          uuid references runs on delete set null,
     primary key (account_id, gmail_id)
@@ -102,7 +105,8 @@ create table inbox_items (
     decided_at     timestamptz,
     undo_until     timestamptz,
     applied_at     timestamptz,
-    learn_after    timestamptz not null default '-infinity',  -- claimed, or backing off, until then
+    learn_after    timestamptz not null default '-infinity',  -- back-off after a failed try
+    learning_until timestamptz not null default '-infinity',  -- a worker is at it
     learn_tries    integer not null default 0,
     learned_at     timestamptz,
     superseded_by  uuid,                      -- the run that took its place
@@ -115,7 +119,7 @@ create index inbox_items_by_status on inbox_items (user_id, status, created_at, 
 create index inbox_items_by_time on inbox_items (user_id, created_at, id);
 create index inbox_items_open on inbox_items (run_id) where status in ('pending', 'decided');
 create index inbox_items_decided on inbox_items (thread_id) where status = 'decided';
-create index inbox_items_unlearned on inbox_items (applied_at) where status = 'applied' and teaches and learned_at is null;
+create index inbox_items_unlearned on inbox_items (account_id, applied_at) where status = 'applied' and teaches and learned_at is null;
 
 create table effects (
     run_id       uuid not null references runs on delete cascade,
