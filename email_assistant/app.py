@@ -7,12 +7,13 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import psycopg
 from cryptography.fernet import Fernet
 
-from email_assistant.accounts.accounts import Accounts
+from email_assistant.accounts.accounts import Account, Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.accounts.vault import Vault, kept_secret
 from email_assistant.db.embedded import EmbeddedPostgres
@@ -20,10 +21,15 @@ from email_assistant.db.migrate import migrate
 from email_assistant.db.pool import Pool, make_pool
 from email_assistant.inbox.items import Inbox
 from email_assistant.inbox.mails import Mails
+from email_assistant.queue.conversations import Conversations
+from email_assistant.queue.removal import Removal
 from email_assistant.queue.tasks import Queue
 from email_assistant.settings import Settings
 from email_assistant.tools.effects import Ledger
 from email_assistant.tools.registry import Registry
+
+if TYPE_CHECKING:
+    from email_assistant.memory.profiles import Memory
 
 log = logging.getLogger(__name__)
 
@@ -113,6 +119,28 @@ async def open_app(settings: Settings, url: str) -> AsyncIterator[App]:
         finally:
             await clients.aclose()
             await queue.close()
+
+
+def open_memory(app: App) -> "Memory":
+    """The learned preferences."""
+    from langgraph.store.postgres.aio import AsyncPostgresStore
+
+    from email_assistant.memory.profiles import Memory
+
+    return Memory(AsyncPostgresStore(app.pool), app.pool)
+
+
+def removal(app: App, account: Account) -> Removal:
+    """What forgets an account of whatever provider."""
+    return Removal(
+        app.pool,
+        app.accounts,
+        app.clients,
+        app.ledger,
+        app.tools,
+        Conversations(app.pool, account.provider),
+        app.settings.lease_seconds,
+    )
 
 
 def mail_tools(ledger: Ledger) -> Registry:

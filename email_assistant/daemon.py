@@ -13,7 +13,7 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from email_assistant.accounts.accounts import UnknownAccount
 from email_assistant.accounts.vault import VaultError
-from email_assistant.app import App
+from email_assistant.app import App, open_memory
 from email_assistant.db.checkpoints import FencedSaver
 from email_assistant.google.errors import GoogleError
 from email_assistant.inbox.items import Item
@@ -121,16 +121,13 @@ class Daemon:
 async def open_daemon(app: App) -> AsyncIterator[Daemon]:
     """Everything that works by itself, opened on an open app."""
     _keep_tracing_off()
-    from langgraph.store.postgres.aio import AsyncPostgresStore
-
     from email_assistant.agents.mail.graph import MailAgent
-    from email_assistant.memory.profiles import Memory
     from email_assistant.queue.handover import Handover
 
     settings = app.settings
     conversations = Conversations(app.pool, settings.provider)
     models = Models(settings, app.pool)
-    memory = Memory(AsyncPostgresStore(app.pool), app.pool)
+    memory = open_memory(app)
     mailboxes = Mailboxes(
         app.pool,
         app.accounts,

@@ -104,21 +104,11 @@ def remove(address: Address, yes: Annotated[bool, typer.Option("--yes", help="Do
         typer.confirm(f"Forget everything about {address}?", abort=True)
 
     async def command() -> None:
-        from email_assistant.queue.conversations import Conversations
-        from email_assistant.queue.removal import Removal
+        from email_assistant.app import removal
 
         async with opened() as app:
             account = await app.accounts.find(app.user_id, address)
-            removal = Removal(
-                app.pool,
-                app.accounts,
-                app.clients,
-                app.ledger,
-                app.tools,
-                Conversations(app.pool, account.provider),
-                app.settings.lease_seconds,
-            )
-            unclear = await removal.remove(account)
+            unclear = await removal(app, account).remove(account)
         out.print(f"Removed {account.address}.", highlight=False)
         if unclear:
             out.print(f"For {unclear} of its actions it is not known whether they happened: look into Gmail's Sent.")

@@ -18,13 +18,12 @@ def show(account: OfAccount = None, as_json: AsJson = False) -> None:
     """Show the learned rules, and where each comes from."""
 
     async def command() -> None:
-        from langgraph.store.postgres.aio import AsyncPostgresStore
-
-        from email_assistant.memory.profiles import PROFILES, Memory
+        from email_assistant.app import open_memory
+        from email_assistant.memory.profiles import PROFILES
 
         async with opened() as app:
             chosen = await _account(app, account)
-            memory = Memory(AsyncPostgresStore(app.pool), app.pool)
+            memory = open_memory(app)
             profiles = {profile: await memory.rules(chosen.id, profile) for profile in PROFILES}
         if as_json:
             print_json(

@@ -20,7 +20,9 @@ _INVISIBLE = re.compile(
     "\U000e0000-\U000e0fff\ud800-\udfff]"
 )
 _LINE_BREAKS = re.compile("\r\n?|[\x85\u2028\u2029]")
-_TAG = re.compile(r"<(?=[\s/\\]*mail)", re.IGNORECASE)
+_TAGS = ("mail", "draft", "proposed", "final")
+"""Every block of data that a prompt may hold. What stands inside one can open or close none of them."""
+_TAG = re.compile(rf"<(?=[\s/\\]*(?:{'|'.join(_TAGS)}))", re.IGNORECASE)
 
 
 def for_prompt(mail: Mail, mail_id: str, *, timezone: tzinfo, limit: int) -> str:
@@ -43,13 +45,19 @@ def for_prompt(mail: Mail, mail_id: str, *, timezone: tzinfo, limit: int) -> str
     return f'<mail id="{re.sub(r"[^A-Za-z0-9._:@-]", "", mail_id)}">\n{inner}\n</mail>'
 
 
+def delimited(tag: str, text: str) -> str:
+    """Data of any kind as a block of a prompt, which nothing inside it can close. `tag` is one of those known here."""
+    assert tag in _TAGS
+    return f"<{tag}>\n{_neutral(clean(text))}\n</{tag}>"
+
+
 def clean(text: str) -> str:
     """Text without characters that a person doesn't see."""
     return _INVISIBLE.sub("", _LINE_BREAKS.sub("\n", text))
 
 
 def _neutral(text: str) -> str:
-    """Text in which no `<mail` or `</mail` stands, nor anything that normalises to it."""
+    """Text in which no block's tag stands, nor anything that normalises to one."""
     if _TAG.search(folded := unicodedata.normalize("NFKC", text)):
         return _TAG.sub("‹", folded)
     return text

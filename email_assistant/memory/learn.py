@@ -9,6 +9,7 @@ from uuid import UUID
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 
 from email_assistant.inbox.items import Item
+from email_assistant.mail.prompt import delimited
 from email_assistant.memory.profiles import Memory, Profile, Rule, RuleChange
 from email_assistant.model import Models
 
@@ -117,20 +118,15 @@ def _messages(lesson: Lesson, rules: list[Rule]) -> list[AnyMessage]:
     parts = [
         f"{lesson.profile}, rules on {_ABOUT[lesson.profile]}:\n{listed}",
         lesson.did,
-        _block("mail", f"From: {lesson.sender}\nSubject: {lesson.subject}"),
+        delimited("mail", f"From: {lesson.sender}\nSubject: {lesson.subject}"),
     ]
     if lesson.proposed is not None:
-        parts.append(_block("proposed", _plain(lesson.proposed)))
+        parts.append(delimited("proposed", _plain(lesson.proposed)))
     if lesson.final is not None:
-        parts.append(_block("final", _plain(lesson.final)))
+        parts.append(delimited("final", _plain(lesson.final)))
     if lesson.words is not None:
         parts.append(f"The person's words: {json.dumps(lesson.words, ensure_ascii=False)}")
     return [SystemMessage(_PROMPT), HumanMessage("\n".join(parts))]
-
-
-def _block(tag: str, text: str) -> str:
-    inside = text.replace("</", "< /")  # what stands inside can't close its block
-    return f"<{tag}>\n{inside}\n</{tag}>"
 
 
 def _plain(args: Mapping[str, Any]) -> str:

@@ -86,8 +86,8 @@ class Home:
             due = await self.works.conversations.due()
             if not due:
                 return
-            for thread_id in due:
-                await self.works.advancer.advance(thread_id)
+            for conversation in due:
+                await self.works.advancer.advance(conversation.id)
         raise AssertionError("it does not come to rest")
 
     async def receive(self, subject: str = "Lunch?", text: str = "Does Friday suit you?", **more: Any) -> str:
@@ -152,9 +152,9 @@ def model() -> Iterator[Model]:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def home(home: Path, database_url: str, google: Google, model: Model) -> AsyncIterator[Home]:
+async def home(tmp_path: Path, database_url: str, google: Google, model: Model) -> AsyncIterator[Home]:
     settings = Settings(
-        home=home,
+        home=tmp_path / "home",
         secret_key=SecretStr(Fernet.generate_key().decode()),
         openai_api_key=SecretStr("model-key"),
         openai_base_url=model.root,
@@ -166,7 +166,7 @@ async def home(home: Path, database_url: str, google: Google, model: Model) -> A
         max_steps=4,
     )
     async with open_app(settings, database_url) as app, open_daemon(app) as works:
-        token = json.loads(google.write_token_file(home / "token.json").read_text())
+        token = json.loads(google.write_token_file(tmp_path / "token.json").read_text())
         account = await app.accounts.add(app.user_id, ADA, token, datetime.now(UTC) - timedelta(days=2))
         yield Home(app, works, google, account.id)
 
@@ -407,8 +407,8 @@ class HeldInbox(Inbox):
 
 
 def holding_back(home: Home) -> HeldInbox:
-    async def enqueue(conn: Connection, thread_id: UUID) -> None:
-        await home.app.queue.decided(conn, thread_id)
+    async def enqueue(conn: Connection, thread_id: UUID, at: datetime | None) -> None:
+        await home.app.queue.decided(conn, thread_id, at)
         inbox.entered.set()
         await inbox.leave.wait()
 
@@ -569,13 +569,7 @@ class TestMailText:
         [
             "triage",
             "response",
-            pytest.param(
-                "memory",
-                marks=pytest.mark.xfail(
-                    strict=True,
-                    reason="memory.learn defuses `</` only: `＜/mail＞`, and its own `< /mail>`, still read as an end",
-                ),
-            ),
+            "memory",
         ],
     )
     async def test_nor_by_what_only_looks_like_one(self, home: Home, model: Model, kind: Kind) -> None:
@@ -608,8 +602,7 @@ async def work_on_a_trap(home: Home, model: Model) -> None:
     await home.answer((await home.pending())[0], "response", "Shorter, please.")
     [item] = await home.pending()
     await home.answer(item, "edit", {**item.args, "response_text": f"Third try. {TRAP}"})
-    for item in await home.items():
-        await home.works.learn(item.id)
+    await home.works.learn(home.account_id)
 
 
 def _system(request: ModelRequest) -> str:
@@ -740,14 +733,14 @@ class TestAFailure:
         assert len(model.calls("triage")) == 1  # its class was known
 
     async def test_after_the_reply_was_sent(self, home: Home, google: Google, model: Model) -> None:
-        model.script([[reply("Friday is fine."), DONE], [DONE]])
+        model.script([[reply("Friday is fine.")], [DONE]])
         mail_id = await home.receive()
-        google.fault("messages.modify", status=403, reason="forbidden", times=1)
+        model.fault("response", status=400)
         await home.answer((await home.pending())[0], "accept")
         mail = await home.mail(mail_id)
         assert mail.state == "failed"
         assert mail.reason
-        assert "403 (forbidden)" in mail.reason
+        assert "refuses the request" in mail.reason
         assert len(google.sent) == 1
 
         await home.app.mails.retry(home.app.user_id, mail_id)
@@ -766,8 +759,8 @@ class TestAFailure:
         await home.sync()
         for _ in range(home.app.settings.max_tries + 1):
             await home.sql("update threads set not_before = '-infinity'")
-            for thread_id in await home.works.conversations.due():
-                await home.works.advancer.advance(thread_id)
+            for conversation in await home.works.conversations.due():
+                await home.works.advancer.advance(conversation.id)
             mail = await home.mail(mail_id)
             assert mail.state == "triaging"
             assert mail.reason
@@ -777,7 +770,9 @@ class TestAFailure:
         await home.carry_on()
         assert (await home.mail(mail_id)).state == "done"
 
-    async def test_a_login_that_was_revoked_shows_and_loses_no_mail(self, home: Home, google: Google) -> None:
+    async def test_a_login_that_was_revoked_shows_and_loses_no_mail(
+        self, home: Home, google: Google, tmp_path: Path
+    ) -> None:
         await home.sync()
         google.refresh_tokens.clear()
         google.expire_access_tokens()
@@ -787,7 +782,10 @@ class TestAFailure:
         assert (account.state, account.last_error is not None) == ("login", True)
 
         google.refresh_tokens.add("refresh-2")
-        token = {**await home.app.accounts.token(home.account_id), "refresh_token": "refresh-2"}
+        token = {
+            **json.loads(google.write_token_file(tmp_path / "token.json").read_text()),
+            "refresh_token": "refresh-2",
+        }
         await home.app.accounts.add(home.app.user_id, ADA, token, account.triage_since)
         await home.works.sync_account(home.account_id)
         assert [mail.id for mail in await home.mails()] == [mail_id]
@@ -976,10 +974,10 @@ def add_user(url: str, name: str) -> Rows:
         insert(
             "item",
             """insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, call_id, interrupt_id, kind,
-                                        action, args, allowed, description, teaches)
+                                        action, args, allowed, mail_text, new_recipients, teaches)
                values (%(user)s, %(account)s, %(thread)s, %(run_id)s, %(mail)s, 'call_1', 'i1', 'draft',
                        'send_email_tool', '{"email_address": "bob@example.org", "response_text": "Yes."}',
-                       '{accept,edit,ignore,response}', 'Bob: Lunch?', true) returning id""",
+                       '{accept,edit,ignore,response}', 'Bob: Lunch?', '{}', true) returning id""",
         )
     return Rows(rows.address, rows.mail, str(ids["item"]))
 

@@ -130,18 +130,7 @@ class TestArrows:
 
     @pytest.mark.parametrize(
         "room",
-        [
-            pytest.param(
-                room,
-                marks=pytest.mark.xfail(
-                    strict=True, reason="the API is handed the whole App, and so imports the composition root above it"
-                )
-                if room == "servers.api"
-                else (),
-            )
-            for floor in FLOORS
-            for room in sorted(floor & rooms())
-        ],
+        [room for floor in FLOORS for room in sorted(floor & rooms())],
     )
     def test_they_point_down(self, room: str) -> None:
         upward = {other for other in imported_by(room) - STANDALONE if floor_of(other) < floor_of(room)}
@@ -195,18 +184,7 @@ class TestPurity:
 
     @pytest.mark.parametrize(
         "room",
-        [
-            pytest.param(
-                room,
-                marks=pytest.mark.xfail(
-                    strict=True,
-                    reason="`memory show` and `account remove` make Memory, Conversations and Removal by themselves",
-                )
-                if room == "cli"
-                else (),
-            )
-            for room in sorted(rooms() - {"app", "daemon"})
-        ],
+        [room for room in sorted(rooms() - {"app", "daemon"})],
     )
     def test_only_the_composition_root_makes_collaborators(self, room: str) -> None:
         made = {

@@ -10,6 +10,7 @@ from typing import Literal
 from pydantic import BaseModel
 
 from email_assistant.accounts.accounts import Account
+from email_assistant.mail.prompt import delimited
 
 Classification = Literal["ignore", "notify", "respond"]
 
@@ -61,7 +62,7 @@ def conversation_message(conversation: str, done: Sequence[str], draft: str | No
     if done:
         parts.append("Already done in this conversation:\n" + "\n".join(f"- {line}" for line in done))
     if draft:
-        parts.append(f"The person had approved this text before the last mail came:\n<draft>\n{draft}\n</draft>")
+        parts.append(f"The person had approved this text before the last mail came:\n{delimited('draft', draft)}")
     parts += [f"Instruction from the person: {text}" for text in instructions]
     return "\n\n".join(parts)
 

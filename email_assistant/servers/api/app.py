@@ -9,9 +9,9 @@ from fastapi.staticfiles import StaticFiles
 from fastapi.telemetry import TelemetryConfig
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-from email_assistant.app import App
 from email_assistant.servers.api import health, inbox, login, mails, pages
 from email_assistant.servers.api.auth import Access, Guard, SecurityHeaders
+from email_assistant.servers.api.dependencies import Services
 from email_assistant.servers.api.errors import AsciiJSON, add_error_handlers
 
 _STATIC = Path(__file__).parent / "static"
@@ -24,7 +24,7 @@ _SILENT: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "
 _CREDENTIALS = [Depends(HTTPBearer(auto_error=False)), Depends(APIKeyHeader(name="x-api-key", auto_error=False))]
 
 
-def create_api(app: App, *, token: str | None, host: str) -> FastAPI:
+def create_api(app: Services, *, token: str | None, host: str) -> FastAPI:
     """The API and the pages of an app that is open.
 
     Args:

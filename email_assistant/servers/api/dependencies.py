@@ -1,19 +1,37 @@
-"""What routes are handed: the open app, and ids from the path."""
+"""What routes are handed: the program's services, and ids from the path."""
 
-from typing import Annotated
+from typing import Annotated, Protocol, cast
 from uuid import UUID
 
 from fastapi import Depends, Request
 from pydantic import BeforeValidator
 
-from email_assistant.app import App
-from email_assistant.inbox.items import NoItem
+from email_assistant.accounts.accounts import Accounts
+from email_assistant.db.pool import Pool
+from email_assistant.inbox.items import Inbox, NoItem
+from email_assistant.inbox.mails import Mails
+from email_assistant.tools.registry import Registry
 
 
-def _app(request: Request) -> App:
-    app = request.app.state.assistant
-    assert isinstance(app, App)
-    return app
+class Services(Protocol):
+    """What pages and API work with; opened, and closed, by whoever serves them."""
+
+    @property
+    def pool(self) -> Pool: ...
+    @property
+    def accounts(self) -> Accounts: ...
+    @property
+    def inbox(self) -> Inbox: ...
+    @property
+    def mails(self) -> Mails: ...
+    @property
+    def tools(self) -> Registry: ...
+    @property
+    def user_id(self) -> UUID: ...
+
+
+def _services(request: Request) -> Services:
+    return cast("Services", request.app.state.assistant)
 
 
 def _item_id(item_id: str) -> UUID:
@@ -24,7 +42,7 @@ def _item_id(item_id: str) -> UUID:
         raise NoItem(f"there is no item {item_id}") from None
 
 
-Assistant = Annotated[App, Depends(_app)]
+Assistant = Annotated[Services, Depends(_services)]
 ItemId = Annotated[UUID, Depends(_item_id)]
 BlankAsNone = BeforeValidator(lambda value: value or None)
 """For a query parameter: a filter that a form left empty is no filter."""

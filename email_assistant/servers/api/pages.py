@@ -13,10 +13,9 @@ from fastapi.responses import RedirectResponse, Response
 from pydantic import BaseModel
 
 from email_assistant.accounts.accounts import Account
-from email_assistant.app import App
 from email_assistant.inbox.items import STATUSES, Conflict, Invalid, Item, Status
 from email_assistant.inbox.mails import STATES, State
-from email_assistant.servers.api.dependencies import Assistant, BlankAsNone, ItemId
+from email_assistant.servers.api.dependencies import Assistant, BlankAsNone, ItemId, Services
 from email_assistant.servers.api.forms import Field, ProposalForm
 from email_assistant.servers.api.rendering import render
 from email_assistant.servers.api.wording import buttons, sentence
@@ -92,7 +91,7 @@ async def retry(app: Assistant, mail_id: str, account: Annotated[str, Form()]) -
 
 
 async def _mails_page(
-    app: App,
+    app: Services,
     state: State | None = None,
     account: str | None = None,
     cursor: str | None = None,
@@ -115,7 +114,7 @@ async def _mails_page(
 
 
 async def _item_page(
-    app: App, item_id: UUID, posted: Mapping[str, str] | None = None, refusal: Conflict | Invalid | None = None
+    app: Services, item_id: UUID, posted: Mapping[str, str] | None = None, refusal: Conflict | Invalid | None = None
 ) -> Response:
     item = await app.inbox.get(app.user_id, item_id)
     form = await _form(app, item)
@@ -138,12 +137,12 @@ async def _item_page(
     )
 
 
-async def _form(app: App, item: Item) -> ProposalForm:
+async def _form(app: Services, item: Item) -> ProposalForm:
     account = await app.accounts.find(app.user_id, item.account)
     return ProposalForm(item.args, _arguments_of(app, item.action), account.zone)
 
 
-def _arguments_of(app: App, action: str) -> type[BaseModel] | None:
+def _arguments_of(app: Services, action: str) -> type[BaseModel] | None:
     """None for what is no tool, such as a notification."""
     try:
         return app.tools.get(action).spec.arguments
@@ -181,7 +180,7 @@ def _edited(item: Item, form: ProposalForm) -> list[Field]:
     return ProposalForm(after, form.model, form.zone).fields if isinstance(after, dict) else []
 
 
-async def _newer(app: App, item: Item) -> UUID | None:
+async def _newer(app: Services, item: Item) -> UUID | None:
     """An item of the run that took this one's place."""
     if item.superseded_by is None:
         return None
