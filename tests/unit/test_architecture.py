@@ -184,7 +184,7 @@ class TestPurity:
 
     @pytest.mark.parametrize(
         "room",
-        [room for room in sorted(rooms() - {"app", "daemon"})],
+        sorted(rooms() - {"app", "daemon"}),
     )
     def test_only_the_composition_root_makes_collaborators(self, room: str) -> None:
         made = {
