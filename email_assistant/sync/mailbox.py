@@ -93,14 +93,15 @@ class Mailboxes:
         """Messages added since the cursor, and the new cursor. Raises NotFound if Gmail has forgotten the old one."""
         refs: list[MessageRef] = []
         token: str | None = None
-        cursor = start
+        cursors: list[int] = []
         while True:
             page = await gmail.history(start, token)
             refs += [MessageRef(c.message_id, c.thread_id) for c in page.changes if _may_bring_mail(c)]
-            cursor = page.history_id or cursor
+            cursors += [page.history_id] if page.history_id else []
             token = page.next_page_token
             if token is None:
-                return cursor, refs
+                # The first page's: mail that comes between two pages may be on neither.
+                return min(cursors, default=start), refs
 
     async def _store(self, account: Account, gmail: Gmail, refs: Sequence[MessageRef], cursor: int) -> None:
         """Store in batches, so that memory stays flat and the first mails are worked on while others still come; the

@@ -10,6 +10,7 @@ from pydantic import field_validator
 
 from email_assistant.google.calendar import Event
 from email_assistant.google.errors import NotFound, Refused
+from email_assistant.mail.prompt import delimited
 from email_assistant.tools.spec import Arguments, Call, StringList, Tool, ToolError, ToolSpec
 
 WORKING_HOURS = (time(9), time(18))
@@ -47,7 +48,8 @@ class CheckCalendarTool(Tool):
     async def run(self, call: Call, arguments: dict[str, Any]) -> str:
         days = [_day(text) for text in CheckCalendar.model_validate(arguments).dates]
         zone = call.account.zone
-        return "\n".join([await self._describe(call, day, zone) for day in sorted(set(days))])
+        described = [await self._describe(call, day, zone) for day in sorted(set(days))]
+        return delimited("calendar", "\n".join(described))  # other people name the events that they invite to
 
     async def _describe(self, call: Call, day: date, zone: ZoneInfo) -> str:
         start = datetime.combine(day, time(), zone)

@@ -679,7 +679,9 @@ class TestTimes:
         )
         await home.receive()
         [calendar] = model.calls("response")[1].tool_results
-        assert [line for line in calendar.splitlines()[1:] if line] == [
+        opening, _, *lines, closing = calendar.splitlines()
+        assert (opening, closing) == ("<calendar>", "</calendar>")
+        assert lines == [
             "00:15-00:30 First",
             "10:00-11:00 Ten",
             "23:30-23:45 Last",
