@@ -32,7 +32,7 @@ class CheckCalendar(Arguments):
 
 SPEC = ToolSpec(
     name="check_calendar_tool",
-    description="Events and free time on days.",
+    description="Events and free time on days. Look before a time is proposed or agreed to.",
     parameters={
         "properties": {"dates": {"type": "array", "items": {"type": "string"}, "description": "DD-MM-YYYY"}},
         "required": ["dates"],

@@ -14,7 +14,7 @@ class _Question(Arguments):
 class QuestionTool(Tool):
     spec = ToolSpec(
         name="Question",
-        description="Ask the person you work for.",
+        description="Ask the person you work for what only they can know.",
         parameters={"properties": {"content": {"type": "string"}}, "required": ["content"]},
         arguments=_Question,
         review=Review("question", ("ignore", "response")),
@@ -27,7 +27,7 @@ class QuestionTool(Tool):
 class DoneTool(Tool):
     spec = ToolSpec(
         name="Done",
-        description="All is done. Call it together with the last action.",
+        description="All is done. Call it in the same message as the last action.",
         parameters={"properties": {}},
         arguments=Arguments,
         review=None,

@@ -27,7 +27,7 @@ class ScheduleMeeting(Arguments):
 
 SPEC = ToolSpec(
     name="schedule_meeting_tool",
-    description="Put a meeting in the calendar and invite the attendees.",
+    description="Put a meeting in the calendar and invite the attendees, at a time that is free; reply as well.",
     parameters={
         "properties": {
             "attendees": {"type": "array", "items": {"type": "string"}},

@@ -33,7 +33,7 @@ class SendEmail(Arguments):
 
 SPEC = ToolSpec(
     name="send_email_tool",
-    description="Send the reply.",
+    description="Reply in this conversation: the text only, without a subject.",
     parameters={
         "properties": {
             "email_id": {"type": "string"},
