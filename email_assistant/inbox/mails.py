@@ -85,11 +85,13 @@ class Mails:
                 """update mails m set tries = 0, reason = 'tried again',
                           state = case when classification in ('notify', 'respond') then 'triaging' else 'new' end
                    from accounts a where a.id = m.account_id and a.address = %s and m.user_id = %s and m.gmail_id = %s
-                   and m.state = 'failed' returning m.thread_id""",
+                   and m.state = 'failed' and m.readable returning m.thread_id""",
                 (found[0].account, user_id, mail_id),
             )
             row = await cursor.fetchone()
             if row is None:
+                if found[0].state == "failed":
+                    raise Conflict("Gmail did not give this mail, so there is nothing to work on; open it in Gmail")
                 raise Conflict(f"this mail is {found[0].state}; only failed mail can be tried again")
             await conn.execute(
                 "update threads set not_before = '-infinity', outages = 0 where id = %s", (row["thread_id"],)

@@ -41,7 +41,7 @@ async def store_unreadable(conn: Connection, account: Account, ref: MessageRef, 
     """Store that there is a mail which Gmail would not give, so that it is seen."""
     message = Message(ref.id, ref.thread_id, frozenset(), datetime.now(UTC), 0, {}, 0)
     thread_id = await _thread(conn, account, ref.thread_id)
-    await _insert(conn, account, thread_id, message, parse_gmail({}), "failed", reason)
+    await _insert(conn, account, thread_id, message, parse_gmail({}), "failed", reason, readable=False)
 
 
 async def store_earlier(pool: Pool, account: Account, messages: Iterable[Message]) -> None:
@@ -92,14 +92,22 @@ async def _thread(conn: Connection, account: Account, gmail_id: str) -> UUID:
 
 
 async def _insert(
-    conn: Connection, account: Account, thread_id: UUID, message: Message, mail: Mail, state: str, reason: str | None
+    conn: Connection,
+    account: Account,
+    thread_id: UUID,
+    message: Message,
+    mail: Mail,
+    state: str,
+    reason: str | None,
+    *,
+    readable: bool = True,
 ) -> bool:
     # SENT alone says that the account wrote it: anybody can put its address into From.
     own = "SENT" in message.labels
     cursor = await conn.execute(
-        """insert into mails (account_id, gmail_id, user_id, thread_id, own, sender, subject, content, received_at,
-                              state, reason)
-           values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) on conflict do nothing""",
+        """insert into mails (account_id, gmail_id, user_id, thread_id, own, sender, subject, content, readable,
+                              received_at, state, reason)
+           values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) on conflict do nothing""",
         (
             account.id,
             message.id,
@@ -109,6 +117,7 @@ async def _insert(
             _storable(mail.sender.email.lower() if mail.sender else ""),
             _storable(mail.subject),
             Jsonb(_storable(_MAIL.dump_python(mail, mode="json"))),
+            readable,
             message.internal_date,
             state,
             "sent by the account itself" if own else reason,

@@ -68,6 +68,7 @@ create table mails (
     sender          text not null,            -- bare address, lower case
     subject         text not null,
     content         jsonb not null,           -- the parsed message (mail.message.Mail)
+    readable        boolean not null default true,  -- whether Gmail gave it; if not, there is nothing to work on
     received_at     timestamptz not null,
     state           text not null check (state in ('new', 'triaging', 'waiting', 'acting', 'done', 'failed')),
     classification  text check (classification in ('ignore', 'notify', 'respond')),

@@ -1,0 +1,760 @@
+"""Two things at once, or one thing at a bad moment: mail, a person, a fault or a restart comes while work is under way.
+
+The program's parts are driven in this process, one step at a time, so that what comes in between comes at an exact
+place; where the queue, the sweep or the end of the process matters, they run by themselves. Google and the model are
+doubles that speak the real protocols.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from inspect import isawaitable
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+import pytest_asyncio
+from psycopg.rows import dict_row
+from pydantic import SecretStr
+
+import email_assistant.daemon
+from email_assistant.accounts.accounts import Account
+from email_assistant.app import App, open_app, open_memory
+from email_assistant.daemon import Daemon as Works
+from email_assistant.daemon import open_daemon
+from email_assistant.db.pool import session_settings
+from email_assistant.inbox.items import Conflict, Item
+from email_assistant.inbox.mails import MailRow
+from email_assistant.settings import Settings
+from tests.doubles.daemon import Daemon
+from tests.doubles.google import Google
+from tests.doubles.model import Model, ModelRequest, ToolCall, tool
+from tests.doubles.serving import Hold
+
+pytestmark = pytest.mark.slow
+
+# The clients of the model are kept between tests, and belong to the event loop that they were first used in.
+in_one_loop = pytest.mark.asyncio(loop_scope="module")
+
+ADA = "ada@example.com"
+BOB = "Bob Berg <bob@example.org>"
+DONE = tool("Done", done=True)
+
+APPROVED_TEXT = "The person had approved this text"
+"""How the prompt offers a text to start from."""
+
+OPEN_LEASES = "select count(*) as n from threads where lease_until > clock_timestamp()"
+TRIES = "select tries from mails where not own"
+
+
+def reply(text: str) -> ToolCall:
+    return tool("send_email_tool", response_text=text, email_address="bob@example.org")
+
+
+@dataclass
+class Home:
+    """The program's parts, opened on one mailbox; nothing happens by itself."""
+
+    app: App
+    works: Works
+    google: Google
+    account_id: UUID
+
+    # What happens
+
+    async def sync(self) -> None:
+        await self.works.mailboxes.sync(self.account_id)
+
+    async def step(self) -> None:
+        """Do all that is due, as far as it goes now."""
+        for conversation in await self.works.conversations.due():
+            await self.works.advancer.advance(conversation.id)
+
+    async def carry_on(self) -> None:
+        """Work until everything waits for a person or has ended; no back-off is waited for."""
+        for _ in range(30):
+            await self.sql("update threads set not_before = '-infinity'")
+            if not await self.works.conversations.due():
+                return
+            await self.step()
+        raise AssertionError("it does not come to rest")
+
+    async def receive(self, subject: str = "Lunch?", text: str = "Does Friday suit you?", **more: Any) -> str:
+        """A mail comes in and is carried as far as it goes; returns its Gmail id."""
+        mail_id = self.google.deliver(more.pop("from_", BOB), subject, text, **more)
+        await self.sync()
+        await self.carry_on()
+        return mail_id
+
+    async def decide(self, item: Item, type_: str, args: object = None) -> None:
+        """A person answers; nothing follows yet."""
+        await self.app.inbox.decide(self.app.user_id, item.id, {"type": type_, "args": args}, by="test")
+
+    async def answer(self, item: Item, type_: str, args: object = None) -> None:
+        """A person answers, and what follows is done."""
+        await self.decide(item, type_, args)
+        await self.carry_on()
+
+    @asynccontextmanager
+    async def at_work(self) -> AsyncIterator[None]:
+        """Polls, sweeps and workers run by themselves until the block ends."""
+        runs = asyncio.create_task(self.works.run())
+        try:
+            yield
+        finally:
+            runs.cancel()
+            with suppress(asyncio.CancelledError):
+                await runs
+
+    # What there is
+
+    async def account(self) -> Account:
+        return await self.app.accounts.get(self.account_id)
+
+    async def item(self, item: Item) -> Item:
+        """The item as it is now."""
+        return await self.app.inbox.get(self.app.user_id, item.id)
+
+    async def items(self) -> list[Item]:
+        return (await self.app.inbox.page(self.app.user_id))[0]
+
+    async def pending(self) -> list[Item]:
+        return (await self.app.inbox.page(self.app.user_id, status="pending"))[0]
+
+    async def mails(self) -> list[MailRow]:
+        return (await self.app.mails.page(self.app.user_id))[0]
+
+    async def mail(self, mail_id: str) -> MailRow:
+        [found] = [mail for mail in await self.mails() if mail.id == mail_id]
+        return found
+
+    async def is_done(self, mail_id: str) -> bool:
+        return (await self.mail(mail_id)).state == "done"
+
+    async def reason(self, mail_id: str) -> str:
+        """Why the mail is in the state that it is in, as the person reads it."""
+        return (await self.mail(mail_id)).reason or ""
+
+    async def sql(self, query: str, *parameters: object) -> list[dict[str, Any]]:
+        async with self.app.pool.connection() as conn:
+            cursor = await conn.execute(query.encode(), parameters)
+            return await cursor.fetchall() if cursor.description else []
+
+
+OpenHome = Callable[..., AbstractAsyncContextManager[Home]]
+
+
+@pytest.fixture
+def google() -> Iterator[Google]:
+    with Google(ADA, timezone="Europe/Berlin") as double:
+        yield double
+        assert double.calls("unknown") == []
+
+
+@pytest.fixture
+def model() -> Iterator[Model]:
+    with Model() as double:
+        double.on_triage("respond")
+        yield double
+        assert double.violations == []
+
+
+@pytest.fixture
+def open_home(tmp_path: Path, database_url: str, google: Google, model: Model) -> OpenHome:
+    """Open the program, with settings of the test's own; opened again, it finds what it left."""
+
+    @asynccontextmanager
+    async def open_one(**own: Any) -> AsyncIterator[Home]:
+        chosen = {
+            "google_timeout_seconds": 5,
+            "undo_seconds": 0,
+            "max_tries": 2,
+            "poll_seconds": 0.1,
+            "sweep_seconds": 0.1,
+        } | own
+        settings = Settings(
+            home=tmp_path / "home",
+            openai_api_key=SecretStr("model-key"),
+            openai_base_url=model.root,
+            model="stub-model",
+            google_root=google.root,
+            **chosen,
+        )
+        async with open_app(settings, database_url) as app, open_daemon(app) as works:
+            known = await app.accounts.of_user(app.user_id)
+            account = known[0] if known else await log_in(app, google, tmp_path)
+            yield Home(app, works, google, account.id)
+
+    return open_one
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def home(open_home: OpenHome) -> AsyncIterator[Home]:
+    async with open_home() as opened:
+        yield opened
+
+
+async def log_in(app: App, google: Google, folder: Path) -> Account:
+    """Add the account, or add it once more, with the one token file that there is."""
+    token = json.loads(google.write_token_file(folder / "token.json").read_text())
+    return await app.accounts.add(app.user_id, ADA, token, datetime.now(UTC) - timedelta(days=2))
+
+
+async def reached(hold: Hold) -> None:
+    await asyncio.to_thread(hold.reached)
+
+
+async def until(condition: Callable[[], object], seconds: float = 20) -> None:
+    """Ask until the answer, awaited if it must be, is true."""
+    async with asyncio.timeout(seconds):
+        while True:
+            answer = condition()
+            if await answer if isawaitable(answer) else answer:
+                return
+            await asyncio.sleep(0.01)
+
+
+def mail_texts(request: ModelRequest) -> list[str]:
+    return [mail.text.strip() for mail in request.mails]
+
+
+@in_one_loop
+class TestMailThatComesMeanwhile:
+    """Nothing that arrives at a bad moment is swallowed."""
+
+    @pytest.fixture
+    def old_thread(self, google: Google) -> str:
+        """A conversation from before the account was watched, and further back than the first listing goes."""
+        return google.deliver(BOB, "Plan", "What we said long ago.", age=timedelta(days=20))
+
+    async def test_while_earlier_mails_are_fetched_it_is_triaged_and_answered(
+        self, home: Home, google: Google, model: Model, old_thread: str
+    ) -> None:
+        model.script(lambda request: [reply(f"On: {mail_texts(request)[-1]}"), DONE])
+        first = google.deliver(BOB, "Re: Plan", "Still on?", thread=old_thread)
+        await home.sync()
+        hold = Hold()
+        google.fault("threads.get", hold=hold)
+        working = asyncio.create_task(home.step())
+        await reached(hold)
+        second = google.deliver(BOB, "Re: Plan", "No: where to?", thread=old_thread)
+        hold.release()
+        await working
+        [superseded] = await home.pending()
+
+        await home.sync()
+        await home.carry_on()
+
+        assert (await home.item(superseded)).status == "superseded"
+        [item] = await home.pending()
+        assert (item.mail_id, item.args["response_text"]) == (second, "On: No: where to?")
+        assert [request.mail.id for request in model.calls("triage")] == [first, second]
+        assert mail_texts(model.calls("response")[-1]) == ["What we said long ago.", "Still on?", "No: where to?"]
+        await home.answer(item, "accept")
+        assert [(await home.mail(mail_id)).state for mail_id in (first, second)] == ["done", "done"]
+        assert len(google.sent) == 1
+
+    async def test_the_persons_own_answer_in_that_moment_supersedes_the_draft(
+        self, home: Home, google: Google, model: Model, old_thread: str
+    ) -> None:
+        model.script([[reply("Yes."), DONE]])
+        first = google.deliver(BOB, "Re: Plan", "Still on?", thread=old_thread)
+        await home.sync()
+        hold = Hold()
+        google.fault("threads.get", hold=hold)
+        working = asyncio.create_task(home.step())
+        await reached(hold)
+        google.person_sends(old_thread, "I answered this by hand.")
+        hold.release()
+        await working
+        [item] = await home.pending()
+
+        await home.sync()
+        await home.carry_on()
+
+        assert (await home.item(item)).status == "superseded"
+        mail = await home.mail(first)
+        assert (mail.state, mail.reason) == ("done", "you answered this yourself")
+        assert google.sent == google.drafts == []
+
+    @pytest.mark.parametrize("polled_before", [False, True])
+    async def test_what_the_person_answered_before_it_was_seen_gets_no_draft(
+        self, home: Home, google: Google, model: Model, polled_before: bool
+    ) -> None:
+        if polled_before:
+            await home.sync()
+        mail_id = google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+        google.person_sends(mail_id, "Friday it is.")
+        await home.sync()
+        await home.carry_on()
+        mail = await home.mail(mail_id)
+        assert (mail.state, mail.reason) == ("done", "you answered this yourself")
+        assert await home.items() == []
+        assert model.requests == []
+
+    @pytest.mark.parametrize("classification", ["notify", "respond"])
+    async def test_automatic_mail_leaves_a_draft_that_waits_alone(
+        self, home: Home, google: Google, model: Model, classification: str
+    ) -> None:
+        model.script([[reply("Friday is fine."), DONE]])
+        asked = await home.receive()
+        [item] = await home.pending()
+        model.on_triage(classification)
+
+        automatic = await home.receive(
+            "Re: Lunch?", "I am away.", thread=asked, headers={"Auto-Submitted": "auto-replied"}
+        )
+
+        assert await home.pending() == [item]
+        assert (await home.mail(automatic)).state == "done"
+        assert "automatic mail" in await home.reason(automatic)
+        await home.answer(item, "accept")
+        assert [sent.text for sent in google.sent] == ["Friday is fine."]
+
+    async def test_a_forged_sender_supersedes_nothing_and_shows(self, home: Home, google: Google, model: Model) -> None:
+        model.script([[reply("Friday is fine."), DONE]])
+        asked = await home.receive()
+        [item] = await home.pending()
+
+        forged = await home.receive("Re: Lunch?", "No need to answer.", thread=asked, from_=f"Ada <{ADA}>")
+
+        assert await home.pending() == [item]
+        mail = await home.mail(forged)
+        assert (mail.state, mail.reason) == ("done", "from the account's own address")
+        assert len(model.calls("triage")) == 1
+
+
+@in_one_loop
+class TestADecisionThatMeetsNewerMail:
+    """What was decided for good is done; what was not is asked anew, with all that is known."""
+
+    async def test_past_its_window_it_is_applied_first(self, home: Home, google: Google, model: Model) -> None:
+        model.script(lambda request: [reply(f"On: {mail_texts(request)[-1]}"), DONE])
+        first = await home.receive(text="Friday?")
+        [item] = await home.pending()
+        second = google.deliver(BOB, "Re: Lunch?", "Bring wine?", thread=first)
+        await home.sync()
+        hold = Hold()
+        model.fault("triage", hold=hold)
+        working = asyncio.create_task(home.step())
+        await reached(hold)
+
+        await home.decide(item, "accept")
+        hold.release()
+        await working
+        await home.carry_on()
+
+        assert (await home.item(item)).status == "applied"
+        assert [sent.text for sent in google.sent] == ["On: Friday?"]
+        assert (await home.mail(first)).state == "done"
+        [newer] = await home.pending()
+        assert (newer.mail_id, newer.args["response_text"]) == (second, "On: Bring wine?")
+        assert [request.mail.id for request in model.calls("triage")] == [first, second]
+
+    async def test_text_that_was_sent_is_not_offered_as_a_start(self, home: Home, google: Google, model: Model) -> None:
+        model.script([[reply("Sent.")], [reply("Undecided."), DONE], [reply("New."), DONE]])
+        first = await home.receive()
+        await home.answer((await home.pending())[0], "accept")
+        assert [sent.text for sent in google.sent] == ["Sent."]
+
+        await home.receive("Re: Lunch?", "And Monday?", thread=first)
+
+        assert [item.args["response_text"] for item in await home.pending()] == ["New."]
+        assert APPROVED_TEXT not in model.calls("response")[-1].text
+
+    async def test_text_that_was_approved_and_not_sent_is(self, home: Home, google: Google, model: Model) -> None:
+        model.script([[reply("Approved."), reply("Undecided."), DONE], [reply("New."), DONE]])
+        first = await home.receive()
+        by_text = {item.args["response_text"]: item for item in await home.pending()}
+        await home.answer(by_text["Approved."], "accept")  # it waits for the other one's answer
+
+        await home.receive("Re: Lunch?", "And Monday?", thread=first)
+
+        _, _, offered = model.calls("response")[-1].text.partition(APPROVED_TEXT)
+        assert "Approved." in offered
+        assert "Undecided." not in offered
+        assert google.sent == []
+
+    async def test_an_older_mail_that_is_retried_joins_the_newest(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        model.fault("*", status=400, times=3)  # once for each form in which a class may be asked for
+        model.script(lambda request: [reply(" ".join(mail_texts(request))), DONE])
+        first = await home.receive(text="First?")
+        assert (await home.mail(first)).state == "failed"
+        second = await home.receive("Re: Lunch?", "Second?", thread=first)
+        [item] = await home.pending()
+        assert item.mail_id == second
+
+        await home.app.mails.retry(home.app.user_id, first)
+        await home.carry_on()
+
+        assert (await home.item(item)).status == "superseded"
+        [newer] = await home.pending()
+        assert (newer.mail_id, newer.args["response_text"]) == (second, "First? Second?")
+        await home.answer(newer, "accept")
+        assert [(await home.mail(mail_id)).state for mail_id in (first, second)] == ["done", "done"]
+        assert len(google.sent) == 1
+
+    async def test_feedback_on_one_draft_counts_though_the_other_was_ignored(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        model.script([[reply("One."), reply("Two.")], [reply("Mieux."), DONE]])
+        await home.receive()
+        by_text = {item.args["response_text"]: item for item in await home.pending()}
+
+        await home.answer(by_text["One."], "response", "Say it in French.")
+        await home.answer(by_text["Two."], "ignore")
+
+        assert "Say it in French." in model.calls("response")[1].tool_results[0]
+        assert [item.args["response_text"] for item in await home.pending()] == ["Mieux."]
+        assert google.sent == []
+
+
+@in_one_loop
+class TestAnEffectInDoubt:
+    """A person's word comes first, and Google is asked once more before it is acted on."""
+
+    @pytest.mark.parametrize("shows_up", [True, False])
+    async def test_when_accepted_it_is_looked_for_once_more_and_happens_once(
+        self, home: Home, google: Google, model: Model, shows_up: bool
+    ) -> None:
+        model.script([[reply("Friday is fine."), DONE]])
+        mail_id = await home.receive()
+        doubt, raw = await lose_the_draft(home, google)
+        if shows_up:
+            google.mailbox.send(raw, mail_id)  # it went out after all
+            await home.sync()
+        looked = len(google.calls("threads.get"))
+
+        await home.answer(doubt, "accept")
+
+        assert len(google.calls("threads.get")) > looked
+        assert [sent.text for sent in google.sent] == ["Friday is fine."]
+        assert len(google.calls("drafts.create")) == (1 if shows_up else 2)
+        assert (await home.mail(mail_id)).state == "done"
+        assert await home.pending() == []
+        assert google.drafts == []
+
+    async def test_new_mail_beside_it_waits_quietly_and_is_handled_afterwards(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        model.script(lambda request: [reply(f"On: {mail_texts(request)[-1]}"), DONE])
+        first = await home.receive(text="Friday?")
+        doubt, _ = await lose_the_draft(home, google)
+        second = google.deliver(BOB, "Re: Lunch?", "Bring wine?", thread=first)
+        await home.sync()
+        [before] = await home.sql("select epoch from threads")  # each lease that is taken raises it
+
+        async with home.at_work():
+            polls = len(google.calls("history.list"))
+            await until(lambda: len(google.calls("history.list")) >= polls + 8)
+
+        assert await home.sql("select epoch from threads") == [before]
+        assert (await home.mail(second)).state == "new"
+        await home.answer(doubt, "ignore")
+        assert google.sent == []
+        [item] = await home.pending()
+        assert (item.mail_id, item.args["response_text"]) == (second, "On: Bring wine?")
+
+
+async def lose_the_draft(home: Home, google: Google) -> tuple[Item, bytes]:
+    """Accept the reply that waits, and let its draft vanish as it is about to be sent.
+
+    Returns:
+        What the person is asked then, and the draft as it was.
+    """
+    [item] = await home.pending()
+    hold = Hold()
+    google.fault("drafts.send", hold=hold)
+    accepted = asyncio.create_task(home.answer(item, "accept"))
+    await reached(hold)
+    [draft] = google.drafts
+    google.person_deletes(draft.id)
+    hold.release()
+    await accepted
+    [doubt] = await home.pending()
+    assert doubt.kind == "in_doubt"
+    return doubt, draft.raw
+
+
+@in_one_loop
+class TestAFaultOfGoogle:
+    """It costs nothing that was approved and nothing that came in; it shows where a person looks."""
+
+    @pytest.mark.parametrize(("status", "reason"), [(403, "forbidden"), (400, "failedPrecondition")])
+    async def test_a_mailbox_that_cannot_be_read_delays_what_was_approved(
+        self, home: Home, google: Google, model: Model, status: int, reason: str
+    ) -> None:
+        model.script([[reply("Friday is fine."), DONE]])
+        mail_id = await home.receive()
+        [item] = await home.pending()
+        await home.decide(item, "accept")
+        google.fault("history.list", status=status, reason=reason)
+
+        await home.step()
+
+        assert (await home.item(item)).status == "decided"
+        assert (await home.mail(mail_id)).state == "waiting"
+        assert google.calls("drafts.create") == []
+        await home.carry_on()
+        assert (await home.item(item)).status == "applied"
+        assert [sent.text for sent in google.sent] == ["Friday is fine."]
+        assert (await home.mail(mail_id)).state == "done"
+
+    async def test_one_mail_that_gmail_does_not_give_shows_and_holds_nothing_up(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        model.script(lambda request: [reply(f"On: {mail_texts(request)[-1]}"), DONE])
+        approved = await home.receive(text="Friday?")
+        [item] = await home.pending()
+        bad = google.deliver(BOB, "Bad", "Gmail can't read this.")
+        hold = Hold()
+        google.fault("messages.get", status=400, reason="failedPrecondition", hold=hold)
+        accepted = asyncio.create_task(home.answer(item, "accept"))
+        await reached(hold)  # that is the bad one; the next comes after it
+        hold.release()
+        await accepted
+        good = await home.receive("Good", "Monday?")
+
+        assert (await home.item(item)).status == "applied"
+        assert [sent.text for sent in google.sent] == ["On: Friday?"]
+        assert {mail.id: mail.state for mail in await home.mails()} == {
+            approved: "done",
+            bad: "failed",
+            good: "waiting",
+        }
+        assert "Gmail does not give this mail" in await home.reason(bad)
+        assert [item.mail_id for item in await home.pending()] == [good]
+
+    async def test_a_mail_that_gmail_does_not_give_is_never_answered_blind(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        google.fault("messages.get", status=400, reason="failedPrecondition")
+        mail_id = await home.receive(text="Friday?")
+
+        with pytest.raises(Conflict, match="open it in Gmail"):
+            await home.app.mails.retry(home.app.user_id, mail_id)
+
+        assert (await home.mail(mail_id)).state == "failed"
+        assert model.calls() == []
+
+    async def test_after_the_conversation_was_taken_over_nothing_is_triaged_again_or_lost(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        verdicts = ["respond", "respond"]
+        model.on_triage(lambda _: verdicts.pop(0) if verdicts else "ignore")
+        model.script(lambda request: [reply(" ".join(mail_texts(request))), DONE])
+        old = google.deliver(BOB, "Plan", "Long ago.", age=timedelta(days=20))
+        first = google.deliver(BOB, "Re: Plan", "First?", thread=old)
+        second = google.deliver(BOB, "Re: Plan", "Second?", thread=old)
+        google.fault("threads.get", status=503)
+        await home.sync()
+
+        await home.step()
+        assert "waiting: " in await home.reason(second)
+        await home.carry_on()
+
+        [item] = await home.pending()
+        assert (item.mail_id, item.args["response_text"]) == (second, "Long ago. First? Second?")
+        assert [(await home.mail(mail_id)).state for mail_id in (first, second)] == ["waiting", "waiting"]
+        assert [request.mail.id for request in model.calls("triage")] == [first, second]
+        await home.answer(item, "accept")
+        assert [(await home.mail(mail_id)).state for mail_id in (first, second)] == ["done", "done"]
+
+    async def test_while_the_calendar_is_down_mail_comes_in(self, home: Home, google: Google, model: Model) -> None:
+        for name in ("settings.get", "calendar*", "events.*", "freebusy.query"):
+            google.fault(name, status=503, times=1000)
+        model.script([[reply("Friday is fine."), DONE]])
+        mail_id = await home.receive()
+        assert google.calls("settings.get")  # the fault was met
+        assert [item.mail_id for item in await home.pending()] == [mail_id]
+
+    async def test_a_conversation_deleted_before_its_answer_is_accepted_ends_plainly(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        model.script([[reply("Friday is fine.")], [DONE]])
+        mail_id = await home.receive()
+        google.person_deletes(mail_id)
+
+        await home.answer((await home.pending())[0], "accept")
+
+        [told] = model.calls("response")[1].tool_results
+        assert "no longer in the mailbox" in told
+        assert [item.kind for item in await home.items()] == ["draft"]
+        assert google.sent == google.drafts == []
+        assert (await home.mail(mail_id)).state == "done"
+
+    async def test_a_login_that_was_revoked_works_again_with_the_same_token_file(
+        self, home: Home, google: Google, model: Model, tmp_path: Path
+    ) -> None:
+        model.on_triage("ignore")
+        await home.works.sync_account(home.account_id)
+        google.refresh_tokens.clear()
+        google.expire_access_tokens()
+        await home.works.sync_account(home.account_id)
+        assert (await home.account()).state == "login"
+
+        google.refresh_tokens.add("refresh-1")
+        await log_in(home.app, google, tmp_path)
+        mail_id = google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+        await home.works.sync_account(home.account_id)
+
+        account = await home.account()
+        assert (account.state, account.last_error) == ("active", None)
+        assert [mail.id for mail in await home.mails()] == [mail_id]
+
+    async def test_its_reason_is_gone_when_the_work_is_done(self, home: Home, google: Google, model: Model) -> None:
+        model.script([[reply("Friday is fine."), DONE]])
+        model.fault("response", status=503)
+        google.fault("drafts.create", status=503)
+        mail_id = google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+        await home.sync()
+        await home.step()
+        assert "waiting: the model" in await home.reason(mail_id)
+        await home.carry_on()
+        assert await home.reason(mail_id) == "Scripted."
+        await home.decide((await home.pending())[0], "accept")
+        await home.step()
+        assert "drafts.create" in await home.reason(mail_id)
+
+        await home.carry_on()
+
+        mail = await home.mail(mail_id)
+        assert (mail.state, mail.reason) == ("done", "Scripted.")
+        assert len(google.sent) == 1
+
+
+@in_one_loop
+class TestAModelThatHangs:
+    """It blocks no decision and no mail for ever."""
+
+    async def test_a_call_that_never_ends_fails_the_mail_which_can_be_retried(
+        self, open_home: OpenHome, model: Model
+    ) -> None:
+        model.script([[reply("Friday is fine."), DONE]])
+        hold = Hold()
+        model.fault("triage", times=100, hold=hold)
+        async with open_home(model_timeout_seconds=1, max_tries=2) as home:
+            mail_id = await home.receive()
+            assert (await home.mail(mail_id)).state == "failed"
+            reason = await home.reason(mail_id)
+            assert "given up after 2 tries" in reason
+            assert "longer than 1 s" in reason or "did not answer in time" in reason
+            assert len(model.calls("triage")) == 2
+
+            model.clear_faults()
+            hold.release()
+            await home.app.mails.retry(home.app.user_id, mail_id)
+            await home.carry_on()
+            assert [item.mail_id for item in await home.pending()] == [mail_id]
+
+    async def test_a_decision_with_a_window_is_carried_out_while_all_slots_hang(
+        self, open_home: OpenHome, google: Google, model: Model
+    ) -> None:
+        model.script([[reply("Friday is fine."), DONE]])
+        async with open_home(workers=2, undo_seconds=0.5) as home:
+            mail_id = await home.receive()
+            [item] = await home.pending()
+            hold = Hold()
+            model.fault("triage", times=100, hold=hold)
+            for number in range(4):
+                google.deliver(BOB, f"Stuck {number}", "The model never answers to this.")
+            async with home.at_work():
+                await until(lambda: len(model.calls("triage")) == 3)  # one before, and one in each slot
+                await home.decide(item, "accept")
+                await until(lambda: home.is_done(mail_id))
+                assert [sent.text for sent in google.sent] == ["Friday is fine."]
+                assert len(model.calls("triage")) == 3
+                model.clear_faults()
+                model.on_triage("ignore")
+                hold.release()
+
+    async def test_eight_answers_at_once_teach_eight_lessons_one_at_a_time(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        model.on_triage("notify")
+        model.on_memory(lambda _: {"action": "add", "rule": None, "text": f"Rule {len(lessons())}.", "reason": "Told."})
+
+        def lessons() -> list[ModelRequest]:
+            return model.calls("memory")
+
+        for number in range(8):
+            google.deliver(f"p{number}@example.org", f"Notice {number}", "The office is closed.")
+        await home.sync()
+        await home.carry_on()
+        for item in await home.pending():
+            await home.answer(item, "ignore")
+        hold = Hold()
+        model.fault("memory", hold=hold)
+
+        learners = [asyncio.create_task(home.works.learn(home.account_id)) for _ in range(8)]
+        await reached(hold)
+        await until(lambda: sum(learner.done() for learner in learners) == 7)
+        assert len(lessons()) == 1
+        hold.release()
+        await asyncio.gather(*learners)
+
+        assert len(lessons()) == 8
+        rules = await open_memory(home.app).rules(home.account_id, "triage_preferences")
+        assert [rule.text for rule in rules] == [f"Rule {number}." for number in range(1, 9)]
+        assert all(f"Rule {number}." in lesson.text for number, lesson in enumerate(lessons()[1:], 1))
+
+
+class TestStopping:
+    """The end of the process is nobody's fault: what ran is handed back."""
+
+    def test_a_signal_in_triage_ends_it_cleanly(
+        self, tmp_path: Path, database_url: str, google: Google, model: Model
+    ) -> None:
+        def sql(query: str) -> list[dict[str, Any]]:
+            options = session_settings(database_url)["options"]
+            with psycopg.connect(database_url, options=options, row_factory=dict_row) as conn:
+                return conn.execute(query.encode()).fetchall()
+
+        model.script([[reply("Friday is fine."), DONE]])
+        hold = Hold()
+        model.fault("triage", hold=hold)
+        with Daemon(tmp_path, database_url, google, model, lease_seconds=60) as daemon:
+            daemon.account_add(ADA)
+            process = daemon.up()
+            mail_id = google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+            hold.reached()
+            assert sql(OPEN_LEASES) == [{"n": 1}]
+            assert sql(TRIES) == [{"tries": 1}]
+
+            daemon.stop()
+
+            assert process._popen.returncode == 0
+            assert "Traceback" not in process.log
+            assert sql(OPEN_LEASES) == [{"n": 0}]
+            assert sql(TRIES) == [{"tries": 0}]
+            hold.abandon()
+            daemon.up()
+            daemon.wait_for(lambda: daemon.mail(mail_id).get("state") == "waiting", "a draft waits")
+
+    @in_one_loop
+    async def test_restarts_do_not_fail_a_mail(
+        self, open_home: OpenHome, google: Google, model: Model, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(email_assistant.daemon, "_STOP_SECONDS", 0.2)  # or each restart takes ten seconds
+        model.script([[reply("Friday is fine."), DONE]])
+        mail_id = google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+        for _ in range(3):
+            hold = Hold()
+            model.fault("triage", hold=hold)
+            async with open_home(max_tries=2) as home:
+                async with home.at_work():
+                    await reached(hold)
+                assert await home.sql(OPEN_LEASES) == [{"n": 0}]
+                assert await home.sql(TRIES) == [{"tries": 0}]
+            hold.abandon()
+
+        async with open_home(max_tries=2) as home, home.at_work():
+            await until(home.pending)
+            assert [item.mail_id for item in await home.pending()] == [mail_id]
