@@ -104,7 +104,10 @@ class Settings(BaseSettings):
     def folder(self) -> Path:
         """`home` as an absolute path, made if it isn't there, readable by its owner only."""
         folder = self.home.expanduser().absolute()
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise SettingsError(f"EMAIL_ASSISTANT_HOME: {folder} can't be made ({error.strerror})") from None
         return folder
 
     @property

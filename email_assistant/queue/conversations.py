@@ -145,7 +145,10 @@ class Conversations:
                               where a.provider = %s and a.state = 'active' and r.state = 'acting'
                               and not exists (select from inbox_items i where i.run_id = r.id and i.status = 'pending'))
                    or exists (select from mails m join accounts a on a.id = m.account_id
-                              where a.provider = %s and a.state = 'active' and m.state in ('new', 'triaging'))
+                              where a.provider = %s and a.state = 'active' and m.state in ('new', 'triaging')
+                              and not exists (select from runs r join inbox_items i on i.run_id = r.id
+                                              where r.thread_id = m.thread_id and r.state = 'acting'
+                                              and i.status = 'pending'))
                    or exists (select from inbox_items i join accounts a on a.id = i.account_id
                               where a.provider = %s and a.state = 'active' and (i.status = 'decided'
                               or i.status = 'applied' and i.teaches and i.learned_at is null))

@@ -67,9 +67,12 @@ class Handover:
         return Triage(classification=known[0], reasoning=known[1]) if known else None
 
     async def _is_noise(self, run: Mapping[str, Any], lease: Lease) -> bool:
-        """Automatic mail is never answered, so it doesn't take the place of a draft that waits."""
+        """Automatic mail is never answered, so it doesn't take the place of mail or a draft that waits."""
         conversation = await self._conversations.load(lease.thread_id)
-        if conversation is None or conversation.run_in("waiting") is None:
+        if conversation is None:
+            return False
+        others_wait = any(m.gmail_id != run["mail"] for m in conversation.uncovered)
+        if conversation.run_in("waiting") is None and not others_wait:
             return False
         mail = conversation.mail(run["mail"]).mail
         return mail.auto_submitted or mail.bulk

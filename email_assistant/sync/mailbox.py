@@ -7,6 +7,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
 from uuid import UUID
 
 from email_assistant.accounts.accounts import Account, Accounts
@@ -162,6 +163,8 @@ async def _fetch(gmail: Gmail, refs: Sequence[MessageRef]) -> tuple[list[Message
             except NotFound:
                 return None
             except Refused as refusal:
+                if refusal.status != HTTPStatus.BAD_REQUEST:
+                    raise  # it is not about this message, so nothing may pass it by
                 return ref, f"Gmail does not give this mail: {refusal}"
 
     found = await asyncio.gather(*map(fetch, refs))
