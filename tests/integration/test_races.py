@@ -28,6 +28,7 @@ from email_assistant.app import App, open_app, open_memory
 from email_assistant.daemon import Daemon as Works
 from email_assistant.daemon import open_daemon
 from email_assistant.db.pool import session_settings
+from email_assistant.google.errors import Refused
 from email_assistant.inbox.items import Conflict, Item
 from email_assistant.inbox.mails import MailRow
 from email_assistant.settings import Settings
@@ -298,6 +299,19 @@ class TestMailThatComesMeanwhile:
         assert model.requests == []
 
     @pytest.mark.parametrize("classification", ["notify", "respond"])
+    async def test_automatic_mail_beside_a_question_leaves_it_its_draft(
+        self, home: Home, google: Google, model: Model, classification: str
+    ) -> None:
+        model.on_triage({"Lunch?": "respond", "Re: Lunch?": classification})
+        model.script([[reply("Friday is fine."), DONE]])
+        asked = google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+
+        await home.receive("Re: Lunch?", "I am away.", thread=asked, headers={"Auto-Submitted": "auto-replied"})
+
+        [item] = await home.pending()
+        assert (item.kind, item.mail_id) == ("draft", asked)
+
+    @pytest.mark.parametrize("classification", ["notify", "respond"])
     async def test_automatic_mail_leaves_a_draft_that_waits_alone(
         self, home: Home, google: Google, model: Model, classification: str
     ) -> None:
@@ -531,6 +545,21 @@ class TestAFaultOfGoogle:
         }
         assert "Gmail does not give this mail" in await home.reason(bad)
         assert [item.mail_id for item in await home.pending()] == [good]
+
+    async def test_a_refusal_that_is_not_about_one_mail_passes_none_by(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        model.script(lambda request: [reply("Yes."), DONE])
+        google.fault("messages.get", status=403, reason="insufficientPermissions", times=2)
+        delivered = [google.deliver(BOB, f"Question {n}", "Well?") for n in range(2)]
+        with pytest.raises(Refused):
+            await home.sync()
+        assert await home.mails() == []
+
+        await home.sync()
+        await home.carry_on()
+
+        assert {mail.id: mail.state for mail in await home.mails()} == dict.fromkeys(delivered, "waiting")
 
     async def test_a_mail_that_gmail_does_not_give_is_never_answered_blind(
         self, home: Home, google: Google, model: Model
