@@ -6,12 +6,13 @@ import json
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+import psycopg
 from pydantic import SecretStr
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
@@ -102,7 +103,8 @@ async def _nothing_new(daemon: Daemon) -> bool:
 
 async def _answering(app: App, answer: Literal["accept", "ignore"] | None) -> None:
     while True:
-        await _answer_all(app, answer)
+        with suppress(psycopg.Error):  # the database may restart meanwhile
+            await _answer_all(app, answer)
         await asyncio.sleep(_LOOK_SECONDS)
 
 
@@ -124,7 +126,8 @@ async def _showing(app: App) -> None:
     with _progress() as progress:
         task = progress.add_task("Reading mail", total=None)
         while True:
-            await _show(app, progress, task)
+            with suppress(psycopg.Error):
+                await _show(app, progress, task)
             await asyncio.sleep(1)
 
 
