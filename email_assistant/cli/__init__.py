@@ -2,7 +2,7 @@
 
 import typer
 
-from email_assistant.cli import accounts, health, inbox, mails, memory, run
+from email_assistant.cli import accounts, bench, health, inbox, mails, memory, run
 
 app = typer.Typer(
     name="email-assistant",
@@ -22,6 +22,7 @@ app.command("retry")(mails.retry)
 app.add_typer(memory.app, name="memory")
 app.command("status")(health.status)
 app.command("doctor")(health.doctor)
+app.add_typer(bench.app, name="bench")
 
 
 def main() -> None:

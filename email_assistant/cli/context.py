@@ -64,6 +64,7 @@ def _expected() -> tuple[type[Exception], ...]:
     from email_assistant.inbox.items import Conflict, Invalid, NoItem
     from email_assistant.inbox.pages import BadCursor
     from email_assistant.settings import SettingsError
+    from email_assistant.stand_ins import StandInFailed
 
     return (
         CommandError,
@@ -77,6 +78,7 @@ def _expected() -> tuple[type[Exception], ...]:
         Invalid,
         NoItem,
         BadCursor,
+        StandInFailed,
     )
 
 

@@ -2,9 +2,6 @@
 
 import asyncio
 import hashlib
-import json
-import sys
-from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
@@ -23,6 +20,7 @@ from email_assistant.daemon import Daemon, open_daemon
 from email_assistant.google.account import GoogleAccount
 from email_assistant.inbox.items import Conflict
 from email_assistant.settings import Settings
+from email_assistant.stand_ins import stand_in
 from email_assistant.telemetry import log_to_stderr
 
 _LOOK_SECONDS = 0.25
@@ -57,7 +55,7 @@ async def run_demo(
     arguments += ["--address", address] if address else []
     own_model = settings.openai_api_key is not None or settings.openai_base_url is not None
     with _listener(host, port) as listener:
-        async with _server("google_sandbox", *arguments) as google, _model(own_model) as model:
+        async with stand_in("google_sandbox", *arguments) as google, _model(own_model) as model:
             settings = _demo_settings(settings, google, model, mailbox, exit_when_idle=exit_when_idle)
             with database(settings, keep=True) as url:
                 async with open_app(settings, url) as app, open_daemon(app) as daemon:
@@ -226,31 +224,5 @@ async def _model(own: bool) -> AsyncIterator[dict[str, Any] | None]:
     if own:
         yield None
         return
-    async with _server("demo_model") as ready:
+    async with stand_in("demo_model") as ready:
         yield ready
-
-
-@asynccontextmanager
-async def _server(name: str, *arguments: str) -> AsyncIterator[dict[str, Any]]:
-    """A server of ours as a process of its own, which ends with us; yields what it said when it was ready."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", f"email_assistant.servers.{name}", *arguments, "--exit-with-parent",
-        stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True,
-    )  # fmt: skip
-    try:
-        yield await _ready(process, name)
-    finally:
-        assert process.stdin is not None
-        process.stdin.close()
-        await process.wait()
-
-
-async def _ready(process: Process, name: str) -> dict[str, Any]:
-    assert process.stdout is not None
-    assert process.stderr is not None
-    line = await asyncio.wait_for(process.stdout.readline(), _READY_SECONDS)
-    if not line:
-        complaint = (await process.stderr.read()).decode().strip().splitlines()
-        raise CommandError(complaint[-1] if complaint else f"{name} did not start")
-    ready: dict[str, Any] = json.loads(line)
-    return ready

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from email_assistant.tools.spec import Arguments, Call, Review, Tool, ToolSpec
 
@@ -24,12 +24,17 @@ class QuestionTool(Tool):
         raise AssertionError("a question is answered by the person; it can't be accepted")
 
 
+class _Done(Arguments):
+    # Many models say more than is asked for here, and refusing that would cost a whole call.
+    model_config = ConfigDict(extra="ignore")
+
+
 class DoneTool(Tool):
     spec = ToolSpec(
         name="Done",
         description="All is done. Call it in the same message as the last action.",
         parameters={"properties": {}},
-        arguments=Arguments,
+        arguments=_Done,
         review=None,
     )
 

@@ -6,18 +6,15 @@ one tool message, and records that in `violations`, with every request it had no
 """
 
 import functools
-import hashlib
 import json
-import os
 import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
-import tiktoken
+import bpe_openai
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -27,9 +24,6 @@ from starlette.routing import Route
 from tests.doubles.serving import Dropped, Hold, Server
 
 Kind = Literal["triage", "memory", "response", "other"]
-
-O200K = "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken"
-"""Where tiktoken has the encoding from; its cache names the file by the SHA-1 of this."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +113,8 @@ class ModelRequest:
         return [_text(message) for message in self.messages if message["role"] == "tool"]
 
 
-Script = Sequence[Answer | Callable[[ModelRequest], Answer]] | Callable[[ModelRequest], Answer]
+Answers = Sequence[Answer | Callable[[ModelRequest], Answer]]
+Script = Answers | Callable[[ModelRequest], Answer] | Mapping[str, Answers]
 
 LEARN_ONE_RULE = {"action": "add", "rule": None, "text": "Keep it short.", "reason": "The person asked for it."}
 
@@ -180,20 +175,14 @@ class Model:
     def script(self, script: Script) -> None:
         """What the response agent's model answers: one answer after the other, or by a function of the request.
 
-        An answer taken from a sequence is used up, whoever asked; a member may itself be a function of the request.
+        An answer taken from a sequence is used up, whoever asked; a member may itself be a function of the request. A
+        mapping holds a sequence for each conversation, by the subject of the mail to answer.
         """
-        if callable(script):
-            self._response = script
-            return
-        left = list(script)
-
-        def next_answer(request: ModelRequest) -> Answer:
-            if not left:
-                raise LookupError("the script is used up")
-            answer = left.pop(0)
-            return answer(request) if callable(answer) else answer
-
-        self._response = next_answer
+        if isinstance(script, Mapping):
+            parts = {subject: _in_turn(answers) for subject, answers in script.items()}
+            self._response = lambda request: parts[request.mail.subject](request)
+        else:
+            self._response = script if callable(script) else _in_turn(script)
 
     def on_memory(self, rule: Mapping[str, Any] | Callable[[ModelRequest], Mapping[str, Any]]) -> None:
         """What memory requests are answered with; without this, one rule is added."""
@@ -308,20 +297,29 @@ def complain(messages: Sequence[Mapping[str, Any]]) -> str | None:
 
 
 def count_tokens(text: str) -> int:
-    """Tokens of a prompt: o200k if tiktoken's cache holds that encoding, else bytes / 4, which is only an estimate."""
-    encoding = _o200k()
-    return len(encoding.encode(text, disallowed_special=())) if encoding else len(text.encode()) // 4
+    """Tokens of a prompt by o200k; special tokens in it count as plain text."""
+    return len(_o200k().encode_ordinary(text))
 
 
 @functools.cache
-def _o200k() -> tiktoken.Encoding | None:
-    # tiktoken fetches an encoding that it has not cached; a test run has no network.
-    cached = Path(os.environ.get("TIKTOKEN_CACHE_DIR", "")) / hashlib.sha1(O200K.encode()).hexdigest()
-    return tiktoken.get_encoding("o200k_base") if cached.is_file() else None
+def _o200k() -> bpe_openai.Encoding:
+    return bpe_openai.get_encoding("o200k_base")
 
 
 def _unscripted(request: ModelRequest) -> Any:
     raise LookupError("nothing was scripted")
+
+
+def _in_turn(answers: Answers) -> Callable[[ModelRequest], Answer]:
+    left = list(answers)
+
+    def next_answer(request: ModelRequest) -> Answer:
+        if not left:
+            raise LookupError("the script is used up")
+        answer = left.pop(0)
+        return answer(request) if callable(answer) else answer
+
+    return next_answer
 
 
 def _kind(body: Mapping[str, Any]) -> Kind:

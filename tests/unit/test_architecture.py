@@ -25,7 +25,7 @@ FLOORS = [
     {"agents"},
     {"tools", "gate", "inbox", "memory", "model", "trail", "notify"},
     {"accounts"},
-    {"google", "mail", "db", "settings", "telemetry"},
+    {"google", "mail", "db", "settings", "stand_ins", "telemetry"},
 ]
 """From the top: a room may import from its own floor and those below."""
 
@@ -153,18 +153,24 @@ class TestArrows:
     def test_only_the_queue_and_the_composition_root_import(self, room: str) -> None:
         assert {other for other in rooms() if room in imported_by(other)} <= {"queue", "daemon", "app"}
 
-    @pytest.mark.parametrize("name", sorted(STANDALONE))
-    def test_only_the_demo_starts_the_servers_that_it_needs(self, name: str) -> None:
+    @pytest.mark.parametrize(
+        ("name", "users"),
+        [
+            ("servers.google_sandbox", {"bench.cost", "cli.demo", "stand_ins"}),
+            ("servers.demo_model", {"cli.demo", "stand_ins"}),
+        ],
+    )
+    def test_only_the_demo_and_the_bench_start_servers_that_stand_for_others(self, name: str, users: set[str]) -> None:
         assert not [module.name for module in modules() if name in module.rooms]
         last = name.rpartition(".")[2]
-        naming = [
+        naming = {
             module.name
             for module in modules()
             if module.room != name
             for node in ast.walk(module.tree)
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.rpartition(".")[2] == last
-        ]
-        assert naming == ["cli.demo"]
+        }
+        assert naming == users
 
 
 class TestPurity:
