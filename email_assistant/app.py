@@ -6,7 +6,7 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -15,7 +15,7 @@ from cryptography.fernet import Fernet
 
 from email_assistant.accounts.accounts import Account, Accounts
 from email_assistant.accounts.clients import Clients
-from email_assistant.accounts.vault import Vault, kept_secret
+from email_assistant.accounts.vault import Vault, VaultError, keep_secret, kept_secret
 from email_assistant.db.embedded import EmbeddedPostgres
 from email_assistant.db.migrate import migrate
 from email_assistant.db.pool import Pool, make_pool
@@ -27,6 +27,7 @@ from email_assistant.queue.tasks import Queue
 from email_assistant.settings import Settings
 from email_assistant.tools.effects import Ledger
 from email_assistant.tools.registry import Registry
+from email_assistant.usage import Usage
 
 if TYPE_CHECKING:
     from email_assistant.memory.profiles import Memory
@@ -54,22 +55,9 @@ class App:
     tools: Registry
     inbox: Inbox
     mails: Mails
+    usage: Usage
     user_id: UUID
     """The one implicit user of a home installation."""
-
-    async def usage_since(self, at: datetime) -> dict[str, int]:
-        """Model `calls`, their `prompt_tokens` and `completion_tokens`, and replies `sent`, since a time."""
-        async with self.pool.connection() as conn:
-            cursor = await conn.execute(
-                """select count(*) as calls, coalesce(sum(prompt_tokens), 0)::int as prompt_tokens,
-                          coalesce(sum(completion_tokens), 0)::int as completion_tokens,
-                          (select count(*) from effects where user_id = %s and tool = 'send_email_tool'
-                           and state = 'done' and finished_at >= %s) as sent
-                   from model_usage where user_id = %s and at >= %s""",
-                (self.user_id, at, self.user_id, at),
-            )
-            row = await cursor.fetchone()
-        return dict(row or {})
 
 
 @contextmanager
@@ -106,7 +94,7 @@ async def open_app(settings: Settings, url: str) -> AsyncIterator[App]:
     async with make_pool(url, size=20) as pool:
         queue = Queue(pool, url)
         await queue.open()
-        vault = Vault(_secret(settings, "secret_key", Fernet.generate_key().decode()))
+        vault = Vault(secret_key(settings))
         accounts = Accounts(pool, vault, settings.provider)
         clients = Clients(accounts, root=settings.google_root, timeout=settings.google_timeout_seconds)
         ledger = Ledger(pool, settings.google_timeout_seconds)
@@ -114,8 +102,9 @@ async def open_app(settings: Settings, url: str) -> AsyncIterator[App]:
         inbox = Inbox(pool, enqueue=queue.decided, complete=tools.complete, undo_window=settings.undo_window)
         user_id = await accounts.home_user()
         mails = Mails(pool, enqueue=queue.decided)
+        usage = Usage(pool, settings)
         try:
-            yield App(settings, pool, queue, accounts, clients, ledger, tools, inbox, mails, user_id)
+            yield App(settings, pool, queue, accounts, clients, ledger, tools, inbox, mails, usage, user_id)
         finally:
             await clients.aclose()
             await queue.close()
@@ -160,9 +149,30 @@ def api_token(settings: Settings) -> str:
     return _secret(settings, "api_token", secrets.token_urlsafe(24))
 
 
+def secret_key(settings: Settings) -> str:
+    """The key of the Google tokens in the database: from the environment, else made at first use and kept."""
+    return _secret(settings, "secret_key", Fernet.generate_key().decode())
+
+
+def check_secret_key(settings: Settings, key: str) -> None:
+    """Raises VaultError if the environment sets another key."""
+    if settings.secret_key and settings.secret_key.get_secret_value() != key:
+        raise VaultError("EMAIL_ASSISTANT_SECRET_KEY is not the key that these tokens are encrypted with: unset it")
+
+
+def keep_secret_key(settings: Settings, key: str) -> None:
+    """Keep another installation's key in place of the one that there was."""
+    if not settings.secret_key:
+        keep_secret(_secret_file(settings, "secret_key"), key)
+
+
 def _secret(settings: Settings, name: str, new: str) -> str:
     given = getattr(settings, name)
-    return str(given.get_secret_value()) if given else kept_secret(settings.folder / f"{name}.txt", new)
+    return str(given.get_secret_value()) if given else kept_secret(_secret_file(settings, name), new)
+
+
+def _secret_file(settings: Settings, name: str) -> Path:
+    return settings.folder / f"{name}.txt"
 
 
 def _create_database(url: str) -> None:

@@ -1,5 +1,6 @@
 """The part that works by itself: polls, carries conversations on, learns, and looks for what was forgotten."""
 
+import asyncio
 import logging
 import os
 from collections.abc import AsyncIterator
@@ -24,10 +25,10 @@ from email_assistant.queue.conversations import Conversations
 from email_assistant.queue.faults import classify
 from email_assistant.queue.tasks import Handlers
 from email_assistant.sync.mailbox import Mailboxes
+from email_assistant.usage import BudgetSpent
 
 log = logging.getLogger(__name__)
 
-_STOP_SECONDS = 10.0
 _LEARN_SECONDS = 300.0
 """How long a worker that died keeps others from learning for its account."""
 _FINISHED_RUNS_KEPT = timedelta(days=1)
@@ -43,18 +44,34 @@ class Daemon:
     saver: FencedSaver
 
     async def run(self) -> None:
-        """Work until cancelled; then what runs is finished, or handed back after ten seconds."""
-        settings, queue = self.app.settings, self.app.queue
-        handlers = Handlers(self.sync_account, self.advancer.advance, self.learn, self.tidy)
+        """Schedule and work until cancelled."""
+        async with asyncio.TaskGroup() as parts:
+            parts.create_task(self.schedule())
+            parts.create_task(self.work())
+
+    async def schedule(self) -> None:
+        """Have mailboxes looked at and forgotten work found, until cancelled.
+
+        Any number of processes may do so: what they trigger collapses in the queue.
+        """
+        settings = self.app.settings
         scheduler = AsyncIOScheduler(timezone="UTC", job_defaults={"coalesce": True, "max_instances": 1})
         scheduler.add_job(self.poll, "interval", seconds=settings.poll_seconds)
         scheduler.add_job(self.sweep, "interval", seconds=settings.sweep_seconds)
         scheduler.start()
         try:
             await self.poll()
-            await queue.work(handlers, slots=settings.workers, stop_seconds=_STOP_SECONDS)
+            await asyncio.Event().wait()
         finally:
             scheduler.shutdown(wait=False)
+
+    async def work(self) -> None:
+        """Do the queue's jobs until cancelled; then what runs is finished, or handed back after `stop_seconds`."""
+        settings = self.app.settings
+        handlers = Handlers(self.sync_account, self.advancer.advance, self.learn, self.tidy)
+        try:
+            await self.app.queue.work(handlers, slots=settings.workers, stop_seconds=settings.stop_seconds)
+        finally:
             await self.app.ledger.drain()
 
     async def is_idle(self) -> bool:
@@ -100,7 +117,7 @@ class Daemon:
             lesson = Lesson.of(item)
             if lesson is not None:
                 await self.learner.learn(lesson)
-        except (ModelDown, ProfileChanged):
+        except (ModelDown, BudgetSpent, ProfileChanged):
             await inbox.learn_later(item.id, None)
         except Exception as error:
             if await inbox.learn_later(item.id, self.app.settings.max_tries):
@@ -125,8 +142,8 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
     from email_assistant.queue.handover import Handover
 
     settings = app.settings
-    conversations = Conversations(app.pool, settings.provider)
-    models = Models(settings, app.pool)
+    conversations = Conversations(app.pool, settings.provider, waits_when_spent=settings.when_spent == "wait")
+    models = Models(settings, app.usage, app.accounts)
     memory = open_memory(app)
     mailboxes = Mailboxes(
         app.pool,
@@ -144,7 +161,16 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
         app.clients,
         replies_per_day=settings.replies_per_day,
     )
-    agent = MailAgent(app.accounts, app.clients, memory, models, app.tools, handover, settings.max_steps)
+    agent = MailAgent(
+        app.accounts,
+        app.clients,
+        memory,
+        models,
+        app.tools,
+        handover,
+        settings.max_steps,
+        settings.when_spent == "rules",
+    )
     saver = FencedSaver(app.pool)
     advancer = Advancer(
         app.pool,
@@ -155,10 +181,11 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
         app.clients,
         app.tools,
         agent.graph(saver),
-        mailboxes.sync,
+        mailboxes.sync_thread,
         settings.lease_seconds,
         settings.max_tries,
     )
+    await app.usage.forget_spent(settings.provider)
     yield Daemon(app, conversations, mailboxes, advancer, Learner(memory, models), saver)
 
 

@@ -14,13 +14,18 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_openai import ChatOpenAI
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from email_assistant.db.pool import Pool
+from email_assistant.accounts.accounts import Accounts
 from email_assistant.settings import Role, Settings
+from email_assistant.usage import Usage
 
 T = TypeVar("T", bound=BaseModel)
 
 _ANSWERS = 2
 """Times that a model is asked for an answer that can be read."""
+
+
+_CHARACTERS = 3
+"""Characters of a token, on the cautious side for European languages."""
 
 
 class ModelDown(Exception):
@@ -48,9 +53,10 @@ class ModelRefused(Exception):
 
 
 class Models:
-    def __init__(self, settings: Settings, pool: Pool) -> None:
+    def __init__(self, settings: Settings, usage: Usage, accounts: Accounts) -> None:
         self._settings = settings
-        self._pool = pool
+        self._usage = usage
+        self._accounts = accounts
         self._formats: dict[Role, str] = {}
 
     async def call(
@@ -59,8 +65,9 @@ class Models:
         """One answer. `options` go into the request as they are (`tools`, `tool_choice`, `response_format`).
 
         Raises:
-            ModelDown, ModelFault, ModelRefused.
+            ModelDown, ModelFault, ModelRefused, BudgetSpent, UnknownAccount.
         """
+        await self._usage.check(await self._accounts.get(account_id))
         model = self._client(role)
         try:
             # The client's own time-out restarts with every byte that comes in.
@@ -73,7 +80,9 @@ class Models:
         except (ValueError, TypeError, KeyError) as error:  # an answer that isn't the protocol's
             raise ModelFault(f"the model server answered nonsense ({type(error).__name__})") from error
         assert isinstance(answer, AIMessage)
-        await self._record(answer, role, account_id, run_id)
+        prompt_tokens, completion_tokens = _tokens(messages, answer)
+        model_name = self._settings.model_for(role)
+        await self._usage.record(account_id, run_id, role, model_name, prompt_tokens, completion_tokens)
         return answer
 
     async def parse(
@@ -131,22 +140,6 @@ class Models:
         key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else "none"
         return _make_client(settings.model_for(role), settings.openai_base_url, key, settings.model_timeout_seconds)
 
-    async def _record(self, answer: AIMessage, role: Role, account_id: UUID, run_id: UUID | None) -> None:
-        used: Mapping[str, Any] = answer.usage_metadata or {}
-        async with self._pool.connection() as conn:
-            await conn.execute(
-                """insert into model_usage (user_id, account_id, run_id, role, model, prompt_tokens, completion_tokens)
-                   select user_id, id, %s, %s, %s, %s, %s from accounts where id = %s""",
-                (
-                    run_id,
-                    role,
-                    self._settings.model_for(role),
-                    used.get("input_tokens", 0),
-                    used.get("output_tokens", 0),
-                    account_id,
-                ),
-            )
-
 
 @lru_cache
 def _make_client(model: str, base_url: str | None, key: str, timeout: float) -> ChatOpenAI:
@@ -158,6 +151,18 @@ def _make_client(model: str, base_url: str | None, key: str, timeout: float) -> 
         timeout=timeout,
         max_retries=0,
         use_responses_api=False,
+    )
+
+
+def _tokens(messages: Sequence[AnyMessage], answer: AIMessage) -> tuple[int, int]:
+    """Prompt and completion tokens, as the server counted them.
+
+    Where it doesn't say, they are guessed from the characters: else a budget would never be spent.
+    """
+    used: Mapping[str, Any] = answer.usage_metadata or {}
+    return (
+        used.get("input_tokens") or sum(len(m.text) for m in messages) // _CHARACTERS,
+        used.get("output_tokens") or len(answer.text) // _CHARACTERS,
     )
 
 

@@ -1,14 +1,22 @@
 """Every setting of the program, read from the environment and from `.env` in the working directory."""
 
 from datetime import timedelta
+from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 
-from pydantic import AliasChoices, Field, SecretStr, ValidationError, model_validator
+from pydantic import AliasChoices, BaseModel, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 Role = Literal["triage", "response", "memory", "chat"]
+
+
+class Price(BaseModel):
+    """What a model's tokens cost, in money per million, in any one currency."""
+
+    prompt: Decimal = Field(ge=0)
+    completion: Decimal = Field(ge=0)
 
 
 class SettingsError(ValueError):
@@ -63,10 +71,21 @@ class Settings(BaseSettings):
     """How long a worker that stopped answering keeps its conversation."""
     sweep_seconds: float = Field(2, gt=0)
     """How often forgotten work is looked for."""
+    stop_seconds: float = Field(10, ge=0)
+    """How long what runs may go on after a signal to stop; then it is handed back."""
     max_steps: int = Field(12, ge=1)
     """Model calls that one run of the response agent may make."""
     max_tries: int = Field(6, ge=1)
     """Tries at one mail that fail, or that kill the process, before it is set aside as failed."""
+    budget_tokens: int | None = Field(None, ge=0)
+    """Tokens, of prompts and completions, that each account may use on a day of its own timezone; unset: any number."""
+    budget_money: Decimal | None = Field(None, ge=0)
+    """Money that each account may use on a day, by `prices`; unset: any sum."""
+    prices: dict[str, Price] = Field(default_factory=dict)
+    """Price of each model, as JSON: {"gpt-5-mini": {"prompt": 0.25, "completion": 2}}."""
+    when_spent: Literal["wait", "rules"] = "wait"
+    """What becomes of new mail when the budget is spent: it waits for midnight, or is sorted by its headers alone
+    (automatic and bulk mail is ignored, all other mail is shown to you)."""
     replies_per_day: int = Field(10, ge=1)
     """Replies to one correspondent within 24 hours, after which mail from them is only shown (stops reply loops)."""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "WARNING"
@@ -78,6 +97,16 @@ class Settings(BaseSettings):
             raise ValueError(
                 "EMAIL_ASSISTANT_LEASE_SECONDS must be at least twice EMAIL_ASSISTANT_GOOGLE_TIMEOUT_SECONDS"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _money_needs_prices(self) -> Self:
+        if self.budget_money is not None:
+            models = {self.model_for(role) for role in get_args(Role)}
+            if unpriced := sorted(models - set(self.prices)):
+                raise ValueError(
+                    f"EMAIL_ASSISTANT_BUDGET_MONEY needs a price in EMAIL_ASSISTANT_PRICES for {', '.join(unpriced)}"
+                )
         return self
 
     @classmethod

@@ -1,5 +1,6 @@
 """Logs: plain lines on standard error, without a secret or a word of anybody's mail."""
 
+import asyncio
 import logging
 import sys
 import traceback
@@ -12,11 +13,19 @@ def log_to_stderr(level: str) -> None:
     """Log our own messages from `level` on; libraries speak up at warnings only, since theirs may quote arguments."""
     handler = logging.StreamHandler()
     handler.setFormatter(_Formatter(_FORMAT))
+    handler.addFilter(_is_news)
     logging.basicConfig(level="WARNING", handlers=[handler], force=True)
     logging.getLogger("email_assistant").setLevel(level)
     # Procrastinate logs each job at these levels, and a stopped worker's tasks; both are ordinary here.
     logging.getLogger("procrastinate").setLevel("ERROR")
+    # APScheduler warns whenever a poll takes longer than its interval.
+    logging.getLogger("apscheduler").setLevel("ERROR")
     sys.excepthook = _report
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """What a stop cancels is no error."""
+    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
 
 
 class _Formatter(logging.Formatter):

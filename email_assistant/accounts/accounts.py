@@ -13,8 +13,8 @@ from email_assistant.db.pool import Pool
 
 State = Literal["active", "paused", "login", "removing"]
 _COLUMNS = """id, user_id, address, provider, name, signature, timezone, background, history_id, listed_at,
-              described_at,
-              triage_since, state, last_error"""
+              described_at, triage_since, state, last_error,
+              case when spent_until > clock_timestamp() then spent_until end spent_until"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,8 @@ class Account:
     triage_since: datetime
     state: State
     last_error: str | None
+    spent_until: datetime | None
+    """The day's budget for models is spent until then; None while something is left."""
 
     @property
     def zone(self) -> ZoneInfo:

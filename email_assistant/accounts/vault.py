@@ -2,6 +2,8 @@
 
 import json
 import os
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +16,24 @@ class VaultError(RuntimeError):
 
 def kept_secret(path: Path, new: str) -> str:
     """The secret in the file at `path`; made from `new` if there is no such file. Only its owner can read it."""
-    try:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return path.read_text().strip()
-    with os.fdopen(fd, "w") as file:
-        file.write(new)
-    return new
+    if not path.exists():
+        fresh = _written(path, new)
+        with suppress(FileExistsError):  # another process was faster
+            os.link(fresh, path)  # which, unlike a write, others see whole or not at all
+        fresh.unlink()
+    return path.read_text().strip()
+
+
+def keep_secret(path: Path, secret: str) -> None:
+    """Keep a secret in place of the one that there was."""
+    _written(path, secret).replace(path)
+
+
+def _written(path: Path, secret: str) -> Path:
+    """The secret in a new file beside `path`, which only its owner can read."""
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}-", delete=False) as file:
+        file.write(secret)
+    return Path(file.name)
 
 
 class Vault:

@@ -2,7 +2,7 @@
 
 import typer
 
-from email_assistant.cli import accounts, bench, health, inbox, mails, memory, run
+from email_assistant.cli import accounts, backup, bench, health, inbox, mails, memory, run
 
 app = typer.Typer(
     name="email-assistant",
@@ -14,6 +14,8 @@ app = typer.Typer(
 )
 app.command("demo")(run.demo)
 app.command("up")(run.up)
+app.command("api")(run.api)
+app.command("scheduler")(run.scheduler)
 app.command("worker")(run.worker)
 app.add_typer(accounts.app, name="account")
 app.add_typer(inbox.app, name="inbox")
@@ -22,6 +24,8 @@ app.command("retry")(mails.retry)
 app.add_typer(memory.app, name="memory")
 app.command("status")(health.status)
 app.command("doctor")(health.doctor)
+app.command("backup")(backup.backup)
+app.command("restore")(backup.restore)
 app.add_typer(bench.app, name="bench")
 
 

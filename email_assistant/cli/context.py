@@ -59,6 +59,7 @@ def _expected() -> tuple[type[Exception], ...]:
     from email_assistant.accounts.accounts import UnknownAccount
     from email_assistant.accounts.vault import VaultError
     from email_assistant.app import DatabaseDown
+    from email_assistant.db.backup import BackupError
     from email_assistant.db.embedded import EmbeddedError
     from email_assistant.google.errors import GoogleError
     from email_assistant.inbox.items import Conflict, Invalid, NoItem
@@ -70,6 +71,7 @@ def _expected() -> tuple[type[Exception], ...]:
         CommandError,
         SettingsError,
         EmbeddedError,
+        BackupError,
         DatabaseDown,
         VaultError,
         UnknownAccount,

@@ -146,7 +146,7 @@ async def _show(app: App, progress: Progress, task: Any) -> None:
 
 async def _summary(app: App, began: datetime, inbox_url: str) -> dict[str, Any]:
     counts = await app.mails.counts(app.user_id)
-    used = await app.usage_since(began)
+    used = await app.usage.since(app.user_id, began)
     return {
         "mails": sum(counts["by_state"].values()),
         **counts,

@@ -16,12 +16,29 @@ def status(as_json: AsJson = False) -> None:
     """Show what waits, what is being worked on, and what was used in the last 24 hours."""
 
     async def command() -> None:
+        from email_assistant.usage import spent_notice
+
         async with opened() as app:
             counts = await app.mails.counts(app.user_id)
-            used = await app.usage_since(datetime.now(UTC) - timedelta(days=1))
+            used = await app.usage.since(app.user_id, datetime.now(UTC) - timedelta(days=1))
             accounts = await app.accounts.of_user(app.user_id)
+            days = [await app.usage.today(account) for account in accounts]
         summary = {
-            "accounts": [{"address": a.address, "state": a.state, "last_sync": a.listed_at} for a in accounts],
+            "accounts": [
+                {
+                    "address": account.address,
+                    "state": account.state,
+                    "last_sync": account.listed_at,
+                    "spent_until": account.spent_until,
+                    "today": {
+                        "tokens": day.tokens,
+                        "most_tokens": day.most_tokens,
+                        "money": float(day.money),
+                        "most_money": day.most_money and float(day.most_money),
+                    },
+                }
+                for account, day in zip(accounts, days, strict=True)
+            ],
             "mails": sum(counts["by_state"].values()),
             **counts,
             "waiting": counts["by_state"].get("waiting", 0),
@@ -30,13 +47,15 @@ def status(as_json: AsJson = False) -> None:
         if as_json:
             print_json(summary)
             return
-        for account in accounts:
+        for account, day in zip(accounts, days, strict=True):
             seen = (
                 f"last looked at {account.listed_at.astimezone():%Y-%m-%d %H:%M}"
                 if account.listed_at
                 else "not looked at yet"
             )
             out.print(f"{account.address}: {account.state}, {seen}", highlight=False)
+            if account.spent_until:
+                out.print(f"  {spent_notice(account, day)}", highlight=False)
         if not accounts:
             out.print("No account yet. `email-assistant demo` needs none.")
         out.print(f"Mail: {_listed(counts['by_state'])}", highlight=False)

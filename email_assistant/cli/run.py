@@ -1,4 +1,4 @@
-"""`email-assistant demo`, `up` and `worker`"""
+"""`email-assistant demo`, `up`, and its parts `api`, `scheduler` and `worker`"""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -8,6 +8,8 @@ import typer
 from email_assistant.cli.context import run
 
 Host = Annotated[str, typer.Option(help="Address to listen on. Beyond loopback, put TLS in front.")]
+Port = Annotated[int, typer.Option(help="Port of the inbox and the API.")]
+NoToken = Annotated[bool, typer.Option("--no-token", help="Ask for no token; only on a loopback address.")]
 
 
 def demo(
@@ -43,8 +45,8 @@ def demo(
 
 def up(
     host: Host = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port of the inbox and the API.")] = 8765,
-    no_token: Annotated[bool, typer.Option("--no-token", help="Ask for no token; only on a loopback address.")] = False,
+    port: Port = 8765,
+    no_token: NoToken = False,
 ) -> None:
     """Run everything: watch the mailboxes, work on mail, serve the inbox."""
     from email_assistant.cli.serve import run_up
@@ -52,8 +54,32 @@ def up(
     run(lambda: run_up(host, port, no_token=no_token))
 
 
+def api(
+    host: Host = "127.0.0.1",
+    port: Port = 8765,
+    no_token: NoToken = False,
+) -> None:
+    """Serve the inbox and its API only: one of the three parts of `up`, for running them apart."""
+    from email_assistant.cli.serve import run_api
+
+    run(lambda: run_api(host, port, no_token=no_token))
+
+
+def scheduler() -> None:
+    """Have mailboxes looked at, and forgotten work found, by the workers: one of the parts of `up`.
+
+    Any number may run; what they trigger collapses in the queue.
+    """
+    from email_assistant.cli.serve import run_scheduler
+
+    run(run_scheduler)
+
+
 def worker() -> None:
-    """Run a further worker on the same database: watches mailboxes and works on mail, serves nothing."""
+    """Work on mail, beside `up` or beside `api` and `scheduler`: as many as you like, on any machine.
+
+    All of them need the same DATABASE_URL and EMAIL_ASSISTANT_SECRET_KEY (on one machine: the same home folder).
+    """
     from email_assistant.cli.serve import run_worker
 
     run(run_worker)

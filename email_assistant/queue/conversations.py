@@ -47,6 +47,7 @@ select t.id, bool_or(work.decided) as decided
 from work join threads t on t.id = work.thread_id join accounts a on a.id = t.account_id
 where t.lease_until < clock_timestamp() and t.not_before <= clock_timestamp()
   and a.state = 'active' and a.provider = %s
+  and (work.decided or a.spent_until <= clock_timestamp() or not %s)
   and not exists (select from runs r join inbox_items i on i.run_id = r.id
                   where r.thread_id = t.id and r.state = 'acting'
                   and (i.status = 'pending' or i.status = 'decided' and i.undo_until > clock_timestamp()))"""
@@ -125,36 +126,53 @@ class Conversation:
 
 
 class Conversations:
-    def __init__(self, pool: Pool, provider: str) -> None:
+    def __init__(self, pool: Pool, provider: str, *, waits_when_spent: bool = True) -> None:
+        """
+        Args:
+            waits_when_spent: new mail of an account whose budget for the model is spent is left until midnight.
+        """
         self._pool = pool
         self._provider = provider
+        self._waits_when_spent = waits_when_spent
 
-    async def due(self) -> list[Due]:
-        """Conversations with work that nobody is at."""
-        return [Due(**row) for row in await self._rows(f"{_DUE} group by t.id", self._provider)]
+    async def due(self, most: int = 200) -> list[Due]:
+        """Conversations with work that nobody is at; those with a person's answer come first.
+
+        Args:
+            most: how many, so that a burst of mail doesn't make a look at it as long as itself.
+        """
+        query = f"{_DUE} group by t.id order by decided desc, t.id limit %s"
+        return [Due(**row) for row in await self._rows(query, self._provider, self._waits_when_spent, most)]
 
     async def is_due(self, thread_id: UUID) -> bool:
-        return bool(await self._rows(f"{_DUE} and t.id = %s group by t.id", self._provider, thread_id))
+        query = f"{_DUE} and t.id = %s group by t.id"
+        return bool(await self._rows(query, self._provider, self._waits_when_spent, thread_id))
 
     async def is_at_rest(self) -> bool:
-        """Whether nothing will move without a person or new mail: no work, not even work that backs off."""
+        """Whether nothing will move without a person or new mail, or before midnight where a budget is spent.
+
+        Work that backs off will move.
+        """
         rows = await self._rows(
-            """select exists (select from runs r join accounts a on a.id = r.account_id
-                              where a.provider = %s and a.state = 'active' and r.state = 'running')
-                   or exists (select from runs r join accounts a on a.id = r.account_id
-                              where a.provider = %s and a.state = 'active' and r.state = 'acting'
+            """with ours as (select id, listed_at, spent_until <= clock_timestamp() as pays from accounts
+                             where provider = %s and state = 'active')
+               select exists (select from ours where listed_at is null)
+                   or exists (select from runs r join ours a on a.id = r.account_id
+                              where r.state = 'running' and a.pays)
+                   or exists (select from runs r join ours a on a.id = r.account_id join threads t on t.id = r.thread_id
+                              where r.state = 'acting' and (a.pays or t.not_before <= clock_timestamp())
                               and not exists (select from inbox_items i where i.run_id = r.id and i.status = 'pending'))
-                   or exists (select from mails m join accounts a on a.id = m.account_id
-                              where a.provider = %s and a.state = 'active' and m.state in ('new', 'triaging')
+                   or exists (select from mails m join ours a on a.id = m.account_id
+                              where (m.state = 'new' and (a.pays or not %s) or m.state = 'triaging' and a.pays)
                               and not exists (select from runs r join inbox_items i on i.run_id = r.id
                                               where r.thread_id = m.thread_id and r.state = 'acting'
                                               and i.status = 'pending'))
-                   or exists (select from inbox_items i join accounts a on a.id = i.account_id
-                              where a.provider = %s and a.state = 'active' and (i.status = 'decided'
-                              or i.status = 'applied' and i.teaches and i.learned_at is null))
-                   or exists (select from accounts where provider = %s and state = 'active' and listed_at is null)
+                   or exists (select from inbox_items i join ours a on a.id = i.account_id
+                              where i.status = 'decided'
+                              or i.status = 'applied' and i.teaches and i.learned_at is null and a.pays)
                    as moves""",
-            *[self._provider] * 5,
+            self._provider,
+            self._waits_when_spent,
         )
         return not rows[0]["moves"]
 
@@ -438,6 +456,7 @@ def _make_run(
         reply=Reply(
             to=to.email if to else None, subject=mail.subject, in_reply_to=mail.message_id, references=references
         ),
+        automatic=mail.auto_submitted or mail.bulk,
         given=stored.classification,
         triage_only=triage_only,
     )

@@ -10,6 +10,7 @@ from email_assistant.agents.loop import StepBudgetSpent
 from email_assistant.google.errors import Ambiguous, GoogleError, NotFound, RateLimited, Refused, Revoked, Transient
 from email_assistant.model import BadAnswer, ModelDown, ModelFault, ModelRefused
 from email_assistant.tools.effects import EffectMismatch, NotYetClear
+from email_assistant.usage import BudgetSpent
 
 
 class MailboxUnreadable(Exception):
@@ -40,6 +41,8 @@ def classify(error: BaseException) -> Fault:
     match error:
         case ModelDown():
             return Fault(str(error), passing=True, outage=True, until=error.until)
+        case BudgetSpent():
+            return Fault(str(error), passing=True, outage=True)
         case RateLimited():
             return Fault(str(error), passing=True, outage=True, until=error.until)
         case Transient() | Ambiguous() | NotYetClear() | MailboxUnreadable():

@@ -64,6 +64,24 @@ class Mailboxes:
             except CursorMoved:
                 continue
 
+    async def sync_thread(self, account_id: UUID, thread_id: str) -> None:
+        """Fetch and store what is new in one of Gmail's threads; the cursor stays.
+
+        For a decision, which must know what happened in its thread and must not wait for a burst of other mail.
+
+        Raises:
+            GoogleError, UnknownAccount, VaultError.
+        """
+        account = await self._accounts.get(account_id)
+        if account.state != "active":
+            return
+        gmail = (await self._clients.get(account_id)).gmail
+        try:
+            refs = await gmail.thread_refs(thread_id)
+        except NotFound:  # deleted: nothing more has come
+            return
+        await self._store_batch(account, gmail, await unknown(self._pool, account.id, refs))
+
     async def _sync(self, account: Account, gmail: Gmail) -> None:
         since = account.triage_since - self._backfill
         if account.history_id is None:
@@ -108,15 +126,22 @@ class Mailboxes:
         """Store in batches, so that memory stays flat and the first mails are worked on while others still come; the
         cursor moves with the last one, and what was stored before a crash is known when the listing is repeated."""
         batches = [refs[i : i + _BATCH] for i in range(0, len(refs), _BATCH)] or [[]]
-        for number, batch in enumerate(batches, 1):
-            messages, unreadable = await _fetch(gmail, batch)
-            async with self._pool.connection() as conn, conn.transaction():
-                awake = await store(conn, account, messages)
-                for ref, reason in unreadable:
-                    await store_unreadable(conn, account, ref, reason)
-                await self._enqueue(conn, awake)
-                if number == len(batches):
-                    await self._move_cursor(conn, account, cursor)
+        for batch in batches[:-1]:
+            await self._store_batch(account, gmail, batch)
+        await self._store_batch(account, gmail, batches[-1], cursor)
+
+    async def _store_batch(
+        self, account: Account, gmail: Gmail, refs: Sequence[MessageRef], cursor: int | None = None
+    ) -> None:
+        """Store messages, wake their conversations and, if a cursor is given, move it: all or nothing."""
+        messages, unreadable = await _fetch(gmail, refs)
+        async with self._pool.connection() as conn, conn.transaction():
+            awake = await store(conn, account, messages)
+            for ref, reason in unreadable:
+                await store_unreadable(conn, account, ref, reason)
+            await self._enqueue(conn, awake)
+            if cursor is not None:
+                await self._move_cursor(conn, account, cursor)
 
     async def _move_cursor(self, conn: Connection, account: Account, cursor: int) -> None:
         moved = await conn.execute(

@@ -19,6 +19,9 @@ from tests.doubles.model import Model
 
 T = TypeVar("T")
 
+Item = dict[str, Any]
+"""An inbox item, or a mail, as the API shows it."""
+
 API_TOKEN = "api-token-of-the-test"
 
 WAIT_SECONDS = 30.0
@@ -66,7 +69,7 @@ class Daemon:
     Settings given as keywords go into the environment in capitals: `undo_seconds=60` is EMAIL_ASSISTANT_UNDO_SECONDS.
     """
 
-    def __init__(self, home: Path, database_url: str, google: Google, model: Model, **settings: object) -> None:
+    def __init__(self, home: Path, database_url: str, google: Google, model: Model, /, **settings: object) -> None:
         self.home, self._google = home, google
         self.processes: list[Process] = []
         chosen = {
@@ -83,6 +86,7 @@ class Daemon:
         } | settings
         self.environment = {
             "PATH": os.environ["PATH"],
+            "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
             "HOME": str(home),
             "LANG": "C.UTF-8",
             "DATABASE_URL": database_url,
@@ -177,28 +181,36 @@ class Daemon:
 
     # Its HTTP interface
 
-    def items(self, **query: str) -> list[dict[str, Any]]:
+    def items(self, **query: str) -> list[Item]:
         """The inbox, over HTTP."""
         return self._listed("/api/inbox", query)
 
-    def item(self, item_id: str) -> dict[str, Any]:
+    def item(self, item_id: str) -> Item:
         return self._get(f"/api/inbox/{item_id}")
 
-    def mails(self) -> list[dict[str, Any]]:
+    def mails(self) -> list[Item]:
         return self._listed("/api/mails", {})
 
-    def mail(self, mail_id: str) -> dict[str, Any]:
+    def mail(self, mail_id: str) -> Item:
         """One mail by its Gmail id; empty while the daemon has not stored it."""
         return next((mail for mail in self.mails() if mail["id"] == mail_id), {})
 
     def decide(self, item_id: str, type_: str, args: object = None) -> httpx.Response:
         return self.http.post(f"/api/inbox/{item_id}/decision", json={"type": type_, "args": args})
 
+    def answer(self, item: Item, type_: str, args: object = None) -> None:
+        """A person's answer that must be taken."""
+        answered = self.decide(item["id"], type_, args)
+        assert answered.status_code == 200, answered.text
+
+    def accept(self, item: Item) -> None:
+        self.answer(item, "accept")
+
     def undo(self, item_id: str) -> httpx.Response:
         return self.http.post(f"/api/inbox/{item_id}/undo")
 
-    def _listed(self, path: str, query: dict[str, str]) -> list[dict[str, Any]]:
-        items: list[dict[str, Any]] = []
+    def _listed(self, path: str, query: dict[str, str]) -> list[Item]:
+        items: list[Item] = []
         page = self._get(path, query)
         while True:
             items += page["items"]
@@ -206,13 +218,38 @@ class Daemon:
                 return items
             page = self._get(path, query | {"cursor": page["next"]})
 
-    def _get(self, path: str, query: dict[str, str] | None = None) -> dict[str, Any]:
+    def _get(self, path: str, query: dict[str, str] | None = None) -> Item:
         answer = self.http.get(path, params=query)
         answer.raise_for_status()
-        parsed: dict[str, Any] = answer.json()
+        parsed: Item = answer.json()
         return parsed
 
     # Waiting
+
+    def pending(self, count: int = 1) -> list[Item]:
+        """The items that wait for the person, once there are `count`."""
+        self.wait_for(lambda: len(self.items(status="pending")) == count, f"{count} items wait")
+        return self.items(status="pending")
+
+    def until_item(self, item: Item, status: str) -> Item:
+        """The item, once it has this status."""
+        self.wait_for(lambda: self.item(item["id"])["status"] == status, f"the item is {status}")
+        return self.item(item["id"])
+
+    def until_mail(self, mail_id: str, state: str, timeout: float = WAIT_SECONDS) -> Item:
+        """The mail, once it is in this state."""
+        self.wait_for(lambda: self.mail(mail_id).get("state") == state, f"the mail is {state}", timeout)
+        return self.mail(mail_id)
+
+    def until_done(self, *mail_ids: str) -> None:
+        """Wait until all these mails are done."""
+        for mail_id in mail_ids:
+            self.until_mail(mail_id, "done")
+
+    def until_polled(self, times: int) -> None:
+        """Let it look for new mail so many more times."""
+        polls = len(self._google.calls("history.list"))
+        self.wait_for(lambda: len(self._google.calls("history.list")) >= polls + times, f"{times} polls")
 
     def wait_for(self, found: Callable[[], T], what: str = "", timeout: float = WAIT_SECONDS) -> T:
         """Ask until the answer is true; return it.

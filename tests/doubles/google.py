@@ -46,6 +46,8 @@ class Call:
     body: Any
     root: str
     """The root by which it came."""
+    port: int
+    """The client's: requests over one connection share it."""
     authorization: str
     time: float
 
@@ -125,6 +127,11 @@ class Google:
                 from_, subject, text, thread=thread, headers=headers or {}, html=html, labels=labels, age=age
             )
             return message.id
+
+    def deliver_raw(self, raw: bytes) -> str:
+        """Mail arrives, byte for byte as given; return its Gmail id."""
+        with self._lock:
+            return self.mailbox.deliver_raw(raw).id
 
     def person_sends(self, thread: str, text: str) -> str:
         """The person answers in Gmail themselves; return the sent message's id."""
@@ -268,6 +275,7 @@ class Google:
                 query=urllib.parse.parse_qs(request.url.query, keep_blank_values=True),
                 body=dict(urllib.parse.parse_qsl(raw.decode())) if form else json.loads(raw or b"null"),
                 root="http://{}:{}".format(*request.scope["server"]),
+                port=request.scope["client"][1],
                 authorization=request.headers.get("authorization", ""),
                 time=time.monotonic(),
             )

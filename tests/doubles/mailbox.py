@@ -63,6 +63,10 @@ class Message:
         return str(body.get_content()).replace("\r\n", "\n").rstrip("\n") if body else ""
 
     @property
+    def is_unread(self) -> bool:
+        return "UNREAD" in self.labels
+
+    @property
     def recipients(self) -> list[str]:
         return self.addresses("To") + self.addresses("Cc") + self.addresses("Bcc")
 
@@ -152,6 +156,10 @@ class Mailbox:
         if html is not None:
             (mail.set_content if text is None else mail.add_alternative)(html, subtype="html")
         return self._add(mail.as_bytes(), labels, thread, int(when.timestamp() * 1000))
+
+    def deliver_raw(self, raw: bytes) -> Message:
+        """Mail arrives, byte for byte as given."""
+        return self._add(raw, ("INBOX", "UNREAD"), None)
 
     def person_sends(self, thread: str, text: str) -> Message:
         """The person answers in Gmail's own pages."""

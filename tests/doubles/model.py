@@ -137,6 +137,8 @@ class Model:
     def __init__(self, roots: int = 1) -> None:
         self.requests: list[ModelRequest] = []
         self.violations: list[str] = []
+        self.reports_usage = True
+        """Whether answers say how many tokens were used, as some servers' don't."""
         self._triage: Callable[[ModelRequest], str] = _unscripted
         self._response: Callable[[ModelRequest], Answer] = _unscripted
         self._memory: Callable[[ModelRequest], Mapping[str, Any]] = lambda _: LEARN_ONE_RULE
@@ -245,10 +247,10 @@ class Model:
                 headers = {} if fault.retry_after is None else {"Retry-After": str(fault.retry_after)}
                 return _error(fault.status, "injected", "injected", headers)
             if fault.nonsense:
-                return _completion(request, {"content": '{"weather": "sunny"}'})
+                return self._completion(request, {"content": '{"weather": "sunny"}'})
         try:
             with self._lock:
-                return _completion(request, self._message(request))
+                return self._completion(request, self._message(request))
         except LookupError as unscripted:
             return self._refuse(f"no script for this {request.kind} request: {unscripted}")
 
@@ -264,6 +266,30 @@ class Model:
         first = len(self.requests)
         calls = [_wire(call, f"call_{first}_{n}", request.tools) for n, call in enumerate(answer)]
         return {"content": None, "tool_calls": calls}
+
+    def _completion(self, request: ModelRequest, message: Mapping[str, Any]) -> JSONResponse:
+        answered = count_tokens(json.dumps(message))
+        usage = {
+            "prompt_tokens": request.prompt_tokens,
+            "completion_tokens": answered,
+            "total_tokens": request.prompt_tokens + answered,
+        }
+        return JSONResponse(
+            {
+                "id": f"chatcmpl-{time.monotonic_ns()}",
+                "object": "chat.completion",
+                "created": int(time.time()),
+                "model": request.body.get("model"),
+                "choices": [
+                    {
+                        "index": 0,
+                        "message": {"role": "assistant", **message},
+                        "finish_reason": "tool_calls" if message.get("tool_calls") else "stop",
+                    }
+                ],
+            }
+            | ({"usage": usage} if self.reports_usage else {})
+        )
 
     def _refuse(self, complaint: str) -> Response:
         self.violations.append(complaint)
@@ -353,30 +379,6 @@ def _wire(call: ToolCall, minted: str, tools: Mapping[str, Mapping[str, Any]]) -
     args = {name: value for name, value in call.args.items() if name in declared or call.name not in tools}
     arguments = json.dumps(args) if call.raw is None else call.raw
     return {"id": call.id or minted, "type": "function", "function": {"name": call.name, "arguments": arguments}}
-
-
-def _completion(request: ModelRequest, message: Mapping[str, Any]) -> JSONResponse:
-    answered = count_tokens(json.dumps(message))
-    return JSONResponse(
-        {
-            "id": f"chatcmpl-{time.monotonic_ns()}",
-            "object": "chat.completion",
-            "created": int(time.time()),
-            "model": request.body.get("model"),
-            "choices": [
-                {
-                    "index": 0,
-                    "message": {"role": "assistant", **message},
-                    "finish_reason": "tool_calls" if message.get("tool_calls") else "stop",
-                }
-            ],
-            "usage": {
-                "prompt_tokens": request.prompt_tokens,
-                "completion_tokens": answered,
-                "total_tokens": request.prompt_tokens + answered,
-            },
-        }
-    )
 
 
 def _error(status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:

@@ -641,6 +641,8 @@ class TestMailsAndAccounts:
                     "timezone": "Europe/Berlin",
                     "last_sync": "2031-01-02T03:04:05Z",
                     "last_error": "the login has expired",
+                    "spent_until": None,
+                    "today": {"tokens": 0, "most_tokens": None, "money": 0.0, "most_money": None},
                 }
             ],
             "next": None,

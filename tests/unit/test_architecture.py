@@ -24,7 +24,7 @@ FLOORS = [
     {"servers.api", "servers.calendar_mcp", "servers.ask_seller_server", "queue", "sync"},
     {"agents"},
     {"tools", "gate", "inbox", "memory", "model", "trail", "notify"},
-    {"accounts"},
+    {"accounts", "usage"},
     {"google", "mail", "db", "settings", "stand_ins", "telemetry"},
 ]
 """From the top: a room may import from its own floor and those below."""
@@ -41,7 +41,7 @@ READS_OR_WRITES = {
 
 COLLABORATORS = {
     *("Accounts", "Advancer", "Clients", "Conversations", "FencedSaver", "Handover", "Inbox", "Learner", "Ledger"),
-    *("MailAgent", "Mailboxes", "Mails", "Memory", "Models", "Queue", "Registry", "Removal", "Vault"),
+    *("MailAgent", "Mailboxes", "Mails", "Memory", "Models", "Queue", "Registry", "Removal", "Usage", "Vault"),
 }
 """What is made once, by the composition root, and handed to everything else."""
 

@@ -24,6 +24,7 @@ from email_assistant.memory.profiles import Memory
 from email_assistant.model import Models
 from email_assistant.tools.registry import Registry
 from email_assistant.tools.spec import Answer, Call, ToolError
+from email_assistant.usage import BudgetSpent
 
 NOTIFY_ACTION = "Email Assistant: notify"
 _NOTIFY_ANSWERS: tuple[Answer, ...] = ("ignore", "response")
@@ -42,6 +43,8 @@ class MailAgent:
     tools: Registry
     settle: Settle
     max_steps: int
+    sorts_by_rules: bool
+    """Whether mail is sorted by its headers alone when the budget for the model is spent, rather than left waiting."""
 
     def graph(self, checkpointer: BaseCheckpointSaver[Any]) -> "CompiledStateGraph[Any, Any, Any, Any]":
         graph = StateGraph(MailState)
@@ -152,6 +155,14 @@ class MailAgent:
             return Triage(reasoning="", classification=run["given"])
         if known := await self.settle.classified(run):
             return known
+        try:
+            return await self._ask_model(run)
+        except BudgetSpent:
+            if not self.sorts_by_rules:
+                raise
+            return _by_rules(run)
+
+    async def _ask_model(self, run: Mapping[str, Any]) -> Triage:
         account = await self._account(run)
         preferences = await self.memory.text(account.id, "triage_preferences")
         return await self.models.parse(
@@ -165,6 +176,15 @@ class MailAgent:
 
     async def _account(self, run: Mapping[str, Any]) -> Account:
         return await self.accounts.get(UUID(run["account_id"]))
+
+
+def _by_rules(run: Mapping[str, Any]) -> Triage:
+    """The class of a mail that no model reads, by its headers alone."""
+    if run["automatic"]:
+        return Triage(
+            classification="ignore", reasoning="automatic or bulk mail; today's budget for the model is spent"
+        )
+    return Triage(classification="notify", reasoning="shown unread: today's budget for the model is spent")
 
 
 def _ask(

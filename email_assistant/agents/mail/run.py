@@ -32,6 +32,8 @@ class Run(TypedDict):
     text: str
     """The newest mail, delimited for a prompt."""
     reply: Reply
+    automatic: bool
+    """The newest mail was sent by a program or in bulk."""
     given: Classification | None
     """The class, where it is known already."""
     triage_only: bool

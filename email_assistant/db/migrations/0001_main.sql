@@ -23,6 +23,7 @@ create table accounts (
     state         text not null default 'active' check (state in ('active', 'paused', 'login', 'removing')),
     last_error    text,
     poll_after    timestamptz not null default '-infinity',  -- Google said to come back then
+    spent_until   timestamptz not null default '-infinity',  -- the day's budget is spent; the next midnight
     login_at      timestamptz not null default now(),        -- the token is from then
     created_at    timestamptz not null default now(),
     unique (user_id, address)
@@ -155,6 +156,7 @@ create table model_usage (
     model              text not null,
     prompt_tokens      integer not null,
     completion_tokens  integer not null,
+    cost               numeric not null,      -- by the prices of that time
     at                 timestamptz not null default clock_timestamp()
 );
 create index model_usage_by_time on model_usage (account_id, at);

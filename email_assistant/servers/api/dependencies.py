@@ -11,6 +11,7 @@ from email_assistant.db.pool import Pool
 from email_assistant.inbox.items import Inbox, NoItem
 from email_assistant.inbox.mails import Mails
 from email_assistant.tools.registry import Registry
+from email_assistant.usage import Usage
 
 
 class Services(Protocol):
@@ -24,6 +25,8 @@ class Services(Protocol):
     def inbox(self) -> Inbox: ...
     @property
     def mails(self) -> Mails: ...
+    @property
+    def usage(self) -> Usage: ...
     @property
     def tools(self) -> Registry: ...
     @property

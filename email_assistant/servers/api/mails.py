@@ -35,5 +35,6 @@ async def retry_mail(app: Assistant, mail_id: str, account: Annotated[str | None
 
 @router.get("/accounts", responses=documented(401))
 async def list_accounts(app: Assistant) -> AccountPage:
-    """The connected mailboxes."""
-    return AccountPage.of(await app.accounts.of_user(app.user_id))
+    """The connected mailboxes, and today's use of models for each."""
+    accounts = await app.accounts.of_user(app.user_id)
+    return AccountPage.of([(account, await app.usage.today(account)) for account in accounts])

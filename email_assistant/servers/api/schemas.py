@@ -12,6 +12,7 @@ from email_assistant.inbox.items import Item, Status
 from email_assistant.inbox.mails import MailRow
 from email_assistant.inbox.mails import State as MailState
 from email_assistant.tools.spec import Answer, Kind
+from email_assistant.usage import Day
 
 
 class _Out(BaseModel):
@@ -86,14 +87,37 @@ class MailPage(BaseModel):
         return cls(items=[MailOut.model_validate(mail) for mail in mails], next=following)
 
 
-class AccountOut(_Out):
+class Today(_Out):
+    """The use of models since midnight of the account's timezone, and what is allowed for the day."""
+
+    tokens: int
+    most_tokens: int | None
+    money: float = Field(description="By EMAIL_ASSISTANT_PRICES, in their currency.")
+    most_money: float | None
+
+
+class AccountOut(BaseModel):
     """A connected mailbox."""
 
     address: str
     state: AccountState
     timezone: str | None
-    last_sync: datetime | None = Field(validation_alias="listed_at")
+    last_sync: datetime | None
     last_error: str | None
+    spent_until: datetime | None = Field(description="The day's budget for models is spent until then.")
+    today: Today
+
+    @classmethod
+    def of(cls, account: Account, day: Day) -> Self:
+        return cls(
+            address=account.address,
+            state=account.state,
+            timezone=account.timezone,
+            last_sync=account.listed_at,
+            last_error=account.last_error,
+            spent_until=account.spent_until,
+            today=Today.model_validate(day),
+        )
 
 
 class AccountPage(BaseModel):
@@ -101,8 +125,8 @@ class AccountPage(BaseModel):
     next: None = None
 
     @classmethod
-    def of(cls, accounts: list[Account]) -> Self:
-        return cls(items=[AccountOut.model_validate(account) for account in accounts])
+    def of(cls, accounts: list[tuple[Account, Day]]) -> Self:
+        return cls(items=[AccountOut.of(account, day) for account, day in accounts])
 
 
 class Health(BaseModel):

@@ -1,0 +1,63 @@
+"""`email-assistant backup` and `restore`"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from email_assistant.cli.context import out, run
+
+
+def backup(
+    file: Annotated[Path, typer.Argument(help="A new file, such as assistant-2026-05-01.tar.gz.")],
+) -> None:
+    """Write all that matters to one file: mail and what became of it, the inbox, what was learned, accounts and keys.
+
+    The program may be at work meanwhile. Whoever has the file can read your mail: keep it as you would a password.
+    """
+
+    async def command() -> int:
+        from email_assistant.app import database, open_app, secret_key
+        from email_assistant.db.backup import back_up
+        from email_assistant.settings import Settings
+
+        settings = Settings.load()
+        with database(settings, keep=False) as url:
+            async with open_app(settings, url):  # which makes, or brings up to date, what is backed up
+                return back_up(url, {"secret_key": secret_key(settings)}, file)
+
+    size = run(command)
+    out.print(f"Wrote {file} ({size / 1_000_000:.1f} MB). It holds your keys: keep it safe.", highlight=False)
+
+
+def restore(
+    file: Annotated[Path, typer.Argument(help="A file that `backup` wrote.")],
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Put it in place of the accounts that are connected here.")
+    ] = False,
+) -> None:
+    """Put a backup into the database, in place of what is there: all of it, or nothing.
+
+    Stop the program first. Nothing is carried out from a backup: what you had decided and was not done yet is asked
+    again, and what was being done is shown as failed, to be looked at and tried again.
+    """
+
+    async def command() -> str:
+        from email_assistant.app import check_secret_key, database, keep_secret_key, open_app
+        from email_assistant.db.backup import read_backup
+        from email_assistant.db.backup import restore as put_back
+        from email_assistant.settings import Settings
+
+        settings = Settings.load()
+        found = read_backup(file)
+        check_secret_key(settings, found.keys["secret_key"])
+        with database(settings, keep=False) as url:
+            put_back(url, file, replace=replace)
+            keep_secret_key(settings, found.keys["secret_key"])
+            async with open_app(settings, url) as app:
+                accounts = await app.accounts.of_user(app.user_id)
+        addresses = ", ".join(account.address for account in accounts) or "no account"
+        return f"Restored {addresses}, as of {found.created_at.astimezone():%Y-%m-%d %H:%M}."
+
+    out.print(run(command), highlight=False)
+    out.print("`email-assistant up` goes on from there; it looks first at what happened since.")

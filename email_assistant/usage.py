@@ -1,0 +1,120 @@
+"""What the models were asked for and what it cost, and each account's budget for a day. All SQL on `model_usage`."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from email_assistant.accounts.accounts import Account
+from email_assistant.db.pool import Pool
+from email_assistant.settings import Settings
+
+_MILLION = Decimal(1_000_000)
+
+
+class BudgetSpent(Exception):
+    """The account's budget for today is spent; the message says until when nothing is asked of a model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """One account's use of models since midnight of its own timezone, against its budget."""
+
+    tokens: int
+    """Prompt and completion tokens."""
+    money: Decimal
+    """By the prices in the settings, in their currency; 0 for models without a price."""
+    most_tokens: int | None
+    most_money: Decimal | None
+    ends: datetime
+    """The next midnight."""
+
+    @property
+    def spent(self) -> str | None:
+        """What is spent, in words; None while something is left."""
+        if self.most_tokens is not None and self.tokens >= self.most_tokens:
+            return f"{self.tokens:,} of {self.most_tokens:,} tokens"
+        if self.most_money is not None and self.money >= self.most_money:
+            return f"{self.money:.2f} of {self.most_money:.2f} in money"
+        return None
+
+
+class Usage:
+    def __init__(self, pool: Pool, settings: Settings) -> None:
+        self._pool = pool
+        self._settings = settings
+
+    async def check(self, account: Account) -> None:
+        """Look before a call. Calls that are under way are not counted yet, so a day may end a few calls above.
+
+        Raises:
+            BudgetSpent: which the account's row then says too, until midnight.
+        """
+        if self._settings.budget_tokens is None and self._settings.budget_money is None:
+            return
+        day = await self.today(account)
+        if day.spent:
+            await self._rows("update accounts set spent_until = %s where id = %s", day.ends, account.id)
+            raise BudgetSpent(spent_notice(account, day))
+
+    async def today(self, account: Account) -> Day:
+        midnight = datetime.now(account.zone).replace(hour=0, minute=0, second=0, microsecond=0)
+        [row] = await self._rows(
+            """select coalesce(sum(prompt_tokens + completion_tokens), 0)::bigint as tokens,
+                      coalesce(sum(cost), 0) as money from model_usage where account_id = %s and at >= %s""",
+            account.id,
+            midnight,
+        )
+        ends = midnight + timedelta(days=1)  # by the wall clock, whatever the clocks do in between
+        return Day(**row, most_tokens=self._settings.budget_tokens, most_money=self._settings.budget_money, ends=ends)
+
+    async def record(
+        self, account_id: UUID, run_id: UUID | None, role: str, model: str, prompt_tokens: int, completion_tokens: int
+    ) -> None:
+        price = self._settings.prices.get(model)
+        cost = (prompt_tokens * price.prompt + completion_tokens * price.completion) / _MILLION if price else 0
+        await self._rows(
+            """insert into model_usage
+                   (user_id, account_id, run_id, role, model, prompt_tokens, completion_tokens, cost)
+               select user_id, id, %s, %s, %s, %s, %s, %s from accounts where id = %s""",
+            run_id,
+            role,
+            model,
+            prompt_tokens,
+            completion_tokens,
+            cost,
+            account_id,
+        )
+
+    async def since(self, user_id: UUID, at: datetime) -> dict[str, int]:
+        """Model `calls`, their `prompt_tokens` and `completion_tokens`, and replies `sent`, since a time."""
+        [row] = await self._rows(
+            """select count(*) as calls, coalesce(sum(prompt_tokens), 0)::int as prompt_tokens,
+                      coalesce(sum(completion_tokens), 0)::int as completion_tokens,
+                      (select count(*) from effects where user_id = %s and tool = 'send_email_tool'
+                       and state = 'done' and finished_at >= %s) as sent
+               from model_usage where user_id = %s and at >= %s""",
+            user_id,
+            at,
+            user_id,
+            at,
+        )
+        return row
+
+    async def forget_spent(self, provider: str) -> None:
+        """Look anew whether budgets are spent: the settings may have changed."""
+        await self._rows("update accounts set spent_until = '-infinity' where provider = %s", provider)
+
+    async def _rows(self, query: str, *parameters: object) -> list[dict[str, Any]]:
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute(query.encode(), parameters)
+            return await cursor.fetchall() if cursor.description else []
+
+
+def spent_notice(account: Account, day: Day) -> str:
+    """One line for the person."""
+    return (
+        f"today's budget for the model is spent ({day.spent}); "
+        f"it goes on at {day.ends:%H:%M} {account.timezone or 'UTC'}, or with a higher EMAIL_ASSISTANT_BUDGET_…"
+    )

@@ -1,0 +1,139 @@
+"""Backup and restore: all comes back, and nothing is carried out from an old state of things."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.doubles.daemon import Daemon
+from tests.doubles.google import Google
+from tests.doubles.model import LEARN_ONE_RULE, Model
+from tests.doubles.serving import Hold
+from tests.integration.conftest import Start
+from tests.integration.scene import BOB, DONE, reply
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    return str(tmp_path / "backup.tar.gz")
+
+
+def restore(daemon: Daemon, file: str) -> None:
+    daemon.stop()
+    daemon.cli("restore", file, "--replace")
+    daemon.up()
+
+
+def test_what_happened_since_is_found_and_nothing_is_done_twice(
+    daemon: Daemon, google: Google, model: Model, file: str
+) -> None:
+    model.script([[reply("Dear Sir.")], [DONE], [reply("Saturday is fine."), DONE]])
+    before = google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+    [first] = daemon.pending()
+    daemon.answer(first, "edit", {**first["args"], "response_text": "Friday it is."})
+    daemon.until_done(before)
+    daemon.wait_for(lambda: daemon.rules("response_preferences"), "the edit is learned from")
+    waiting = google.deliver(BOB, "Dinner?", "Does Saturday suit you?")
+    [item] = daemon.pending()
+    daemon.cli("backup", file)
+    daemon.accept(item)
+    daemon.until_done(waiting)
+
+    restore(daemon, file)
+    model.on_triage("ignore")
+    later = google.deliver(BOB, "Thanks", "See you.")
+
+    daemon.until_done(later, waiting)
+    assert daemon.item(item["id"])["status"] == "superseded"
+    assert "yourself" in daemon.mail(waiting)["reason"]
+    assert [sent.text for sent in google.sent] == ["Friday it is.", "Saturday is fine."]
+    assert daemon.rules("response_preferences") == [LEARN_ONE_RULE["text"]]
+    assert [request.mail.subject for request in model.calls("triage")] == ["Lunch?", "Dinner?", "Thanks"]
+
+
+def test_an_answer_before_the_next_look_into_the_mailbox_sends_nothing_again(
+    daemon: Daemon, google: Google, model: Model, file: str
+) -> None:
+    model.script([[reply("Friday is fine."), DONE]])
+    mail = google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+    [item] = daemon.pending()
+    daemon.cli("backup", file)
+    daemon.accept(item)
+    daemon.until_done(mail)
+    daemon.stop()
+    daemon.cli("restore", file, "--replace")
+    google.fault("history.list", times=1000, status=503)
+    daemon.up()
+
+    daemon.accept(item)
+
+    daemon.until_item(item, "superseded")
+    assert len(google.sent) == 1
+
+
+def test_what_was_being_done_is_shown_and_not_done(daemon: Daemon, google: Google, model: Model, file: str) -> None:
+    model.script([[reply("Friday is fine."), DONE], [reply("Friday is fine, still."), DONE]])
+    mail = google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+    [item] = daemon.pending()
+    sending = Hold()
+    google.fault("drafts.create", hold=sending)
+    daemon.accept(item)
+    sending.reached()
+    daemon.cli("backup", file)
+    sending.release()
+    daemon.until_done(mail)
+
+    restore(daemon, file)
+
+    assert "restored from a backup" in daemon.until_mail(mail, "failed")["reason"]
+    assert daemon.item(item["id"])["status"] == "applied"
+    assert len(google.sent) == 1
+
+
+def test_a_decision_that_could_still_be_undone_is_asked_for_again(
+    start: Start, google: Google, model: Model, file: str
+) -> None:
+    model.script([[reply("Friday is fine."), DONE]])
+    daemon = start(undo_seconds=600)
+    google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+    [item] = daemon.pending()
+    daemon.accept(item)
+    daemon.cli("backup", file)
+
+    restore(daemon, file)
+
+    [again] = daemon.pending()
+    assert (again["id"], again["decision"]) == (item["id"], None)
+
+
+def test_it_takes_the_place_of_nothing_unasked(daemon: Daemon, google: Google, file: str, tmp_path: Path) -> None:
+    daemon.cli("backup", file)
+    assert Path(file).stat().st_mode & 0o777 == 0o600
+    assert "is there already" in daemon.run("backup", file).stderr
+    assert "stop `up`" in daemon.run("restore", file, "--replace").stderr
+    daemon.stop()
+    assert "--replace" in daemon.run("restore", file).stderr
+    damaged = tmp_path / "damaged.tar.gz"
+    damaged.write_bytes(Path(file).read_bytes()[:-2000])
+    for bad in (damaged, tmp_path, tmp_path / "missing.tar.gz"):
+        refused = daemon.run("restore", str(bad), "--replace")
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert refused.stderr.startswith("Error: ")
+        assert refused.stderr.count("\n") == 1
+    [account] = daemon.cli("account", "list", "--json")["items"]
+    assert account["address"] == google.address
+
+
+def test_a_new_home_gets_the_key_along(tmp_path: Path, daemon: Daemon, google: Google, file: str) -> None:
+    daemon.cli("backup", file)
+    daemon.stop()
+    daemon.environment["EMAIL_ASSISTANT_SECRET_KEY"] = ""
+    daemon.environment["EMAIL_ASSISTANT_HOME"] = str(tmp_path / "new-home")
+    daemon.cli("restore", file, "--replace")
+    daemon.up()
+
+    daemon.until_polled(2)
+
+    [account] = daemon.cli("account", "list", "--json")["items"]
+    assert account["last_error"] is None
