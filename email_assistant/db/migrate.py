@@ -16,11 +16,14 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 _LOCK = 0x6D61696C  # one number for all processes of this program
 
 
-async def migrate(url: str) -> None:
-    """Apply what is missing, once, whichever process comes first. Safe to call at every start."""
+async def migrate(url: str, folder: Path = MIGRATIONS) -> None:
+    """Apply what is missing, once, whichever process comes first. Safe to call at every start.
+
+    Processes of the version before may be at work: what they read and write must be left to them.
+    """
     async with _connect(url) as conn, _exclusively(conn):
         await conn.execute(f"create schema if not exists {SCHEMA}")
-        await asyncio.to_thread(_apply_ours, url)
+        await asyncio.to_thread(_apply_ours, url, folder)
         await _apply_procrastinate(conn)
         await _apply_langgraph(url)
 
@@ -46,13 +49,13 @@ async def _exclusively(conn: Connection) -> AsyncIterator[None]:
         await conn.execute("select pg_advisory_unlock(%s)", (_LOCK,))
 
 
-def _apply_ours(url: str) -> None:
+def _apply_ours(url: str, folder: Path) -> None:
     from yoyo import get_backend, read_migrations
 
     backend = get_backend(_yoyo_url(url))
     try:
         # Without yoyo's own lock, a row that would outlive a killed process.
-        backend.apply_migrations(backend.to_apply(read_migrations(str(MIGRATIONS))))
+        backend.apply_migrations(backend.to_apply(read_migrations(str(folder))))
     finally:
         backend.connection.close()
 
