@@ -12,7 +12,8 @@ import json
 import threading
 import time
 import urllib.parse
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
@@ -108,6 +109,12 @@ class Google:
         self._server.stop()
 
     # What a test does
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """What happens in this block happens between two requests."""
+        with self._lock:
+            yield
 
     def deliver(
         self,

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from tests.doubles.daemon import Item
 from tests.doubles.model import ToolCall, tool
 
 ADA = "ada@example.com"
@@ -32,3 +33,7 @@ def meeting(start: datetime = NEXT_WEEK, **more: Any) -> ToolCall:
         "timezone": "Europe/Berlin",
     }
     return tool("schedule_meeting_tool", **{**given, **more})
+
+
+def by_subject(items: list[Item]) -> dict[str, Item]:
+    return {item["subject"]: item for item in items}

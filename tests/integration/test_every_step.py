@@ -6,15 +6,12 @@ die at exactly the n-th step. What happened is judged at Google's side alone.
 
 import asyncio
 import itertools
-import json
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal
 from uuid import UUID
-from zoneinfo import ZoneInfo
 
 import pytest
 from pydantic import SecretStr
@@ -27,14 +24,13 @@ from email_assistant.google.errors import Transient
 from email_assistant.settings import Settings
 from tests.doubles.google import Google
 from tests.doubles.model import Answer, Model, ModelRequest, tool
+from tests.integration.home import log_in
+from tests.integration.scene import BOB, DONE, NEXT_WEEK, meeting, reply
 
 pytestmark = pytest.mark.slow
 
 STRIDE = int(os.environ.get("EMAIL_ASSISTANT_STEP_STRIDE", "7"))
 """Every n-th step; 1 for all of them, which takes minutes."""
-
-ADA = "ada@example.com"
-START = datetime.now(ZoneInfo("Europe/Berlin")).replace(hour=9, minute=0, second=0, microsecond=0) + timedelta(days=7)
 
 
 class Died(Exception):
@@ -65,27 +61,11 @@ class Fuse:
             raise Died
 
 
-@pytest.fixture
-def google() -> Iterator[Google]:
-    with Google(ADA, timezone="Europe/Berlin") as double:
-        yield double
-
-
-@pytest.fixture
-def model() -> Iterator[Model]:
-    with Model() as double:
-        double.on_triage("respond")
-        double.script(propose)
-        yield double
-
-
 def propose(request: ModelRequest) -> Answer:
     """Look into the calendar, then offer a meeting and a reply in one message."""
     if not request.tool_results:
-        return [tool("check_calendar_tool", dates=[f"{START:%d-%m-%Y}"])]
-    times = {"start_time": START.isoformat(), "end_time": (START + timedelta(minutes=30)).isoformat()}
-    meeting = tool("schedule_meeting_tool", attendees=["bob@example.org"], title="Plan", **times)
-    return [meeting, tool("send_email_tool", response_text="Booked.", email_address="bob@example.org"), tool("Done")]
+        return [tool("check_calendar_tool", dates=[f"{NEXT_WEEK:%d-%m-%Y}"])]
+    return [meeting(), reply("Booked."), DONE]
 
 
 @asynccontextmanager
@@ -135,7 +115,7 @@ async def live(daemon: Daemon) -> None:
 async def one_path(settings: Settings, url: str, fuse: Fuse, google: Google, monkeypatch: pytest.MonkeyPatch) -> None:
     """A mail comes in; the program dies where the fuse says, and is started again."""
     before = len(google.sent), len(google.events)
-    google.deliver("Bob Berg <bob@example.org>", "A meeting?", "Can we meet next week?")
+    google.deliver(BOB, "A meeting?", "Can we meet next week?")
     try:
         async with asyncio.timeout(60), life(settings, url, fuse, monkeypatch) as daemon:
             await live(daemon)
@@ -155,6 +135,7 @@ async def test_a_death_at_any_step_loses_and_doubles_nothing(
     model: Model,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    model.script(propose)
     settings = Settings(
         home=tmp_path,
         google_root=google.root,
@@ -167,8 +148,7 @@ async def test_a_death_at_any_step_loses_and_doubles_nothing(
         max_tries=3,
     )
     async with open_app(settings, database_url) as app:
-        token = json.loads(google.write_token_file(tmp_path / "token.json").read_text())
-        await app.accounts.add(app.user_id, ADA, token, datetime.now(UTC) - timedelta(days=1))
+        await log_in(app, google, tmp_path)
     for step in itertools.count(0, STRIDE):
         fuse = Fuse(step, moment)
         await one_path(settings, database_url, fuse, google, monkeypatch)

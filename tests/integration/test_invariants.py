@@ -10,7 +10,7 @@ import re
 import socket
 import unicodedata
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
@@ -20,159 +20,28 @@ from uuid import UUID, uuid4
 import httpx
 import psycopg
 import pytest
-import pytest_asyncio
-from cryptography.fernet import Fernet
 from langgraph.types import Command
 from psycopg.types.json import Json
-from pydantic import SecretStr
 from typer.testing import CliRunner
 
-from email_assistant.accounts.accounts import Account
-from email_assistant.app import App, open_app
+from email_assistant.app import open_app
 from email_assistant.cli import app as command_line
-from email_assistant.daemon import Daemon as Works
-from email_assistant.daemon import open_daemon
 from email_assistant.db.checkpoints import run_config
 from email_assistant.db.lease import held
 from email_assistant.db.migrate import migrate
 from email_assistant.db.pool import SCHEMA, Connection, session_settings
 from email_assistant.inbox.items import Conflict, Inbox, Item
-from email_assistant.inbox.mails import MailRow
 from email_assistant.servers.api.app import create_api
 from email_assistant.settings import Settings
-from email_assistant.sync.mailbox import Enqueue, Mailboxes
 from tests.doubles.daemon import API_TOKEN, Daemon
 from tests.doubles.google import Google
 from tests.doubles.model import Kind, Model, ModelRequest, ToolCall, tool
 from tests.doubles.serving import Hold
+from tests.integration.conftest import Start
+from tests.integration.home import Home, in_one_loop, reached, until
+from tests.integration.scene import ADA, BERLIN, BOB, DONE, meeting, reply
 
-ADA = "ada@example.com"
-BOB = "Bob Berg <bob@example.org>"
-DONE = tool("Done", done=True)
-MEETING = tool(
-    "schedule_meeting_tool",
-    attendees=["bob@example.org"],
-    title="Plan",
-    start_time="2031-06-02T10:00:00+02:00",
-    end_time="2031-06-02T10:45:00+02:00",
-)
-
-# The clients of the model are kept between tests, and belong to the event loop that they were first used in.
-in_one_loop = pytest.mark.asyncio(loop_scope="module")
-
-
-def reply(text: str, **more: Any) -> ToolCall:
-    return tool("send_email_tool", response_text=text, email_address="bob@example.org", **more)
-
-
-@dataclass
-class Home:
-    """The program's parts, opened on one mailbox; nothing happens by itself."""
-
-    app: App
-    works: Works
-    google: Google
-    account_id: UUID
-
-    # What happens
-
-    async def sync(self) -> None:
-        await self.works.mailboxes.sync(self.account_id)
-
-    async def carry_on(self) -> None:
-        """Work until everything waits for a person or has ended; no back-off is waited for."""
-        for _ in range(30):
-            await self.sql("update threads set not_before = '-infinity'")
-            due = await self.works.conversations.due()
-            if not due:
-                return
-            for conversation in due:
-                await self.works.advancer.advance(conversation.id)
-        raise AssertionError("it does not come to rest")
-
-    async def receive(self, subject: str = "Lunch?", text: str = "Does Friday suit you?", **more: Any) -> str:
-        """A mail comes in and is carried as far as it goes; returns its Gmail id."""
-        mail_id = self.google.deliver(more.pop("from_", BOB), subject, text, **more)
-        await self.sync()
-        await self.carry_on()
-        return mail_id
-
-    async def answer(self, item: Item, type_: str, args: object = None) -> None:
-        """A person answers, and what follows is done."""
-        await self.app.inbox.decide(self.app.user_id, item.id, {"type": type_, "args": args}, by="test")
-        await self.carry_on()
-
-    def mailboxes(self, enqueue: Enqueue) -> Mailboxes:
-        """The mailboxes, with another way to wake conversations."""
-        app = self.app
-        return Mailboxes(app.pool, app.accounts, app.clients, enqueue=enqueue, backfill=timedelta(days=14))
-
-    # What there is
-
-    async def account(self) -> Account:
-        return await self.app.accounts.get(self.account_id)
-
-    async def items(self) -> list[Item]:
-        return (await self.app.inbox.page(self.app.user_id))[0]
-
-    async def pending(self) -> list[Item]:
-        return (await self.app.inbox.page(self.app.user_id, status="pending"))[0]
-
-    async def mails(self) -> list[MailRow]:
-        return (await self.app.mails.page(self.app.user_id))[0]
-
-    async def mail(self, mail_id: str) -> MailRow:
-        [found] = [mail for mail in await self.mails() if mail.id == mail_id]
-        return found
-
-    async def woken(self) -> list[str]:
-        """Conversations that were woken for new mail or a person, once for each time."""
-        jobs = await self.sql("select args->>'thread_id' as t from procrastinate_jobs where task_name='advance_thread'")
-        return [row["t"] for row in jobs]
-
-    async def sql(self, query: str, *parameters: object) -> list[dict[str, Any]]:
-        async with self.app.pool.connection() as conn:
-            cursor = await conn.execute(query.encode(), parameters)
-            return await cursor.fetchall() if cursor.description else []
-
-
-@pytest.fixture
-def google() -> Iterator[Google]:
-    with Google(ADA, timezone="Europe/Berlin") as double:
-        yield double
-        assert double.calls("unknown") == []
-
-
-@pytest.fixture
-def model() -> Iterator[Model]:
-    with Model() as double:
-        double.on_triage("respond")
-        yield double
-        assert double.violations == []
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def home(tmp_path: Path, database_url: str, google: Google, model: Model) -> AsyncIterator[Home]:
-    settings = Settings(
-        home=tmp_path / "home",
-        secret_key=SecretStr(Fernet.generate_key().decode()),
-        openai_api_key=SecretStr("model-key"),
-        openai_base_url=model.root,
-        model="stub-model",
-        google_root=google.root,
-        google_timeout_seconds=5,
-        undo_seconds=0,
-        max_tries=2,
-        max_steps=4,
-    )
-    async with open_app(settings, database_url) as app, open_daemon(app) as works:
-        token = json.loads(google.write_token_file(tmp_path / "token.json").read_text())
-        account = await app.accounts.add(app.user_id, ADA, token, datetime.now(UTC) - timedelta(days=2))
-        yield Home(app, works, google, account.id)
-
-
-async def reached(hold: Hold) -> None:
-    await asyncio.to_thread(hold.reached)
+MEETING = meeting(datetime(2031, 6, 2, 10, tzinfo=BERLIN))
 
 
 @in_one_loop
@@ -385,7 +254,7 @@ class TestADecision:
         by_first = asyncio.create_task(
             inbox.decide(home.app.user_id, item.id, {"type": "accept", "args": None}, by="first")
         )
-        await until(lambda: _true(inbox.entered.is_set()))
+        await until(inbox.entered.is_set)
         by_second = asyncio.create_task(
             home.app.inbox.decide(home.app.user_id, item.id, {"type": "ignore", "args": None}, by="second")
         )
@@ -418,16 +287,6 @@ def holding_back(home: Home) -> HeldInbox:
     return inbox
 
 
-async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 20) -> None:
-    async with asyncio.timeout(seconds):
-        while not await condition():  # noqa: ASYNC110 - it looks at the database, which sets no event
-            await asyncio.sleep(0.01)
-
-
-async def _true(value: bool) -> bool:
-    return value
-
-
 async def waits_for_a_lock(home: Home) -> bool:
     """Whether a session of this test's database waits for a row that another one holds."""
     [row] = await home.sql(
@@ -438,27 +297,23 @@ async def waits_for_a_lock(home: Home) -> bool:
 
 @pytest.mark.slow
 class TestDecisionsComeFirst:
-    def test_they_are_served_while_all_background_work_hangs(
-        self, tmp_path: Path, database_url: str, google: Google, model: Model
-    ) -> None:
+    def test_they_are_served_while_all_background_work_hangs(self, start: Start, google: Google, model: Model) -> None:
+        daemon = start(workers=2)
         model.script([[reply("Friday is fine."), DONE]])
-        with Daemon(tmp_path, database_url, google, model, workers=2) as daemon:
-            daemon.account_add(ADA)
-            daemon.up()
-            mail_id = google.deliver(BOB, "Lunch?", "Does Friday suit you?")
-            [item] = daemon.wait_for(lambda: daemon.items(status="pending"), "an item waits")
-            holds = [Hold(), Hold()]
-            for hold in holds:
-                model.fault("triage", hold=hold)
-                google.deliver(BOB, "Stuck", "The model never answers to this.")
-            for hold in holds:
-                hold.reached()
+        mail_id = google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+        [item] = daemon.pending()
+        holds = [Hold(), Hold()]
+        for hold in holds:
+            model.fault("triage", hold=hold)
+            google.deliver(BOB, "Stuck", "The model never answers to this.")
+        for hold in holds:
+            hold.reached()
 
-            assert daemon.decide(item["id"], "accept").status_code == 200
+        daemon.accept(item)
 
-            daemon.wait_for(lambda: daemon.mail(mail_id)["state"] == "done", "the decision is carried out")
-            assert [sent.text for sent in google.sent] == ["Friday is fine."]
-            assert [mail["state"] for mail in daemon.mails()].count("triaging") == 2
+        daemon.until_done(mail_id)
+        assert [sent.text for sent in google.sent] == ["Friday is fine."]
+        assert [mail["state"] for mail in daemon.mails()].count("triaging") == 2
 
 
 @in_one_loop
@@ -829,14 +684,13 @@ class TestSecrets:
             model.fault("memory", nonsense=True, times=2)
             daemon.up()
             mail_id = google.deliver(BOB, f"The {CANARY}", f"Shall we climb the {CANARY}?")
-            [item] = daemon.wait_for(lambda: daemon.items(status="pending"), "an item waits")
+            [item] = daemon.pending()
             bad_id = google.deliver(BOB, f"Refused: {CANARY}", f"On {CANARY}.")
-            daemon.wait_for(lambda: daemon.mail(bad_id).get("state") == "failed", "the bad mail fails")
-            assert CANARY in daemon.mail(bad_id)["reason"]  # or this test shows nothing
-            daemon.decide(item["id"], "response", f"Say {CANARY}.")
-            [item] = daemon.wait_for(lambda: daemon.items(status="pending"), "another item waits")
-            daemon.decide(item["id"], "edit", {**item["args"], "response_text": f"Up the {CANARY}!"})
-            daemon.wait_for(lambda: daemon.mail(mail_id)["state"] == "done", "the mail is done")
+            assert CANARY in daemon.until_mail(bad_id, "failed")["reason"]  # or this test shows nothing
+            daemon.answer(item, "response", f"Say {CANARY}.")
+            [item] = daemon.pending()
+            daemon.answer(item, "edit", {**item["args"], "response_text": f"Up the {CANARY}!"})
+            daemon.until_done(mail_id)
             daemon.wait_for(lambda: daemon.rules("response_preferences"), "a rule is learned")
             assert not has_visitor(tracer)  # asked before the end too: a tracer that never answers holds it up
             daemon.stop()

@@ -1,49 +1,24 @@
 """Processes that die or freeze at the worst moment: one mail is sent all the same, and every item can be answered."""
 
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
-
 import pytest
 
-from tests.doubles.daemon import Daemon, Process
+from tests.doubles.daemon import Daemon, Item, Process
 from tests.doubles.google import Google, Moment
-from tests.doubles.model import Model, tool
+from tests.doubles.model import Model
 from tests.doubles.serving import Hold
+from tests.integration.conftest import Start
+from tests.integration.scene import BOB, DONE, reply
 
 pytestmark = pytest.mark.slow
 
-ADA = "ada@example.com"
-BOB = "Bob Berg <bob@example.org>"
-PROPOSAL = [
-    tool("send_email_tool", response_text="Friday is fine.", email_address="bob@example.org"),
-    tool("Done", done=True),
-]
-
-Item = dict[str, Any]
+PROPOSAL = [reply("Friday is fine."), DONE]
 
 
 @pytest.fixture
-def google() -> Iterator[Google]:
-    with Google(ADA, roots=2) as double:
-        yield double
-
-
-@pytest.fixture
-def model() -> Iterator[Model]:
-    with Model(roots=2) as double:
-        double.on_triage("respond")
-        double.script(lambda _: PROPOSAL)
-        yield double
-        assert double.violations == []
-
-
-@pytest.fixture
-def daemon(tmp_path: Path, database_url: str, google: Google, model: Model) -> Iterator[Daemon]:
+def daemon(connect: Start, model: Model) -> Daemon:
     """One connected mailbox; nothing runs yet."""
-    with Daemon(tmp_path, database_url, google, model) as program:
-        program.account_add(ADA)
-        yield program
+    model.script(lambda _: PROPOSAL)
+    return connect()
 
 
 class TestKilled:
@@ -60,7 +35,7 @@ class TestKilled:
         mail_id = deliver(google)
         daemon.wait_for(lambda: daemon.mail(mail_id), "the mail is stored")
         restart(daemon, hold)
-        accept(daemon, the_pending_item(daemon))
+        daemon.accept(*daemon.pending())
         expect_one_mail(daemon, google, mail_id)
 
     def test_in_triage(self, daemon: Daemon, google: Google, model: Model) -> None:
@@ -69,15 +44,15 @@ class TestKilled:
         mail_id = deliver(google)
         hold.reached()
         restart(daemon, hold)
-        accept(daemon, the_pending_item(daemon))
+        daemon.accept(*daemon.pending())
         expect_one_mail(daemon, google, mail_id)
 
     def test_while_an_item_waits(self, daemon: Daemon, google: Google, model: Model) -> None:
         mail_id = deliver(google)
-        item = the_pending_item(daemon)
+        [item] = daemon.pending()
         restart(daemon)
-        assert the_pending_item(daemon) == item
-        accept(daemon, item)
+        assert daemon.pending() == [item]
+        daemon.accept(item)
         expect_one_mail(daemon, google, mail_id)
         assert [request.kind for request in model.requests] == ["triage", "response"]
 
@@ -170,26 +145,17 @@ def restart(daemon: Daemon, hold: Hold | None = None) -> None:
 
 def kill_at(daemon: Daemon, google: Google, call: str, moment: Moment) -> None:
     """Accept the reply, kill the daemon in that request to Google, and start it again."""
-    item = the_pending_item(daemon)
+    [item] = daemon.pending()
     hold = Hold()
     google.fault(call, hold=hold, at=moment)
-    accept(daemon, item)
+    daemon.accept(item)
     hold.reached()
     restart(daemon, hold)
 
 
-def the_pending_item(daemon: Daemon) -> Item:
-    [item] = daemon.wait_for(lambda: daemon.items(status="pending"), "an item waits")
-    return item
-
-
-def accept(daemon: Daemon, item: Item) -> None:
-    assert daemon.decide(item["id"], "accept").status_code == 200
-
-
 def expect_one_mail(daemon: Daemon, google: Google, mail_id: str) -> None:
     """The mail is answered: one reply, no draft left, no item open, and nothing more once the daemon has stopped."""
-    daemon.wait_for(lambda: daemon.mail(mail_id).get("state") == "done", "the mail is done", timeout=60)
+    daemon.until_mail(mail_id, "done", timeout=60)
     daemon.wait_for(lambda: not google.drafts, "no draft is left over")
     assert [item["status"] for item in daemon.items()] == ["applied"]
     daemon.stop()

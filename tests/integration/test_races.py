@@ -6,218 +6,33 @@ doubles that speak the real protocols.
 """
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from inspect import isawaitable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import psycopg
 import pytest
-import pytest_asyncio
 from psycopg.rows import dict_row
-from pydantic import SecretStr
 
 import email_assistant.daemon
-from email_assistant.accounts.accounts import Account
-from email_assistant.app import App, open_app, open_memory
-from email_assistant.daemon import Daemon as Works
-from email_assistant.daemon import open_daemon
+from email_assistant.app import open_memory
 from email_assistant.db.pool import session_settings
 from email_assistant.google.errors import Refused
 from email_assistant.inbox.items import Conflict, Item
-from email_assistant.inbox.mails import MailRow
-from email_assistant.settings import Settings
-from tests.doubles.daemon import Daemon
 from tests.doubles.google import Google
-from tests.doubles.model import Model, ModelRequest, ToolCall, tool
+from tests.doubles.model import Model, ModelRequest
 from tests.doubles.serving import Hold
+from tests.integration.conftest import Start
+from tests.integration.home import Home, OpenHome, in_one_loop, log_in, reached, until
+from tests.integration.scene import ADA, BOB, DONE, reply
 
 pytestmark = pytest.mark.slow
-
-# The clients of the model are kept between tests, and belong to the event loop that they were first used in.
-in_one_loop = pytest.mark.asyncio(loop_scope="module")
-
-ADA = "ada@example.com"
-BOB = "Bob Berg <bob@example.org>"
-DONE = tool("Done", done=True)
 
 APPROVED_TEXT = "The person had approved this text"
 """How the prompt offers a text to start from."""
 
 OPEN_LEASES = "select count(*) as n from threads where lease_until > clock_timestamp()"
 TRIES = "select tries from mails where not own"
-
-
-def reply(text: str) -> ToolCall:
-    return tool("send_email_tool", response_text=text, email_address="bob@example.org")
-
-
-@dataclass
-class Home:
-    """The program's parts, opened on one mailbox; nothing happens by itself."""
-
-    app: App
-    works: Works
-    google: Google
-    account_id: UUID
-
-    # What happens
-
-    async def sync(self) -> None:
-        await self.works.mailboxes.sync(self.account_id)
-
-    async def step(self) -> None:
-        """Do all that is due, as far as it goes now."""
-        for conversation in await self.works.conversations.due():
-            await self.works.advancer.advance(conversation.id)
-
-    async def carry_on(self) -> None:
-        """Work until everything waits for a person or has ended; no back-off is waited for."""
-        for _ in range(30):
-            await self.sql("update threads set not_before = '-infinity'")
-            if not await self.works.conversations.due():
-                return
-            await self.step()
-        raise AssertionError("it does not come to rest")
-
-    async def receive(self, subject: str = "Lunch?", text: str = "Does Friday suit you?", **more: Any) -> str:
-        """A mail comes in and is carried as far as it goes; returns its Gmail id."""
-        mail_id = self.google.deliver(more.pop("from_", BOB), subject, text, **more)
-        await self.sync()
-        await self.carry_on()
-        return mail_id
-
-    async def decide(self, item: Item, type_: str, args: object = None) -> None:
-        """A person answers; nothing follows yet."""
-        await self.app.inbox.decide(self.app.user_id, item.id, {"type": type_, "args": args}, by="test")
-
-    async def answer(self, item: Item, type_: str, args: object = None) -> None:
-        """A person answers, and what follows is done."""
-        await self.decide(item, type_, args)
-        await self.carry_on()
-
-    @asynccontextmanager
-    async def at_work(self) -> AsyncIterator[None]:
-        """Polls, sweeps and workers run by themselves until the block ends."""
-        runs = asyncio.create_task(self.works.run())
-        try:
-            yield
-        finally:
-            runs.cancel()
-            with suppress(asyncio.CancelledError):
-                await runs
-
-    # What there is
-
-    async def account(self) -> Account:
-        return await self.app.accounts.get(self.account_id)
-
-    async def item(self, item: Item) -> Item:
-        """The item as it is now."""
-        return await self.app.inbox.get(self.app.user_id, item.id)
-
-    async def items(self) -> list[Item]:
-        return (await self.app.inbox.page(self.app.user_id))[0]
-
-    async def pending(self) -> list[Item]:
-        return (await self.app.inbox.page(self.app.user_id, status="pending"))[0]
-
-    async def mails(self) -> list[MailRow]:
-        return (await self.app.mails.page(self.app.user_id))[0]
-
-    async def mail(self, mail_id: str) -> MailRow:
-        [found] = [mail for mail in await self.mails() if mail.id == mail_id]
-        return found
-
-    async def is_done(self, mail_id: str) -> bool:
-        return (await self.mail(mail_id)).state == "done"
-
-    async def reason(self, mail_id: str) -> str:
-        """Why the mail is in the state that it is in, as the person reads it."""
-        return (await self.mail(mail_id)).reason or ""
-
-    async def sql(self, query: str, *parameters: object) -> list[dict[str, Any]]:
-        async with self.app.pool.connection() as conn:
-            cursor = await conn.execute(query.encode(), parameters)
-            return await cursor.fetchall() if cursor.description else []
-
-
-OpenHome = Callable[..., AbstractAsyncContextManager[Home]]
-
-
-@pytest.fixture
-def google() -> Iterator[Google]:
-    with Google(ADA, timezone="Europe/Berlin") as double:
-        yield double
-        assert double.calls("unknown") == []
-
-
-@pytest.fixture
-def model() -> Iterator[Model]:
-    with Model() as double:
-        double.on_triage("respond")
-        yield double
-        assert double.violations == []
-
-
-@pytest.fixture
-def open_home(tmp_path: Path, database_url: str, google: Google, model: Model) -> OpenHome:
-    """Open the program, with settings of the test's own; opened again, it finds what it left."""
-
-    @asynccontextmanager
-    async def open_one(**own: Any) -> AsyncIterator[Home]:
-        chosen = {
-            "google_timeout_seconds": 5,
-            "undo_seconds": 0,
-            "max_tries": 2,
-            "poll_seconds": 0.1,
-            "sweep_seconds": 0.1,
-        } | own
-        settings = Settings(
-            home=tmp_path / "home",
-            openai_api_key=SecretStr("model-key"),
-            openai_base_url=model.root,
-            model="stub-model",
-            google_root=google.root,
-            **chosen,
-        )
-        async with open_app(settings, database_url) as app, open_daemon(app) as works:
-            known = await app.accounts.of_user(app.user_id)
-            account = known[0] if known else await log_in(app, google, tmp_path)
-            yield Home(app, works, google, account.id)
-
-    return open_one
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def home(open_home: OpenHome) -> AsyncIterator[Home]:
-    async with open_home() as opened:
-        yield opened
-
-
-async def log_in(app: App, google: Google, folder: Path) -> Account:
-    """Add the account, or add it once more, with the one token file that there is."""
-    token = json.loads(google.write_token_file(folder / "token.json").read_text())
-    return await app.accounts.add(app.user_id, ADA, token, datetime.now(UTC) - timedelta(days=2))
-
-
-async def reached(hold: Hold) -> None:
-    await asyncio.to_thread(hold.reached)
-
-
-async def until(condition: Callable[[], object], seconds: float = 20) -> None:
-    """Ask until the answer, awaited if it must be, is true."""
-    async with asyncio.timeout(seconds):
-        while True:
-            answer = condition()
-            if await answer if isawaitable(answer) else answer:
-                return
-            await asyncio.sleep(0.01)
 
 
 def mail_texts(request: ModelRequest) -> list[str]:
@@ -739,7 +554,7 @@ class TestStopping:
     """The end of the process is nobody's fault: what ran is handed back."""
 
     def test_a_signal_in_triage_ends_it_cleanly(
-        self, tmp_path: Path, database_url: str, google: Google, model: Model
+        self, connect: Start, database_url: str, google: Google, model: Model
     ) -> None:
         def sql(query: str) -> list[dict[str, Any]]:
             options = session_settings(database_url)["options"]
@@ -749,23 +564,22 @@ class TestStopping:
         model.script([[reply("Friday is fine."), DONE]])
         hold = Hold()
         model.fault("triage", hold=hold)
-        with Daemon(tmp_path, database_url, google, model, lease_seconds=60) as daemon:
-            daemon.account_add(ADA)
-            process = daemon.up()
-            mail_id = google.deliver(BOB, "Lunch?", "Does Friday suit you?")
-            hold.reached()
-            assert sql(OPEN_LEASES) == [{"n": 1}]
-            assert sql(TRIES) == [{"tries": 1}]
+        daemon = connect(lease_seconds=60)
+        process = daemon.up()
+        mail_id = google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+        hold.reached()
+        assert sql(OPEN_LEASES) == [{"n": 1}]
+        assert sql(TRIES) == [{"tries": 1}]
 
-            daemon.stop()
+        daemon.stop()
 
-            assert process._popen.returncode == 0
-            assert "Traceback" not in process.log
-            assert sql(OPEN_LEASES) == [{"n": 0}]
-            assert sql(TRIES) == [{"tries": 0}]
-            hold.abandon()
-            daemon.up()
-            daemon.wait_for(lambda: daemon.mail(mail_id).get("state") == "waiting", "a draft waits")
+        assert process._popen.returncode == 0
+        assert "Traceback" not in process.log
+        assert sql(OPEN_LEASES) == [{"n": 0}]
+        assert sql(TRIES) == [{"tries": 0}]
+        hold.abandon()
+        daemon.up()
+        daemon.until_mail(mail_id, "waiting")
 
     @in_one_loop
     async def test_restarts_do_not_fail_a_mail(
