@@ -12,6 +12,7 @@ _ADDR_SPEC = re.compile(
     r"@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])",
     re.ASCII | re.IGNORECASE,
 )
+_MAX_NAME_PIECES = 5
 _MAX_ADDRESS, _MAX_LOCAL_PART = 254, 64  # RFC 5321, 4.5.3.1
 
 
@@ -40,14 +41,14 @@ def is_valid_address(s: str) -> bool:
 def parse_addresses(value: str) -> tuple[Address, ...]:
     """Every entry of an address list that holds an address; groups are flattened, damage is skipped."""
     found = []
-    name_so_far = ""
+    name_so_far: list[str] = []
     for entry in _entries(value):
         if "@" not in entry:
             # `Doe, John <j@example.org>`: an unquoted comma split the name.
-            name_so_far = f"{name_so_far}{entry}, " if entry.strip() else ""
+            name_so_far = [*name_so_far[-_MAX_NAME_PIECES:], entry] if entry.strip() else []
             continue
-        found.append(_address(name_so_far + entry))
-        name_so_far = ""
+        found.append(_address(", ".join([*name_so_far, entry])))
+        name_so_far = []
     return tuple(address for address in found if "@" in address.email)
 
 

@@ -4,18 +4,18 @@ Every rule here needs a clear mark; what has none is kept.
 """
 
 import re
+from collections.abc import Iterator
 
+from .boilerplate import without_boilerplate, without_footer, without_rule
 from .charset import readable
 from .html_text import html_to_text
 from .links import bare_urls
 from .phrases import (
     ATTRIBUTION,
-    DEVICE_LINE,
-    DISCLAIMER,
-    FOOTER_LINE,
     FORWARD_MARK,
     FORWARD_SUBJECT,
     HEADERS,
+    NAME_FIRST_ATTRIBUTION,
     ORIGINAL_MARK,
     REFERS_TO_HISTORY,
 )
@@ -25,21 +25,17 @@ _MAX_READ = 500_000
 _MAX_ATTRIBUTION = 400
 """Characters of "On … wrote:" over its lines."""
 _MAX_ATTRIBUTION_LINES = 4
+_MAX_HEADER_BLOCK = 9
 _MAX_SIGNATURE_LINES = 15
 _MAX_UNSURE_SIGNATURE_LINES = 8
-_MAX_BOILERPLATE = 5
-"""Device lines and disclaimers cut from the end."""
-_MIN_LINES_WITH_FOOTER = 8
 _MAX_QUOTE_BEFORE_ANSWER = 10
 """Quoted lines kept before each inline answer."""
 
-_ATTRIBUTION_START = re.compile(r"[^\W\d_]|\d{4}")
-_HEADER_LINE = re.compile(r"[*_ \t]{0,3}([^\W\d_]{1,12})\s?[*_]{0,2}\s?[:：][*_]{0,2}[ \t]*(.*)")
-_RULE = re.compile(r"[-_*=]{5,}")
-
+_ATTRIBUTION_START = re.compile(r"[^\W_]")
+_ADDRESS_AND_TIME = re.compile(r"(?=.*[<(][^\s<>()]+@[^\s<>()]+[>)])(?=.*\b\d{4}\b)(?=.*\b\d{1,2}[:.h]\d\d\b).*")
+_SENTENCE_END = (".", "!", "?", ";", ":")
+_HEADER_LINE = re.compile(r"[*_ \t]{0,3}([^\W\d_]{1,12})(?: [^\W\d_]{1,6})?\s?[*_]{0,2}\s?[:：][*_]{0,2}[ \t]*(.*)")
 _LIST_FOOTER = re.compile(r"_{20,}\s*")
-_MIN_DISCLAIMER = 120
-_MAX_FOOTER_LINE = 250
 _PGP_HEADER = re.compile(r"-----BEGIN PGP SIGNED MESSAGE-----\n(?:[^\n]+\n)*\n?")
 _IMAGE_MARK = re.compile(
     r"\[(?:cid:[^\]\n]{0,200}|image: [^\]\n]{0,200}\.(?:png|jpe?g|gif)|inline image)\]", re.IGNORECASE
@@ -56,13 +52,12 @@ def new_text(text: str, *, subject: str = "", bulk: bool = False) -> str:
     start = text[:200].lstrip().lower()
     if start.startswith(("<!doctype html", "<html")):
         text = html_to_text(text) or text
-    lines = _without_signature(_without_armour(readable(text)).split("\n"))
+    lines = _without_signatures(_without_armour(readable(text)).split("\n"))
     if not FORWARD_SUBJECT.match(subject):
         lines = _without_history(lines)
-        lines = _without_signature(lines)
-    lines = _without_boilerplate(lines)
+    lines = without_boilerplate(lines)
     if bulk:
-        lines = _without_footer(lines)
+        lines = without_footer(lines)
     body = _compact(lines)
     return body or _compact(text.split("\n")) or text
 
@@ -87,26 +82,56 @@ def _is_quote(line: str) -> bool:
     return line.startswith(">")
 
 
-def _without_signature(lines: list[str]) -> list[str]:
-    for index in range(len(lines) - 1, max(0, len(lines) - 2 * _MAX_SIGNATURE_LINES), -1):
-        signature = [line for line in lines[index + 1 :] if line.strip()]
-        if len(signature) > _signature_lines_after(lines, index):
+def _without_signatures(lines: list[str]) -> list[str]:
+    """Without what follows a signature's mark, up to the text of another mail, if that is short enough."""
+    marks = [index for index in range(len(lines)) if _most_signature_lines(lines, index)]
+    borders = {index for index in range(len(lines)) if marks and _begins_another_text(lines, index)}
+    first = next((index for index, line in enumerate(lines) if line.strip()), 0)
+    kept: list[str] = []
+    done = 0
+    for mark in marks:
+        if mark < done or mark <= first:  # a mail is not only a signature
             continue
-        return lines[:index] if _has_text(lines[:index]) else lines
-    return lines
+        end = _signature_end(lines, mark, borders)
+        if end is not None:
+            kept += [*lines[done:mark], ""]
+            done = end
+    return kept + lines[done:]
 
 
-def _signature_lines_after(lines: list[str], index: int) -> int:
-    """How many lines the mark at `index` may cut; -1 if there is no mark."""
+def _signature_end(lines: list[str], mark: int, borders: set[int]) -> int | None:
+    """The line after a signature; None if there is too much of it."""
+    most = _most_signature_lines(lines, mark)
+    filled = 0
+    end = mark + 1
+    while end < len(lines) and end not in borders:
+        filled += bool(lines[end].strip())
+        end += 1
+        if filled > most:
+            return None
+    return end
+
+
+def _begins_another_text(lines: list[str], index: int) -> bool:
+    return (
+        _is_quote(lines[index])
+        or FORWARD_MARK.fullmatch(lines[index].strip()) is not None
+        or _history_after(lines, index) is not None
+    )
+
+
+def _most_signature_lines(lines: list[str], index: int) -> int:
+    """How many lines the mark at `index` may cut; 0 if there is no mark."""
     line = lines[index]
     if line == "-- ":
         return _MAX_SIGNATURE_LINES
-    # Without its blank, "--" may as well underline a heading.
-    if line == "--" and not lines[index - 1].strip():
-        return _MAX_UNSURE_SIGNATURE_LINES
+    # Without its blank, "--" may as well underline a heading or part two passages.
+    if line == "--" and not lines[index - 1].strip() and any(map(str.strip, lines[index + 1 : index + 2])):
+        asks = any("?" in other for other in lines[index + 1 : index + 1 + _MAX_UNSURE_SIGNATURE_LINES])
+        return 0 if asks else _MAX_UNSURE_SIGNATURE_LINES
     if _LIST_FOOTER.fullmatch(line) and "mailing list" in " ".join(lines[index + 1 : index + 3]).lower():
         return _MAX_UNSURE_SIGNATURE_LINES
-    return -1
+    return 0
 
 
 def _has_text(lines: list[str]) -> bool:
@@ -125,7 +150,7 @@ def _without_history(lines: list[str]) -> list[str]:
         top = lines[:index]
         if not _has_text(top) or REFERS_TO_HISTORY.search("\n".join(top)):
             return lines
-        return _without_rule(top)
+        return without_rule(top)
     return _shorten_quotes(_without_trailing_quote(lines))
 
 
@@ -143,16 +168,47 @@ def _attribution_end(lines: list[str], index: int) -> int | None:
     """The line after "On … wrote:", which mailers wrap over several lines."""
     if not _ATTRIBUTION_START.match(lines[index].lstrip()) or (index and _continues_prose(lines, index)):
         return None
-    joined = ""
+    length = 0
     for end in range(index, min(index + _MAX_ATTRIBUTION_LINES, len(lines))):
         line = lines[end].strip()
-        joined = f"{joined} {line}".strip()
-        if not line or len(joined) > _MAX_ATTRIBUTION:
+        length += len(line) + 1
+        if not line or length > _MAX_ATTRIBUTION:
             return None
         if line.endswith((":", "：")):
-            dated = any(map(str.isdigit, joined)) or "@" in joined
-            return end + 1 if dated and ATTRIBUTION.fullmatch(joined) else None
+            wrapped = [part.strip() for part in lines[index : end + 1]]
+            return end + 1 if _is_attribution(wrapped, before_quote=_quote_follows(lines, end)) else None
     return None
+
+
+def _is_attribution(lines: list[str], *, before_quote: bool) -> bool:
+    """Whether these lines, and no fewer of the last of them, introduce a quotation."""
+    if not _introduces(" ".join(lines), before_quote=before_quote):
+        return False
+    for start in range(1, len(lines)):
+        rest = " ".join(lines[start:])
+        if ATTRIBUTION.fullmatch(rest):
+            return False
+        is_apart = lines[start - 1].endswith(_SENTENCE_END) or not _is_dated(" ".join(lines[:start]))
+        if is_apart and _introduces(rest, before_quote=before_quote):
+            return False
+    return True
+
+
+def _introduces(line: str, *, before_quote: bool) -> bool:
+    if not _is_dated(line):
+        return False
+    if ATTRIBUTION.fullmatch(line) or NAME_FIRST_ATTRIBUTION.fullmatch(line):
+        return True
+    # In any language, a quotation makes it sure.
+    return before_quote and _ADDRESS_AND_TIME.fullmatch(line) is not None
+
+
+def _is_dated(line: str) -> bool:
+    return "@" in line or any(map(str.isdigit, line))
+
+
+def _quote_follows(lines: list[str], index: int) -> bool:
+    return _is_quote(next((line for line in lines[index + 1 : index + 4] if line.strip()), ""))
 
 
 def _continues_prose(lines: list[str], index: int) -> bool:
@@ -166,8 +222,19 @@ def _starts_header_block(lines: list[str], index: int) -> bool:
     """Outlook's "From: … Sent: … To: … Subject: …", in the languages of `HEADERS`."""
     if _header_kind(lines[index]) != "from":
         return False
-    kinds = {_header_kind(line) for line in lines[index + 1 : index + 9]}
-    return "date" in kinds and bool(kinds & {"to", "subject"})
+    kinds = set(_kinds_below(lines, index))
+    # Without either, it may be a journey: "From: … To: … Date: …".
+    return "date" in kinds and ("subject" in kinds or ("to" in kinds and "@" in lines[index]))
+
+
+def _kinds_below(lines: list[str], index: int) -> Iterator[str]:
+    """The kinds of the header lines that follow, of which each may stand alone or run on."""
+    for below in range(index + 1, min(index + _MAX_HEADER_BLOCK, len(lines))):
+        kind = _header_kind(lines[below])
+        is_header = _HEADER_LINE.match(lines[below][:_MAX_ATTRIBUTION])
+        if kind == "from" or (lines[below].strip() and not is_header and not lines[below - 1].strip()):
+            return
+        yield kind
 
 
 def _header_kind(line: str) -> str:
@@ -197,7 +264,9 @@ def _without_trailing_quote(lines: list[str]) -> list[str]:
     end = len(lines)
     while end and (not lines[end - 1].strip() or _is_quote(lines[end - 1])):
         end -= 1
-    return lines[:end] if end else lines
+    top = "\n".join(lines[:end])
+    # "They write:" makes the quotation a part of what is said.
+    return lines if not top or top.endswith((":", "：")) or REFERS_TO_HISTORY.search(top) else lines[:end]
 
 
 def _shorten_quotes(lines: list[str]) -> list[str]:
@@ -215,43 +284,3 @@ def _shorten_quotes(lines: list[str]) -> list[str]:
         if line is not None:
             kept.append(line)
     return kept
-
-
-def _without_rule(lines: list[str]) -> list[str]:
-    end = len(lines)
-    while end and (not lines[end - 1].strip() or _RULE.fullmatch(lines[end - 1].strip())):
-        end -= 1
-    return lines[:end]
-
-
-def _without_boilerplate(lines: list[str]) -> list[str]:
-    """Without the device lines and legal disclaimers that end the mail."""
-    for _ in range(_MAX_BOILERPLATE):
-        lines = _without_rule(lines)
-        start = len(lines)
-        while start and lines[start - 1].strip():
-            start -= 1
-        if lines and DEVICE_LINE.fullmatch(lines[-1].strip()):
-            lines = lines[:-1]
-        elif _has_text(lines[:start]) and _is_disclaimer(" ".join(lines[start:])):
-            lines = lines[:start]
-        else:
-            break
-    return lines
-
-
-def _is_disclaimer(paragraph: str) -> bool:
-    return len(paragraph) >= _MIN_DISCLAIMER and DISCLAIMER.search(paragraph) is not None
-
-
-def _without_footer(lines: list[str]) -> list[str]:
-    """Without the lines about the mailing itself, which stand at the top and in the lower half."""
-    if sum(bool(line.strip()) for line in lines) < _MIN_LINES_WITH_FOOTER:
-        return lines
-    return [
-        line
-        for index, line in enumerate(lines)
-        if _MIN_LINES_WITH_FOOTER // 2 <= index < len(lines) // 2
-        or len(line) > _MAX_FOOTER_LINE
-        or not FOOTER_LINE.search(line)
-    ]

@@ -11,6 +11,8 @@ from html import unescape
 from lxml import etree
 
 from .charset import readable
+from .html_style import hidden_classes, hides, inline_style
+from .html_table import Table
 from .links import link_note
 
 _MAX_DEPTH = 300
@@ -25,15 +27,15 @@ _NEW_LINE = frozenset(
 )
 _NEW_PARAGRAPH = frozenset({"blockquote", "h1", "h2", "h3", "h4", "h5", "h6", "ol", "p", "pre", "table", "ul"})
 _CELLS = frozenset({"td", "th"})
-_CELL_END = "\x1f"
+_STRUCK = frozenset({"s", "strike", "del"})
 
-_HIDDEN_STYLE = re.compile(r"display:none|visibility:hidden|max-height:0(?![.\d])|opacity:0(?!\.?\d)")
-_FONT_SIZE = re.compile(r"font-size:([\d.]+|[a-z]+)")
+_FONT_SIZE = re.compile(r"font-size:(?:0*1(?:\.\d*)?p[xt]|([\d.]+|[a-z]+))")
 _TINY = re.compile(r"(?<![-\w])(?:width|height):[012](?:px)?(?:;|$)")
 _FILE_NAME = re.compile(r"\S{1,200}\.(?:png|jpe?g|gif|svg|webp|bmp)", re.IGNORECASE)
 _FILLER = re.compile("(?:[\u034f\u00ad\u200b-\u200f\u2007\u2060\ufeff]\\s*){3,}")
 _TAG = re.compile(r"<[^<>]*>")
 _BLANKS = re.compile(r"\s+")
+_SIGNATURE_MARK = "-- "
 
 
 def html_to_text(html: str) -> str:
@@ -58,8 +60,13 @@ def _render(html: str, *, show_hidden: bool) -> str:
 
 
 def _tidy(text: str) -> str:
-    text = "\n".join(line.rstrip() for line in _FILLER.sub(" ", text).split("\n"))
+    text = "\n".join(map(_rstrip, _FILLER.sub(" ", text).split("\n")))
     return re.sub(r"\n{3,}", "\n\n", text).strip("\n")
+
+
+def _rstrip(line: str) -> str:
+    """Without trailing blanks, but for the one that tells the mark above a signature from a dash."""
+    return line if line == _SIGNATURE_MARK else line.rstrip()
 
 
 class _TooDeepError(Exception):
@@ -75,9 +82,15 @@ class _Renderer:
         self._line: list[str] = []
         self._elements: list[_Element] = []
         self._hidden_from = 0
+        self._has_ink = False
+        self._bullet = ""
         self._href = ""
         self._label: list[str] = []
         self._counters: list[int] = []
+        self._tables: list[Table] = []
+        self._sheet: list[str] = []
+        self._hidden_classes: set[str] = set()
+        self._superscripts: list[int] = []
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         if len(self._elements) >= _MAX_DEPTH:
@@ -86,29 +99,54 @@ class _Renderer:
         self._elements.append(element)
         if self._hidden_from:
             return
-        if tag in _SKIPPED or (element.hidden and not self._show_hidden):
+        if tag == "style" and "(" in attributes.get("media", ""):
+            self._sheet.append("@media")
+        if tag in _SKIPPED or (self._hides(element, attributes) and not self._show_hidden):
             self._hidden_from = len(self._elements)
             return
         self._break_before(tag)
+        self._open(tag, attributes)
+
+    def _hides(self, element: "_Element", attributes: Mapping[str, str]) -> bool:
+        return element.hidden or not self._hidden_classes.isdisjoint(attributes.get("class", "").lower().split())
+
+    def _open(self, tag: str, attributes: Mapping[str, str]) -> None:
         if tag == "br":
             self._line_break()
         elif tag == "li":
-            self._write(self._bullet())
+            self._bullet = self._next_bullet()
         elif tag == "img":
             self._write(f" {_alternative_text(attributes)} ")
         elif tag == "a":
             self._href, self._label = attributes.get("href", ""), []
         elif tag in ("ol", "ul"):
-            self._counters.append(0 if tag == "ol" else -1)
+            self._counters.append(_first_number(attributes) - 1 if tag == "ol" else -1)
+        elif tag in _STRUCK:
+            self._write("~~")
+        elif tag == "sup":
+            self._superscripts.append(len(self._line))
+        elif tag == "table":
+            for outer in self._tables[-1:]:
+                outer.holds_table = True
+            self._tables.append(Table(attributes))
+        elif self._tables and tag == "tr":
+            self._tables[-1].start_row(len(self._lines))
+        elif self._tables and tag in _CELLS:
+            self._flush()
+            self._tables[-1].start_cell(tag, attributes, len(self._lines))
 
     def end(self, tag: str) -> None:
         if not self._hidden_from:
             self._finish(tag, self._elements[-1])
         elif len(self._elements) == self._hidden_from:
             self._hidden_from = 0
+            self._hidden_classes |= hidden_classes("".join(self._sheet))
+            self._sheet.clear()
         self._elements.pop()
 
     def data(self, text: str) -> None:
+        if self._elements and self._elements[-1].tag == "style":
+            self._sheet.append(text)
         if self._hidden_from or (not self._show_hidden and self._elements and self._elements[-1].invisible):
             return
         if not (self._elements and self._elements[-1].preformatted):
@@ -128,19 +166,46 @@ class _Renderer:
 
     def _finish(self, tag: str, element: "_Element") -> None:
         if tag == "a" and self._href:
-            self._line.append(link_note(" ".join("".join(self._label).split()), self._href))
-            self._href = ""
-        elif tag in _CELLS:
-            self._line.append(_CELL_END)
+            note, self._href = link_note(" ".join("".join(self._label).split()), self._href), ""
+            self._write(note)
         elif tag in ("ol", "ul") and self._counters:
             self._counters.pop()
+        elif tag in _STRUCK:
+            self._write("~~")
+        elif tag == "sup" and self._superscripts:
+            self._raise(self._superscripts.pop())
+        elif self._tables:
+            self._finish_in_table(tag, element)
         if tag in _NEW_LINE or tag in _NEW_PARAGRAPH or element.quotes:
             self._flush(element.depth_of_quote)
         if tag in _NEW_PARAGRAPH:
             self._blank_line()
 
+    def _finish_in_table(self, tag: str, element: "_Element") -> None:
+        if tag in _CELLS or tag == "tr":
+            self._flush(element.depth_of_quote)
+        if tag in _CELLS:
+            self._tables[-1].end_cell(self._lines)
+        elif tag == "tr":
+            self._join_cells("> " * min(element.depth_of_quote, 9))
+        elif tag == "table":
+            self._tables.pop()
+
+    def _join_cells(self, prefix: str) -> None:
+        """Put a row's cells, which may hold paragraphs, on one line."""
+        table = self._tables[-1]
+        if row := table.row(prefix):
+            del self._lines[table.row_start :]
+            self._lines.append(prefix + row)
+
+    def _raise(self, start: int) -> None:
+        """Tell a power or a footnote's number from the digits before it."""
+        if "".join(self._line[start:]).strip("-−+ ").isdecimal():
+            self._line.insert(start, "^")
+
     def _write(self, text: str) -> None:
         self._line.append(text)
+        self._has_ink = self._has_ink or not (not text or text.isspace())
         if self._href:
             self._label.append(text)
 
@@ -156,25 +221,28 @@ class _Renderer:
         current = self._elements[-1] if self._elements else None
         if quote is None:
             quote = current.depth_of_quote if current else 0
+        has_ink, self._has_ink = self._has_ink, False
         raw = "".join(self._line)
         self._line.clear()
-        if current is None or not current.preformatted:
-            cells = (re.sub(" +", " ", cell).strip() for cell in raw.split(_CELL_END))
-            raw = " | ".join(cell for cell in cells if cell)
-        if raw.strip():
-            self._lines.append("> " * min(quote, 9) + raw.replace(_CELL_END, " ").rstrip())
+        if not has_ink:
+            return
+        if raw != _SIGNATURE_MARK and (current is None or not current.preformatted):
+            raw = re.sub(" +", " ", raw).strip()
+        bullet, self._bullet = self._bullet, ""
+        self._lines.append("> " * min(quote, 9) + _rstrip(bullet + raw))
 
     def _line_break(self) -> None:
-        if "".join(self._line).strip():
+        if self._has_ink:
             self._flush()
         else:
+            self._line.clear()
             self._blank_line()
 
     def _blank_line(self) -> None:
         if self._lines and self._lines[-1]:
             self._lines.append("")
 
-    def _bullet(self) -> str:
+    def _next_bullet(self) -> str:
         if not self._counters or self._counters[-1] < 0:
             return "- "
         self._counters[-1] += 1
@@ -184,23 +252,29 @@ class _Renderer:
 class _Element:
     """What an open element means for the text in it."""
 
-    __slots__ = ("depth_of_quote", "hidden", "invisible", "preformatted", "quotes")
+    __slots__ = ("depth_of_quote", "hidden", "invisible", "preformatted", "quotes", "tag")
 
     def __init__(self, tag: str, attributes: Mapping[str, str], parent: "_Element | None") -> None:
-        style = _BLANKS.sub("", attributes.get("style", "")).lower()
+        self.tag = tag
+        style = inline_style(attributes)
         kind = attributes.get("class", "")
-        self.hidden = tag not in ("html", "body") and ("hidden" in attributes or bool(_HIDDEN_STYLE.search(style)))
+        self.hidden = tag not in ("html", "body") and ("hidden" in attributes or hides(style))
         # Gmail indents with a plain <blockquote>; only these mark another mail's text.
         self.quotes = tag == "blockquote" and (attributes.get("type") == "cite" or "quote" in kind)
         self.depth_of_quote: int = (parent.depth_of_quote if parent else 0) + self.quotes
         self.preformatted: bool = tag == "pre" or "white-space:pre" in style or bool(parent and parent.preformatted)
         # Wrappers with size 0 are a layout trick; only text of that very size is invisible.
         size = _FONT_SIZE.search(style)
-        self.invisible: bool = (not size[1].strip("0.")) if size else bool(parent and parent.invisible)
+        self.invisible: bool = not (size[1] or "").strip("0.") if size else bool(parent and parent.invisible)
+
+
+def _first_number(attributes: Mapping[str, str]) -> int:
+    start = attributes.get("start", "")
+    return int(start) if re.fullmatch(r"[0-9]{1,6}", start) else 1
 
 
 def _alternative_text(attributes: Mapping[str, str]) -> str:
-    style = _BLANKS.sub("", attributes.get("style", "")).lower()
+    style = inline_style(attributes)
     sizes = (attributes.get("width", ""), attributes.get("height", ""))
     if any(size.strip() in ("0", "1", "2") for size in sizes) or _TINY.search(style):
         return ""

@@ -1,6 +1,7 @@
 """A calendar part (RFC 5545) in one line."""
 
 import re
+from datetime import date, timedelta
 
 from .charset import readable
 
@@ -17,27 +18,43 @@ _METHODS = {
     "CANCEL": "Calendar cancellation",
     "REPLY": "Calendar reply",
     "COUNTER": "Calendar counter-proposal",
+    "DECLINECOUNTER": "Calendar counter-proposal declined",
 }
 
 
 def summarise(calendar: str) -> str:
-    """What a calendar part says: kind, title, times as written, place and organiser; empty if it has no event."""
+    """What a calendar part says: kind, title, times as written, place and organiser; empty if it has no event.
+
+    Of several events, such as those of a series, the first is told and the others are counted.
+    """
     text = _FOLD.sub("", readable(calendar[:_MAX_READ]))
     event = _EVENT.search(text)
     if event is None:
         return ""
     method = _properties(text[: event.start()]).get("METHOD", ("", ""))[1].upper()
     found = _properties(text[event.end() :])
-    times = [_time(*found[name]) for name in ("DTSTART", "DTEND") if name in found]
+    if _value(found, "STATUS").upper() == "CANCELLED":
+        method = "CANCEL"
+    others = len(_EVENT.findall(text)) - 1
     facts = [
         _value(found, "SUMMARY"),
-        " to ".join(time for time in times if time),
+        _times(found),
         f"repeats {_value(found, 'RRULE')}" if "RRULE" in found else "",
         f"at {_value(found, 'LOCATION')}" if _value(found, "LOCATION") else "",
         f"organiser {_organiser(found)}" if "ORGANIZER" in found else "",
         f"answer {_answer(found)}" if method == "REPLY" and _answer(found) else "",
+        f"comment: {_value(found, 'COMMENT')}" if _value(found, "COMMENT") else "",
+        f"and {others} more event{'s' if others > 1 else ''}" if others else "",
     ]
     return f"[{_METHODS.get(method, 'Calendar event')}: {'; '.join(fact for fact in facts if fact)}]"
+
+
+def description(calendar: str) -> str:
+    """The first event's own text, such as an agenda; empty if it has none."""
+    text = _FOLD.sub("", readable(calendar[:_MAX_READ]))
+    event = _EVENT.search(text)
+    raw = _properties(text[event.end() :]).get("DESCRIPTION", ("", ""))[1] if event else ""
+    return _unescaped(raw, new_line="\n").strip()
 
 
 def _properties(text: str) -> dict[str, tuple[str, str]]:
@@ -50,9 +67,32 @@ def _properties(text: str) -> dict[str, tuple[str, str]]:
 
 
 def _value(found: dict[str, tuple[str, str]], name: str) -> str:
-    raw = found.get(name, ("", ""))[1]
-    unescaped = re.sub(r"\\([,;\\])", r"\1", re.sub(r"\\[nN]", " ", raw))
-    return " ".join(unescaped.split())[:_MAX_VALUE]
+    return " ".join(_unescaped(found.get(name, ("", ""))[1], new_line=" ").split())[:_MAX_VALUE]
+
+
+def _unescaped(value: str, *, new_line: str) -> str:
+    return re.sub(r"\\([nN,;\\])", lambda match: new_line if match[1] in "nN" else match[1], value)
+
+
+def _times(found: dict[str, tuple[str, str]]) -> str:
+    start, end = (_time(*found.get(name, ("", ""))) for name in ("DTSTART", "DTEND"))
+    if _is_day(start) and _is_day(end):
+        end = _day_before(end)  # RFC 5545, 3.6.1: the end is exclusive
+    if end and end != start:
+        return f"{start} to {end}"
+    lasting = _value(found, "DURATION")
+    return f"{start} for {lasting}" if start and lasting else start
+
+
+def _is_day(time: str) -> bool:
+    return len(time) == len("2026-05-05")
+
+
+def _day_before(day: str) -> str:
+    try:
+        return str(date.fromisoformat(day) - timedelta(days=1))
+    except (ValueError, OverflowError):  # no such day
+        return day
 
 
 def _time(parameters: str, value: str) -> str:

@@ -18,8 +18,8 @@ MAX_DEPTH = 30
 MAX_PARTS = 1_000
 """Parts of a whole message; the rest stays in the last one."""
 _MAX_HEADER_BYTES = 2_000_000
-_MAX_STRUCTURED_VALUE = 4_000
-"""Characters of a Content-* field: the standard library's parameter parser is quadratic."""
+_MAX_STRUCTURED_VALUE, _MAX_PARAMETERS = 4_000, 60
+"""Characters and parameters of a Content-* field: the standard library's parameter parser is quadratic."""
 
 _HEADER_BLOCK = re.compile(rb"(?:(?:>?From [^\r\n]*|[^\s:]+[ \t]*:[^\r\n]*|[ \t]+[^\r\n]+)(?:\r\n|\r|\n|\Z))*+")
 _FOLD = re.compile(rb"(?:\r\n|\r|\n)[ \t]+")
@@ -114,7 +114,7 @@ class _Splitter:
     def _split(self, body: bytes, declared: str) -> list[bytes]:
         """The pieces between boundary lines; a boundary that is missing or wrong is guessed."""
         pieces = _pieces(body, declared.encode(), self._parts_left) if declared else []
-        if not pieces and (guess := _FIRST_BOUNDARY.search(body)):
+        if not any(map(bytes.strip, pieces)) and (guess := _FIRST_BOUNDARY.search(body)):
             pieces = _pieces(body, guess[1], self._parts_left)
         self._parts_left -= len(pieces)
         return pieces
@@ -140,9 +140,8 @@ def _pieces(body: bytes, boundary: bytes, limit: int) -> list[bytes]:
             continue
         if start is not None:
             pieces.append(_without_last_break(body[start : line.start()]))
-        start = line.end()
-        if line[1]:
-            return pieces
+        # After the end there may be more: the mark was an inner part's, which uses the same boundary.
+        start = None if line[1] else line.end()
     return pieces if start is None or limit < 1 else [*pieces, body[start:]]
 
 
@@ -164,9 +163,13 @@ def _headers(fields: Iterable[tuple[Any, Any]]) -> Message:
     headers = Message()
     for name, value in fields:
         if isinstance(name, str) and isinstance(value, str):
-            limit = _MAX_STRUCTURED_VALUE if name.lower().startswith("content-") else _MAX_HEADER_BYTES
-            headers[name] = one_line(value[:limit])
+            structured = name.lower().startswith("content-")
+            headers[name] = one_line(_bounded(value) if structured else value[:_MAX_HEADER_BYTES])
     return headers
+
+
+def _bounded(structured: str) -> str:
+    return ";".join(structured[:_MAX_STRUCTURED_VALUE].split(";")[:_MAX_PARAMETERS])
 
 
 def _type(headers: Message, default: str = "text/plain") -> str:

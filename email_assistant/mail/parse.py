@@ -11,6 +11,7 @@ from .address import Address, parse_addresses
 from .charset import decode, decode_words, one_line
 from .history import new_text
 from .html_text import html_to_text
+from .inline_files import without_files
 from .message import Attachment, Mail
 from .mime import Part
 
@@ -26,7 +27,13 @@ _MAX_UNREADABLE = 0.1
 """Share of undecodable characters beyond which a text part isn't text."""
 
 _SIGNATURE_TYPES = {"application/pgp-signature", "application/pkcs7-signature", "application/x-pkcs7-signature"}
-_READ_AS_TEXT = {"message/delivery-status", "message/disposition-notification", "message/feedback-report"}
+_READ_AS_TEXT = {
+    "message/partial",
+    "message/delivery-status",
+    "message/disposition-notification",
+    "message/feedback-report",
+}
+_OUTLOOK_TYPES = {"application/ms-tnef", "application/vnd.ms-tnef"}
 _NOT_READ = {"text/x-amp-html", "text/rtf", "text/vcard", "text/x-vcard", "text/directory", "text/css"}
 _MACHINE_NAMES = ("mailer-daemon", "postmaster")
 
@@ -123,10 +130,13 @@ class _Reader:
         self.attachments: list[Attachment] = []
         self.notes: list[str] = []
         self._invites: list[str] = []
+        self._agendas: list[str] = []
 
     def read_message(self, root: Part) -> str:
         text = self._read(root, is_root=True)
-        text = "\n\n".join(piece for piece in (*self._invites, text) if piece)
+        # Calendars repeat an event's description in the mail's text, if it has one.
+        pieces = [*self._invites, *([text] if text.strip() else self._agendas)]
+        text = "\n\n".join(piece for piece in pieces if piece)
         text = text if text.strip() else ""
         if not text and not self.notes:
             self.notes.append("no text part; attachments only" if self.attachments else "no text")
@@ -135,11 +145,13 @@ class _Reader:
     def _read(self, part: Part, *, is_root: bool = False) -> str:
         if part.truncated:
             self.notes.append("nested too deeply to read in full")
+        if part.mime_type == "message/partial":
+            self.notes.append("one piece of a mail that was sent in several; the others are missing here")
         if part.parts:
             return self._read_parts(part)
         if part.mime_type == "text/calendar":
             return self._read_calendar(part)
-        if _is_text(part, is_root=is_root):
+        if _is_text(part, is_root=is_root) or (part.truncated and part.content is not None):
             return self._read_text(part)
         self._attach(part)
         return ""
@@ -148,7 +160,7 @@ class _Reader:
         kind = part.mime_type
         if kind == "multipart/encrypted":
             name = "OpenPGP" if "pgp" in part.param("protocol").lower() else "unknown method"
-            self.notes.append(f"encrypted ({name})")
+            self.notes.append(_encrypted(name))
             return ""
         if kind == "multipart/alternative":
             return self._read_alternative(part)
@@ -180,11 +192,13 @@ class _Reader:
         return "\n".join(["---------- Forwarded message ---------", *lines, "", self._read(inner, is_root=True)])
 
     def _read_calendar(self, part: Part) -> str:
-        if part.filename or part.content is None:
+        calendar = self._decode(part) if part.content else ""
+        summary = invite.summarise(calendar)
+        if part.filename or not summary:
             self._attach(part)
-        summary = invite.summarise(self._decode(part)) if part.content else ""
         if summary and summary not in self._invites:
             self._invites.append(summary)
+            self._agendas.append(invite.description(calendar))
         return ""
 
     def _read_text(self, part: Part) -> str:
@@ -198,11 +212,13 @@ class _Reader:
             self._attach(part)
             return ""
         if "-----BEGIN PGP MESSAGE-----" in text:
-            self.notes.append("encrypted (OpenPGP)")
+            self.notes.append(_encrypted("OpenPGP"))
         if part.mime_type == "text/html":
             return html_to_text(text)
         if part.param("format").lower() == "flowed":
             text = _unflow(text, delete_space=part.param("delsp").lower() == "yes")
+        text, files = without_files(text)
+        self.attachments += files
         return text.strip("\n")
 
     def _decode(self, part: Part) -> str:
@@ -215,10 +231,15 @@ class _Reader:
     def _attach(self, part: Part) -> None:
         if part.mime_type in ("application/pkcs7-mime", "application/x-pkcs7-mime"):
             kind = part.param("smime-type").lower()
-            self.notes.append(
-                "signed (S/MIME) in a form that can't be read" if "signed" in kind else "encrypted (S/MIME)"
-            )
+            opaque = "signed (S/MIME) in a form whose text can't be read here"
+            self.notes.append(opaque if "signed" in kind else _encrypted("S/MIME"))
+        if part.mime_type in _OUTLOOK_TYPES or part.filename.lower() == "winmail.dat":
+            self.notes.append("what is packed into winmail.dat (Outlook's own format) can't be read here")
         self.attachments.append(Attachment(part.filename, part.mime_type, part.size))
+
+
+def _encrypted(method: str) -> str:
+    return f"encrypted ({method}): the text can't be read here"
 
 
 def _is_text(part: Part, *, is_root: bool) -> bool:

@@ -140,8 +140,8 @@ def test_encrypted_mail_is_noted() -> None:
                     part("application/octet-stream", "-----BEGIN PGP MESSAGE-----"),
                     extra='; protocol="application/pgp-encrypted"')  # fmt: skip
     smime = message('Content-Type: application/pkcs7-mime; smime-type=enveloped-data; name="smime.p7m"\n', "x")
-    assert parse_bytes(pgp).note == "encrypted (OpenPGP)"
-    assert parse_bytes(smime).note == "encrypted (S/MIME)"
+    assert parse_bytes(pgp).note == "encrypted (OpenPGP): the text can't be read here"
+    assert parse_bytes(smime).note == "encrypted (S/MIME): the text can't be read here"
 
 
 def test_invitation_is_summarised_once() -> None:

@@ -49,6 +49,7 @@ def test_newsletter_becomes_small() -> None:
         ("<ol><li>x<li>y</ol><ul><li>z</ul>", "1. x\n2. y\n\n- z"),
         ("<table><tr><th>Item<th>Price<tr><td>Tea<td>3 €</table>", "Item | Price\nTea | 3 €"),
         ("<pre>a\n\n  b</pre>", "a\n\n  b"),
+        ("<pre>a\n   \nb</pre>", "a\n\nb"),
         ("x<script>evil()</script><style>p{}</style><!-- no -->y", "xy"),
         ("<p>seen</p><p style='DISPLAY: none'>unseen <b>x</b></p><p>too", "seen\n\ntoo"),
         ("<td style='font-size:0px'>gap<p style='font-size:14px'>text</p></td>", "text"),
@@ -65,6 +66,16 @@ def test_newsletter_becomes_small() -> None:
         ('<a href="mailto:ann@example.org">Ann</a>', "Ann (ann@example.org)"),
         ("Yes<blockquote type=cite>Can you?<br>Soon</blockquote>", "Yes\n\n> Can you?\n> Soon"),
         ("Hi<blockquote style='margin:0 0 0 40px'>indented</blockquote>", "Hi\n\nindented"),
+        ("Meet <s>Thursday</s> Friday", "Meet ~~Thursday~~ Friday"),
+        ("10<sup>6</sup> €, m<sup>2</sup>, the 5<sup>th</sup>, H<sub>2</sub>O", "10^6 €, m^2, the 5th, H2O"),
+        ("<ol start=3><li>c<li><p>d</p></ol>", "3. c\n\n4. d"),
+        ("<table border=1><tr><td>Who<td>Mon<td>Tue<tr><td>Ann<td><td>x</table>", "Who | Mon | Tue\nAnn |  | x"),
+        ("<table><tr><td>Who<td><td>Tue<tr><td>Ann<td><td>x</table>", "Who | Tue\nAnn | x"),
+        ("<table><tr><td><p>Tea</p><td><p>3 €</p><tr><td><p>Milk</p><td><p>1 €</p></table>", "Tea | 3 €\nMilk | 1 €"),
+        ("<table><tr><td><h2>Title</h2><p>Words</p></table>", "Title\n\nWords"),
+        ("Bye<br>-- <br>Ann", "Bye\n-- \nAnn"),
+        ('<a href="https://eur01.safelinks.protection.outlook.com/?url=https%3A%2F%2Fx.example%2Fa%3Fid%3D1&data=05">here</a>',
+         "here (https://x.example/a?id=1)"),
         ("Caf&eacute; &lt;b&gt; &#128512;", "Café <b> 😀"),
         ("", ""),
     ],
@@ -133,6 +144,47 @@ def test_inline_answers_keep_their_questions() -> None:
     assert "Bye" not in body
 
 
+@pytest.mark.parametrize(
+    "sentence", ["On Monday I fly to Rome", "On Monday I fly.", "Thanks, see you at 5.", "See you. I asked Ann:"]
+)
+@pytest.mark.parametrize(
+    "attribution", ["On 5 May 2026 10:15, Ann wrote:", "ann@example.org wrote:", "Ann <a@b.example>, 5 May 2026 10:15:"]
+)
+def test_a_sentence_directly_above_the_history_is_kept(sentence: str, attribution: str) -> None:
+    assert new_text(f"Hi,\n\n{sentence}\n{attribution}\n> Can you come?") == f"Hi,\n\n{sentence}"
+
+
+def test_a_dated_sentence_without_its_full_stop_above_the_history_is_kept() -> None:
+    text = "Hi,\n\nOn Monday at 5 I fly to Rome\nOn 5 May 2026 10:15, Ann wrote:\n> Can you come?"
+    assert new_text(text) == "Hi,\n\nOn Monday at 5 I fly to Rome"
+
+
+def test_a_sentence_like_a_header_above_the_history_is_kept() -> None:
+    block = "From: Ann\nSent: 5 May 2026\nTo: Bob\nSubject: Lunch"
+    text = f"Hi,\n\nFrom: the office, that is.\n\nI come.\n\n{block}\n\nCan you come?"
+    assert new_text(text) == "Hi,\n\nFrom: the office, that is.\n\nI come."
+
+
+def test_a_signature_ends_where_another_mail_begins() -> None:
+    history = "On 5 May 2026 10:15, Ann wrote:\n> Can you come?\nYes, at five."
+    assert new_text(f"Hi, my answers:\n-- \nBob\n\n{history}") == f"Hi, my answers:\n\n{history}"
+    forwarded = "---------- Forwarded message ---------\nFrom: Ann\nDate: 5 May 2026\n\nthe content"
+    assert new_text(f"Please handle.\n-- \nBob\n\n{forwarded}", subject="Fwd: x").endswith("the content")
+
+
+def test_a_quotation_that_a_colon_introduces_is_kept() -> None:
+    text = "Is this clause right?\nThe contract says:\n\n> The fee is due in May."
+    assert new_text(text) == text
+
+
+def test_a_disclaimer_takes_no_words_with_it() -> None:
+    disclaimer = (
+        "This e-mail is confidential and intended solely for the addressee. If you have received this e-mail in error,"
+        " please delete it at once."
+    )
+    assert new_text(f"Hello,\n\nPlease pay 300 € by Friday.\n{disclaimer}") == "Hello,\n\nPlease pay 300 € by Friday."
+
+
 def test_long_quotation_before_an_answer_is_shortened() -> None:
     quoted = "\n".join(f"> line {number}" for number in range(100))
     body = new_text(f"On 5 May 2026 10:15, Ann wrote:\n{quoted}\n\nI agree.")
@@ -163,6 +215,13 @@ def test_forward_mark_is_kept_whatever_the_subject() -> None:
     "text",
     [
         "From: the office\nTo: the airport\nSubject: travel\n\nplease book",
+        "Please book:\n\nFrom: Berlin\nTo: Paris\nDate: 5 May 2026\nSeats: 2\n\nThanks",
+        "Agenda\n\n--\n\nFirst item",
+        "Hi\n\n--\nCan you come?",
+        "Hi\n\nThis message is for the whole team: please delete the old plan from your folders by Friday, 8 May, and"
+        " tell Ann once you have done so.",
+        "Hi\n\nThis is confidential, so please delete the older message of 5 May, which I sent in error, before you"
+        " show the new one to anybody else: can you do that?",
         "On reflection I'd say yes. As I once wrote:\nthere is no hurry.",
         "Agenda\n--\nFirst item\nSecond item",
         "- one\n- two\n- three",
@@ -213,6 +272,26 @@ def test_openpgp_frame_is_removed() -> None:
 def test_tracking_in_plain_text_urls_is_removed() -> None:
     assert new_text("See https://x.example/a?id=7&utm_source=n&fbclid=zzz now") == "See https://x.example/a?id=7 now"
     assert new_text("See https://t.example/" + "x" * 500 + " now") == "See https://t.example/… now"
+
+
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        ("(https://x.example/a?utm_source=n). Then", "(https://x.example/a). Then"),
+        ("https://x.example/?utm_a=1，请在星期五回复", "https://x.example/，请在星期五回复"),
+        (f"https://x.example/{'x' * 300}请在星期五回复", "https://x.example/…请在星期五回复"),
+        ("https://x.example/?a=1,2&utm_a=1&b", "https://x.example/?a=1,2&b"),
+        ("https://x.example/a#utm_source=n", "https://x.example/a"),
+        ("https://www.google.com/url?sa=t&q=https%3A%2F%2Fx.example%2Fa", "https://x.example/a"),
+        ("https://urldefense.com/v3/__https://x.example/a__;!!abc$", "https://x.example/a"),
+        (
+            "https://www.google.com/url?q=https%3A%2F%2Fx.example%0Aa",
+            "https://www.google.com/url?q=https%3A%2F%2Fx.example%0Aa",
+        ),
+    ],
+)
+def test_urls_in_text(text: str, cleaned: str) -> None:
+    assert new_text(f"See {text} now") == f"See {cleaned} now"
 
 
 def test_html_reply_of_gmail() -> None:

@@ -1,0 +1,50 @@
+"""Where the rows and cells of a table stand among the lines of its text, and a row in one line."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .html_style import inline_style
+
+_MAX_ROW = 300
+"""Characters; the cells of a longer row keep their own lines."""
+_BORDER = re.compile(r"(?:^|;)border:[^;]*solid")
+
+
+@dataclass(slots=True)
+class Table:
+    """An open table."""
+
+    attributes: Mapping[str, str]
+    row_start: int = 0
+    holds_table: bool = False
+    _cell_start: int = 0
+    _cells: list[list[str]] = field(default_factory=list)
+    _has_grid: bool = False
+    """It shows data: an empty cell means something there, and nothing where cells only lay out a page."""
+
+    def __post_init__(self) -> None:
+        self._has_grid = self.attributes.get("border", "0").strip() not in ("", "0")
+
+    def start_row(self, line: int) -> None:
+        self.row_start, self.holds_table, self._cells = line, False, []
+
+    def start_cell(self, tag: str, attributes: Mapping[str, str], line: int) -> None:
+        self._cell_start = line
+        self._has_grid = self._has_grid or tag == "th" or bool(_BORDER.search(inline_style(attributes)))
+
+    def end_cell(self, lines: list[str]) -> None:
+        if not self.holds_table:
+            self._cells.append(lines[self._cell_start :])
+
+    def row(self, prefix: str) -> str:
+        """The row in one line; empty if it has no text, or more than fits."""
+        cells = [[line.removeprefix(prefix) for line in cell if line] for cell in self._cells]
+        full = [cell for cell in cells if cell]
+        has_blocks = any(len(cell) > 1 for cell in full)
+        length = sum(len(line) for cell in full for line in cell)
+        if self.holds_table or len(full) == 0 or (has_blocks and (len(full) == 1 or length > _MAX_ROW)):
+            return ""
+        while not cells[-1]:
+            cells.pop()
+        return " | ".join(" ".join(cell) for cell in (cells if self._has_grid else full))
