@@ -11,6 +11,8 @@ from email_assistant.cli.context import AsJson, CommandError, err, opened, out, 
 
 app = typer.Typer(help="The mailboxes that are watched.", no_args_is_help=True)
 
+_LOGIN_FILE = "it must be the authorized-user JSON of a login: client_id, client_secret, refresh_token"
+
 Address = Annotated[str, typer.Argument(help="The mailbox's e-mail address.")]
 
 
@@ -31,20 +33,30 @@ def add(
         from email_assistant.google.auth import read_token_file
         from email_assistant.google.errors import Transient
 
+        if not re.fullmatch(r"[^@\s]+@[^@\s]+", address):
+            raise CommandError(f"{address!r} is no mail address; write it like ada@example.com")
         try:
             token = read_token_file(token_file)
         except ValueError as error:
-            raise CommandError(str(error)) from None
+            raise CommandError(f"{error}; {_LOGIN_FILE}") from None
         begin = _begin(since)
         async with opened() as app:
             settings = app.settings
-            client = GoogleAccount(token, root=settings.google_root, timeout=settings.google_timeout_seconds)
+            try:
+                client = GoogleAccount(token, root=settings.google_root, timeout=settings.google_timeout_seconds)
+            except (ValueError, TypeError, AttributeError):
+                raise CommandError(f"{token_file}: a value in it can't be read; {_LOGIN_FILE}") from None
             try:
                 found = (await client.gmail.profile()).address
                 if found.lower() != address.lower():
-                    raise CommandError(f"this token is for {found}, not for {address}")
+                    raise CommandError(f"this token is for {found}, not for {address}; add that one, or log in again")
             except Transient as error:
-                err.print(f"Could not try the token now ({error}); it is tried again by itself.", highlight=False)
+                err.print(
+                    f"Could not try the token now ({error}): check the network. `up` tries it again by itself.",
+                    markup=False,
+                    highlight=False,
+                    soft_wrap=True,
+                )
             finally:
                 await client.aclose()
             account = await app.accounts.add(app.user_id, address, token, begin)
@@ -121,7 +133,8 @@ async def _set_state(address: str, state: str) -> None:
         account = await app.accounts.find(app.user_id, address)
         if account.state == "login" and state == "active":
             raise CommandError(
-                f"Google no longer accepts the login: `account add {address} --token-file FILE` with a new one"
+                "Google no longer accepts the login: "
+                f"`email-assistant account add {address} --token-file FILE` with a new token"
             )
         await app.accounts.set_state(account.id, "paused" if state == "paused" else "active")
         if state == "active":
@@ -134,14 +147,14 @@ def _begin(since: str | None) -> datetime:
     now = datetime.now(UTC)
     if since is None:
         return now
-    if match := re.fullmatch(r"(\d+)([dh])", since.strip()):
-        amount = int(match[1])
-        return now - (timedelta(days=amount) if match[2] == "d" else timedelta(hours=amount))
     try:
+        if match := re.fullmatch(r"(\d+)([dh])", since.strip()):
+            amount = int(match[1])
+            return now - (timedelta(days=amount) if match[2] == "d" else timedelta(hours=amount))
         at = datetime.fromisoformat(since)
-    except ValueError:
+        return at if at.tzinfo else at.astimezone()
+    except (ValueError, OverflowError):  # no time, or one before the calendar begins
         raise CommandError(f"--since takes 7d, 12h or a date such as 2026-05-01, not {since!r}") from None
-    return at if at.tzinfo else at.astimezone()
 
 
 def _text(value: object) -> str:

@@ -2,15 +2,18 @@
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict, is_dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
     from email_assistant.app import App
@@ -39,49 +42,44 @@ async def opened() -> AsyncIterator["App"]:
 
 
 def run(command: Callable[[], Awaitable[Any]]) -> Any:
-    """Run a command to its end; what a person can put right ends it with one line and status 1."""
+    """Run a command to its end. An error ends it with one line and status 1, Ctrl-C with status 130."""
     try:
         return asyncio.run(_awaited(command))
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
+    except BrokenPipeError:
+        raise  # the reader of the output has seen enough: Typer ends without a word
     except Exception as error:
-        if not isinstance(error, _expected()):
-            raise
-        err.print(f"[red]Error:[/] {str(error) or type(error).__name__}", highlight=False, soft_wrap=True)
+        from email_assistant.cli.explain import explain
+
+        complain(explain(error))
         raise typer.Exit(1) from None
+
+
+def complain(line: str) -> None:
+    err.print(Text.assemble(("Error: ", "red"), line), soft_wrap=True)
+
+
+def ensure_output() -> None:
+    """Take the null device where the caller gave no output: else the next file opened would stand in its place."""
+    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 - for as long as the program runs
+    sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
+
+
+def flush_output() -> None:
+    """Write what is still to be written, while an error can be told: a full disk ends the program with status 1."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        # What can't be written is dropped; else the interpreter tries again as it ends, and complains.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            complain(f"the output can't be written: {error.strerror}")
+        sys.exit(1)
 
 
 async def _awaited(command: Callable[[], Awaitable[Any]]) -> Any:
     return await command()
-
-
-def _expected() -> tuple[type[Exception], ...]:
-    from email_assistant.accounts.accounts import UnknownAccount
-    from email_assistant.accounts.vault import VaultError
-    from email_assistant.app import DatabaseDown
-    from email_assistant.db.backup import BackupError
-    from email_assistant.db.embedded import EmbeddedError
-    from email_assistant.google.errors import GoogleError
-    from email_assistant.inbox.items import Conflict, Invalid, NoItem
-    from email_assistant.inbox.pages import BadCursor
-    from email_assistant.settings import SettingsError
-    from email_assistant.stand_ins import StandInFailed
-
-    return (
-        CommandError,
-        SettingsError,
-        EmbeddedError,
-        BackupError,
-        DatabaseDown,
-        VaultError,
-        UnknownAccount,
-        GoogleError,
-        Conflict,
-        Invalid,
-        NoItem,
-        BadCursor,
-        StandInFailed,
-    )
 
 
 def print_json(value: object) -> None:

@@ -11,11 +11,12 @@ from typing import Any, Literal
 
 import psycopg
 from pydantic import SecretStr
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
 from email_assistant.app import App, api_token, database, open_app
 from email_assistant.cli.context import CommandError, err, out, print_json
-from email_assistant.cli.serve import bound, link, serve, until_stopped
+from email_assistant.cli.serve import bound, link, patience, serve, until_stopped
 from email_assistant.daemon import Daemon, open_daemon
 from email_assistant.google.account import GoogleAccount
 from email_assistant.inbox.items import Conflict
@@ -66,9 +67,10 @@ async def run_demo(
                     serving = serve(app, token, host, listener)
                     if exit_when_idle:
                         ending = _until_idle(daemon, answer, inbox_url, as_json=as_json)
-                        await until_stopped(daemon.run(), serving, ending)
+                        await until_stopped(daemon.run(), serving, ending, patience=patience(settings))
                     else:
-                        await until_stopped(daemon.run(), serving, _answering(app, answer), _showing(app))
+                        parts = (daemon.run(), serving, _answering(app, answer), _showing(app))
+                        await until_stopped(*parts, patience=patience(settings))
 
 
 async def _until_idle(
@@ -141,7 +143,18 @@ async def _show(app: App, progress: Progress, task: Any) -> None:
     settled = sum(by_state.get(state, 0) for state in ("waiting", "done", "failed"))
     waiting, failed = by_state.get("waiting", 0), by_state.get("failed", 0)
     words = f"{waiting} wait for you" + (f", {failed} failed" if failed else "")
-    progress.update(task, total=total or None, completed=settled, description=f"Mail looked at; {words}")
+    if held_up := await _held_up(app) if settled < total else None:
+        words += f"; {held_up}"
+    progress.update(task, total=total or None, completed=settled, description=f"Mail looked at; {escape(words)}")
+
+
+async def _held_up(app: App) -> str | None:
+    """What mail waits for that nobody can work on now, such as a model that can't be reached."""
+    for state in ("new", "triaging", "acting"):
+        rows, _ = await app.mails.page(app.user_id, state=state)
+        if reason := next((row.reason for row in rows if (row.reason or "").startswith("waiting: ")), None):
+            return reason
+    return None
 
 
 async def _summary(app: App, began: datetime, inbox_url: str) -> dict[str, Any]:

@@ -32,6 +32,8 @@ def demo(
     """Try it: a mailbox, a model of fixed rules and the inbox, all on this machine. Needs no account and no key.
 
     A model of your own is used where OPENAI_API_KEY or OPENAI_BASE_URL is set: it is sent the mail.
+
+    Ctrl-C ends it; what it did is kept and found again at the next start.
     """
     if answer not in (None, "accept", "ignore"):
         raise typer.BadParameter("accept or ignore", param_hint="--answer")
@@ -48,7 +50,10 @@ def up(
     port: Port = 8765,
     no_token: NoToken = False,
 ) -> None:
-    """Run everything: watch the mailboxes, work on mail, serve the inbox."""
+    """Run everything: watch the mailboxes, work on mail, serve the inbox.
+
+    Ctrl-C stops it in good order, with status 0 (130 while it still starts); twice, at once, with status 130.
+    """
     from email_assistant.cli.serve import run_up
 
     run(lambda: run_up(host, port, no_token=no_token))

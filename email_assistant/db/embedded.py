@@ -7,6 +7,7 @@ owner knows for certain when the last server process of the previous one is gone
 
 import contextlib
 import ctypes
+import errno
 import glob
 import hashlib
 import importlib.metadata
@@ -323,15 +324,36 @@ class EmbeddedPostgres:
         words = self._log.read_bytes()[self._log_start :].decode(errors="replace")
         said = " | ".join([line.strip() for line in words.split("\n") if line.strip()][-5:])
         free = shutil.disk_usage(self._dir.parent).free
-        full = f"its disk is full ({free >> 20} MB free); " if free < _FULL_DISK_BYTES else ""
-        return EmbeddedError(f"{problem} in {self._dir}: {full}{said}")
+        if os.strerror(errno.ENOSPC) in words or os.strerror(errno.EDQUOT) in words:
+            return EmbeddedError(f"{problem} in {self._dir}: {_disk_full(free)}")
+        perhaps = f"{_disk_full(free)}; " if free < _FULL_DISK_BYTES else ""
+        return EmbeddedError(f"{problem} in {self._dir}: {perhaps}{said}")
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
         try:
             yield
-        except (OSError, KeyError) as error:  # KeyError: this system knows no user nobody
-            raise EmbeddedError(f"cannot run Postgres in {self._dir}: {error}") from error
+        except KeyError as error:
+            raise EmbeddedError(
+                f"cannot run Postgres in {self._dir} as root: this system has no user nobody; run it as another user"
+            ) from error
+        except OSError as error:
+            raise EmbeddedError(f"cannot run Postgres in {self._dir}: {self._remedy(error)}") from error
+
+    def _remedy(self, error: OSError) -> str:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return _disk_full(shutil.disk_usage(self._dir.parent).free)
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            return f"{error}; give yourself the right to it, or choose another folder with EMAIL_ASSISTANT_HOME"
+        return str(error)
+
+
+def _disk_full(free: int) -> str:
+    """What to do about a disk with so many bytes free."""
+    return (
+        f"its disk is full ({free >> 20} MB free; {_FULL_DISK_BYTES >> 20} MB are needed): free some space, "
+        "then start again; nothing that was stored is lost"
+    )
 
 
 def _socket_dir(data_dir: Path) -> Path:

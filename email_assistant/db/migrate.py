@@ -8,24 +8,63 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import psycopg
-from psycopg import conninfo
 
-from email_assistant.db.pool import SCHEMA, Connection, connection_settings
+from email_assistant.db.pool import SCHEMA, Connection, UnusableDatabase, connection_settings, parameters
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 _LOCK = 0x6D61696C  # one number for all processes of this program
+
+_OLDEST_SERVER = 13  # https://procrastinate.readthedocs.io asks for it, and gen_random_uuid() came with it
 
 
 async def migrate(url: str, folder: Path = MIGRATIONS) -> None:
     """Apply what is missing, once, whichever process comes first. Safe to call at every start.
 
     Processes of the version before may be at work: what they read and write must be left to them.
+
+    Raises:
+        UnusableDatabase: a person must change something first.
+        psycopg.OperationalError: it can't be reached.
     """
-    async with _connect(url) as conn, _exclusively(conn):
+    try:
+        async with _connect(url) as conn:
+            _check_version(conn)
+            async with _exclusively(conn):
+                await _create_schema(conn)
+                await asyncio.to_thread(_apply_ours, url, folder)
+                await _apply_procrastinate(conn)
+                await _apply_langgraph(url)
+    except psycopg.errors.DiskFull:
+        raise UnusableDatabase("the database's disk is full: free some space, then start again") from None
+    except psycopg.errors.ReadOnlySqlTransaction:
+        raise UnusableDatabase(
+            "the database takes no writes; name the primary server in DATABASE_URL, not a standby"
+        ) from None
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise UnusableDatabase(
+            f"the database's user lacks a right ({error.diag.message_primary}); {_grant(url)}"
+        ) from None
+
+
+def _check_version(conn: Connection) -> None:
+    found = conn.info.server_version // 10000
+    if found < _OLDEST_SERVER:
+        raise UnusableDatabase(f"the database server is PostgreSQL {found}; use {_OLDEST_SERVER} or newer")
+
+
+async def _create_schema(conn: Connection) -> None:
+    """Make the schema, unless somebody with more rights has: Postgres asks for the right even if it is there."""
+    row = await (await conn.execute("select to_regnamespace(%s) is null as missing", (SCHEMA,))).fetchone()
+    if row and row["missing"]:
         await conn.execute(f"create schema if not exists {SCHEMA}")
-        await asyncio.to_thread(_apply_ours, url, folder)
-        await _apply_procrastinate(conn)
-        await _apply_langgraph(url)
+
+
+def _grant(url: str) -> str:
+    named = parameters(url)
+    return (
+        f"have its administrator run: create schema {SCHEMA} authorization {named.get('user') or 'USER'} "
+        f"in database {named.get('dbname') or named.get('user') or 'DATABASE'}"
+    )
 
 
 @asynccontextmanager
@@ -61,8 +100,8 @@ def _apply_ours(url: str, folder: Path) -> None:
 
 
 def _yoyo_url(url: str) -> str:
-    parameters = {key: value for key, value in conninfo.conninfo_to_dict(url).items() if value is not None}
-    return f"postgresql+psycopg:///?{urlencode(parameters | {'schema': SCHEMA})}"
+    given = {key: value for key, value in parameters(url).items() if value is not None}
+    return f"postgresql+psycopg:///?{urlencode(given | {'schema': SCHEMA})}"
 
 
 async def _apply_procrastinate(conn: Connection) -> None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import psycopg
 from psycopg import AsyncConnection, conninfo
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool
@@ -11,13 +12,40 @@ SCHEMA = "email_assistant"
 Connection = AsyncConnection[DictRow]
 Pool = AsyncConnectionPool[Connection]
 
+_EXAMPLE = "postgresql://user:password@host:5432/database"
+
+
+class UnusableDatabase(RuntimeError):
+    """The database can't be used; the message says why and what to do, and quotes no password."""
+
+
+def parameters(url: str) -> dict[str, Any]:
+    """What a libpq URL says, by libpq's names.
+
+    Raises:
+        UnusableDatabase: it is none, or a piece of a password has strayed into another part of it.
+    """
+    try:
+        found = conninfo.conninfo_to_dict(url)
+    except psycopg.ProgrammingError as error:
+        # libpq quotes what it can't read; the name of an option is no secret unless a password may have spilt there.
+        said = f" ({error})" if "query parameter" in str(error) and "@" not in url.partition("?")[2] else ""
+        raise UnusableDatabase(f"DATABASE_URL can't be read{said}; it looks like {_EXAMPLE}") from None
+    places = str(found.get("host") or "") + str(found.get("dbname") or "")
+    ports = str(found.get("port") or "").replace(",", "")
+    if "@" in places or (ports and not ports.isdecimal()):
+        raise UnusableDatabase(
+            f"DATABASE_URL can't be read: it looks like {_EXAMPLE}, and in a password @ is written %40, / %2F, : %3A"
+        )
+    return found
+
 
 def session_settings(url: str) -> dict[str, Any]:
     """Keyword arguments that every connection of this program opens with.
 
-    Statements are never prepared, so that a transaction pooler may stand in between.
+    Statements are never prepared, so that a transaction pooler may stand in between. Raises UnusableDatabase.
     """
-    options = f"{conninfo.conninfo_to_dict(url).get('options') or ''} -c search_path={SCHEMA},public -c timezone=UTC"
+    options = f"{parameters(url).get('options') or ''} -c search_path={SCHEMA},public -c timezone=UTC"
     return {"prepare_threshold": None, "options": options.strip(), "application_name": "email-assistant"}
 
 

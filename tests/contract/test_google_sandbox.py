@@ -999,7 +999,7 @@ def test_nobody_writes_into_a_persons_own_mailbox(launch: Any, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (None, "No such file"),
+        (None, "there is no such file"),
         (b"", "is empty"),
         (b"\n\n", "is empty"),
         (b"Dear diary,\n\nFrom x Thu Sep 12 10:00:00 2002\n", "is no mbox file"),
@@ -1014,7 +1014,7 @@ def test_a_file_that_is_no_mailbox_is_refused(tmp_path: Path, content: bytes | N
 
 
 def test_other_bad_input_is_refused(tmp_path: Path) -> None:
-    assert "Is a directory" in _refusal(tmp_path, "--mbox", str(tmp_path))
+    assert "is a folder" in _refusal(tmp_path, "--mbox", str(tmp_path))
     assert "timezone" in _refusal(tmp_path, "--timezone", "Europe/Atlantis")
     assert "mail address" in _refusal(tmp_path, "--address", "nobody")
     (tmp_path / "data.sqlite3").write_bytes(b"no database at all, but long enough to be read as one" * 20)

@@ -43,6 +43,12 @@ _EXPORTED_LABELS = {
 _DRAFTS = {"draft", "drafts"}
 
 
+_WANTED = "give a mailbox exported as .mbox, such as Google Takeout's, unpacked"
+_PACKED = {b"\x1f\x8b": "gzip", b"PK": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
+"""What packed files begin with."""
+_HEADER = re.compile(rb"[!-9;-~]+:[ \t]")
+
+
 class NotAnMbox(ValueError):
     """The file is no mailbox; the message says why, for people."""
 
@@ -80,6 +86,7 @@ class Loaded:
 
 def entries(path: Path) -> Iterator[Entry]:
     """The mails of a file, in order. Raises NotAnMbox, OSError."""
+    _check(path)
     with path.open("rb") as file:
         date: str | None = None
         lines: list[bytes] = []
@@ -87,7 +94,7 @@ def entries(path: Path) -> Iterator[Entry]:
             separator = _SEPARATOR.fullmatch(line)
             if separator is None and date is None:
                 if line.strip():
-                    raise NotAnMbox(f"{path} is no mbox file: it does not begin with a 'From ' line")
+                    raise NotAnMbox(f"{path} is no mbox file: {_kind(line)}; {_WANTED}")
             elif separator is None:
                 lines.append(line)
             else:
@@ -95,8 +102,29 @@ def entries(path: Path) -> Iterator[Entry]:
                     yield Entry(date, _body(lines))
                 date, lines = separator[1].decode("latin-1"), []
         if date is None:
-            raise NotAnMbox(f"{path} is empty")
+            raise NotAnMbox(f"{path} is empty; {_WANTED}")
         yield Entry(date, _body(lines))
+
+
+def _check(path: Path) -> None:
+    """Raises NotAnMbox if there is nothing to read, or never an end of it."""
+    if not path.exists():
+        raise NotAnMbox(f"{path}: there is no such file; {_WANTED}")
+    if not path.is_file():
+        raise NotAnMbox(f"{path} is {'a folder' if path.is_dir() else 'no file'}; {_WANTED}")
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise NotAnMbox(f"{path} can't be read ({error.strerror})") from None
+
+
+def _kind(line: bytes) -> str:
+    """What a file seems to be, by its first line that is not empty."""
+    if packed := next((name for start, name in _PACKED.items() if line.startswith(start)), None):
+        return f"it is packed by {packed}"
+    if _HEADER.match(line):
+        return "it looks like one single mail"
+    return "it does not begin with a 'From ' line"
 
 
 def survey(path: Path) -> Survey:

@@ -1,0 +1,85 @@
+"""What the error that ends a command means for the person: one line that says what to do next."""
+
+import errno
+import traceback
+
+import psycopg
+import pydantic_settings
+
+from email_assistant.accounts.accounts import UnknownAccount
+from email_assistant.accounts.vault import VaultError
+from email_assistant.app import DatabaseDown
+from email_assistant.cli.context import CommandError
+from email_assistant.db.backup import BackupError
+from email_assistant.db.embedded import EmbeddedError
+from email_assistant.db.pool import UnusableDatabase
+from email_assistant.google.errors import GoogleError, Refused, Revoked
+from email_assistant.inbox.items import Conflict, Invalid, NoItem
+from email_assistant.inbox.pages import BadCursor
+from email_assistant.settings import SettingsError
+from email_assistant.stand_ins import StandInFailed
+
+_DISK_FULL = "the disk is full: free some space, then try again; nothing that was stored is lost"
+_NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
+
+
+def explain(error: BaseException) -> str:
+    """One line for the person."""
+    return " ".join(_meaning(error).split())
+
+
+def _meaning(error: BaseException) -> str:
+    match error:
+        case BaseExceptionGroup():
+            return _meaning(error.exceptions[0])
+        case CommandError() | SettingsError() | EmbeddedError() | DatabaseDown() | UnusableDatabase() | BackupError():
+            return str(error)
+        case VaultError() | UnknownAccount() | NoItem() | BadCursor():
+            return str(error)
+        case Conflict():
+            return f"{error}; nothing was changed"
+        case Invalid():
+            return f"{error}; the item still waits, `email-assistant inbox show` shows its fields"
+        case StandInFailed():
+            return str(error).removeprefix("google_sandbox: ")
+        case GoogleError():
+            return explain_google(error)
+        case psycopg.errors.DiskFull():
+            return f"the database can't write: {_DISK_FULL}"
+        case psycopg.OperationalError():
+            return "the database went away; try again once it is there, nothing that was stored is lost"
+        case OSError():
+            return _of_the_system(error)
+        case pydantic_settings.SettingsError():
+            return f"{error}: it takes JSON; correct it in the environment or in .env"
+        case _:
+            return _unforeseen(error)
+
+
+def explain_google(error: GoogleError) -> str:
+    """What Google, or its absence, asks of the person."""
+    match error:
+        case Revoked():
+            return f"{error}, with `email-assistant account add ADDRESS --token-file FILE` and a new token"
+        case Refused():
+            return f"{error}; check that the token's project has the Gmail and Calendar APIs and all scopes"
+        case _:
+            return f"{error}; check the network, then try again"
+
+
+def _of_the_system(error: OSError) -> str:
+    place = f"{error.filename}: " if error.filename else ""
+    if error.errno in _NO_SPACE:
+        return f"{place}{_DISK_FULL}"
+    said = f"{place}{error.strerror or type(error).__name__}"
+    if error.errno in _FORBIDDEN:
+        return f"{said}; give yourself the right to it, or choose another folder with EMAIL_ASSISTANT_HOME"
+    return said
+
+
+def _unforeseen(error: BaseException) -> str:
+    """Where a mistake of this program shows. Not the error's own words, which may quote a mail, a row or a secret."""
+    frames = traceback.extract_tb(error.__traceback__)
+    at = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    return f"unexpected {type(error).__name__}{at}; please report this line. Nothing that was stored is lost"
