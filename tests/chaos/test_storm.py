@@ -1,0 +1,30 @@
+"""Nothing lost, nothing twice: many processes, dying at any moment, judged at Google's side and in the inbox alone.
+
+The size is set by EMAIL_ASSISTANT_CHAOS_KILLS, _MAILS, _SEED and _PROCESSES (commands, with commas between them);
+EMAIL_ASSISTANT_CHAOS_FORK=1 starts processes faster; EMAIL_ASSISTANT_CHAOS_REPORT names a file for the report as JSON.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.slots import Weather
+from tests.chaos.stage import stage
+from tests.chaos.storm import Size, Storm
+
+pytestmark = pytest.mark.slow
+
+
+async def test_nothing_is_lost_and_nothing_happens_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    size = Size.from_environment()
+    async with stage(tmp_path, size.processes, Weather(size.seed, size.kills)) as opened:
+        report = await Storm.on(opened, size).run()
+    with capsys.disabled():
+        print(f"\n{report}")  # noqa: T201 - the table is the point
+    if path := os.environ.get("EMAIL_ASSISTANT_CHAOS_REPORT"):
+        report.write(Path(path))
+    assert report.weather.own_errors == []
+    assert len(report.weather.kills) >= size.kills
+    assert len(report.weather.database_kills) == size.database_kills
+    assert report.verdict.breaches == []

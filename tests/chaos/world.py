@@ -1,0 +1,143 @@
+"""The mail that comes in, and what the model makes of it."""
+
+import itertools
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Literal
+
+from tests.doubles.google import Google
+from tests.doubles.model import Answer, Model, ModelRequest, ToolCall, tool
+
+Kind = Literal["reply", "meeting", "question", "both", "notify", "ignore"]
+
+FEEDBACK = "Please say it differently."
+"""How the person's feedback on a draft begins, by which the model tells it from a result."""
+
+_KINDS: dict[Kind, int] = {"reply": 35, "meeting": 15, "question": 10, "both": 12, "notify": 12, "ignore": 16}
+_STAGES: dict[Kind, list[list[str]]] = {
+    "reply": [["send_email_tool"]],
+    "meeting": [["check_calendar_tool"], ["schedule_meeting_tool"], ["send_email_tool"]],
+    "question": [["Question"], ["send_email_tool"]],
+    "both": [["schedule_meeting_tool", "send_email_tool"]],
+    "notify": [["send_email_tool"]],
+    "ignore": [["send_email_tool"]],
+}
+"""What the model calls for a mail, one message after the other."""
+_FOLLOW_UPS = 0.25
+"""Share of the mail that comes in a conversation that is there already, often while its draft waits."""
+_PAIRS = 0.3
+"""Share of the follow-ups that come two at once."""
+_FIRST_MEETING = datetime.now(UTC).replace(hour=9, minute=0, second=0, microsecond=0) + timedelta(days=30)
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """A mail that came in."""
+
+    id: str
+    thread: str
+    kind: Kind
+    sender: str
+
+
+class World:
+    """Everybody who writes to the person. What comes depends on the seed alone."""
+
+    def __init__(self, google: Google, seed: int) -> None:
+        self.mails: list[Delivered] = []
+        self.triaged: set[str] = set()
+        self._google = google
+        self._random = Random(f"{seed}/mail")
+
+    @property
+    def untriaged(self) -> int:
+        """Mails that the model has not been asked about yet."""
+        return len(self.mails) - len(self.triaged)
+
+    def deliver(self) -> None:
+        """A mail comes in, or two in one conversation."""
+        random = self._random
+        if self.mails and random.random() < _FOLLOW_UPS:
+            last = random.choice(self.mails[-20:])
+            for _ in range(2 if random.random() < _PAIRS else 1):
+                self._add(last.sender, last.thread)
+        else:
+            self._add(f"person{len(self.mails)}@example.org", None)
+
+    def _add(self, sender: str, thread: str | None) -> None:
+        kind = self._random.choices(list(_KINDS), list(_KINDS.values()))[0]
+        subject = f"{'Re: ' if thread else ''}{kind} about matter {len(self.mails)}"
+        mail_id = self._google.deliver(sender, subject, f"Please see to matter {len(self.mails)}.", thread=thread)
+        self.mails.append(Delivered(mail_id, thread or mail_id, kind, sender))
+
+
+def teach(model: Model, world: World) -> None:
+    """Let the model go by the subject of the newest mail; every proposal that it makes is unlike every other."""
+
+    def triage(request: ModelRequest) -> str:
+        world.triaged.add(request.mail.id)
+        return _class_of(_kind(request))
+
+    model.on_triage(triage)
+    model.script(_proposals())
+
+
+def _class_of(kind: Kind) -> str:
+    return kind if kind in ("notify", "ignore") else "respond"
+
+
+def _kind(request: ModelRequest) -> Kind:
+    word = request.mail.subject.removeprefix("Re: ").split()[0]
+    return next(kind for kind in _KINDS if kind == word)
+
+
+def _proposals() -> Callable[[ModelRequest], Answer]:
+    numbers = itertools.count(1)
+
+    def propose(request: ModelRequest) -> Answer:
+        succeeded = _succeeded(request)
+        for stage in _STAGES[_kind(request)]:
+            if missing := [name for name in stage if name not in succeeded]:
+                number = next(numbers)
+                calls = [_call(name, number, request) for name in missing]
+                ends = "send_email_tool" in missing and number % 2 == 0
+                return [*calls, tool("Done", done=True)] if ends else calls
+        return [tool("Done", done=True)]
+
+    return propose
+
+
+def _succeeded(request: ModelRequest) -> set[str]:
+    """Names of the tools whose result is more than feedback."""
+    called = {call["id"]: call["function"]["name"] for m in request.messages for call in m.get("tool_calls") or []}
+    results = [m for m in request.messages if m["role"] == "tool"]
+    return {called[m["tool_call_id"]] for m in results if FEEDBACK not in json.dumps(m["content"])}
+
+
+def _call(name: str, number: int, request: ModelRequest) -> ToolCall:
+    sender = request.mail.headers["from"].split()[-1].strip("<>")
+    match name:
+        case "send_email_tool":
+            return tool(name, response_text=f"Answer {number}.", email_address=sender)
+        case "schedule_meeting_tool":
+            start = _FIRST_MEETING + timedelta(hours=number)
+            end = start + timedelta(minutes=30)
+            return tool(
+                name,
+                attendees=[sender],
+                title=f"Meeting {number}",
+                start_time=start.isoformat(),
+                end_time=end.isoformat(),
+            )
+        case "check_calendar_tool":
+            return tool(name, dates=[f"{_FIRST_MEETING:%d-%m-%Y}"])
+        case _:
+            return tool(name, content=f"What about {number}?")
+
+
+def latest_to_answer(mails: Sequence[Delivered]) -> dict[str, Delivered]:
+    """By thread, the newest mail that asks something of the person."""
+    return {mail.thread: mail for mail in mails if mail.kind != "ignore"}
