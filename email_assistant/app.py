@@ -6,6 +6,7 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -21,6 +22,10 @@ from email_assistant.db.migrate import migrate
 from email_assistant.db.pool import Pool, make_pool
 from email_assistant.inbox.items import Inbox
 from email_assistant.inbox.mails import Mails
+from email_assistant.notify.channels import Channels
+from email_assistant.notify.digest import Digests
+from email_assistant.notify.notices import Notices
+from email_assistant.notify.outward import Outward
 from email_assistant.queue.conversations import Conversations
 from email_assistant.queue.removal import Removal
 from email_assistant.queue.tasks import Queue
@@ -56,6 +61,9 @@ class App:
     inbox: Inbox
     mails: Mails
     usage: Usage
+    channels: Channels
+    notices: Notices
+    digests: Digests
     user_id: UUID
     """The one implicit user of a home installation."""
 
@@ -103,9 +111,43 @@ async def open_app(settings: Settings, url: str) -> AsyncIterator[App]:
         user_id = await accounts.home_user()
         mails = Mails(pool, enqueue=queue.decided)
         usage = Usage(pool, settings)
+        outward = Outward(private=settings.notify_private)
+        channels = Channels(pool, vault, settle=settings.notify_settle, every=settings.notify_every)
+        notices = Notices(
+            channels,
+            accounts,
+            outward,
+            inbox_url=settings.inbox_url,
+            contact=settings.notify_contact,
+            show_mail=settings.notify_show_mail,
+        )
+        digests = Digests(
+            pool,
+            accounts,
+            clients,
+            at=settings.digest_at,
+            inbox_url=settings.inbox_url,
+            claim=timedelta(seconds=settings.lease_seconds),
+        )
         try:
-            yield App(settings, pool, queue, accounts, clients, ledger, tools, inbox, mails, usage, user_id)
+            yield App(
+                settings,
+                pool,
+                queue,
+                accounts,
+                clients,
+                ledger,
+                tools,
+                inbox,
+                mails,
+                usage,
+                channels,
+                notices,
+                digests,
+                user_id,
+            )
         finally:
+            await outward.aclose()
             await clients.aclose()
             await queue.close()
 

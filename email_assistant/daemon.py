@@ -58,6 +58,8 @@ class Daemon:
         scheduler = AsyncIOScheduler(timezone="UTC", job_defaults={"coalesce": True, "max_instances": 1})
         scheduler.add_job(self.poll, "interval", seconds=settings.poll_seconds)
         scheduler.add_job(self.sweep, "interval", seconds=settings.sweep_seconds)
+        scheduler.add_job(self.tell, "interval", seconds=settings.sweep_seconds)
+        scheduler.add_job(self.send_digests, "interval", seconds=settings.poll_seconds)
         scheduler.start()
         try:
             await self.poll()
@@ -93,9 +95,25 @@ class Daemon:
         except psycopg.Error as error:
             log.warning("no sweep: the database is not available (%s)", type(error).__name__)
 
+    async def tell(self) -> None:
+        """Tell people of what waits. Not a job of the queue, where a slow server would hold up work."""
+        try:
+            await self.app.notices.tell()
+        except psycopg.Error as error:
+            log.warning("no notices: the database is not available (%s)", type(error).__name__)
+
+    async def send_digests(self) -> None:
+        """Send the daily mails that are due."""
+        try:
+            await self.app.digests.send_due()
+        except psycopg.Error as error:
+            log.warning("no digest: the database is not available (%s)", type(error).__name__)
+
     async def sync_account(self, account_id: UUID) -> None:
         try:
-            await self.mailboxes.sync(account_id)
+            async with self.app.accounts.syncing(account_id, self.app.settings.lease_seconds) as ours:
+                if ours:
+                    await self.mailboxes.sync(account_id)
         except UnknownAccount:
             return
         except (GoogleError, VaultError, psycopg.Error) as error:

@@ -1,12 +1,13 @@
 """Every setting of the program, read from the environment and from `.env` in the working directory."""
 
-from datetime import timedelta
+import re
+from datetime import time, timedelta
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, Self, get_args
 
-from pydantic import AliasChoices, BaseModel, Field, SecretStr, ValidationError, model_validator
+from pydantic import AliasChoices, BaseModel, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 Role = Literal["triage", "response", "memory", "chat"]
@@ -60,8 +61,25 @@ class Settings(BaseSettings):
 
     api_token: SecretStr | None = None
     """Token of the pages and the API; unset: made at first start and kept under `home`."""
+    agent_inbox_origin: str | None = None
+    """Where the public Agent Inbox app is served, such as https://dev.agentinbox.ai; unset: no other site may call."""
     secret_key: SecretStr | None = None
     """Fernet key that encrypts the Google tokens in the database; unset: made at first use and kept under `home`."""
+
+    inbox_url: str = "http://127.0.0.1:8765/"
+    """Where you open the inbox, for the links in notices and digests; it holds no token."""
+    notify_settle_seconds: float = Field(5, ge=0)
+    """How long an item waits before you are told of it."""
+    notify_every_seconds: float = Field(60, ge=0)
+    """The shortest time between two notices to one browser or webhook; what comes in between is told at once."""
+    notify_show_mail: bool = False
+    """Whether notices in your browser show sender and subject, not only how many items wait."""
+    notify_private: bool = False
+    """Whether notices may go to this machine and its network, and over http."""
+    notify_contact: str | None = None
+    """A mailto: or https: address for the operators of push services; unset: your first account's."""
+    digest_at: time | None = None
+    """When the daily digest is sent, such as 08:00, by each account's own timezone; unset: never."""
 
     undo_seconds: float = Field(5, ge=0)
     """How long a decision can be taken back before it is acted on."""
@@ -89,6 +107,37 @@ class Settings(BaseSettings):
     replies_per_day: int = Field(10, ge=1)
     """Replies to one correspondent within 24 hours, after which mail from them is only shown (stops reply loops)."""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "WARNING"
+
+    @field_validator("agent_inbox_origin")
+    @classmethod
+    def _is_an_origin(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        origin = value.strip().rstrip("/").lower()
+        if not re.fullmatch(r"https?://[^/?#@*\s]+", origin):
+            raise ValueError("takes the scheme, host and port of one site, such as https://dev.agentinbox.ai")
+        return origin
+
+    @field_validator("inbox_url")
+    @classmethod
+    def _is_a_web_address(cls, value: str) -> str:
+        if not re.fullmatch(r"https?://[^/?#@\s]+(/[^?#\s]*)?", value):
+            raise ValueError("takes a web address without a query, such as https://mail.example.net/")
+        return value
+
+    @field_validator("notify_contact")
+    @classmethod
+    def _is_a_contact(cls, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(r"mailto:[^@\s]+@[^@\s]+|https://[^\s]+", value):
+            raise ValueError("takes mailto: with an address, or an https: address")
+        return value
+
+    @field_validator("digest_at")
+    @classmethod
+    def _is_local(cls, value: time | None) -> time | None:
+        if value is not None and value.tzinfo is not None:
+            raise ValueError("takes a time of each account's own day, such as 08:00, without a timezone")
+        return value
 
     @model_validator(mode="after")
     def _lease_outlasts_writes(self) -> Self:
@@ -140,6 +189,14 @@ class Settings(BaseSettings):
         return folder
 
     @property
+    def notify_settle(self) -> timedelta:
+        return timedelta(seconds=self.notify_settle_seconds)
+
+    @property
+    def notify_every(self) -> timedelta:
+        return timedelta(seconds=self.notify_every_seconds)
+
+    @property
     def undo_window(self) -> timedelta:
         return timedelta(seconds=self.undo_seconds)
 
@@ -153,4 +210,4 @@ def _complaint(place: tuple[int | str, ...], message: str) -> str:
     if not place:
         return message.removeprefix("Value error, ")
     name = str(place[0])
-    return f"{name if name.isupper() else 'EMAIL_ASSISTANT_' + name.upper()}: {message}"
+    return f"{name if name.isupper() else 'EMAIL_ASSISTANT_' + name.upper()}: {message.removeprefix('Value error, ')}"

@@ -1,11 +1,15 @@
 """People's mailboxes: address, timezone, token, state. All SQL on `accounts` but the mailbox cursor's."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+import psycopg
 from psycopg.rows import class_row
 
 from email_assistant.accounts.vault import Vault
@@ -130,6 +134,37 @@ class Accounts:
             "update accounts set last_error = %s, poll_after = coalesce(%s, poll_after) where id = %s",
             (error, poll_after, account_id),
         )
+
+    @asynccontextmanager
+    async def syncing(self, account_id: UUID, seconds: float) -> AsyncIterator[bool]:
+        """Whether this process may look into the mailbox for the length of the block: one does so at a time.
+
+        So a look that takes longer than the time between two isn't begun over and over. No promise rests on it.
+        """
+        claimed = await self._rows(
+            """update accounts set syncing_until = clock_timestamp() + make_interval(secs => %s)
+               where id = %s and syncing_until < clock_timestamp() returning id""",
+            (seconds, account_id),
+        )
+        if not claimed:
+            yield False
+            return
+        renewal = asyncio.create_task(self._keep_syncing(account_id, seconds))
+        try:
+            yield True
+        finally:
+            renewal.cancel()
+            with suppress(psycopg.Error):  # it runs out by itself
+                await self._rows("update accounts set syncing_until = '-infinity' where id = %s", (account_id,))
+
+    async def _keep_syncing(self, account_id: UUID, seconds: float) -> None:
+        while True:
+            await asyncio.sleep(seconds / 3)
+            with suppress(psycopg.Error):
+                await self._rows(
+                    "update accounts set syncing_until = clock_timestamp() + make_interval(secs => %s) where id = %s",
+                    (seconds, account_id),
+                )
 
     async def describe(self, account_id: UUID, *, timezone: str | None, name: str, signature: str) -> None:
         """Keep what Google says of the account; an unknown timezone leaves what is known."""

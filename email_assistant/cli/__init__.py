@@ -2,7 +2,8 @@
 
 import typer
 
-from email_assistant.cli import accounts, backup, bench, health, inbox, mails, memory, run
+from email_assistant.cli import accounts, backup, bench, health, inbox, mails, memory, notify, run
+from email_assistant.cli.context import ensure_output, flush_output
 
 app = typer.Typer(
     name="email-assistant",
@@ -22,6 +23,7 @@ app.add_typer(inbox.app, name="inbox")
 app.command("mails")(mails.mails)
 app.command("retry")(mails.retry)
 app.add_typer(memory.app, name="memory")
+app.add_typer(notify.app, name="notify")
 app.command("status")(health.status)
 app.command("doctor")(health.doctor)
 app.command("backup")(backup.backup)
@@ -30,4 +32,8 @@ app.add_typer(bench.app, name="bench")
 
 
 def main() -> None:
-    app()
+    ensure_output()
+    try:
+        app()
+    finally:
+        flush_output()

@@ -1,19 +1,19 @@
 """`email-assistant bench`: measurements of the program, each with what it was measured on."""
 
+import os
 import platform
+from dataclasses import asdict
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from email_assistant.cli.context import AsJson, CommandError, err, out, print_json, print_table, run
 
+if TYPE_CHECKING:
+    from email_assistant.bench.inbox import Report
+
 app = typer.Typer(help="Measure the program on this machine.", no_args_is_help=True)
-
-
-@app.callback()
-def bench() -> None:
-    """Keep `cost` a command of its own while it is the only one."""
 
 
 @app.command()
@@ -65,6 +65,46 @@ def cost(as_json: AsJson = False) -> None:
         )  # fmt: skip
         out.print(", ".join(f"{name} {value}" for name, value in measured_on.items()), highlight=False)
     if not all(row["within"] for row in rows):
+        raise typer.Exit(1)
+
+
+@app.command()
+def inbox(
+    items: Annotated[int, typer.Option(min=1000, help="How many items wait.")] = 100_000, as_json: AsJson = False
+) -> None:
+    """How fast the inbox answers with very much waiting in it, against the ceilings.
+
+    The real API runs as a process of its own, on a throwaway database filled with generated mail, and is asked over
+    HTTP, 100 times for each case. Times are the client's, in milliseconds. Ends with 1 above a ceiling.
+    """
+    from email_assistant.bench.inbox import BenchFailed, measure
+
+    async def command() -> "Report":
+        err.print(f"Filling a database with {items:,} items…", highlight=False)
+        try:
+            return await measure(items)
+        except BenchFailed as error:
+            raise CommandError(str(error)) from None
+
+    report = run(command)
+    measured_on = _machine() | {"cores": str(os.cpu_count()), "postgres": report.postgres}
+    cases = [asdict(timing) | {"within": timing.within} for timing in report.timings]
+    if as_json:
+        print_json(
+            {**measured_on, "items": report.items, "fill_seconds": round(report.fill_seconds, 1), "cases": cases}
+        )
+    else:
+        print_table(
+            ["case", "p50", "p95", "max", "p95 at most", ""],
+            [
+                [c["case"], f"{c['p50']} ms", f"{c['p95']} ms", f"{c['max']} ms",
+                 f"{c['most_p95']:.0f} ms" if c["most_p95"] else "", "" if c["within"] else "above"]
+                for c in cases
+            ],
+        )  # fmt: skip
+        out.print(", ".join(f"{name} {value}" for name, value in measured_on.items()), highlight=False)
+        out.print(f"{report.items:,} items, filled in {report.fill_seconds:.0f} s", highlight=False)
+    if not all(timing.within for timing in report.timings):
         raise typer.Exit(1)
 
 

@@ -1,10 +1,10 @@
 """`email-assistant inbox …`"""
 
 import json
-from collections.abc import Mapping
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from html import unescape
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -12,6 +12,8 @@ from email_assistant.cli.context import AsJson, CommandError, OfAccount, opened,
 
 if TYPE_CHECKING:
     from email_assistant.inbox.items import Item
+
+T = TypeVar("T", bound=str)
 
 app = typer.Typer(help="What waits for you, and your answers to it.", no_args_is_help=True)
 
@@ -22,19 +24,37 @@ ItemId = Annotated[str, typer.Argument(metavar="ITEM", help="The item's id, or i
 def list_(
     status: Annotated[str, typer.Option(help="pending, decided, applied, superseded, expired, or all.")] = "pending",
     account: OfAccount = None,
+    kind: Annotated[str | None, typer.Option(help="draft, meeting, notification, question or in_doubt.")] = None,
+    search: Annotated[
+        str | None, typer.Option(help='Words, parts of addresses, "several words"; all must stand in it.')
+    ] = None,
+    older_than: Annotated[str | None, typer.Option(help="Waiting longer than 30m, 12h, 3d or 2w.")] = None,
+    newer_than: Annotated[str | None, typer.Option(help="Waiting no longer than that.")] = None,
+    sort: Annotated[str, typer.Option(help="age (longest waiting first), newest, or urgency (by kind).")] = "age",
+    snoozed: Annotated[bool, typer.Option("--snoozed", help="Snoozed items too.")] = False,
     cursor: Annotated[str | None, typer.Option(help="Go on from where the last page ended.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what waits, longest first."""
 
     async def command() -> None:
-        from email_assistant.inbox.items import STATUSES
+        from email_assistant.inbox.listing import KINDS, SORTS, STATUSES, read_age
 
-        chosen = next((s for s in STATUSES if s == status), None)
-        if chosen is None and status != "all":
-            raise CommandError(f"--status takes {', '.join(STATUSES)} or all, not {status!r}")
         async with opened() as app:
-            items, following = await app.inbox.page(app.user_id, status=chosen, account=account, cursor=cursor)
+            if account is not None:
+                await app.accounts.find(app.user_id, account)
+            items, following = await app.inbox.page(
+                app.user_id,
+                status=None if status == "all" else _one_of(STATUSES, status, "--status", "all"),
+                account=account,
+                kind=None if kind is None else _one_of(KINDS, kind, "--kind"),
+                q=search,
+                older_than=_age_of(read_age, older_than, "--older-than"),
+                newer_than=_age_of(read_age, newer_than, "--newer-than"),
+                sort=_one_of(SORTS, sort, "--sort"),
+                snoozed=snoozed,
+                cursor=cursor,
+            )
         if as_json:
             print_json({"items": [as_dict(item) for item in items], "next": following})
         elif not items:
@@ -42,7 +62,7 @@ def list_(
         else:
             _print_items(items)
             if following:
-                out.print(f"More: email-assistant inbox list --status {status} --cursor {following}", soft_wrap=True)
+                out.print(f"More: the same with --cursor {following}", soft_wrap=True, highlight=False)
 
     run(command)
 
@@ -80,6 +100,8 @@ def edit(
     """Change the proposal, then let the assistant do it.
 
     Example: email-assistant inbox edit 3f2a "response_text=Tuesday is fine."
+
+    `inbox show ITEM --json` shows the fields, under `args`.
     """
     run(lambda: _edit(item, values or [], args))
 
@@ -101,12 +123,53 @@ def undo(item: ItemId) -> None:
     """Take an answer back while its countdown runs."""
 
     async def command() -> None:
+        from email_assistant.inbox.items import Conflict
+
         async with opened() as app:
             found = await app.inbox.find(app.user_id, item)
-            await app.inbox.undo(app.user_id, found.id)
+            try:
+                await app.inbox.undo(app.user_id, found.id)
+            except Conflict as error:
+                raise CommandError(f"it can't be taken back: {error}") from None
         out.print("Taken back; it waits for you again.")
 
     run(command)
+
+
+@app.command()
+def snooze(
+    item: ItemId,
+    time: Annotated[
+        str | None, typer.Argument(metavar="[FOR]", help="30m, 12h, 3d, 2w; left out: bring it back now.")
+    ] = None,
+) -> None:
+    """Leave an item out of the list for a while; it comes back by itself."""
+
+    async def command() -> None:
+        from email_assistant.inbox.listing import read_age
+
+        length = _age_of(read_age, time, "FOR")
+        async with opened() as app:
+            found = await app.inbox.find(app.user_id, item)
+            until = datetime.now(UTC) + length if length else None
+            await app.inbox.snooze(app.user_id, found.id, until)
+        out.print(f"Back at {until.astimezone():%Y-%m-%d %H:%M}." if until else "It waits for you.", highlight=False)
+
+    run(command)
+
+
+def _one_of(allowed: Sequence[T], given: str, option: str, *more: str) -> T:
+    found = next((each for each in allowed if each == given), None)
+    if found is None:
+        raise CommandError(f"{option} takes {', '.join([*map(str, allowed), *more])}, not {given!r}")
+    return found
+
+
+def _age_of(read: Callable[[str], timedelta], given: str | None, option: str) -> timedelta | None:
+    try:
+        return read(given) if given is not None else None
+    except ValueError as error:
+        raise CommandError(f"{option}: {error}") from None
 
 
 async def _edit(prefix: str, values: list[str], args: str | None) -> None:
@@ -114,16 +177,23 @@ async def _edit(prefix: str, values: list[str], args: str | None) -> None:
         found = await app.inbox.find(app.user_id, prefix)
     changed: dict[str, Any] = dict(found.args)
     if args is not None:
-        try:
-            changed = dict(json.loads(args))
-        except (ValueError, TypeError):
-            raise CommandError("--args takes a JSON object") from None
+        changed = _object(args)
     for value in values:
         field, separator, text = value.partition("=")
         if not separator:
             raise CommandError(f"write FIELD=VALUE, not {value!r}; the fields are {', '.join(found.args)}")
         changed[field.strip()] = text
     await _decide(prefix, {"type": "edit", "args": changed})
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        parsed = json.loads(text)
+    except ValueError as error:
+        raise CommandError(f'--args takes a JSON object such as {{"response_text": "Fine."}}: {error}') from None
+    if not isinstance(parsed, dict):
+        raise CommandError('--args takes a JSON object such as {"response_text": "Fine."}')
+    return parsed
 
 
 async def _decide(prefix: str, answer: Mapping[str, Any]) -> None:
@@ -160,6 +230,8 @@ def as_dict(item: "Item") -> dict[str, Any]:
         "undo_until": item.undo_until,
         "superseded_by": item.superseded_by,
         "created_at": item.created_at,
+        "snoozed_until": item.snoozed_until,
+        "urgency": item.urgency,
     }
 
 

@@ -8,44 +8,97 @@ from email_assistant.cli.context import AsJson, CommandError, OfAccount, opened,
 
 
 def mails(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[trail MAIL | correct MAIL CLASS]",
+            help="Instead of the list: tell what happened to one mail, or say what it should have been "
+            "(ignore, notify or respond).",
+        ),
+    ] = None,
     state: Annotated[str | None, typer.Option(help="new, triaging, waiting, acting, done or failed.")] = None,
     account: OfAccount = None,
     cursor: Annotated[str | None, typer.Option(help="Go on from where the last page ended.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show all mail and what became of it, newest first."""
+    match words or []:
+        case []:
+            run(lambda: _list(state, account, cursor, as_json=as_json))
+        case ["trail", mail]:
+            run(lambda: _trail(mail, account, as_json=as_json))
+        case ["correct", mail, classification]:
+            run(lambda: _correct(mail, classification, account))
+        case _:
+            raise typer.BadParameter("write `mails`, `mails trail MAIL` or `mails correct MAIL CLASS`")
 
-    async def command() -> None:
-        from email_assistant.inbox.mails import STATES
 
-        chosen = next((s for s in STATES if s == state), None)
-        if state is not None and chosen is None:
-            raise CommandError(f"--state takes {', '.join(STATES)}, not {state!r}")
-        async with opened() as app:
-            rows, following = await app.mails.page(app.user_id, state=chosen, account=account, cursor=cursor)
-        if as_json:
-            print_json({"items": rows, "next": following})
-            return
-        columns = ["mail", "received", "from", "subject", "state", "class", "reason"]
-        print_table(
-            columns,
+async def _list(state: str | None, account: str | None, cursor: str | None, *, as_json: bool) -> None:
+    from email_assistant.inbox.mails import STATES
+
+    chosen = next((s for s in STATES if s == state), None)
+    if state is not None and chosen is None:
+        raise CommandError(f"--state takes {', '.join(STATES)}, not {state!r}")
+    async with opened() as app:
+        if account is not None:
+            await app.accounts.find(app.user_id, account)
+        rows, following = await app.mails.page(app.user_id, state=chosen, account=account, cursor=cursor)
+    if as_json:
+        print_json({"items": rows, "next": following})
+        return
+    columns = ["mail", "received", "from", "subject", "state", "class", "reason"]
+    print_table(
+        columns,
+        [
             [
-                [
-                    m.id,
-                    f"{m.received_at.astimezone():%Y-%m-%d %H:%M}",
-                    m.sender,
-                    m.subject or "(no subject)",
-                    m.state,
-                    m.classification or "",
-                    m.reason or "",
-                ]
-                for m in rows
-            ],
-        )
-        if following:
-            out.print(f"More: email-assistant mails --cursor {following}", soft_wrap=True)
+                m.id,
+                f"{m.received_at.astimezone():%Y-%m-%d %H:%M}",
+                m.sender,
+                m.subject or "(no subject)",
+                m.state,
+                m.classification or "",
+                m.reason or "",
+            ]
+            for m in rows
+        ],
+    )
+    if following:
+        out.print(f"More: email-assistant mails --cursor {following}", soft_wrap=True)
 
-    run(command)
+
+async def _trail(mail: str, account: str | None, *, as_json: bool) -> None:
+    from email_assistant.app import open_memory
+    from email_assistant.trail.story import Trail
+
+    async with opened() as app:
+        if account is not None:
+            await app.accounts.find(app.user_id, account)
+        events = await Trail(app.pool, open_memory(app)).of_mail(app.user_id, mail, account)
+    if as_json:
+        print_json({"events": events})
+        return
+    for event in events:
+        at = f"{event.at.astimezone():%Y-%m-%d %H:%M:%S}" if event.at else "-"
+        out.print(f"{at}  {event.text}", markup=False, highlight=False, soft_wrap=True)
+
+
+async def _correct(mail: str, classification: str, account: str | None) -> None:
+    from email_assistant.app import open_memory
+    from email_assistant.inbox.mails import CLASSES
+    from email_assistant.memory.correction import teach_triage
+
+    chosen = next((c for c in CLASSES if c == classification), None)
+    if chosen is None:
+        raise CommandError(f"a mail is {', '.join(CLASSES)}, not {classification!r}")
+    async with opened() as app:
+        if account is not None:
+            await app.accounts.find(app.user_id, account)
+        corrected = await app.mails.correct(app.user_id, mail, chosen, "cli", account)
+        owner = await app.accounts.find(app.user_id, corrected.account)
+        rule = await teach_triage(open_memory(app), owner.id, corrected, chosen, "cli")
+    out.print(f"Mail {mail} is now {chosen}.", markup=False, highlight=False)
+    if rule is not None:
+        out.print(f"Learned: {rule.text}", markup=False, highlight=False, soft_wrap=True)
 
 
 def retry(
@@ -55,8 +108,15 @@ def retry(
     """Take a failed mail up again."""
 
     async def command() -> None:
+        from email_assistant.inbox.items import NoItem
+
         async with opened() as app:
-            await app.mails.retry(app.user_id, mail, account)
-        out.print(f"Trying mail {mail} again.", highlight=False)
+            if account is not None:
+                await app.accounts.find(app.user_id, account)
+            try:
+                await app.mails.retry(app.user_id, mail, account)
+            except NoItem as error:
+                raise CommandError(f"{error}; `email-assistant mails --state failed` shows what can be tried") from None
+        out.print(f"Trying mail {mail} again.", markup=False, highlight=False)
 
     run(command)

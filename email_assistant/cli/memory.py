@@ -1,6 +1,8 @@
 """`email-assistant memory …`"""
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID
 
 import typer
 
@@ -9,6 +11,9 @@ from email_assistant.cli.context import AsJson, CommandError, OfAccount, opened,
 if TYPE_CHECKING:
     from email_assistant.accounts.accounts import Account
     from email_assistant.app import App
+    from email_assistant.memory.profiles import Memory, Profile, Rule
+
+RuleId = Annotated[str, typer.Argument(metavar="RULE", help="The rule's id, or its first characters.")]
 
 app = typer.Typer(help="What the assistant knows about you and has learned from you.", no_args_is_help=True)
 
@@ -40,7 +45,7 @@ def show(account: OfAccount = None, as_json: AsJson = False) -> None:
             out.print(f"[bold]{profile}[/]")
             for rule in rules:
                 out.print(f"  - {rule.text}", markup=False, highlight=False)
-                out.print(f"    {_origin(rule.origin)}", markup=False, highlight=False, style="dim")
+                out.print(f"    {rule.key[:8]}  {_origin(rule.origin)}", markup=False, highlight=False, style="dim")
             if not rules:
                 out.print("  (nothing learned yet)", style="dim")
 
@@ -67,6 +72,91 @@ def background(
     run(command)
 
 
+@app.command()
+def add(
+    profile: Annotated[str, typer.Argument(help="triage_preferences, response_preferences or cal_preferences.")],
+    text: Annotated[str, typer.Argument(help="The rule, in one sentence.")],
+    account: OfAccount = None,
+) -> None:
+    """Add a rule by hand."""
+
+    async def command() -> None:
+        from email_assistant.app import open_memory
+        from email_assistant.memory.profiles import PROFILES
+
+        chosen = next((p for p in PROFILES if p == profile), None)
+        if chosen is None:
+            raise CommandError(f"the profiles are {', '.join(PROFILES)}, not {profile!r}")
+        async with opened() as app:
+            owner = await _account(app, account)
+            rule = await open_memory(app).add(owner.id, chosen, text, "cli")
+        out.print(f"Added: {rule.key[:8]}.", highlight=False)
+
+    run(command)
+
+
+@app.command()
+def edit(
+    rule: RuleId, text: Annotated[str, typer.Argument(help="What it is to say.")], account: OfAccount = None
+) -> None:
+    """Put other words in place of a rule's."""
+    run(lambda: _change(rule, account, lambda m, a, p, r: m.edit(a, p, r.key, text, "cli", version=r.version)))
+
+
+@app.command()
+def remove(rule: RuleId, account: OfAccount = None) -> None:
+    """Take a rule out of force; `revert` brings it back."""
+    run(lambda: _change(rule, account, lambda m, a, p, r: m.remove(a, p, r.key, "cli", version=r.version)))
+
+
+@app.command()
+def revert(
+    rule: RuleId,
+    to: Annotated[int, typer.Argument(help="The version, as `history` counts them.")],
+    account: OfAccount = None,
+) -> None:
+    """Put a rule back to what it said in an earlier version."""
+    run(lambda: _change(rule, account, lambda m, a, p, r: m.revert(a, p, r.key, to, "cli")))
+
+
+@app.command()
+def history(rule: RuleId, account: OfAccount = None, as_json: AsJson = False) -> None:
+    """Show every version of a rule, and where each comes from."""
+
+    async def command() -> None:
+        from email_assistant.app import open_memory
+
+        async with opened() as app:
+            owner = await _account(app, account)
+            _, found = await open_memory(app).find(owner.id, rule)
+        if as_json:
+            print_json({"id": found.key, "versions": found.versions})
+            return
+        for number, version in enumerate(found.versions, 1):
+            gone = " (removed)" if version["removed"] else ""
+            out.print(f"{number}. {version['text']}{gone}", markup=False, highlight=False, soft_wrap=True)
+            out.print(
+                f"   {version['at'][:16]}  {_origin(version['origin'])}", markup=False, highlight=False, style="dim"
+            )
+
+    run(command)
+
+
+Change = Callable[["Memory", UUID, "Profile", "Rule"], Awaitable["Rule"]]
+
+
+async def _change(prefix: str, address: str | None, change: Change) -> None:
+    from email_assistant.app import open_memory
+
+    async with opened() as app:
+        owner = await _account(app, address)
+        memory = open_memory(app)
+        profile, found = await memory.find(owner.id, prefix)
+        changed = await change(memory, owner.id, profile, found)
+    state = "Removed" if changed.removed else "It now says"
+    out.print(f"{state}: {changed.text}", markup=False, highlight=False, soft_wrap=True)
+
+
 async def _account(app: "App", address: str | None) -> "Account":
     if address is not None:
         return await app.accounts.find(app.user_id, address)
@@ -78,4 +168,5 @@ async def _account(app: "App", address: str | None) -> "Account":
 
 
 def _origin(origin: dict[str, Any]) -> str:
-    return f"{origin.get('did', '')} From {origin.get('sender', '?')}: {origin.get('subject', '')}"
+    about = f" From {origin['sender']}: {origin.get('subject', '')}" if "sender" in origin else ""
+    return f"{origin.get('did', '')}{about}"

@@ -1,4 +1,4 @@
-"""The inbox: every wait for a person is one row, decided once. All SQL on `inbox_items` stands here.
+"""The inbox: every wait for a person is one row, decided once. All SQL that changes `inbox_items` stands here.
 
 A row is `pending → decided → applied`, or `superseded`, or `expired`; undo is `decided → pending`. Every step is a
 compare-and-set. `applied` is the point of no return, before any effect.
@@ -6,22 +6,27 @@ compare-and-set. `applied` is the point of no return, before any effect.
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any, Literal, get_args
+from datetime import UTC, datetime, timedelta
+from typing import Any, Unpack
 from uuid import UUID
 
+import psycopg
 from psycopg.rows import class_row
 from psycopg.types.json import Json
 
 from email_assistant.db.pool import Connection, Pool
+from email_assistant.inbox import counts
+from email_assistant.inbox.counts import Counts
 from email_assistant.inbox.describe import describe
-from email_assistant.inbox.pages import make_cursor, read_cursor
+from email_assistant.inbox.listing import STATUSES, Status, Wanted, listed, order, position
+from email_assistant.inbox.search import WORDS, words
 from email_assistant.tools.effects import Effect
 from email_assistant.tools.spec import Answer, Kind, ToolError
 
-Status = Literal["pending", "decided", "applied", "superseded", "expired"]
-STATUSES: tuple[Status, ...] = get_args(Status)
+__all__ = ["PAGE", "STATUSES", "Asked", "Conflict", "Inbox", "Invalid", "Item", "NoItem", "Outcome", "Status"]
+
 PAGE = 100
+MOST_AT_ONCE = 200
 
 Enqueue = Callable[[Connection, UUID, datetime | None], Awaitable[None]]
 """Wakes a conversation, for a person, at a time or at once, in the caller's transaction."""
@@ -30,9 +35,11 @@ Complete = Callable[[Mapping[str, Any], str, dict[str, Any]], dict[str, Any]]
 
 _COLUMNS = """i.id, i.user_id, i.account_id, a.address as account, i.thread_id, i.run_id, i.mail_id, m.sender,
     m.subject, i.call_id, i.interrupt_id, i.kind, i.action, i.args, i.allowed, i.mail_text, i.new_recipients,
-    i.status, i.decision, i.decided_by, i.decided_at, i.undo_until, i.applied_at, i.superseded_by, i.created_at"""
-_TABLES = """inbox_items i join accounts a on a.id = i.account_id
+    i.status, i.decision, i.decided_by, i.decided_at, i.undo_until, i.applied_at, i.superseded_by, i.snoozed_until,
+    i.urgency, i.created_at"""
+_JOINED = """join accounts a on a.id = i.account_id
     left join mails m on m.account_id = i.account_id and m.gmail_id = i.mail_id"""
+_TABLES = f"inbox_items i {_JOINED}"
 
 
 class NoItem(LookupError):
@@ -89,12 +96,26 @@ class Item:
     applied_at: datetime | None
     superseded_by: UUID | None
     """The run that took its place."""
+    snoozed_until: datetime | None
+    """While it is pending, it is left out of listings until then."""
+    urgency: int
+    """Its rank in the order of urgency, by kind alone; 0 comes first."""
     created_at: datetime
 
     @property
     def description(self) -> str:
         """Mail and proposal as escaped Markdown."""
         return describe(self.mail_text, self.action, self.args, self.new_recipients)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of answering one item of several."""
+
+    id: UUID
+    item: Item | None
+    """As it is now, if it took the answer."""
+    refused: NoItem | Conflict | Invalid | psycopg.Error | None
 
 
 class Inbox:
@@ -105,33 +126,31 @@ class Inbox:
         self._undo_window = undo_window
 
     async def page(
-        self,
-        user_id: UUID,
-        *,
-        status: Status | None = None,
-        account: str | None = None,
-        cursor: str | None = None,
-        limit: int = PAGE,
+        self, user_id: UUID, *, cursor: str | None = None, limit: int = PAGE, **wanted: Unpack[Wanted]
     ) -> tuple[list[Item], str | None]:
-        """One page, oldest first, and the cursor of the next page if there is one.
+        """One page, longest waiting first unless another order is wanted, and the cursor of the next page, if any.
 
         Raises:
             BadCursor.
+            Invalid: an order, or a way to be left out, of what is pending is wanted for another status.
         """
-        where: list[str] = ["i.user_id = %s"]
-        parameters: list[Any] = [user_id]
-        if status:
-            where.append("i.status = %s")
-            parameters.append(status)
-        if account:
-            where.append("a.address = %s")
-            parameters.append(account.lower())
-        if cursor:
-            where.append("(i.created_at, i.id) > (%s, %s)")
-            parameters += read_cursor(cursor)
-        items = await self._items(f"{' and '.join(where)} order by i.created_at, i.id limit %s", *parameters, limit + 1)
-        more = len(items) > limit
-        return items[:limit], make_cursor(items[limit - 1].created_at, str(items[limit - 1].id)) if more else None
+        if wanted.get("status") not in (None, "pending") and (
+            wanted.get("sort") == "urgency" or wanted.get("snoozed") == "only"
+        ):
+            raise Invalid("only what is pending is urgent or snoozed; leave the status out")
+        where, parameters = listed(user_id, wanted, cursor)
+        # The page is chosen before anything is joined to it, so that no plan ever joins the whole inbox.
+        query = f"""select {_COLUMNS} from (select * from inbox_items i where {where} limit %s) as i {_JOINED}
+                    order by {order(wanted)}"""
+        items = await self._read(query, *parameters, limit + 1)
+        if len(items) <= limit:
+            return items, None
+        last = items[limit - 1]
+        return items[:limit], position(wanted, last.created_at, last.urgency, last.id)
+
+    async def counts(self, user_id: UUID) -> Counts:
+        """How many items there are of each status, and how many wait of each kind and in each account."""
+        return await counts.count(self._pool, user_id)
 
     async def get(self, user_id: UUID, item_id: UUID) -> Item:
         """Raises NoItem."""
@@ -152,12 +171,15 @@ class Inbox:
             raise NoItem(f"there is {what} whose id begins with {prefix}; `inbox list` shows them")
         return found[0]
 
-    async def decide(self, user_id: UUID, item_id: UUID, answer: Mapping[str, Any], by: str) -> Item:
+    async def decide(
+        self, user_id: UUID, item_id: UUID, answer: Mapping[str, Any], by: str, *, teaches: bool = True
+    ) -> Item:
         """Take a person's answer, once.
 
         Args:
             answer: {type: accept | edit | ignore | response, args}: for edit the tool's arguments, for response a text.
             by: where it was given, such as "cli".
+            teaches: whether something may be learned from it.
 
         Raises:
             NoItem, Conflict, Invalid.
@@ -169,10 +191,11 @@ class Inbox:
         async with self._pool.connection() as conn, conn.transaction():
             cursor = await conn.execute(
                 """update inbox_items i set status = 'decided', decision = %s, decided_by = %s,
-                          decided_at = statement_timestamp(), undo_until = statement_timestamp() + %s
+                          decided_at = statement_timestamp(), undo_until = statement_timestamp() + %s,
+                          teaches = i.teaches and %s
                    from accounts a where i.id = %s and i.user_id = %s and i.status = 'pending'
                    and a.id = i.account_id and a.state <> 'removing' returning i.undo_until""",
-                (Json(decision), by, self._undo_window, item_id, user_id),
+                (Json(decision), by, self._undo_window, teaches, item_id, user_id),
             )
             taken = await cursor.fetchone()
             if taken:
@@ -182,6 +205,37 @@ class Inbox:
         item = await self.get(user_id, item_id)
         if not taken:
             raise Conflict(_became(item))
+        return item
+
+    async def decide_many(
+        self, user_id: UUID, item_ids: Sequence[UUID], answer: Mapping[str, Any], by: str
+    ) -> list[Outcome]:
+        """Take the same answer to several items, each for itself: what one comes to changes nothing for the others."""
+        return [await self._outcome(user_id, item_id, answer, by) for item_id in item_ids]
+
+    async def _outcome(self, user_id: UUID, item_id: UUID, answer: Mapping[str, Any], by: str) -> Outcome:
+        try:
+            return Outcome(item_id, await self.decide(user_id, item_id, answer, by), None)
+        except (NoItem, Conflict, Invalid, psycopg.Error) as refused:
+            return Outcome(item_id, None, refused)
+
+    async def snooze(self, user_id: UUID, item_id: UUID, until: datetime | None) -> Item:
+        """Leave a pending item out of listings until a time; it comes back by itself. None brings it back now.
+
+        Raises:
+            NoItem, Conflict.
+            Invalid: the time has passed.
+        """
+        if until is not None and until <= datetime.now(UTC):
+            raise Invalid("that time has passed; name one to come, or none to bring the item back")
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute(
+                "update inbox_items set snoozed_until = %s where id = %s and user_id = %s and status = 'pending'",
+                (until, item_id, user_id),
+            )
+        item = await self.get(user_id, item_id)
+        if cursor.rowcount == 0:
+            raise Conflict("it was taken back just now; try again" if item.status == "pending" else _became(item))
         return item
 
     async def undo(self, user_id: UUID, item_id: UUID) -> Item:
@@ -207,10 +261,10 @@ class Inbox:
         for question in asked:
             value = question.value
             await conn.execute(
-                """insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, mail_text, call_id,
-                                            interrupt_id, kind, action, args, allowed, new_recipients, teaches)
-                   select user_id, account_id, thread_id, id, mail_id, %s, %s, %s, %s, %s, %s, %s, %s, %s
-                   from runs where id = %s on conflict (run_id, interrupt_id) do nothing""",
+                f"""insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, mail_text, call_id,
+                                            interrupt_id, kind, action, args, allowed, new_recipients, teaches, words)
+                   select user_id, account_id, thread_id, id, mail_id, %s, %s, %s, %s, %s, %s, %s, %s, %s, {WORDS}
+                   from runs where id = %s on conflict (run_id, interrupt_id) do nothing""".encode(),
                 (
                     mail_text,
                     value["call_id"],
@@ -221,6 +275,7 @@ class Inbox:
                     value["allowed"],
                     question.new_recipients,
                     value["teaches"],
+                    *words(mail_text, value["args"]),
                     run_id,
                 ),
             )
@@ -228,12 +283,22 @@ class Inbox:
     async def doubt(self, conn: Connection, effect: Effect, mail_text: str) -> None:
         """Ask the person about an effect of which nobody can tell whether it happened."""
         await conn.execute(
-            """insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, mail_text, call_id, kind,
-                                        action, args, allowed, new_recipients, teaches)
-               select user_id, account_id, thread_id, id, mail_id, %s, %s, 'in_doubt', %s, %s, %s, %s, false
+            f"""insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, mail_text, call_id, kind,
+                                        action, args, allowed, new_recipients, teaches, words)
+               select user_id, account_id, thread_id, id, mail_id, %s, %s, 'in_doubt', %s, %s, %s, %s, false, {WORDS}
                from runs where id = %s
-               on conflict (run_id, call_id) where kind = 'in_doubt' and status in ('pending', 'decided') do nothing""",
-            (mail_text, effect.call_id, effect.tool, Json(effect.args), ["accept", "ignore"], [], effect.run_id),
+               on conflict (run_id, call_id) where kind = 'in_doubt' and status in ('pending', 'decided') do nothing
+            """.encode(),
+            (
+                mail_text,
+                effect.call_id,
+                effect.tool,
+                Json(effect.args),
+                ["accept", "ignore"],
+                [],
+                *words(mail_text, effect.args),
+                effect.run_id,
+            ),
         )
 
     async def apply(self, conn: Connection, run_id: UUID) -> Sequence[Item]:
@@ -265,11 +330,7 @@ class Inbox:
 
     async def supersede(self, conn: Connection, run_ids: Sequence[UUID], by: UUID | None) -> None:
         """Close what still waits in these runs; the rows stay and show what took their place."""
-        await conn.execute(
-            """update inbox_items set status = 'superseded', superseded_by = %s
-               where run_id = any(%s) and status in ('pending', 'decided')""",
-            (by, list(run_ids)),
-        )
+        await supersede(conn, run_ids, by)
 
     async def said_in(self, run_ids: Sequence[UUID]) -> tuple[list[str], str | None]:
         """What the person said in runs that were superseded: their instructions, and the reply they had approved."""
@@ -365,6 +426,15 @@ class Inbox:
             )
             return [row["account_id"] for row in await cursor.fetchall()]
 
+    async def waiting_in(self, user_id: UUID, run_ids: Sequence[UUID]) -> dict[UUID, Item]:
+        """By run, the oldest of its items that nobody has answered; runs where nothing waits are left out."""
+        items = await self._items(
+            """i.user_id = %s and i.run_id = any(%s) and i.status = 'pending' order by i.created_at desc, i.id desc""",
+            user_id,
+            list(run_ids),
+        )
+        return {item.run_id: item for item in items}
+
     async def _checked(self, item: Item, answer: Mapping[str, Any]) -> dict[str, Any]:
         kind, args = answer.get("type"), answer.get("args")
         if kind not in item.allowed:
@@ -395,9 +465,21 @@ class Inbox:
             raise Invalid(str(error)) from None
 
     async def _items(self, where: str, *parameters: object) -> list[Item]:
+        return await self._read(f"select {_COLUMNS} from {_TABLES} where {where}", *parameters)
+
+    async def _read(self, query: str, *parameters: object) -> list[Item]:
         async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(Item)) as cursor:
-            await cursor.execute(f"select {_COLUMNS} from {_TABLES} where {where}".encode(), parameters)
+            await cursor.execute(query.encode(), parameters)
             return await cursor.fetchall()
+
+
+async def supersede(conn: Connection, run_ids: Sequence[UUID], by: UUID | None) -> None:
+    """Close what still waits in these runs; the rows stay and show what took their place."""
+    await conn.execute(
+        """update inbox_items set status = 'superseded', superseded_by = %s
+           where run_id = any(%s) and status in ('pending', 'decided')""",
+        (by, list(run_ids)),
+    )
 
 
 def _became(item: Item) -> str:

@@ -6,13 +6,19 @@ from typing import Any, Literal, get_args
 from uuid import UUID
 
 from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
 
-from email_assistant.db.pool import Pool
-from email_assistant.inbox.items import PAGE, Conflict, Enqueue, NoItem
+from email_assistant.db.pool import Connection, Pool
+from email_assistant.inbox.items import PAGE, Conflict, Enqueue, NoItem, supersede
 from email_assistant.inbox.pages import make_cursor, read_cursor
 
 State = Literal["new", "triaging", "waiting", "acting", "done", "failed"]
 STATES: tuple[State, ...] = get_args(State)
+Class = Literal["ignore", "notify", "respond"]
+CLASSES: tuple[Class, ...] = get_args(Class)
+
+CORRECTED = "you said so"
+"""How the reason of a class begins that the person gave."""
 
 _COLUMNS = """m.gmail_id as id, a.address as account, t.gmail_id as thread, m.sender, m.subject, m.received_at,
     m.state, m.classification, m.reason"""
@@ -66,6 +72,24 @@ class Mails:
         more = len(rows) > limit
         return rows[:limit], make_cursor(rows[limit - 1].received_at, rows[limit - 1].id) if more else None
 
+    async def get(self, user_id: UUID, mail_id: str, account: str | None = None) -> MailRow:
+        """One mail.
+
+        Raises:
+            NoItem: no such mail, or one in several accounts and none was named.
+        """
+        found = await self._mails(
+            "m.user_id = %s and m.gmail_id = %s and a.address = coalesce(%s, a.address)",
+            user_id,
+            mail_id,
+            account.lower() if account else None,
+        )
+        if len(found) != 1:
+            raise NoItem(
+                f"there is no mail {mail_id}" if not found else f"several accounts have a mail {mail_id}: name one"
+            )
+        return found[0]
+
     async def retry(self, user_id: UUID, mail_id: str, account: str | None = None) -> MailRow:
         """Take a failed mail up again, with the class that it has.
 
@@ -73,34 +97,109 @@ class Mails:
             NoItem: no such mail, or one in several accounts and none was named.
             Conflict: it has not failed.
         """
-        found = await self._mails(
-            "m.user_id = %s and m.gmail_id = %s and a.address = coalesce(%s, a.address)", user_id, mail_id, account
-        )
-        if len(found) != 1:
-            raise NoItem(
-                f"there is no mail {mail_id}" if not found else f"several accounts have a mail {mail_id}: name one"
-            )
+        found = await self.get(user_id, mail_id, account)
         async with self._pool.connection() as conn, conn.transaction():
             cursor = await conn.execute(
                 """update mails m set tries = 0, reason = 'tried again',
                           state = case when classification in ('notify', 'respond') then 'triaging' else 'new' end
                    from accounts a where a.id = m.account_id and a.address = %s and m.user_id = %s and m.gmail_id = %s
                    and m.state = 'failed' and m.readable returning m.thread_id""",
-                (found[0].account, user_id, mail_id),
+                (found.account, user_id, mail_id),
             )
             row = await cursor.fetchone()
             if row is None:
-                if found[0].state == "failed":
+                if found.state == "failed":
                     raise Conflict("Gmail did not give this mail, so there is nothing to work on; open it in Gmail")
-                raise Conflict(f"this mail is {found[0].state}; only failed mail can be tried again")
+                raise Conflict(f"this mail is {found.state}; only failed mail can be tried again")
             await conn.execute(
                 "update threads set not_before = '-infinity', outages = 0 where id = %s", (row["thread_id"],)
             )
             await self._enqueue(conn, row["thread_id"], None)
-        found = await self._mails(
-            "m.user_id = %s and m.gmail_id = %s and a.address = %s", user_id, mail_id, found[0].account
+        return await self.get(user_id, mail_id, found.account)
+
+    async def correct(
+        self, user_id: UUID, mail_id: str, classification: Class, by: str, account: str | None = None
+    ) -> MailRow:
+        """Carry out the person's word on what a mail is: another run of it is started, with that class.
+
+        What waits because of the old class is superseded. What was sent is not taken back.
+
+        Args:
+            by: where it was given, such as "cli".
+
+        Raises:
+            NoItem: no such mail, or one in several accounts and none was named.
+            Conflict: it is of that class, was not triaged, or is being worked on; or an answer on it was taken already.
+        """
+        found = await self.get(user_id, mail_id, account)
+        if found.classification == classification:
+            raise Conflict(f"this mail is {classification} already")
+        async with self._pool.connection() as conn, conn.transaction():
+            await self._reopen(conn, user_id, found)
+            thread_id = await self._rested(conn, user_id, found)
+            await conn.execute(
+                """update mails m set classification = %(class)s, triage_reason = %(why)s, reason = %(why)s, tries = 0,
+                          triaged_at = statement_timestamp(),
+                          state = case when %(class)s = 'ignore' then 'done' else 'triaging' end,
+                          corrections = corrections || jsonb_build_array(%(correction)s || jsonb_build_object(
+                              'at', statement_timestamp(), 'was', m.classification, 'because', m.triage_reason,
+                              'triaged_at', m.triaged_at))
+                   from accounts a where a.id = m.account_id and a.address = %(account)s and m.user_id = %(user)s
+                   and m.gmail_id = %(mail)s""",
+                {
+                    "class": classification,
+                    "why": f"{CORRECTED}: {classification}",
+                    "correction": Jsonb({"by": by, "classification": classification}),
+                    "account": found.account,
+                    "user": user_id,
+                    "mail": mail_id,
+                },
+            )
+            await self._enqueue(conn, thread_id, None)
+        return await self.get(user_id, mail_id, found.account)
+
+    async def _rested(self, conn: Connection, user_id: UUID, mail: MailRow) -> UUID:
+        """The mail's conversation, locked while nobody works on it, so that nobody takes it up before the end."""
+        cursor = await conn.execute(
+            """update threads t set not_before = '-infinity', outages = 0 from mails m, accounts a
+               where m.thread_id = t.id and a.id = m.account_id and a.address = %s and m.user_id = %s
+               and m.gmail_id = %s and m.state in ('waiting', 'done', 'failed') and m.readable
+               and m.classification is not null and a.state <> 'removing' and t.lease_until < clock_timestamp()
+               and not exists (select from runs r where r.thread_id = t.id and r.state in ('running', 'acting'))
+               returning t.id""",
+            (mail.account, user_id, mail.id),
         )
-        return found[0]
+        row = await cursor.fetchone()
+        if row is not None:
+            return UUID(str(row["id"]))
+        if mail.classification is None:
+            raise Conflict(f"this mail was not triaged, so there is nothing to correct ({mail.reason or mail.state})")
+        raise Conflict("its conversation is being worked on; try again when it rests")
+
+    async def _reopen(self, conn: Connection, user_id: UUID, mail: MailRow) -> None:
+        """Close the run that answers the mail, if it waits; other mails of that run are to be worked on again."""
+        cursor = await conn.execute(
+            """select r.id from mails m join accounts a on a.id = m.account_id join runs r on r.id = m.run_id
+               where a.address = %s and m.user_id = %s and m.gmail_id = %s and r.state = 'waiting'""",
+            (mail.account, user_id, mail.id),
+        )
+        run = await cursor.fetchone()
+        if run is None:
+            return
+        cursor = await conn.execute(
+            "select status from inbox_items where run_id = %s and status in ('pending', 'decided') for update",
+            (run["id"],),
+        )
+        if any(row["status"] == "decided" for row in await cursor.fetchall()):
+            raise Conflict("an answer on this mail was taken; undo it first, or wait until it is carried out")
+        await supersede(conn, [run["id"]], None)
+        await conn.execute(
+            "update runs set state = 'superseded', reason = %s where id = %s", ("you corrected its class", run["id"])
+        )
+        await conn.execute(
+            "update mails set state = 'triaging' where run_id = %s and state = 'waiting' and gmail_id <> %s",
+            (run["id"], mail.id),
+        )
 
     async def counts(self, user_id: UUID) -> dict[str, dict[str, int]]:
         """Numbers of mails `by_state` and `by_classification`, the account's own mail left out."""

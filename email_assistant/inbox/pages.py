@@ -9,6 +9,9 @@ from datetime import datetime
 class BadCursor(ValueError):
     """A cursor that was not given out here."""
 
+    def __init__(self) -> None:
+        super().__init__("this cursor was not given out here; start from the first page")
+
 
 def make_cursor(at: datetime, key: str) -> str:
     return base64.urlsafe_b64encode(json.dumps([at.isoformat(), key]).encode()).decode()
@@ -20,4 +23,4 @@ def read_cursor(cursor: str) -> tuple[datetime, str]:
         at, key = json.loads(base64.urlsafe_b64decode(cursor))
         return datetime.fromisoformat(at), str(key)
     except (binascii.Error, ValueError, TypeError):
-        raise BadCursor("this cursor was not given out here; start from the first page") from None
+        raise BadCursor from None

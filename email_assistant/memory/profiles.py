@@ -4,19 +4,28 @@ Kept in LangGraph's store under (email_assistant, account id, profile), one key 
 compare-and-set and ten concurrent rewrites of a whole profile kept one rule.
 """
 
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Literal, get_args
-from uuid import UUID
+from typing import Any, Literal, Self, get_args
+from uuid import UUID, uuid4
 
 from langgraph.store.base import BaseStore
 from pydantic import BaseModel, Field
 
 from email_assistant.db.pool import Pool
+from email_assistant.inbox.items import Conflict, Invalid, NoItem
+from email_assistant.mail.charset import one_line
 
 Profile = Literal["triage_preferences", "response_preferences", "cal_preferences"]
 PROFILES: tuple[Profile, ...] = get_args(Profile)
+LONGEST_RULE = 300
 _MOST_RULES = 200
+
+
+class NoRule(NoItem):
+    """No such rule in this profile."""
 
 
 class RuleChange(BaseModel):
@@ -25,14 +34,14 @@ class RuleChange(BaseModel):
     action: Literal["add", "revise", "remove", "none"]
     rule: int | None = None
     """Number of the rule that is revised or removed, counted from 1 in the list that was shown."""
-    text: str = Field("", max_length=300)
+    text: str = Field("", max_length=LONGEST_RULE)
     reason: str = Field("", max_length=300)
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
     key: str
-    """The inbox item that it was first learned from."""
+    """The inbox item that it was first learned from, or an id of its own."""
     text: str
     origin: dict[str, Any]
     at: str
@@ -40,9 +49,19 @@ class Rule:
     removed: bool
 
     @property
+    def version(self) -> int:
+        """1 for a rule as it first was; every change, and its removal, makes another."""
+        return len(self.history) + 1
+
+    @property
+    def versions(self) -> list[dict[str, Any]]:
+        """Every version, oldest first: {text, origin, at, removed}."""
+        return [*self.history, _version(self)]
+
+    @property
     def items(self) -> set[str]:
         """Every inbox item that this rule was learned from."""
-        return {str(version["origin"].get("item")) for version in (*self.history, {"origin": self.origin})}
+        return {str(version["origin"].get("item")) for version in self.versions}
 
 
 def render(rules: list[Rule]) -> str:
@@ -54,6 +73,13 @@ class Memory:
     def __init__(self, store: BaseStore, pool: Pool) -> None:
         self._store = store
         self._pool = pool
+
+    @classmethod
+    def kept_in(cls, pool: Pool) -> Self:
+        """The memory in this database; within a running event loop."""
+        from langgraph.store.postgres.aio import AsyncPostgresStore
+
+        return cls(AsyncPostgresStore(pool), pool)
 
     async def rules(self, account_id: UUID, profile: Profile) -> list[Rule]:
         """The rules in force, oldest first."""
@@ -70,26 +96,151 @@ class Memory:
         self, account_id: UUID, profile: Profile, change: RuleChange, shown: list[Rule], origin: dict[str, Any]
     ) -> bool:
         """Carry out one change to the profile that was `shown`; False if it is another by now, and nothing was done."""
-        async with self._pool.connection() as conn, conn.transaction():
-            await conn.execute("select pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{account_id}/{profile}",))
+        async with self._locked(account_id, profile):
             if await self.rules(account_id, profile) != shown:
                 return False
             await self._write(account_id, profile, change, shown, origin)
         return True
 
+    # By the person
+
+    async def get(self, account_id: UUID, profile: Profile, key: str) -> Rule:
+        """A rule with its history, in force or removed. Raises NoRule."""
+        found = [rule for rule in await self._all(account_id, profile) if rule.key == key]
+        if not found:
+            raise NoRule(f"{profile} has no rule {key}")
+        return found[0]
+
+    async def history(self, account_id: UUID, profile: Profile) -> list[Rule]:
+        """Every rule that there ever was, removed ones too, oldest first."""
+        return await self._all(account_id, profile)
+
+    async def find(self, account_id: UUID, prefix: str) -> tuple[Profile, Rule]:
+        """The rule whose id begins with `prefix`, in whatever profile. Raises NoRule."""
+        found = [
+            (profile, rule)
+            for profile in PROFILES
+            for rule in await self._all(account_id, profile)
+            if rule.key.startswith(prefix.lower())
+        ]
+        if len(found) != 1:
+            what = "no rule" if not found else "more than one rule"
+            raise NoRule(f"there is {what} whose id begins with {prefix}; `memory show` shows them")
+        return found[0]
+
+    async def add(
+        self, account_id: UUID, profile: Profile, text: str, by: str, *, key: str | None = None, **origin: str
+    ) -> Rule:
+        """Add a rule that the person wrote, or state the one with this key anew.
+
+        Raises:
+            Invalid: no text, too long a text, or too many rules.
+        """
+        origin = {"did": "You wrote this rule.", **origin, "by": by}
+        async with self._locked(account_id, profile):
+            rules = await self._all(account_id, profile)
+            known = next((rule for rule in rules if rule.key == key), None)
+            if known is not None:
+                return await self._restate(account_id, profile, known, origin, text=_checked(text), removed=False)
+            if sum(not rule.removed for rule in rules) >= _MOST_RULES:
+                raise Invalid(f"a profile holds {_MOST_RULES} rules at most; remove one first")
+            rule = Rule(key or str(uuid4()), _checked(text), origin, _now(), [], removed=False)
+            await self._put(account_id, profile, rule)
+        return rule
+
+    async def edit(
+        self, account_id: UUID, profile: Profile, key: str, text: str, by: str, *, version: int | None = None
+    ) -> Rule:
+        """Put other words in place of a rule's.
+
+        Args:
+            version: the version that the person saw; None changes whichever there is.
+
+        Raises:
+            NoRule.
+            Invalid: no text, or too long a text.
+            Conflict: the rule was changed or removed since.
+        """
+        origin = {"did": "You changed this rule.", "by": by}
+        async with self._locked(account_id, profile):
+            rule = await self._in_force(account_id, profile, key, version)
+            return await self._restate(account_id, profile, rule, origin, text=_checked(text))
+
+    async def remove(
+        self, account_id: UUID, profile: Profile, key: str, by: str, *, version: int | None = None
+    ) -> Rule:
+        """Take a rule out of force; it can be reverted to. Raises NoRule, Conflict."""
+        origin = {"did": "You removed this rule.", "by": by}
+        async with self._locked(account_id, profile):
+            rule = await self._in_force(account_id, profile, key, version)
+            return await self._restate(account_id, profile, rule, origin, removed=True)
+
+    async def revert(self, account_id: UUID, profile: Profile, key: str, to: int, by: str) -> Rule:
+        """Put a rule back to what it said in an earlier version, as a new version.
+
+        Raises:
+            NoRule: no such rule or no such version.
+            Conflict: that is what it says now.
+        """
+        origin = {"did": f"You put this rule back to version {to}.", "by": by}
+        async with self._locked(account_id, profile):
+            rule = await self.get(account_id, profile, key)
+            if not 1 <= to <= rule.version:
+                raise NoRule(f"rule {key} has no version {to}; it has {rule.version}")
+            old = rule.versions[to - 1]
+            if (old["text"], old["removed"]) == (rule.text, rule.removed):
+                raise Conflict(f"that is what rule {key} says now")
+            return await self._restate(account_id, profile, rule, origin, text=old["text"], removed=old["removed"])
+
+    async def learned_from(
+        self, account_id: UUID, items: Collection[UUID], mail_id: str
+    ) -> list[tuple[Profile, dict[str, Any]]]:
+        """The versions of rules that came of these inbox items, or of a correction of this mail."""
+        ids = {str(item) for item in items}
+        return [
+            (profile, version)
+            for profile in PROFILES
+            for rule in await self._all(account_id, profile)
+            for version in rule.versions
+            if version["origin"].get("item") in ids or version["origin"].get("mail") == mail_id
+        ]
+
+    @asynccontextmanager
+    async def _locked(self, account_id: UUID, profile: Profile) -> AsyncIterator[None]:
+        """One change to a profile at a time, in whatever process."""
+        async with self._pool.connection() as conn, conn.transaction():
+            await conn.execute("select pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{account_id}/{profile}",))
+            yield
+
+    async def _in_force(self, account_id: UUID, profile: Profile, key: str, version: int | None) -> Rule:
+        rule = await self.get(account_id, profile, key)
+        if rule.removed:
+            raise Conflict(f"rule {key} is removed; revert it to bring it back")
+        if version is not None and version != rule.version:
+            raise Conflict(f"rule {key} was changed since: it now says {rule.text!r}")
+        return rule
+
+    async def _restate(
+        self, account_id: UUID, profile: Profile, rule: Rule, origin: Mapping[str, Any], **changes: Any
+    ) -> Rule:
+        """Make another version of a rule."""
+        stated = replace(rule, **changes, origin=dict(origin), at=_now(), history=rule.versions)
+        await self._put(account_id, profile, stated)
+        return stated
+
     async def _write(
         self, account_id: UUID, profile: Profile, change: RuleChange, shown: list[Rule], origin: dict[str, Any]
     ) -> None:
         old = shown[change.rule - 1] if change.rule is not None and 1 <= change.rule <= len(shown) else None
-        text, now = " ".join(change.text.split()), datetime.now(UTC).isoformat()
+        text = " ".join(change.text.split())
         origin = {**origin, "reason": change.reason}
         match change.action:
             case "add" if text and len(shown) < _MOST_RULES:
-                await self._put(account_id, profile, Rule(str(origin["item"]), text, origin, now, [], removed=False))
+                await self._put(account_id, profile, Rule(str(origin["item"]), text, origin, _now(), [], removed=False))
             case "revise" if old and text:
-                await self._put(account_id, profile, Rule(old.key, text, origin, now, _with(old), removed=False))
+                await self._restate(account_id, profile, old, origin, text=text)
             case "remove" if old:
-                await self._put(account_id, profile, Rule(old.key, old.text, origin, now, _with(old), removed=True))
+                await self._restate(account_id, profile, old, origin, removed=True)
             case _:
                 pass
 
@@ -113,5 +264,17 @@ def _namespace(account_id: UUID, profile: Profile) -> tuple[str, str, str]:
     return ("email_assistant", str(account_id), profile)  # not the address: labels refuse "."
 
 
-def _with(rule: Rule) -> list[dict[str, Any]]:
-    return [*rule.history, {"text": rule.text, "origin": rule.origin, "at": rule.at, "removed": rule.removed}]
+def _version(rule: Rule) -> dict[str, Any]:
+    return {"text": rule.text, "origin": rule.origin, "at": rule.at, "removed": rule.removed}
+
+
+def _checked(text: str) -> str:
+    """A rule is one line of text. Raises Invalid."""
+    line = one_line(text)
+    if not line or len(line) > LONGEST_RULE:
+        raise Invalid(f"a rule is a text of 1 to {LONGEST_RULE} characters")
+    return line
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat()

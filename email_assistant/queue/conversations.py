@@ -243,10 +243,13 @@ class Conversations:
         async with self._pool.connection() as conn, conn.transaction():
             await lease.check(conn)
             await conn.execute(
-                """update mails set classification = %s, triage_reason = coalesce(nullif(%s, ''), triage_reason),
-                          reason = coalesce(nullif(%s, ''), triage_reason, reason)
-                   where account_id = %s and gmail_id = %s""",
-                (classification, reason, reason, run["account_id"], run["mail"]),
+                """update mails set classification = %(class)s,
+                          triage_reason = coalesce(nullif(%(why)s, ''), triage_reason),
+                          triaged_at = case when %(why)s = '' and triaged_at is not null then triaged_at
+                                       else clock_timestamp() end,
+                          reason = coalesce(nullif(%(why)s, ''), triage_reason, reason)
+                   where account_id = %(account)s and gmail_id = %(mail)s""",
+                {"class": classification, "why": reason, "account": run["account_id"], "mail": run["mail"]},
             )
 
     async def classified(self, run_id: UUID) -> tuple[Classification, str] | None:

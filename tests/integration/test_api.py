@@ -53,6 +53,8 @@ FIELDS = [
         "description",
         "decided_by",
         "created_at",
+        "snoozed_until",
+        "urgency",
     ),
 ]
 
@@ -393,6 +395,8 @@ class TestItems:
             "subject": "Lunch?",
             "new_recipients": [],
             "decided_by": None,
+            "snoozed_until": None,
+            "urgency": 3,
         }
 
     async def test_arguments_keep_the_order_of_their_fields(self, home: Home, api: httpx.AsyncClient) -> None:
@@ -699,9 +703,31 @@ class TestToken:
             "/api/inbox/{item_id}",
             "/api/inbox/{item_id}/decision",
             "/api/inbox/{item_id}/undo",
+            "/api/inbox/{item_id}/snooze",
+            "/api/inbox/{item_id}/context",
+            "/api/inbox/counts",
+            "/api/inbox/decisions",
             "/api/mails",
             "/api/mails/{mail_id}/retry",
+            "/api/mails/{mail_id}/correct",
+            "/api/mails/{mail_id}/trail",
             "/api/accounts",
+            "/api/activity",
+            "/api/events",
+            "/api/push",
+            "/api/push/subscribe",
+            "/api/push/unsubscribe",
+            "/api/memory",
+            "/api/memory/background",
+            "/api/memory/rules",
+            "/api/memory/rules/{profile}/{rule_id}",
+            "/api/memory/rules/{profile}/{rule_id}/revert",
+            "/info",
+            "/threads/search",
+            "/threads/{thread_id}",
+            "/threads/{thread_id}/state",
+            "/threads/{thread_id}/runs",
+            "/threads/{thread_id}/runs/stream",
         }
         assert described["paths"]["/api/inbox"]["get"]["security"]
         assert "HTTPValidationError" not in json.dumps(described)
@@ -817,7 +843,8 @@ class TestOtherSites:
         for path in ("/", "/mails", "/login", "/api/inbox", "/health", "/items/x", "/openapi.json", "/static/x"):
             headers = (await browser.get(path)).headers
             assert headers["content-security-policy"] == (
-                "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
+                "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; form-action 'self'; "
+                "base-uri 'none'; frame-ancestors 'none'; "
                 "img-src 'self' data:"
             )
             assert headers["x-content-type-options"] == "nosniff"

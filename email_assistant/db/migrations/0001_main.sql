@@ -3,6 +3,7 @@
 create table users (
     id          uuid primary key default gen_random_uuid(),
     name        text not null unique,
+    vapid_key   bytea,                        -- what their browsers know us by (web push), encrypted
     created_at  timestamptz not null default now()
 );
 
@@ -23,6 +24,7 @@ create table accounts (
     state         text not null default 'active' check (state in ('active', 'paused', 'login', 'removing')),
     last_error    text,
     poll_after    timestamptz not null default '-infinity',  -- Google said to come back then
+    syncing_until timestamptz not null default '-infinity',  -- a process looks into the mailbox
     spent_until   timestamptz not null default '-infinity',  -- the day's budget is spent; the next midnight
     login_at      timestamptz not null default now(),        -- the token is from then
     created_at    timestamptz not null default now(),
@@ -55,9 +57,11 @@ create table runs (
     superseded_by  uuid,
     pruned         boolean not null default false,  -- only its last checkpoint is left
     created_at     timestamptz not null default clock_timestamp(),
+    ended_at       timestamptz,
     unique (thread_id, mail_id, attempt)
 );
 create index runs_unpruned on runs (created_at) where not pruned;
+create index runs_by_time on runs (user_id, created_at, id);
 create index runs_open on runs (thread_id) where state in ('running', 'waiting', 'acting');
 
 create table mails (
@@ -75,6 +79,8 @@ create table mails (
     classification  text check (classification in ('ignore', 'notify', 'respond')),
     reason          text,
     triage_reason   text,                     -- why it has its class
+    triaged_at      timestamptz,
+    corrections     jsonb not null default '[]',  -- by the person, oldest first: {at, by, classification, was, because, triaged_at}
     tries           integer not null default 0,  -- starts of work since its last progress
     run_id          uuid references runs on delete set null,
     primary key (account_id, gmail_id)
@@ -112,6 +118,12 @@ create table inbox_items (
     learn_tries    integer not null default 0,
     learned_at     timestamptz,
     superseded_by  uuid,                      -- the run that took its place
+    ended_at       timestamptz,               -- superseded or expired then
+    snoozed_until  timestamptz,
+    urgency        smallint not null generated always as (
+                       case kind when 'in_doubt' then 0 when 'meeting' then 1 when 'question' then 2
+                                 when 'draft' then 3 else 4 end) stored,
+    words          tsvector not null default '',  -- what it can be found by (inbox.search)
     created_at     timestamptz not null default clock_timestamp(),
     unique (run_id, interrupt_id)
 );
@@ -119,9 +131,38 @@ create unique index inbox_items_in_doubt on inbox_items (run_id, call_id)
     where kind = 'in_doubt' and status in ('pending', 'decided');
 create index inbox_items_by_status on inbox_items (user_id, status, created_at, id);
 create index inbox_items_by_time on inbox_items (user_id, created_at, id);
+create index inbox_items_pending_by_kind on inbox_items (user_id, kind, created_at, id) where status = 'pending';
+create index inbox_items_pending_by_account on inbox_items (user_id, account_id, created_at, id)
+    where status = 'pending';
+create index inbox_items_pending_by_urgency on inbox_items (user_id, urgency, created_at, id) where status = 'pending';
+create index inbox_items_pending_counted on inbox_items (user_id, account_id, kind) include (snoozed_until)
+    where status = 'pending';
+create index inbox_items_snoozed on inbox_items (user_id, snoozed_until)
+    where status = 'pending' and snoozed_until is not null;
+create index inbox_items_by_decision on inbox_items (account_id, decided_at) where decided_at is not null;
+create index inbox_items_of_mail on inbox_items (account_id, mail_id);
+create index inbox_items_words on inbox_items using gin (words);
 create index inbox_items_open on inbox_items (run_id) where status in ('pending', 'decided');
 create index inbox_items_decided on inbox_items (thread_id) where status = 'decided';
 create index inbox_items_unlearned on inbox_items (account_id, applied_at) where status = 'applied' and teaches and learned_at is null;
+
+create table agent_inbox_served (             -- what the public Agent Inbox app was shown last
+    run_id   uuid not null references runs on delete cascade,
+    client   text not null,                   -- hash of what tells its browsers apart
+    user_id  uuid not null references users,
+    item_id  uuid not null references inbox_items on delete cascade,
+    at       timestamptz not null default clock_timestamp(),
+    primary key (run_id, client)
+);
+
+create table agent_inbox_approvals (          -- what it posted, since it may post it again
+    run_id   uuid not null references runs on delete cascade,
+    words    text not null,                   -- hash of the answer, word for word
+    user_id  uuid not null references users,
+    item_id  uuid not null references inbox_items on delete cascade,  -- the one item that it is for
+    taken    boolean not null default false,
+    primary key (run_id, words)
+);
 
 create table effects (
     run_id       uuid not null references runs on delete cascade,
@@ -147,6 +188,40 @@ create table effects (
 create index effects_started on effects (thread_id) where state = 'started';
 create index effects_recipient on effects (account_id, recipient, finished_at) where state = 'done';
 
+create table channels (                       -- where a person is told of what waits
+    id            uuid primary key default gen_random_uuid(),
+    user_id       uuid not null references users,
+    kind          text not null check (kind in ('push', 'webhook')),
+    name          text not null,              -- the server, without what is secret in the address
+    address_hash  text not null,
+    address       bytea not null,             -- {url, secrets}, encrypted: whoever knows it can write there
+    state         text not null default 'active' check (state in ('active', 'gone')),
+    told_until    timestamptz not null default clock_timestamp(),  -- items from before it need no telling
+    told_at       timestamptz,
+    tries         integer not null default 0,  -- of the notice that is to be sent
+    last_error    text,
+    not_before    timestamptz not null default '-infinity',  -- it was just told, a process is at it, or back-off
+    created_at    timestamptz not null default clock_timestamp(),
+    unique (user_id, address_hash)
+);
+
+create table digests (                        -- the daily mail to oneself
+    account_id    uuid not null references accounts on delete cascade,
+    day           date not null,              -- of the account's own timezone
+    user_id       uuid not null references users,
+    since         timestamptz not null,       -- it tells what was done from then
+    until         timestamptz not null,       -- until then
+    state         text not null default 'open' check (state in ('open', 'sent', 'empty', 'failed')),
+    started       boolean not null default false,  -- Google may hold a draft of it
+    draft_id      text,                       -- Google's; only this draft may be sent
+    message_id    text,                       -- Google's id of the sent mail
+    tries         integer not null default 0,
+    last_error    text,
+    not_before    timestamptz not null default '-infinity',  -- a process is at it, or back-off
+    primary key (account_id, day)
+);
+create index digests_open on digests (account_id, day) where state = 'open';
+
 create table model_usage (
     id                 bigint generated always as identity primary key,
     user_id            uuid not null references users,
@@ -160,5 +235,56 @@ create table model_usage (
     at                 timestamptz not null default clock_timestamp()
 );
 create index model_usage_by_time on model_usage (account_id, at);
+create index model_usage_of_run on model_usage (run_id);
+
+-- When a run ended, and when an item did without an answer.
+
+create function note_end() returns trigger language plpgsql as $$
+begin
+    new.ended_at := clock_timestamp();
+    return new;
+end
+$$;
+create trigger runs_end before update on runs for each row
+    when (new.state in ('done', 'failed', 'superseded') and new.state <> old.state) execute function note_end();
+create trigger inbox_items_end before update on inbox_items for each row
+    when (new.status in ('superseded', 'expired') and new.status <> old.status) execute function note_end();
+
+-- Every change that a person could see is told at its commit, whoever made it: ids and states, never a word of mail.
+
+create function tell_item() returns trigger language plpgsql as $$
+begin
+    perform pg_notify('email_assistant', json_build_object(
+        'user', new.user_id, 'what', 'item', 'id', new.id, 'kind', new.kind, 'status', new.status)::text);
+    return null;
+end
+$$;
+create trigger inbox_items_made after insert on inbox_items for each row execute function tell_item();
+create trigger inbox_items_changed after update on inbox_items for each row
+    when ((new.status, new.snoozed_until, new.learned_at) is distinct from
+          (old.status, old.snoozed_until, old.learned_at)) execute function tell_item();
+
+create function tell_mail() returns trigger language plpgsql as $$
+begin
+    perform pg_notify('email_assistant', json_build_object(
+        'user', new.user_id, 'what', 'mail', 'id', new.gmail_id, 'state', new.state)::text);
+    return null;
+end
+$$;
+create trigger mails_made after insert on mails for each row when (not new.own) execute function tell_mail();
+create trigger mails_changed after update on mails for each row
+    when (not new.own and (new.state, new.classification, new.reason) is distinct from
+          (old.state, old.classification, old.reason)) execute function tell_mail();
+
+create function tell_account() returns trigger language plpgsql as $$
+begin
+    perform pg_notify('email_assistant', json_build_object(
+        'user', coalesce(new.user_id, old.user_id), 'what', 'account', 'id', coalesce(new.id, old.id))::text);
+    return null;
+end
+$$;
+create trigger accounts_made after insert or delete on accounts for each row execute function tell_account();
+create trigger accounts_changed after update on accounts for each row
+    when ((new.state, new.last_error) is distinct from (old.state, old.last_error)) execute function tell_account();
 
 insert into users (name) values ('home');

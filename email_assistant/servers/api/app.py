@@ -9,10 +9,16 @@ from fastapi.staticfiles import StaticFiles
 from fastapi.telemetry import TelemetryConfig
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-from email_assistant.servers.api import health, inbox, login, mails, pages
-from email_assistant.servers.api.auth import Access, Guard, SecurityHeaders
+from email_assistant.memory.profiles import Memory
+from email_assistant.servers.api import activity, events, health, inbox, login, mails, memory, pages, push
+from email_assistant.servers.api.agent_inbox import routes as agent_inbox
+from email_assistant.servers.api.auth import Access, AgentInboxCors, Guard, SecurityHeaders
 from email_assistant.servers.api.dependencies import Services
 from email_assistant.servers.api.errors import AsciiJSON, add_error_handlers
+from email_assistant.servers.api.events import Feed
+from email_assistant.trail.activity import Activity
+from email_assistant.trail.context import Contexts
+from email_assistant.trail.story import Trail
 
 _STATIC = Path(__file__).parent / "static"
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
@@ -24,13 +30,14 @@ _SILENT: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "
 _CREDENTIALS = [Depends(HTTPBearer(auto_error=False)), Depends(APIKeyHeader(name="x-api-key", auto_error=False))]
 
 
-def create_api(app: Services, *, token: str | None, host: str) -> FastAPI:
-    """The API and the pages of an app that is open.
+def create_api(app: Services, *, token: str | None, host: str, agent_inbox_origin: str | None = None) -> FastAPI:
+    """The API and the pages of an app that is open, within its event loop.
 
     Args:
         token: what lets a caller in; None lets everybody in.
         host: the address that the server is bound to. On loopback only names of this machine are answered to, since
             another site's name may be pointed at it (DNS rebinding).
+        agent_inbox_origin: the one other site whose pages may call this API, as the public Agent Inbox app.
     """
     api = FastAPI(
         title="Email assistant",
@@ -42,15 +49,27 @@ def create_api(app: Services, *, token: str | None, host: str) -> FastAPI:
     )
     api.state.assistant = app
     api.state.access = access = Access(token)
+    api.state.memory = learned = Memory.kept_in(app.pool)
+    api.state.trail = Trail(app.pool, learned)
+    api.state.contexts = Contexts(app.pool, learned)
+    api.state.activity = Activity(app.pool)
+    api.state.feed = Feed(app.pool)
     programs = APIRouter(dependencies=_CREDENTIALS)
     programs.include_router(inbox.router)
     programs.include_router(mails.router)
-    for router in (health.router, programs, login.router, pages.router):
+    programs.include_router(memory.router)
+    programs.include_router(activity.router)
+    programs.include_router(events.router)
+    programs.include_router(agent_inbox.router)
+    programs.include_router(push.router)
+    for router in (health.router, agent_inbox.info_router, programs, login.router, pages.router):
         api.include_router(router)
     api.mount("/static", StaticFiles(directory=_STATIC))
     add_error_handlers(api)
     # The one that was added last is met first.
-    api.add_middleware(Guard, access=access)
+    api.add_middleware(Guard, access=access, agent_inbox_origin=agent_inbox_origin)
+    if agent_inbox_origin:
+        api.add_middleware(AgentInboxCors, origin=agent_inbox_origin)
     api.add_middleware(TrustedHostMiddleware, allowed_hosts=_answered_to(host), www_redirect=False)
     api.add_middleware(SecurityHeaders)
     return api

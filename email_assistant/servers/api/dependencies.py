@@ -7,6 +7,7 @@ from fastapi import Depends, Request
 from pydantic import BeforeValidator
 
 from email_assistant.accounts.accounts import Accounts
+from email_assistant.accounts.clients import Clients
 from email_assistant.db.pool import Pool
 from email_assistant.inbox.items import Inbox, NoItem
 from email_assistant.inbox.mails import Mails
@@ -21,6 +22,8 @@ class Services(Protocol):
     def pool(self) -> Pool: ...
     @property
     def accounts(self) -> Accounts: ...
+    @property
+    def clients(self) -> Clients: ...
     @property
     def inbox(self) -> Inbox: ...
     @property

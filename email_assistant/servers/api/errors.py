@@ -51,7 +51,12 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def is_for_programs(path: str) -> bool:
-    return path.startswith("/api/") or path == "/openapi.json"
+    return path.startswith("/api/") or path == "/openapi.json" or is_for_agent_inbox(path)
+
+
+def is_for_agent_inbox(path: str) -> bool:
+    """Whether it is one that the public Agent Inbox app uses."""
+    return path.startswith("/threads/") or path == "/info"
 
 
 def refusal(path: str, status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:

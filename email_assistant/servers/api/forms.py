@@ -18,6 +18,7 @@ _LABELS: Mapping[str, str] = {
     "end_time": "Ends",
     "organizer_email": "Organiser",
 }
+_ADDRESSES = ("email_address", "additional_recipients", "attendees", "organizer_email")
 _LONG = ("response_text", "content")
 _IDS = ("email_id",)
 """Arguments that mean nothing to a person."""
@@ -32,6 +33,15 @@ class Field:
     kind: FieldKind
     value: str
     """As the form shows it."""
+
+    @property
+    def holds_addresses(self) -> bool:
+        return self.name in _ADDRESSES
+
+    @property
+    def parts(self) -> list[str]:
+        """The entries of a list; else the value, if there is one."""
+        return _parts(self.value) if self.kind == "list" else [self.value] if self.value else []
 
 
 class ProposalForm:

@@ -1,15 +1,53 @@
 """`/api/inbox`: what waits for a person, and the answers."""
 
-from typing import Annotated
+from datetime import timedelta
+from http import HTTPStatus
+from typing import Annotated, Literal, cast
 
-from fastapi import APIRouter, Query
+import psycopg
+from fastapi import APIRouter, Depends, Query, Request
+from pydantic import BeforeValidator
 
-from email_assistant.inbox.items import PAGE, Status
+from email_assistant.inbox.items import PAGE, Conflict, Invalid, NoItem, Outcome, Status
+from email_assistant.inbox.listing import Sort, read_age
 from email_assistant.servers.api.dependencies import Assistant, BlankAsNone, ItemId
 from email_assistant.servers.api.errors import documented
-from email_assistant.servers.api.schemas import Decision, ItemOut, ItemPage
+from email_assistant.servers.api.schemas import (
+    BeforeOut,
+    ContextOut,
+    CountsOut,
+    Decision,
+    Decisions,
+    ItemOut,
+    ItemPage,
+    LetterOut,
+    Result,
+    Results,
+    RuleOut,
+    Snooze,
+    TriageOut,
+)
+from email_assistant.tools.spec import Kind
+from email_assistant.trail.context import Contexts
 
 MOST = 500
+_LONGEST_QUERY = 500
+
+
+def _age(value: object) -> timedelta | None:
+    """Raises ValueError."""
+    return read_age(str(value)) if value else None
+
+
+def _contexts(request: Request) -> Contexts:
+    return cast("Contexts", request.app.state.contexts)
+
+
+Age = Annotated[
+    timedelta | None,
+    BeforeValidator(_age, json_schema_input_type=str),
+    Query(description="A number and m, h, d or w (minutes to weeks).", examples=["3d"]),
+]
 
 router = APIRouter(prefix="/api/inbox", tags=["inbox"])
 
@@ -18,19 +56,87 @@ router = APIRouter(prefix="/api/inbox", tags=["inbox"])
 async def list_items(
     app: Assistant,
     status: Annotated[Status | None, BlankAsNone] = None,
-    account: Annotated[str | None, BlankAsNone] = None,
-    cursor: Annotated[str | None, BlankAsNone] = None,
+    account: Annotated[str | None, BlankAsNone, Query(description="Its address.")] = None,
+    kind: Annotated[Kind | None, BlankAsNone] = None,
+    q: Annotated[
+        str | None,
+        BlankAsNone,
+        Query(
+            max_length=_LONGEST_QUERY,
+            description="What stands in the item: whole words, parts of addresses, and "
+            '"several words" in that order; all of them must be there.',
+            examples=["invoice @example.org"],
+        ),
+    ] = None,
+    older_than: Age = None,
+    newer_than: Age = None,
+    sort: Annotated[
+        Sort,
+        Query(
+            description="`age`: longest waiting first. `newest`. `urgency`: of pending items; by kind alone (in doubt, "
+            "meeting, question, draft, notification), longest waiting first in each. Nothing is guessed from the text."
+        ),
+    ] = "age",
+    snoozed: Annotated[
+        bool | Literal["only"], Query(description="Whether snoozed items are listed among the pending, or alone.")
+    ] = False,
+    cursor: Annotated[
+        str | None, BlankAsNone, Query(description="`next` of the page before, with all else as it was.")
+    ] = None,
     limit: Annotated[int, Query(ge=1, le=MOST)] = PAGE,
 ) -> ItemPage:
-    """One page of the inbox, oldest first."""
-    items, following = await app.inbox.page(app.user_id, status=status, account=account, cursor=cursor, limit=limit)
+    """One page of the inbox."""
+    items, following = await app.inbox.page(
+        app.user_id,
+        status=status,
+        account=account,
+        kind=kind,
+        q=q,
+        older_than=older_than,
+        newer_than=newer_than,
+        sort=sort,
+        snoozed=snoozed,
+        cursor=cursor,
+        limit=limit,
+    )
     return ItemPage.of(items, following)
+
+
+@router.get("/counts", responses=documented(401))
+async def count_items(app: Assistant) -> CountsOut:
+    """How many items there are of each status, and how many wait of each kind and in each account.
+
+    Each group is counted no further than `most`, so that the answer costs the same however long the inbox is.
+    """
+    return CountsOut.model_validate(await app.inbox.counts(app.user_id))
+
+
+@router.post("/decisions", responses=documented(401, 403, 422))
+async def decide_many(app: Assistant, decisions: Decisions) -> Results:
+    """Give several items the same answer. Each is taken or refused for itself, as if it had been answered alone."""
+    outcomes = await app.inbox.decide_many(app.user_id, decisions.items, decisions.decision.model_dump(), by="api")
+    return Results(items=[_result(outcome) for outcome in outcomes])
 
 
 @router.get("/{item_id}", responses=documented(401, 404, 422))
 async def show_item(app: Assistant, item_id: ItemId) -> ItemOut:
     """One item."""
     return ItemOut.model_validate(await app.inbox.get(app.user_id, item_id))
+
+
+@router.get("/{item_id}/context", responses=documented(401, 404, 422))
+async def show_context(
+    app: Assistant, item_id: ItemId, contexts: Annotated[Contexts, Depends(_contexts)]
+) -> ContextOut:
+    """What a decision on an item may rest on: its conversation, why the mail is here, what was decided on items of the
+    same kind about the same sender's mail, and what was learned."""
+    found = await contexts.of(await app.inbox.get(app.user_id, item_id))
+    return ContextOut(
+        conversation=[LetterOut.model_validate(letter) for letter in found.conversation],
+        triage=TriageOut.model_validate(found.triage) if found.triage else None,
+        before=[BeforeOut.model_validate(each) for each in found.before],
+        rules={profile: [RuleOut.of(rule) for rule in rules] for profile, rules in found.rules.items()},
+    )
 
 
 @router.post("/{item_id}/decision", responses=documented(401, 403, 404, 409, 422))
@@ -43,3 +149,27 @@ async def decide(app: Assistant, item_id: ItemId, decision: Decision) -> ItemOut
 async def undo(app: Assistant, item_id: ItemId) -> ItemOut:
     """Take an answer back, until its `undo_until`."""
     return ItemOut.model_validate(await app.inbox.undo(app.user_id, item_id))
+
+
+@router.post("/{item_id}/snooze", responses=documented(401, 403, 404, 409, 422))
+async def snooze(app: Assistant, item_id: ItemId, wanted: Snooze) -> ItemOut:
+    """Leave a pending item out of listings until a time; it comes back by itself, and can be answered meanwhile."""
+    return ItemOut.model_validate(await app.inbox.snooze(app.user_id, item_id, wanted.until))
+
+
+def _result(outcome: Outcome) -> Result:
+    taken = ItemOut.model_validate(outcome.item) if outcome.item else None
+    match outcome.refused:
+        case None:
+            status, detail = HTTPStatus.OK, None
+        case NoItem():
+            status, detail = HTTPStatus.NOT_FOUND, str(outcome.refused)
+        case Conflict():
+            status, detail = HTTPStatus.CONFLICT, str(outcome.refused)
+        case Invalid():
+            status, detail = HTTPStatus.UNPROCESSABLE_ENTITY, str(outcome.refused)
+        case psycopg.DataError():
+            status, detail = HTTPStatus.UNPROCESSABLE_ENTITY, "a value can't be stored"
+        case _:
+            status, detail = HTTPStatus.SERVICE_UNAVAILABLE, "the database can't be reached; try again in a moment"
+    return Result(id=outcome.id, status=status, detail=detail, item=taken)

@@ -1,11 +1,12 @@
-"""`/login`: gives a browser its session."""
+"""`/login` and `/logout`: give a browser its session, and take it away."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import RedirectResponse, Response
 
-from email_assistant.servers.api.auth import Access, local_path, login_page
+from email_assistant.servers.api.auth import Access, local_path, login_page, too_many_guesses
+from email_assistant.servers.api.throttle import TooManyGuesses
 
 router = APIRouter(include_in_schema=False)
 
@@ -20,10 +21,20 @@ async def log_in(
     request: Request, token: Annotated[str, Form()] = "", following: Annotated[str, Form()] = "/"
 ) -> Response:
     access = _access(request)
-    if not access.is_token(token.strip()):
-        return login_page(local_path(following), "This is not the token.")
+    try:
+        if not access.is_token(request, token.strip()):
+            return login_page(local_path(following), "This is not the token.")
+    except TooManyGuesses as refused:
+        return too_many_guesses(request, refused)
     response = RedirectResponse(local_path(following), 303)
     access.log_in(response, https=request.url.scheme == "https")
+    return response
+
+
+@router.post("/logout")
+async def log_out(request: Request) -> Response:
+    response = RedirectResponse("/login", 303)
+    _access(request).log_out(response)
     return response
 
 

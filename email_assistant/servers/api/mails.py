@@ -1,15 +1,27 @@
 """`/api/mails` and `/api/accounts`: what came in, where, and what became of it."""
 
-from typing import Annotated
+from typing import Annotated, cast
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query, Request
 
 from email_assistant.inbox.items import PAGE
 from email_assistant.inbox.mails import State
+from email_assistant.memory.correction import teach_triage
 from email_assistant.servers.api.dependencies import Assistant, BlankAsNone
 from email_assistant.servers.api.errors import documented
 from email_assistant.servers.api.inbox import MOST
-from email_assistant.servers.api.schemas import AccountPage, MailOut, MailPage
+from email_assistant.servers.api.memory import Rules
+from email_assistant.servers.api.schemas import AccountPage, Correction, EventOut, MailOut, MailPage, TrailOut
+from email_assistant.trail.story import Trail
+
+Account = Annotated[
+    str | None, BlankAsNone, Query(description="Its address; needed only where several have a mail of this id.")
+]
+
+
+def _trail(request: Request) -> Trail:
+    return cast("Trail", request.app.state.trail)
+
 
 router = APIRouter(prefix="/api", tags=["mails"])
 
@@ -28,9 +40,34 @@ async def list_mails(
 
 
 @router.post("/mails/{mail_id}/retry", responses=documented(401, 403, 404, 409, 422))
-async def retry_mail(app: Assistant, mail_id: str, account: Annotated[str | None, BlankAsNone] = None) -> MailOut:
-    """Take a failed mail up again. The account is needed only where several have a mail of this id."""
+async def retry_mail(app: Assistant, mail_id: str, account: Account = None) -> MailOut:
+    """Take a failed mail up again."""
     return MailOut.model_validate(await app.mails.retry(app.user_id, mail_id, account))
+
+
+@router.post("/mails/{mail_id}/correct", responses=documented(401, 403, 404, 409, 422))
+async def correct_mail(
+    app: Assistant, memory: Rules, mail_id: str, correction: Correction, account: Account = None
+) -> MailOut:
+    """Say what a mail should have been. It is worked on anew with that class, and a rule on its sender is kept.
+
+    What waits because of the old class is superseded. 409: it is of that class, was not triaged, is being worked on, or
+    an answer on it was taken already.
+    """
+    mail = await app.mails.correct(app.user_id, mail_id, correction.classification, "api", account)
+    owner = await app.accounts.find(app.user_id, mail.account)
+    await teach_triage(memory, owner.id, mail, correction.classification, "api")
+    return MailOut.model_validate(mail)
+
+
+@router.get("/mails/{mail_id}/trail", responses=documented(401, 404, 422))
+async def show_trail(
+    app: Assistant, trail: Annotated[Trail, Depends(_trail)], mail_id: str, account: Account = None
+) -> TrailOut:
+    """What happened to a mail, in order."""
+    mail = await app.mails.get(app.user_id, mail_id, account)
+    events = await trail.of_mail(app.user_id, mail_id, mail.account)
+    return TrailOut(mail=MailOut.model_validate(mail), events=[EventOut.model_validate(event) for event in events])
 
 
 @router.get("/accounts", responses=documented(401))

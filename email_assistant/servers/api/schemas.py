@@ -1,17 +1,19 @@
 """The JSON that the API takes and gives."""
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, Self
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from email_assistant.accounts.accounts import Account
 from email_assistant.accounts.accounts import State as AccountState
-from email_assistant.inbox.items import Item, Status
-from email_assistant.inbox.mails import MailRow
+from email_assistant.inbox.items import MOST_AT_ONCE, Item, Status
+from email_assistant.inbox.mails import Class, MailRow
 from email_assistant.inbox.mails import State as MailState
+from email_assistant.memory.profiles import LONGEST_RULE, Profile, Rule
 from email_assistant.tools.spec import Answer, Kind
+from email_assistant.trail.story import What
 from email_assistant.usage import Day
 
 
@@ -53,6 +55,8 @@ class ItemOut(_Out):
     description: str = Field(description="The mail and the proposal as text, with HTML's characters escaped.")
     decided_by: str | None
     created_at: datetime
+    snoozed_until: datetime | None = Field(description="While it is pending, it is left out of listings until then.")
+    urgency: int = Field(description="Rank in the order of urgency, by kind alone: 0 (in doubt) to 4 (notification).")
 
 
 class ItemPage(BaseModel):
@@ -62,6 +66,54 @@ class ItemPage(BaseModel):
     @classmethod
     def of(cls, items: list[Item], following: str | None) -> Self:
         return cls(items=[ItemOut.model_validate(item) for item in items], next=following)
+
+
+class Snooze(BaseModel):
+    """When an item is to come back."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"until": "2031-06-02T09:00:00+02:00"}]})
+
+    until: AwareDatetime | None = Field(description="A time to come, with its timezone; null brings the item back now.")
+
+
+class Decisions(BaseModel):
+    """One answer to several items."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [{"items": ["7d1f5b1e-6f0e-4c43-9d5c-3b1f5f2f9a10"], "decision": {"type": "accept"}}]
+        },
+    )
+
+    items: list[UUID] = Field(min_length=1, max_length=MOST_AT_ONCE)
+    decision: Decision
+
+
+class Result(BaseModel):
+    """What came of answering one item."""
+
+    id: UUID
+    status: int = Field(
+        description="As if it had been answered alone: 200 taken, 404 no such item, 409 answered or superseded, "
+        "422 it takes no such answer, 503 the database could not be reached."
+    )
+    detail: str | None = Field(description="Why it was refused.")
+    item: ItemOut | None = Field(description="The item, if it took the answer.")
+
+
+class Results(BaseModel):
+    items: list[Result] = Field(description="In the order that was asked for.")
+
+
+class CountsOut(_Out):
+    """How much there is of what. Each number stops at `most`, which then means "or more"."""
+
+    most: int
+    by_status: dict[Status, int] = Field(description="Snoozed items are not among the pending.")
+    waiting_by_kind: dict[Kind, int]
+    waiting_by_account: dict[str, int]
+    snoozed: int
 
 
 class MailOut(_Out):
@@ -85,6 +137,184 @@ class MailPage(BaseModel):
     @classmethod
     def of(cls, mails: list[MailRow], following: str | None) -> Self:
         return cls(items=[MailOut.model_validate(mail) for mail in mails], next=following)
+
+
+class Correction(BaseModel):
+    """What a mail should have been."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"classification": "ignore"}]})
+
+    classification: Class
+
+
+class EventOut(_Out):
+    """One thing that happened to a mail."""
+
+    at: datetime | None = Field(description="Null where no time was kept; such events come last.")
+    what: What
+    text: str = Field(description="One sentence.")
+    by: str | None = Field(description="Where the person was, such as `web`; null if it was not the person.")
+    run: UUID | None
+    item: UUID | None
+    detail: dict[str, Any] = Field(
+        description="classified: classification, reason. corrected: was, classification. started, retried: attempt, "
+        "given (the class, where it was known), calls, tokens, cost. proposed: kind, action, args. decided: kind, "
+        "decision, changes ({argument: {before, after}}). superseded: superseded_by, and the reason of a run. sent, "
+        "scheduled, done, refused, unclear: tool, state, external_id (Google's), result. learned: profile, rule, "
+        "removed. failed: reason."
+    )
+
+
+class TrailOut(BaseModel):
+    mail: MailOut
+    events: list[EventOut]
+
+
+class LetterOut(_Out):
+    """A mail of the conversation."""
+
+    id: str = Field(description="Gmail's id.")
+    own: bool = Field(description="Sent by the account itself.")
+    sender: str
+    name: str | None
+    recipients: list[str]
+    subject: str
+    received_at: datetime
+    text: str = Field(description="Its text; HTML was turned into text.")
+    cut: bool = Field(description="Whether the text goes on.")
+    attachments: list[str | None] = Field(description="Their names.")
+
+
+class TriageOut(_Out):
+    classification: str
+    reason: str | None
+    at: datetime | None
+
+
+class BeforeOut(_Out):
+    """What was decided on an earlier item of the same kind about mail from the same sender."""
+
+    id: UUID
+    sender: str
+    subject: str
+    kind: Kind
+    decision: Answer
+    decided_by: str | None
+    decided_at: datetime
+
+
+class RuleOut(BaseModel):
+    """A rule of a preference profile."""
+
+    id: str
+    text: str
+    version: int
+    at: datetime = Field(description="When it was last changed.")
+    origin: dict[str, Any] = Field(
+        description="`did` says in one sentence where this version comes from; `item`, `mail`, `sender`, `subject`, "
+        "`by` and `reason` where they apply."
+    )
+    removed: bool
+
+    @classmethod
+    def of(cls, rule: Rule) -> Self:
+        return cls(
+            id=rule.key,
+            text=rule.text,
+            version=rule.version,
+            at=datetime.fromisoformat(rule.at),
+            origin=rule.origin,
+            removed=rule.removed,
+        )
+
+
+class ContextOut(BaseModel):
+    conversation: list[LetterOut] = Field(description="Oldest first; of a long conversation its newest mails.")
+    triage: TriageOut | None
+    before: list[BeforeOut] = Field(description="Latest first.")
+    rules: dict[Profile, list[RuleOut]] = Field(description="All that stood in the prompts.")
+
+
+class VersionOut(BaseModel):
+    """One version of a rule."""
+
+    version: int
+    text: str
+    at: datetime
+    origin: dict[str, Any]
+    removed: bool
+
+
+class HistoryOut(BaseModel):
+    rule: RuleOut
+    versions: list[VersionOut] = Field(description="Oldest first; the last is what holds now.")
+
+    @classmethod
+    def of(cls, rule: Rule) -> Self:
+        versions = [VersionOut(version=number, **version) for number, version in enumerate(rule.versions, 1)]
+        return cls(rule=RuleOut.of(rule), versions=versions)
+
+
+class MemoryOut(BaseModel):
+    """What is known about the person."""
+
+    account: str
+    background: str = Field(description="What every prompt says about them.")
+    profiles: dict[Profile, list[RuleOut]] = Field(description="Oldest rule first.")
+
+
+class NewRule(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"profile": "response_preferences", "text": "Sign replies with Ada."}]},
+    )
+
+    profile: Profile
+    text: str = Field(description=f"1 to {LONGEST_RULE} characters; white space becomes single blanks.")
+
+
+class RuleEdit(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"text": "Sign replies with Ada.", "version": 2}]}
+    )
+
+    text: str
+    version: int | None = Field(None, description="The version that was seen; another by now gives 409.")
+
+
+class Revert(BaseModel):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"to": 1}]})
+
+    to: int = Field(description="The version to go back to.", ge=1, le=10**6)
+
+
+class Background(BaseModel):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"text": "I run a small bakery."}]})
+
+    text: str = Field(max_length=4000)
+
+
+class DayOut(_Out):
+    """One calendar day, of each account's own timezone, summed over the accounts."""
+
+    day: date
+    mails: int
+    ignore: int
+    notify: int
+    respond: int
+    untriaged: int
+    decided: int = Field(description="Items answered on that day.")
+    proposals: int = Field(description="Those of them that were drafts or meetings.")
+    accepted_unchanged: float | None = Field(description="Share of the proposals, 0 to 1; null without any.")
+    median_seconds: float | None = Field(description="From an item's appearance to its answer; null without answers.")
+    model_calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float = Field(description="By EMAIL_ASSISTANT_PRICES, in their currency.")
+
+
+class ActivityOut(BaseModel):
+    days: list[DayOut] = Field(description="Oldest first; the last is today.")
 
 
 class Today(_Out):

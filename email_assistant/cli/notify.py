@@ -1,0 +1,107 @@
+"""`email-assistant notify …`"""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from email_assistant.cli.context import AsJson, CommandError, opened, out, print_json, print_table, run
+
+if TYPE_CHECKING:
+    from email_assistant.app import App
+    from email_assistant.notify.channels import Channel
+
+app = typer.Typer(
+    help="Where you are told that something waits. A browser is added by the button on the inbox's page, "
+    "the daily digest by EMAIL_ASSISTANT_DIGEST_AT.",
+    no_args_is_help=True,
+)
+
+Which = Annotated[str, typer.Argument(help="Its id, or the beginning of it, as `status` shows it.")]
+
+
+@app.command()
+def status(as_json: AsJson = False) -> None:
+    """Show browsers, webhooks and the digest, and what is wrong with them."""
+
+    async def command() -> None:
+        async with opened() as app:
+            channels = await app.channels.of_user(app.user_id)
+            troubles = await app.digests.last_errors(app.user_id)
+            digest_at = app.settings.digest_at
+        if as_json:
+            print_json({"channels": channels, "digest_at": digest_at, "digest_errors": troubles})
+            return
+        if channels:
+            rows = [[str(c.id)[:8], c.kind, c.name, c.state, _told(c), c.last_error or ""] for c in channels]
+            print_table(["id", "kind", "server", "state", "last_told", "last_error"], rows)
+        else:
+            out.print("No browser and no webhook is told of anything.")
+        out.print(f"Daily digest: {f'at {digest_at:%H:%M}' if digest_at else 'off; EMAIL_ASSISTANT_DIGEST_AT'}.")
+        for address, error in troubles.items():
+            out.print(f"  {address}: {error}", markup=False, highlight=False, soft_wrap=True)
+
+    run(command)
+
+
+@app.command("add-webhook")
+def add_webhook(url: Annotated[str, typer.Argument(help="It must begin with https://.")]) -> None:
+    """Tell a server of new items: a signed POST with ids and counts, and no word of your mail."""
+
+    async def command() -> None:
+        from email_assistant.notify.outward import TargetRefused
+
+        async with opened() as app:
+            try:
+                channel, secret = await app.notices.add_webhook(app.user_id, url)
+            except TargetRefused as error:
+                raise CommandError(str(error)) from None
+            problem = await app.notices.test(channel)
+        out.print(f"Added {channel.name}. Its requests are signed (standardwebhooks.com) with this secret:")
+        out.print(secret, markup=False, highlight=False, soft_wrap=True)
+        if problem:
+            out.print(f"It could not be told of that: {problem}.", markup=False, highlight=False, soft_wrap=True)
+
+    run(command)
+
+
+@app.command()
+def remove(which: Which) -> None:
+    """Tell a browser or a webhook no more."""
+
+    async def command() -> None:
+        async with opened() as app:
+            channel = await _find(app, which)
+            await app.channels.remove(app.user_id, channel.id)
+        out.print(f"Removed {channel.name}.", markup=False, highlight=False)
+
+    run(command)
+
+
+@app.command("test")
+def send_test(which: Annotated[str | None, typer.Argument(help="Its id; left out: all of them.")] = None) -> None:
+    """Send a notice of nothing. Ends with 1 if it does not arrive."""
+
+    async def command() -> bool:
+        async with opened() as app:
+            chosen = [await _find(app, which)] if which else await app.channels.of_user(app.user_id)
+            problems = [await app.notices.test(channel) for channel in chosen]
+        for channel, problem in zip(chosen, problems, strict=True):
+            out.print(f"{channel.name}: {problem or 'told'}", markup=False, highlight=False, soft_wrap=True)
+        if not chosen:
+            raise CommandError("there is nobody to tell yet; `email-assistant notify --help` says how")
+        return not any(problems)
+
+    if not run(command):
+        raise typer.Exit(1)
+
+
+async def _find(app: "App", which: str) -> "Channel":
+    found = [c for c in await app.channels.of_user(app.user_id) if str(c.id).startswith(which.lower())]
+    if len(found) != 1:
+        what = "no channel" if not found else "more than one channel"
+        raise CommandError(f"there is {what} whose id begins with {which}; `notify status` shows them")
+    return found[0]
+
+
+def _told(channel: "Channel") -> str:
+    return f"{channel.told_at.astimezone():%Y-%m-%d %H:%M}" if channel.told_at else ""

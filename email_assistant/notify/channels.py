@@ -1,0 +1,218 @@
+"""Where a person is told of what waits: their browsers, and webhooks. All SQL on `channels` stands here.
+
+What is to be told follows from the tables: items that wait, are older than a moment, and came after `told_until`. So a
+burst makes one notice, and a process that dies makes at most a second one.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal
+from uuid import UUID
+
+from psycopg.rows import class_row
+
+from email_assistant.accounts.vault import Vault
+from email_assistant.db.pool import Pool
+
+Kind = Literal["push", "webhook"]
+
+_CLAIM_SECONDS = 60
+"""How long a process that died keeps a channel from being used; it outlasts any request."""
+_TRIES = 5
+"""Of one notice. Then it is given up, and the next item starts anew."""
+_FIRST_WAIT, _LONGEST_WAIT = 30, 3600
+_LISTED = 50
+"""Items that one notice names; it counts them all."""
+_COLUMNS = "id, user_id, kind, name, state, told_at, tries, last_error, created_at"
+
+
+class NoChannel(LookupError):
+    """The person has no such channel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    id: UUID
+    user_id: UUID
+    kind: Kind
+    name: str
+    """The server that is told; the whole address is a secret."""
+    state: Literal["active", "gone"]
+    """Gone: the server said that the address is no more."""
+    told_at: datetime | None
+    tries: int
+    """Of the notice that is to be sent, in vain so far."""
+    last_error: str | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class New:
+    """An item that a channel was not told of yet."""
+
+    id: UUID
+    sender: str | None
+    subject: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What one channel is to be told now."""
+
+    channel: Channel
+    items: list[New]
+    """The oldest of them."""
+    new: int
+    waiting: int
+    """All that wait for the person, told of or not."""
+    until: datetime | None
+    """When the newest of them came."""
+
+
+class Channels:
+    """
+    Args:
+        settle: how old an item must be; what is answered sooner is not worth a notice.
+        every: the shortest time between two notices of one channel.
+    """
+
+    def __init__(self, pool: Pool, vault: Vault, *, settle: timedelta, every: timedelta) -> None:
+        self._pool = pool
+        self._vault = vault
+        self._settle = settle
+        self._every = every
+
+    async def add(self, user_id: UUID, kind: Kind, name: str, url: str, secrets: Mapping[str, str]) -> Channel:
+        """Tell this address of what comes from now on. An address that is known gets the new secrets."""
+        return await self._one(
+            f"""insert into channels (user_id, kind, name, address_hash, address) values (%s, %s, %s, %s, %s)
+                on conflict (user_id, address_hash) do update
+                set address = excluded.address, state = 'active', tries = 0, last_error = null,
+                    not_before = '-infinity', told_until = excluded.told_until
+                returning {_COLUMNS}""",
+            user_id,
+            kind,
+            name,
+            _hash(url),
+            self._vault.encrypt({"url": url, **secrets}),
+        )
+
+    async def remove(self, user_id: UUID, channel_id: UUID) -> None:
+        """Raises NoChannel."""
+        await self._one(
+            f"delete from channels where user_id = %s and id = %s returning {_COLUMNS}", user_id, channel_id
+        )
+
+    async def remove_address(self, user_id: UUID, url: str) -> None:
+        """One that is not there is fine."""
+        await self._channels(
+            f"delete from channels where user_id = %s and address_hash = %s returning {_COLUMNS}", user_id, _hash(url)
+        )
+
+    async def of_user(self, user_id: UUID) -> list[Channel]:
+        return await self._channels(f"select {_COLUMNS} from channels where user_id = %s order by created_at", user_id)
+
+    async def address(self, channel: Channel) -> dict[str, str]:
+        """`url`, and the secrets that it was added with. Raises VaultError."""
+        [row] = await self._rows("select address from channels where id = %s", channel.id)
+        return self._vault.decrypt(row["address"])
+
+    async def vapid_key(self, user_id: UUID, new: str) -> str:
+        """The private key that this person's browsers know us by; `new`, if there is none yet. Raises VaultError."""
+        [row] = await self._rows(
+            "update users set vapid_key = coalesce(vapid_key, %s) where id = %s returning vapid_key",
+            self._vault.encrypt({"pem": new}),
+            user_id,
+        )
+        return str(self._vault.decrypt(row["vapid_key"])["pem"])
+
+    async def claim(self) -> list[Due]:
+        """What is to be told now, for this process to tell."""
+        claimed = await self._channels(
+            f"""update channels set not_before = clock_timestamp() + make_interval(secs => %s)
+                where id in (select c.id from channels c
+                             where c.state = 'active' and c.not_before <= clock_timestamp()
+                             and exists (select from inbox_items i where i.user_id = c.user_id
+                                         and i.status = 'pending' and i.created_at > c.told_until
+                                         and i.created_at <= clock_timestamp() - %s)
+                             for update skip locked)
+                returning {_COLUMNS}""",
+            _CLAIM_SECONDS,
+            self._settle,
+        )
+        found = [await self._due(channel) for channel in claimed]
+        return [due for due in found if due.new]  # all of it may have been answered meanwhile; the claim runs out
+
+    async def told(self, due: Due) -> None:
+        await self._rows(
+            """update channels set told_until = greatest(told_until, %s), told_at = clock_timestamp(), tries = 0,
+                      last_error = null, not_before = clock_timestamp() + %s where id = %s""",
+            due.until,
+            self._every,
+            due.channel.id,
+        )
+
+    async def failed(self, due: Due, error: str, retry_after: int) -> None:
+        """Try again later, a few times."""
+        await self._rows(
+            """update channels set last_error = %(error)s, tries = (tries + 1) %% %(most)s,
+                      told_until = case when tries + 1 = %(most)s then %(until)s else told_until end,
+                      not_before = clock_timestamp() + make_interval(
+                          secs => greatest(%(after)s, least(%(longest)s, %(first)s * 2 ^ tries)))
+               where id = %(id)s""",
+            error=error,
+            most=_TRIES,
+            until=due.until,
+            after=retry_after,
+            longest=_LONGEST_WAIT,
+            first=_FIRST_WAIT,
+            id=due.channel.id,
+        )
+
+    async def gone(self, channel: Channel, error: str) -> None:
+        """Never use it again, unless it is added anew."""
+        await self._rows("update channels set state = 'gone', last_error = %s where id = %s", error, channel.id)
+
+    async def _due(self, channel: Channel) -> Due:
+        [counted] = await self._rows(
+            """select count(*) as waiting, count(*) filter (where is_new) as new,
+                      max(created_at) filter (where is_new) as until
+               from (select i.created_at,
+                            i.created_at > c.told_until and i.created_at <= clock_timestamp() - %s as is_new
+                     from inbox_items i join channels c on c.user_id = i.user_id
+                     where c.id = %s and i.status = 'pending') waits""",
+            self._settle,
+            channel.id,
+        )
+        rows = await self._rows(
+            """select i.id, m.sender, m.subject from inbox_items i join channels c on c.user_id = i.user_id
+               left join mails m on m.account_id = i.account_id and m.gmail_id = i.mail_id
+               where c.id = %s and i.status = 'pending' and i.created_at > c.told_until and i.created_at <= %s
+               order by i.created_at, i.id limit %s""",
+            channel.id,
+            counted["until"],
+            _LISTED,
+        )
+        return Due(channel, [New(**row) for row in rows], **counted)
+
+    async def _one(self, query: str, *parameters: object) -> Channel:
+        found = await self._channels(query, *parameters)
+        if not found:
+            raise NoChannel("there is no such channel; `email-assistant notify status` shows them")
+        return found[0]
+
+    async def _channels(self, query: str, *parameters: object) -> list[Channel]:
+        async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(Channel)) as cursor:
+            await cursor.execute(query.encode(), parameters)
+            return await cursor.fetchall()
+
+    async def _rows(self, query: str, *parameters: object, **named: object) -> list[dict[str, Any]]:
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute(query.encode(), named or parameters)
+            return await cursor.fetchall() if cursor.description else []
+
+
+def _hash(url: str) -> str:
+    return hashlib.sha256(url.encode()).hexdigest()

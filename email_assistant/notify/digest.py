@@ -1,0 +1,278 @@
+"""The daily mail to oneself, once a day whatever dies: draft first, then send. All SQL on `digests` stands here.
+
+`drafts.create` → store the draft's id → `drafts.send`: Gmail sends a draft once and answers 404 to a repeat. A row's
+draft is stored once and never replaced, and only that one may be sent; so two processes at the same row are harmless.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+from uuid import UUID
+
+from email_assistant.accounts.accounts import Account, Accounts, UnknownAccount
+from email_assistant.accounts.clients import Clients
+from email_assistant.accounts.vault import VaultError
+from email_assistant.db.pool import Pool
+from email_assistant.google.errors import GoogleError, NotFound, Refused
+from email_assistant.google.gmail import Gmail
+from email_assistant.notify.digest_text import MARK, MOST_LINES, Contents, Line, Section, compose
+
+log = logging.getLogger(__name__)
+
+_FIRST_WAIT, _LONGEST_WAIT = timedelta(minutes=1), timedelta(minutes=30)
+_CLOCK_SKEW = timedelta(minutes=10)
+"""Google's clock may be this far from ours."""
+_LOOKED_THROUGH = 50
+"""Of the newest sent mails; the digest is among the first of those since it was begun."""
+_LOOKS = 4
+"""Tries after which a digest whose draft is gone, and that is not in Sent, is left alone."""
+
+
+class _NotFoundYet(Exception):
+    """The draft is gone, and the sent mail is not there, or not yet."""
+
+
+class _Overtaken(Exception):
+    """Another process, which took this one for dead, has stored a draft of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Digest:
+    account_id: UUID
+    day: date
+    since: datetime
+    until: datetime
+    started: bool
+    draft_id: str | None
+    tries: int
+
+
+_COLUMNS = "account_id, day, since, until, started, draft_id, tries"
+
+_WORDS: Mapping[str, str] = {
+    "draft": "a draft to approve",
+    "meeting": "a meeting to approve",
+    "notification": "to be seen",
+    "question": "a question",
+    "in_doubt": "it is not known whether it was done",
+}
+
+
+class Digests:
+    """
+    Args:
+        at: the local time from which a day's digest is due, by each account's own timezone; None: never.
+        inbox_url: where the person opens the inbox.
+        claim: how long a process that died keeps a digest.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        accounts: Accounts,
+        clients: Clients,
+        *,
+        at: time | None,
+        inbox_url: str,
+        claim: timedelta,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._pool = pool
+        self._accounts = accounts
+        self._clients = clients
+        self._at = at
+        self._inbox_url = inbox_url
+        self._claim_for = claim
+        self._clock = clock
+
+    async def send_due(self) -> None:
+        """Send what is due now, to each account that is watched."""
+        if self._at is None:
+            return
+        for account in await self._accounts.pollable():
+            await self._open(account, self._at)
+            if digest := await self._claim(account):
+                await self._send(account, digest)
+
+    async def last_errors(self, user_id: UUID) -> dict[str, str]:
+        """By address, what is wrong with the digest that should have been sent last."""
+        rows = await self._rows(
+            """select distinct on (a.id) a.address, d.last_error from digests d join accounts a on a.id = d.account_id
+               where d.user_id = %s order by a.id, d.day desc""",
+            (user_id,),
+        )
+        return {row["address"]: row["last_error"] for row in rows if row["last_error"]}
+
+    async def _open(self, account: Account, at: time) -> None:
+        """Make today's row once its time has come. The wall clock decides: it may skip an hour, or repeat one."""
+        now = self._clock()
+        local = now.astimezone(account.zone)
+        if local.time() < at:
+            return
+        await self._rows(
+            """insert into digests (account_id, day, user_id, since, until)
+               select a.id, %(day)s, a.user_id,
+                      coalesce((select max(until) from digests d where d.account_id = a.id), %(earliest)s), %(now)s
+               from accounts a where a.id = %(account)s on conflict do nothing""",
+            {"account": account.id, "day": local.date(), "earliest": now - timedelta(days=1), "now": now},
+        )
+
+    async def _claim(self, account: Account) -> _Digest | None:
+        """The oldest one that is open, unless a process is at it or it must wait."""
+        now = self._clock()
+        rows = await self._rows(
+            f"""update digests set not_before = %(until)s, tries = tries + 1
+                where (account_id, day) = (
+                    select account_id, day from digests where account_id = %(account)s and state = 'open'
+                    and not_before <= %(now)s order by day limit 1 for update skip locked)
+                returning {_COLUMNS}""",
+            {"account": account.id, "now": now, "until": now + self._claim_for},
+        )
+        return _Digest(**rows[0]) if rows else None
+
+    async def _send(self, account: Account, digest: _Digest) -> None:
+        try:
+            gmail = (await self._clients.get(account.id)).gmail
+            state, message_id = await self._delivered(gmail, account, digest)
+        except _Overtaken:
+            return
+        except _NotFoundYet:
+            why = "its draft is gone, and it is not in Sent"
+            await (self._end(digest, "failed", why) if digest.tries >= _LOOKS else self._put_off(digest, why))
+        except Refused as error:
+            await self._end(digest, "failed", f"Gmail refuses it: {error}")
+        except (GoogleError, VaultError, UnknownAccount) as error:
+            log.warning("digest of account %s: %s", account.id, type(error).__name__)
+            await self._put_off(digest, str(error))
+        else:
+            await self._end(digest, state, None, message_id)
+
+    async def _delivered(self, gmail: Gmail, account: Account, digest: _Digest) -> tuple[str, str | None]:
+        draft_id = digest.draft_id or await self._adopted(gmail, digest)
+        if draft_id is None:
+            contents = await self._contents(digest)
+            if contents.is_empty:
+                return "empty", None
+            raw = compose(account, digest.day, digest.since, self._clock(), contents, self._inbox_url)
+            draft_id = await self._created(gmail, digest, raw)
+        try:
+            return "sent", (await gmail.send_draft(draft_id)).id
+        except NotFound:
+            return "sent", await _sent(gmail, digest)
+        except Refused:
+            # Gmail has also been seen to answer 400 where a draft was sent before.
+            if await _is_there(gmail, draft_id):
+                raise
+            return "sent", await _sent(gmail, digest)
+
+    async def _adopted(self, gmail: Gmail, digest: _Digest) -> str | None:
+        """The draft that a crash left between its creation and the storing of its id."""
+        if not digest.started:
+            return None
+        for ref in await gmail.drafts():
+            draft = await gmail.draft(ref.id)
+            if _is_digest(draft.payload, digest.day) and await self._keep(digest, ref.id):
+                return ref.id
+        return None
+
+    async def _created(self, gmail: Gmail, digest: _Digest, raw: bytes) -> str:
+        await self._rows(
+            "update digests set started = true where account_id = %s and day = %s", (digest.account_id, digest.day)
+        )
+        draft = await gmail.create_draft(raw, None)
+        if not await self._keep(digest, draft.id):
+            await gmail.delete_draft(draft.id)
+            raise _Overtaken
+        return draft.id
+
+    async def _keep(self, digest: _Digest, draft_id: str) -> bool:
+        """Store the draft that may be sent; False if another process has stored one."""
+        return bool(
+            await self._rows(
+                """update digests set draft_id = %s where account_id = %s and day = %s
+                   and (draft_id is null or draft_id = %s) and state = 'open' returning day""",
+                (draft_id, digest.account_id, digest.day, draft_id),
+            )
+        )
+
+    async def _put_off(self, digest: _Digest, why: str) -> None:
+        wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2 ** min(digest.tries - 1, 10))
+        await self._rows(
+            "update digests set not_before = %s, last_error = %s where account_id = %s and day = %s",
+            (self._clock() + wait, why, digest.account_id, digest.day),
+        )
+
+    async def _end(self, digest: _Digest, state: str, why: str | None, message_id: str | None = None) -> None:
+        await self._rows(
+            """update digests set state = %s, last_error = %s, message_id = %s where account_id = %s and day = %s
+               and state = 'open'""",
+            (state, why, message_id, digest.account_id, digest.day),
+        )
+
+    async def _contents(self, digest: _Digest) -> Contents:
+        period = {"account": digest.account_id, "since": digest.since, "until": digest.until}
+        waiting = await self._section(
+            """select m.sender, m.subject, i.kind as what, i.created_at as at
+               from inbox_items i left join mails m on m.account_id = i.account_id and m.gmail_id = i.mail_id
+               where i.account_id = %(account)s and i.status = 'pending'""",
+            period,
+        )
+        effects = """select m.sender, m.subject, coalesce(e.result, e.tool) as what, e.finished_at as at
+                     from effects e join runs r on r.id = e.run_id
+                     left join mails m on m.account_id = r.account_id and m.gmail_id = r.mail_id
+                     where e.account_id = %(account)s and e.finished_at > %(since)s and e.finished_at <= %(until)s"""
+        done = await self._section(f"{effects} and e.state = 'done'", period)
+        failed = await self._section(
+            f"""{effects} and e.state = 'failed' union all
+                select sender, subject, coalesce(reason, 'failed'), received_at from mails
+                where account_id = %(account)s and state = 'failed' and received_at > %(until)s - interval '7 days'""",
+            period,
+        )
+        [left] = await self._rows(
+            """select count(*) as n from mails where account_id = %(account)s and classification = 'ignore'
+               and not own and received_at > %(since)s and received_at <= %(until)s""",
+            period,
+        )
+        kinds = [Line(line.sender, line.subject, _WORDS[line.what]) for line in waiting.lines]
+        return Contents(Section(waiting.total, kinds), done, failed, left["n"])
+
+    async def _section(self, query: str, period: Mapping[str, object]) -> Section:
+        rows = await self._rows(
+            f"""select sender, subject, what, count(*) over () as total from ({query}) found
+                order by at limit {MOST_LINES}""",
+            period,
+        )
+        lines = [Line(row["sender"], row["subject"], row["what"]) for row in rows]
+        return Section(rows[0]["total"] if rows else 0, lines)
+
+    async def _rows(self, query: str, parameters: tuple[object, ...] | Mapping[str, object]) -> list[dict[str, Any]]:
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute(query.encode(), parameters)
+            return await cursor.fetchall() if cursor.description else []
+
+
+async def _is_there(gmail: Gmail, draft_id: str) -> bool:
+    try:
+        await gmail.draft(draft_id)
+    except NotFound:
+        return False
+    return True
+
+
+async def _sent(gmail: Gmail, digest: _Digest) -> str:
+    """Google's id of the digest that was sent from its draft. Raises _NotFoundYet."""
+    page = await gmail.list_messages(label_ids=["SENT"], max_results=_LOOKED_THROUGH)
+    for ref in page.refs:
+        message = await gmail.message(ref.id)
+        if _is_digest(message.payload, digest.day):
+            return message.id
+        if message.internal_date < digest.until - _CLOCK_SKEW:
+            break
+    raise _NotFoundYet
+
+
+def _is_digest(payload: Mapping[str, Any] | None, day: date) -> bool:
+    headers = (payload or {}).get("headers", ())
+    return any(h["name"].lower() == MARK.lower() and h["value"].strip() == day.isoformat() for h in headers)

@@ -1,0 +1,93 @@
+"""What the daily mail says. What others wrote in it is data: one line each, without characters that nobody sees."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from email import policy
+from email.message import EmailMessage
+from zoneinfo import ZoneInfo
+
+from email_assistant.accounts.accounts import Account
+from email_assistant.mail.prompt import clean
+
+MARK = "X-Email-Assistant-Digest"
+"""The header that our digests are known by; its value is their day. Mail from others is never judged by it."""
+
+MOST_LINES = 20
+"""Of each section; the rest is counted."""
+_MOST_LENGTH = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    sender: str | None
+    subject: str | None
+    what: str
+    """What waits, what was done, or why it failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    total: int
+    lines: Sequence[Line]
+    """The first of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    waiting: Section
+    done: Section
+    failed: Section
+    left_alone: int
+    """Mails that needed nothing."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.waiting.total or self.done.total or self.failed.total)
+
+
+def compose(account: Account, day: date, since: datetime, at: datetime, contents: Contents, inbox_url: str) -> bytes:
+    """The whole mail, from the person to themselves, as RFC 5322 bytes."""
+    message = EmailMessage(policy=policy.SMTP)
+    message["From"] = message["To"] = account.address
+    message["Subject"] = f"Your mail on {day:%A}, {day.day} {day:%B %Y}: {_waiting(contents.waiting.total)}"
+    message["Date"] = at.astimezone(account.zone)
+    message["Auto-Submitted"] = "auto-generated"
+    message["X-Auto-Response-Suppress"] = "All"
+    message[MARK] = day.isoformat()
+    message.set_content(_text(account.zone, since, contents, inbox_url), cte="quoted-printable")
+    return message.as_bytes()
+
+
+def _text(zone: ZoneInfo, since: datetime, contents: Contents, inbox_url: str) -> str:
+    done = _lines(contents.done)
+    if contents.left_alone:
+        done.append(f"- {contents.left_alone} mail{'s' * (contents.left_alone != 1)} needed nothing")
+    blocks = [
+        [f"{_waiting(contents.waiting.total).capitalize()} for you: {inbox_url}", *_lines(contents.waiting)],
+        [f"Done since {since.astimezone(zone):%A %H:%M}:", *(done or ["- nothing"])],
+    ]
+    if contents.failed.total:
+        blocks.append(["Failed; in the inbox it can be tried again:", *_lines(contents.failed)])
+    blocks.append(["Your e-mail assistant wrote this mail. It reads no answers to it."])
+    return "\n\n".join("\n".join(block) for block in blocks) + "\n"
+
+
+def _waiting(count: int) -> str:
+    return f"{count or 'nothing'} {'wait' if count > 1 else 'waits'}"
+
+
+def _lines(section: Section) -> list[str]:
+    shown = [_line(line) for line in section.lines]
+    more = section.total - len(shown)
+    return [*shown, f"- and {more} more"] if more else shown
+
+
+def _line(line: Line) -> str:
+    mail = f"{line.sender or '(no sender)'}: {line.subject or '(no subject)'}"
+    return f"- {_one_line(mail)} ({_one_line(line.what)})"
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(clean(text).split())
+    return line if len(line) <= _MOST_LENGTH else f"{line[: _MOST_LENGTH - 1]}…"

@@ -1,0 +1,148 @@
+"""Telling a person that something waits. It stands beside the work: nothing waits for a notice."""
+
+import asyncio
+import json
+import logging
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID, uuid5
+
+from email_assistant.accounts.accounts import Accounts
+from email_assistant.accounts.vault import VaultError
+from email_assistant.mail.prompt import clean
+from email_assistant.notify import push
+from email_assistant.notify.channels import Channel, Channels, Due, New
+from email_assistant.notify.outward import Answer, Outward, TargetRefused, Unreachable
+from email_assistant.notify.webhook import new_secret, signed
+
+log = logging.getLogger(__name__)
+
+_GONE = (404, 410)
+_SHOWN_MAILS, _SHOWN_LENGTH = 3, 100
+"""A push message holds about 3,900 bytes at most (RFC 8291, section 4)."""
+
+
+class Notices:
+    """
+    Args:
+        inbox_url: where the person opens the inbox.
+        contact: for the operators of push services, a mailto: or https: address; None: the person's first account.
+        show_mail: write sender and subject into web push, whose messages only the person's browser can read.
+    """
+
+    def __init__(
+        self,
+        channels: Channels,
+        accounts: Accounts,
+        outward: Outward,
+        *,
+        inbox_url: str,
+        contact: str | None,
+        show_mail: bool,
+    ) -> None:
+        self._channels = channels
+        self._accounts = accounts
+        self._outward = outward
+        self._inbox_url = inbox_url
+        self._contact = contact
+        self._show_mail = show_mail
+
+    async def add_webhook(self, user_id: UUID, url: str) -> tuple[Channel, str]:
+        """The channel, and the secret that its requests are signed with. Raises TargetRefused."""
+        secret = new_secret()
+        channel = await self._channels.add(user_id, "webhook", self._outward.check(url).host, url, {"secret": secret})
+        return channel, secret
+
+    async def add_browser(self, user_id: UUID, url: str, p256dh: str, auth: str) -> Channel:
+        """Raises TargetRefused, BadSubscription."""
+        push.check_keys(p256dh, auth)
+        secrets = {"p256dh": p256dh, "auth": auth}
+        return await self._channels.add(user_id, "push", self._outward.check(url).host, url, secrets)
+
+    async def public_key(self, user_id: UUID) -> str:
+        """What a browser must be told before it subscribes. Raises VaultError."""
+        return push.public_key(await self._key(user_id))
+
+    async def tell(self) -> None:
+        """Send what is due; a channel that is slow keeps none of the others."""
+        await asyncio.gather(*(self._tell(due) for due in await self._channels.claim()))
+
+    async def test(self, channel: Channel) -> str | None:
+        """Send a notice of nothing; what is wrong with the channel, if anything is."""
+        try:
+            answer = await self._send(channel, Due(channel, [], 0, 0, None), "test")
+        except (TargetRefused, Unreachable, VaultError) as error:
+            return str(error)
+        return None if _is_taken(answer) else f"the server answers {answer.status}"
+
+    async def _tell(self, due: Due) -> None:
+        try:
+            answer = await self._send(due.channel, due, "items.waiting")
+        except (TargetRefused, Unreachable, VaultError) as error:
+            await self._channels.failed(due, str(error), 0)
+            return
+        if _is_taken(answer):
+            await self._channels.told(due)
+        elif answer.status in _GONE:
+            log.warning("channel %s is gone: its server answers %s", due.channel.id, answer.status)
+            await self._channels.gone(due.channel, f"its server answers {answer.status}: add it again")
+        else:
+            await self._channels.failed(due, f"the server answers {answer.status}", answer.retry_after)
+
+    async def _send(self, channel: Channel, due: Due, type_: str) -> Answer:
+        address = await self._channels.address(channel)
+        if channel.kind == "webhook":
+            body = json.dumps(self._for_webhook(due, type_)).encode()
+            # The same notice, tried again, has the same id: a receiver may leave out what it knows.
+            message_id = str(uuid5(channel.id, f"{type_} {due.until}"))
+            return await self._outward.post(address["url"], signed(address["secret"], message_id, body), body)
+        key, contact = await self._key(channel.user_id), await self._contact_of(channel.user_id)
+        headers, body = push.sealed(key, contact, address, json.dumps(self._for_browser(due)).encode())
+        return await self._outward.post(address["url"], headers, body)
+
+    def _for_webhook(self, due: Due, type_: str) -> dict[str, Any]:
+        """Ids and numbers: a webhook goes to somebody else's server, in the clear for it."""
+        return {
+            "type": type_,
+            "timestamp": datetime.now(UTC).isoformat(),
+            "data": {
+                "new": due.new,
+                "waiting": due.waiting,
+                "items": [str(item.id) for item in due.items],
+                "link": self._inbox_url,
+            },
+        }
+
+    def _for_browser(self, due: Due) -> dict[str, str]:
+        lines = [_shown(item) for item in due.items[:_SHOWN_MAILS]] if self._show_mail else []
+        if self._show_mail and due.new > _SHOWN_MAILS:
+            lines.append(f"and {due.new - _SHOWN_MAILS} more")
+        return {"title": _title(due), "body": "\n".join(lines)}
+
+    async def _key(self, user_id: UUID) -> str:
+        return await self._channels.vapid_key(user_id, push.new_key())
+
+    async def _contact_of(self, user_id: UUID) -> str:
+        if self._contact:
+            return self._contact
+        accounts = await self._accounts.of_user(user_id)
+        if not accounts:
+            raise Unreachable(
+                "push services ask whom to write to: add an account, or set EMAIL_ASSISTANT_NOTIFY_CONTACT"
+            )
+        return f"mailto:{accounts[0].address}"
+
+
+def _is_taken(answer: Answer) -> bool:
+    return 200 <= answer.status < 300
+
+
+def _title(due: Due) -> str:
+    if not due.waiting:
+        return "Notices reach this browser"
+    return "1 item waits for you" if due.waiting == 1 else f"{due.waiting} items wait for you"
+
+
+def _shown(item: New) -> str:
+    text = " ".join(clean(f"{item.sender or ''}: {item.subject or '(no subject)'}").split())
+    return text if len(text) <= _SHOWN_LENGTH else f"{text[: _SHOWN_LENGTH - 1]}…"

@@ -1,0 +1,126 @@
+"""Requests to addresses that somebody gave: they reach the public network only, and follow nothing from there."""
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import httpx
+
+_SECONDS = 10.0
+"""How long one request may take, from the look-up of the name to the answer's status."""
+_MOST_WAIT = 3600
+
+
+class TargetRefused(ValueError):
+    """The address is none that may be asked; the message says why."""
+
+
+class Unreachable(Exception):
+    """No answer came; the message says why, without the address."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    retry_after: int
+    """Seconds that the server asked to be left alone; 0 if it did not."""
+
+
+class Outward:
+    """
+    Args:
+        private: allow http, and addresses of this machine and of its network.
+    """
+
+    def __init__(self, *, private: bool) -> None:
+        self._private = private
+
+    def check(self, url: str) -> httpx.URL:
+        """The address, taken apart; what its name stands for is looked at when it is asked. Raises TargetRefused."""
+        try:
+            target = httpx.URL(url)
+        except httpx.InvalidURL:
+            raise TargetRefused("this is no address") from None
+        if target.scheme != "https" and not (self._private and target.scheme == "http"):
+            raise TargetRefused("the address must begin with https://")
+        if not target.host:
+            raise TargetRefused("the address names no server")
+        return target
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        """Send it once. A redirect is an answer like another; of the answer only the status is read.
+
+        Raises:
+            TargetRefused, Unreachable.
+        """
+        target = self.check(url)
+        try:
+            async with asyncio.timeout(_SECONDS):
+                return await self._post(target, headers, body)
+        except TimeoutError:
+            raise Unreachable(f"no answer within {_SECONDS:g} s") from None
+        except httpx.HTTPError as error:
+            raise Unreachable(f"the server can't be reached ({type(error).__name__})") from None
+
+    async def aclose(self) -> None:
+        if "_client" in vars(self):
+            await self._client.aclose()
+
+    @cached_property
+    def _client(self) -> httpx.AsyncClient:
+        # A connection is never kept: it was opened, and its certificate checked, for one name behind an address.
+        limits = httpx.Limits(max_keepalive_connections=0)
+        return httpx.AsyncClient(trust_env=False, follow_redirects=False, timeout=_SECONDS, limits=limits)
+
+    async def _post(self, target: httpx.URL, headers: Mapping[str, str], body: bytes) -> Answer:
+        addresses = await self._addresses(target)
+        for address in addresses:
+            # The name is not looked up again: what was checked is what is connected to.
+            request = self._client.build_request(
+                "POST",
+                target.copy_with(host=address),
+                headers={**headers, "Host": target.netloc.decode("ascii")},
+                content=body,
+                extensions={"sni_hostname": target.raw_host.decode("ascii")},
+            )
+            try:
+                answer = await self._client.send(request, stream=True)
+            except httpx.ConnectError:
+                if address == addresses[-1]:
+                    raise
+                continue
+            await answer.aclose()
+            return Answer(answer.status_code, _seconds(answer.headers.get("retry-after", "")))
+        raise Unreachable("its name stands for no address")
+
+    async def _addresses(self, target: httpx.URL) -> list[str]:
+        try:
+            found = await asyncio.get_running_loop().getaddrinfo(
+                target.raw_host.decode("ascii"), target.port or 0, type=socket.SOCK_STREAM
+            )
+        except (socket.gaierror, UnicodeError):
+            raise Unreachable("its name can't be looked up") from None
+        addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
+        if not self._private and not all(map(_is_public, addresses)):
+            raise TargetRefused(
+                "the address leads to this machine or its network; EMAIL_ASSISTANT_NOTIFY_PRIVATE=true allows it"
+            )
+        return addresses
+
+
+def _is_public(address: str) -> bool:
+    """Reserved ranges hold the ways to write an IPv4 address in IPv6 (NAT64 and others), 6to4 aside."""
+    given = ipaddress.ip_address(address)
+    if isinstance(given, ipaddress.IPv6Address):
+        if given.sixtofour:
+            return False
+        given = given.ipv4_mapped or given
+    return given.is_global and not (given.is_multicast or given.is_reserved)
+
+
+def _seconds(retry_after: str) -> int:
+    """Of the two forms of the header only the number is read; a date counts as none."""
+    return min(int(retry_after), _MOST_WAIT) if retry_after.isascii() and retry_after.isdecimal() else 0

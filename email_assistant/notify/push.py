@@ -1,0 +1,82 @@
+"""Web push: a message that only the person's browser can read, signed so that its push service knows us."""
+
+import base64
+import binascii
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+_KEPT_SECONDS = 12 * 3600
+"""How long a push service keeps a message for a browser that is off."""
+_SIGNED_SECONDS = 12 * 3600
+"""RFC 8292 allows 24 hours at most, by the push service's clock."""
+
+
+class BadSubscription(ValueError):
+    """What a browser sent as its subscription can't be used."""
+
+
+def new_key() -> str:
+    """A private key to be known by, as PEM."""
+    from pywebpush import Vapid  # type: ignore[import-untyped]
+
+    vapid = Vapid()
+    vapid.generate_keys()
+    return str(vapid.private_pem().decode())
+
+
+def public_key(key: str) -> str:
+    """The public half, as browsers take it (`applicationServerKey`)."""
+    point = _vapid(key).public_key.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
+    return base64.urlsafe_b64encode(point).rstrip(b"=").decode()
+
+
+def check_keys(p256dh: str, auth: str) -> None:
+    """Raises BadSubscription."""
+    try:
+        ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), _decoded(p256dh))
+        secret = _decoded(auth)
+    except (ValueError, binascii.Error):
+        raise BadSubscription("p256dh is no public key of a browser") from None
+    if len(secret) != 16:
+        raise BadSubscription("auth has another length than a browser's secret")
+
+
+def sealed(key: str, contact: str, subscription: Mapping[str, str], message: bytes) -> tuple[dict[str, str], bytes]:
+    """Headers and body of the request to the subscription's push service.
+
+    Args:
+        contact: a mailto: or https: address for the push service's operators.
+        subscription: `url`, `p256dh` and `auth`.
+    """
+    from pywebpush import WebPusher  # heavy: it brings two HTTP clients
+
+    url = httpx.URL(subscription["url"])
+    body = WebPusher({"endpoint": str(url), "keys": {k: subscription[k] for k in ("p256dh", "auth")}}).encode(message)
+    claims = {
+        "aud": f"{url.scheme}://{url.netloc.decode()}",
+        "exp": int(time.time()) + _SIGNED_SECONDS,
+        "sub": contact,
+    }
+    headers = {
+        **_vapid(key).sign(claims),
+        "Content-Encoding": "aes128gcm",
+        "Content-Type": "application/octet-stream",
+        "TTL": str(_KEPT_SECONDS),
+        "Topic": "waiting",  # a newer notice takes the place of one that no browser has fetched
+    }
+    return headers, body["body"]
+
+
+def _vapid(key: str) -> Any:
+    from pywebpush import Vapid
+
+    return Vapid.from_pem(key.encode())
+
+
+def _decoded(value: str) -> bytes:
+    return base64.b64decode(value + "=" * (-len(value) % 4), altchars=b"-_", validate=True)

@@ -1,0 +1,76 @@
+"""`/api/push`: a browser asks to be told of what waits, or no longer."""
+
+from pathlib import Path
+from typing import Annotated, cast
+
+from fastapi import APIRouter, Depends, HTTPException, Request
+from fastapi.responses import FileResponse
+from pydantic import BaseModel, Field
+
+from email_assistant.notify.channels import Channels
+from email_assistant.notify.notices import Notices
+from email_assistant.notify.outward import TargetRefused
+from email_assistant.notify.push import BadSubscription
+from email_assistant.servers.api.dependencies import Assistant
+from email_assistant.servers.api.errors import documented
+
+_WORKER = Path(__file__).parent / "static" / "service-worker.js"
+_MOST_LENGTH = 2_000
+
+router = APIRouter(tags=["push"])
+
+
+class PushKey(BaseModel):
+    """What a browser subscribes with."""
+
+    public_key: str = Field(description="The `applicationServerKey`, in url-safe base64.")
+
+
+class SubscriptionKeys(BaseModel):
+    p256dh: str = Field(max_length=_MOST_LENGTH, description="The browser's public key, in url-safe base64.")
+    auth: str = Field(max_length=_MOST_LENGTH, description="The browser's secret, in url-safe base64.")
+
+
+class Address(BaseModel):
+    endpoint: str = Field(max_length=_MOST_LENGTH, description="Where the push service takes messages for the browser.")
+
+
+class Subscription(Address):
+    """A browser's subscription, as `PushSubscription.toJSON()` gives it."""
+
+    keys: SubscriptionKeys
+
+
+def _channels(request: Request) -> Channels:
+    return cast("Channels", request.app.state.assistant.channels)
+
+
+def _notices(request: Request) -> Notices:
+    return cast("Notices", request.app.state.assistant.notices)
+
+
+@router.get("/api/push", responses=documented(401))
+async def show_key(app: Assistant, notices: Annotated[Notices, Depends(_notices)]) -> PushKey:
+    """The key that a browser must know before it subscribes."""
+    return PushKey(public_key=await notices.public_key(app.user_id))
+
+
+@router.post("/api/push/subscribe", status_code=204, responses=documented(401, 403, 422))
+async def subscribe(app: Assistant, notices: Annotated[Notices, Depends(_notices)], given: Subscription) -> None:
+    """Tell this browser of what comes from now on."""
+    try:
+        await notices.add_browser(app.user_id, given.endpoint, given.keys.p256dh, given.keys.auth)
+    except (TargetRefused, BadSubscription) as error:
+        raise HTTPException(422, str(error)) from None
+
+
+@router.post("/api/push/unsubscribe", status_code=204, responses=documented(401, 403, 422))
+async def unsubscribe(app: Assistant, channels: Annotated[Channels, Depends(_channels)], given: Address) -> None:
+    """Tell this browser no more."""
+    await channels.remove_address(app.user_id, given.endpoint)
+
+
+@router.get("/service-worker.js", include_in_schema=False)
+async def worker() -> FileResponse:
+    """At the top, since a worker serves the pages below its own path only."""
+    return FileResponse(_WORKER, media_type="text/javascript")

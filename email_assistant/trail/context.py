@@ -1,0 +1,121 @@
+"""What a person looks at before they decide: the conversation, why the mail is here, and what was decided before."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeVar
+from uuid import UUID
+
+from psycopg.rows import class_row
+
+from email_assistant.db.pool import Pool
+from email_assistant.inbox.items import Item
+from email_assistant.memory.profiles import PROFILES, Memory, Profile, Rule
+from email_assistant.tools.spec import Kind
+
+T = TypeVar("T")
+
+_MOST_MAILS = 50
+_MOST_CHARACTERS = 20_000
+_SIMILAR = 5
+
+_CONVERSATION = """
+select gmail_id as id, own, sender, content->'sender'->>'name' as name, subject, received_at,
+       coalesce((select array_agg(person->>'email') from jsonb_array_elements(
+           coalesce(content->'to', '[]') || coalesce(content->'cc', '[]')) as person), '{}') as recipients,
+       left(coalesce(content->>'text', ''), %(characters)s) as text,
+       length(coalesce(content->>'text', '')) > %(characters)s as cut,
+       coalesce((select array_agg(part->>'name') from jsonb_array_elements(
+           coalesce(content->'attachments', '[]')) as part), '{}') as attachments
+from mails where user_id = %(user)s and thread_id = %(thread)s
+order by received_at desc, gmail_id desc limit %(most)s"""
+_TRIAGE = """
+select classification, triage_reason as reason, triaged_at as at from mails
+where user_id = %(user)s and account_id = %(account)s and gmail_id = %(mail)s and classification is not null"""
+_BEFORE = """
+select i.id, m.sender, m.subject, i.kind, i.decision->>'type' as decision, i.decided_by, i.decided_at
+from mails m join inbox_items i on i.account_id = m.account_id and i.mail_id = m.gmail_id
+where m.user_id = %(user)s and m.account_id = %(account)s and m.sender = %(sender)s and i.kind = %(kind)s
+  and i.decided_at is not null and i.id <> %(item)s
+order by i.decided_at desc, i.id limit %(similar)s"""
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """One mail of the conversation, as sanitised text."""
+
+    id: str
+    own: bool
+    """Sent by the account itself."""
+    sender: str
+    name: str | None
+    recipients: list[str]
+    subject: str
+    received_at: datetime
+    text: str
+    cut: bool
+    """Whether the text goes on."""
+    attachments: list[str | None]
+    """Their names."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriageNote:
+    classification: str
+    reason: str | None
+    at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What was decided on an earlier item of the same kind about mail from the same sender."""
+
+    id: UUID
+    sender: str
+    subject: str
+    kind: Kind
+    decision: str
+    decided_by: str | None
+    decided_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    conversation: list[Letter]
+    """Oldest first; of a long conversation its newest mails."""
+    triage: TriageNote | None
+    """None for mail that was not triaged."""
+    before: list[Before]
+    """Latest first."""
+    rules: dict[Profile, list[Rule]]
+    """All that stood in the prompts."""
+
+
+class Contexts:
+    def __init__(self, pool: Pool, memory: Memory) -> None:
+        self._pool = pool
+        self._memory = memory
+
+    async def of(self, item: Item) -> Context:
+        """The context of an item of the inbox."""
+        given = {
+            "user": item.user_id,
+            "account": item.account_id,
+            "thread": item.thread_id,
+            "mail": item.mail_id,
+            "sender": item.sender,
+            "kind": item.kind,
+            "item": item.id,
+            "most": _MOST_MAILS,
+            "characters": _MOST_CHARACTERS,
+            "similar": _SIMILAR,
+        }
+        letters = await self._read(Letter, _CONVERSATION, given)
+        triage = await self._read(TriageNote, _TRIAGE, given)
+        before = await self._read(Before, _BEFORE, given)
+        rules = {profile: await self._memory.rules(item.account_id, profile) for profile in PROFILES}
+        return Context(letters[::-1], triage[0] if triage else None, before, rules)
+
+    async def _read(self, kind: type[T], query: str, given: dict[str, Any]) -> list[T]:
+        async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(kind)) as cursor:
+            await cursor.execute(query.encode(), given)
+            return await cursor.fetchall()

@@ -1,0 +1,203 @@
+"""What happened to one mail, told in order from what every room stored about it."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from email_assistant.db.pool import Pool
+from email_assistant.inbox.items import NoItem
+from email_assistant.inbox.mails import CORRECTED
+from email_assistant.memory.profiles import Memory
+
+What = Literal[
+    "received", "classified", "corrected", "started", "retried", "proposed", "decided", "applied", "superseded",
+    "expired", "sent", "scheduled", "done", "refused", "unclear", "learned", "failed", "finished",
+]  # fmt: skip
+Row = Mapping[str, Any]
+
+_EFFECTS: Mapping[str, tuple[What, str]] = {
+    "send_email_tool": ("sent", "The reply was sent."),
+    "schedule_meeting_tool": ("scheduled", "The meeting was put into the calendar."),
+}
+_PROPOSED: Mapping[str, str] = {
+    "draft": "A reply was drafted and shown to you.",
+    "meeting": "A meeting was proposed to you.",
+    "notification": "The mail was shown to you.",
+    "question": "You were asked a question.",
+    "in_doubt": "You were asked about an action of which it is unclear whether it happened.",
+}
+_ANSWERS: Mapping[str, str] = {
+    "accept": "You accepted it as it was",
+    "edit": "You changed it and accepted it",
+    "ignore": "You ignored it",
+    "response": "You answered",
+}
+
+_MAIL = """
+select m.account_id, m.thread_id, m.gmail_id, m.run_id, m.sender, m.received_at, m.state, m.classification,
+       m.triage_reason, m.triaged_at, m.corrections
+from mails m join accounts a on a.id = m.account_id
+where m.user_id = %s and m.gmail_id = %s and a.address = coalesce(%s, a.address)"""
+# The mail's own runs, the one that answers it now, and those that took the place of any of them.
+_RUNS = """
+with recursive its as (
+    select id, superseded_by from runs where user_id = %(user)s and thread_id = %(thread)s
+    and (mail_id = %(mail)s or id = %(run)s)
+    union select r.id, r.superseded_by from runs r join its on r.id = its.superseded_by)
+select r.id, r.mail_id, r.attempt, r.state, r.reason, r.created_at, r.ended_at, r.superseded_by,
+       r.input->>'given' as given, u.calls, u.tokens, u.cost
+from its join runs r on r.id = its.id cross join lateral (
+    select count(*) as calls, coalesce(sum(prompt_tokens + completion_tokens), 0)::int as tokens,
+           coalesce(sum(cost), 0)::float8 as cost
+    from model_usage where account_id = r.account_id and run_id = r.id) as u
+order by r.created_at"""
+_ITEMS = """
+select id, run_id, kind, action, args, status, decision, decided_by, decided_at, applied_at, superseded_by, ended_at,
+       created_at
+from inbox_items where run_id = any(%s) order by created_at, id"""
+_EFFECTS_OF = """
+select run_id, tool, state, external_id, result, started_at, finished_at from effects where run_id = any(%s)
+order by coalesce(finished_at, started_at), call_id"""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened."""
+
+    at: datetime | None
+    """None where no time was kept."""
+    what: What
+    text: str
+    """One sentence."""
+    by: str | None = None
+    """Where the person was, such as "web"; None if it was not the person."""
+    run: UUID | None = None
+    item: UUID | None = None
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    """More, by the kind of event; see the API's description."""
+
+
+class Trail:
+    def __init__(self, pool: Pool, memory: Memory) -> None:
+        self._pool = pool
+        self._memory = memory
+
+    async def of_mail(self, user_id: UUID, mail_id: str, account: str | None = None) -> list[Event]:
+        """What happened to a mail, in order.
+
+        Raises:
+            NoItem: no such mail, or one in several accounts and none was named.
+        """
+        async with self._pool.connection() as conn:
+            found = await (
+                await conn.execute(_MAIL.encode(), (user_id, mail_id, account.lower() if account else None))
+            ).fetchall()
+            if len(found) != 1:
+                raise NoItem(
+                    f"there is no mail {mail_id}" if not found else f"several accounts have a mail {mail_id}: name one"
+                )
+            mail = found[0]
+            given = {"user": user_id, "thread": mail["thread_id"], "mail": mail_id, "run": mail["run_id"]}
+            runs = await (await conn.execute(_RUNS.encode(), given)).fetchall()
+            ids = [run["id"] for run in runs]
+            items = await (await conn.execute(_ITEMS.encode(), (ids,))).fetchall()
+            effects = await (await conn.execute(_EFFECTS_OF.encode(), (ids,))).fetchall()
+        learned = await self._memory.learned_from(mail["account_id"], [item["id"] for item in items], mail_id)
+        told = [
+            *_of_mail(mail),
+            *(event for run in runs for event in _of_run(run, mail_id)),
+            *(event for item in items for event in _of_item(item)),
+            *(_of_effect(effect) for effect in effects if effect["state"] != "planned"),
+            *_learned(learned),
+        ]
+        return sorted(told, key=lambda event: event.at or datetime.max.replace(tzinfo=UTC))
+
+
+def _of_mail(mail: Row) -> Iterator[Event]:
+    yield Event(mail["received_at"], "received", f"It came in from {mail['sender'] or 'an unknown sender'}.")
+    for correction in mail["corrections"]:
+        before = datetime.fromisoformat(correction["triaged_at"]) if correction["triaged_at"] else None
+        if not (correction["because"] or "").startswith(CORRECTED):
+            yield _classified(before, correction["was"], correction["because"])
+        text = f"You corrected its class from {correction['was']} to {correction['classification']}."
+        at = datetime.fromisoformat(correction["at"])
+        detail = {name: correction[name] for name in ("was", "classification")}
+        yield Event(at, "corrected", text, correction["by"], detail=detail)
+    if mail["classification"] and not (mail["triage_reason"] or "").startswith(CORRECTED):
+        yield _classified(mail["triaged_at"], mail["classification"], mail["triage_reason"])
+
+
+def _classified(at: datetime | None, classification: str, reason: str | None) -> Event:
+    text = f"It was classified as {classification}" + (f": {reason}" if reason else ".")
+    return Event(at, "classified", text, detail={"classification": classification, "reason": reason})
+
+
+def _of_run(run: Row, mail_id: str) -> Iterator[Event]:
+    again, detail = run["attempt"] > 1, {name: run[name] for name in ("attempt", "given", "calls", "tokens", "cost")}
+    text = "The assistant took it up again." if again else "The assistant took it up."
+    if run["mail_id"] != mail_id:
+        text = "The assistant took up newer mail of the conversation together with it."
+    yield Event(run["created_at"], "retried" if again else "started", text, run=run["id"], detail=detail)
+    reason = run["reason"]
+    match run["state"]:
+        case "failed":
+            yield Event(run["ended_at"], "failed", f"It failed: {reason}", run=run["id"], detail={"reason": reason})
+        case "superseded":
+            taken = {"reason": reason, "superseded_by": run["superseded_by"]}
+            yield Event(run["ended_at"], "superseded", f"This was given up: {reason}.", run=run["id"], detail=taken)
+        case "done":
+            yield Event(run["ended_at"], "finished", "The assistant was done with it.", run=run["id"])
+
+
+def _of_item(item: Row) -> Iterator[Event]:
+    def event(at: datetime | None, what: What, text: str, by: str | None = None, **detail: Any) -> Event:
+        return Event(at, what, text, by, item["run_id"], item["id"], {"kind": item["kind"], **detail})
+
+    proposal = {"action": item["action"], "args": item["args"]}
+    yield event(item["created_at"], "proposed", _PROPOSED[item["kind"]], **proposal)
+    if decision := item["decision"]:
+        answer, args = decision["type"], decision["args"]
+        changes = differences(item["args"], args) if answer == "edit" else {}
+        text = f"{_ANSWERS[answer]}: {args}" if answer == "response" else f"{_ANSWERS[answer]}."
+        yield event(item["decided_at"], "decided", text, item["decided_by"], decision=decision, changes=changes)
+    match item["status"]:
+        case "applied":
+            yield event(item["applied_at"], "applied", "The time to take it back was over.")
+        case "superseded":
+            text = "It was not needed any more: the conversation went on."
+            yield event(item["ended_at"], "superseded", text, superseded_by=item["superseded_by"])
+        case "expired":
+            yield event(item["ended_at"], "expired", "It could not be answered any more.")
+
+
+def _of_effect(effect: Row) -> Event:
+    what, text = _EFFECTS.get(effect["tool"], ("done", f"{effect['tool']} was done."))
+    match effect["state"]:
+        case "failed":
+            what, text = "refused", f"This was not done: {effect['result']}"
+        case "unknown" | "started":
+            what, text = "unclear", "It is not known yet whether this happened."
+    at = effect["finished_at"] or effect["started_at"]
+    detail = {"tool": effect["tool"], "state": effect["state"], "external_id": effect["external_id"]}
+    return Event(at, what, text, run=effect["run_id"], detail={**detail, "result": effect["result"]})
+
+
+def _learned(versions: Iterable[tuple[str, Mapping[str, Any]]]) -> Iterator[Event]:
+    for profile, version in versions:
+        text = f"This rule was {'dropped' if version['removed'] else 'learned'}: {version['text']}"
+        detail = {"profile": profile, "rule": version["text"], "removed": version["removed"]}
+        origin = version["origin"].get("item")
+        at = datetime.fromisoformat(version["at"])
+        yield Event(at, "learned", text, item=UUID(origin) if origin else None, detail=detail)
+
+
+def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The arguments that an edit changed: {name: {before, after}}."""
+    names = [*before, *(name for name in after if name not in before)]
+    return {
+        name: {"before": before.get(name), "after": after.get(name)}
+        for name in names
+        if before.get(name) != after.get(name)
+    }

@@ -1,0 +1,139 @@
+"""A person's own word on what was learned, over the API and on the command line."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from email_assistant.servers.api.app import create_api
+from tests.doubles.model import Model
+from tests.integration.conftest import Start
+from tests.integration.home import Home, in_one_loop
+from tests.integration.scene import ADA, DONE, reply
+
+pytestmark = pytest.mark.slow
+
+OF_ADA = {"account": ADA}
+RULES = "/api/memory/rules"
+REPLIES = "response_preferences"
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def http(home: Home) -> AsyncIterator[httpx.AsyncClient]:
+    transport = httpx.ASGITransport(app=create_api(home.app, token=None, host="127.0.0.1"))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", params=OF_ADA) as client:
+        yield client
+
+
+async def listed(http: httpx.AsyncClient, **query: str) -> list[dict[str, Any]]:
+    answer = await http.get("/api/memory", params=query)
+    assert answer.status_code == 200, answer.text
+    rules: list[dict[str, Any]] = answer.json()["profiles"][REPLIES]
+    return rules
+
+
+async def added(http: httpx.AsyncClient, text: str = "Be brief.") -> str:
+    answer = await http.post(RULES, json={"profile": REPLIES, "text": text})
+    assert answer.status_code == 201, answer.text
+    return f"{RULES}/{REPLIES}/{answer.json()['id']}"
+
+
+@in_one_loop
+class TestRules:
+    async def test_one_that_was_learned_shows_its_origin_and_takes_the_persons_words(
+        self, home: Home, model: Model, http: httpx.AsyncClient
+    ) -> None:
+        model.script(lambda _: [reply("Friday is fine."), DONE])
+        model.on_memory({"action": "add", "text": "Sign with Ada.", "reason": "the edit adds it"})
+        await home.receive()
+        [item] = await home.pending()
+        await home.answer(item, "edit", {**item.args, "response_text": "Friday is fine. Ada"})
+        await home.works.learn(home.account_id)
+        [learned] = await listed(http)
+        assert (learned["text"], learned["version"]) == ("Sign with Ada.", 1)
+        assert learned["origin"]["item"] == str(item.id)
+        path = f"{RULES}/{REPLIES}/{learned['id']}"
+
+        answer = await http.put(path, json={"text": "Sign  with\nyour Ada.", "version": 1})
+
+        assert answer.status_code == 200, answer.text
+        assert (answer.json()["text"], answer.json()["version"]) == ("Sign with your Ada.", 2)
+        await home.receive("Dinner?")
+        assert "Sign with your Ada." in model.calls("response")[-1].text
+        versions = (await http.get(path)).json()["versions"]
+        assert [version["text"] for version in versions] == ["Sign with Ada.", "Sign with your Ada."]
+        assert versions[1]["origin"] == {"did": "You changed this rule.", "by": "api"}
+        assert versions[0]["origin"]["item"] == str(item.id)
+
+    async def test_it_is_removed_and_reverted_to(self, http: httpx.AsyncClient) -> None:
+        path = await added(http)
+        assert (await http.put(path, json={"text": "Be long."})).status_code == 200
+        assert (await http.delete(path)).json()["removed"] is True
+        assert await listed(http) == []
+        [gone] = await listed(http, removed="true")
+        assert (gone["text"], gone["version"]) == ("Be long.", 3)
+        assert (await http.put(path, json={"text": "Again."})).status_code == 409
+        assert (await http.post(f"{path}/revert", json={"to": 3})).status_code == 409
+        assert (await http.post(f"{path}/revert", json={"to": 9})).status_code == 404
+
+        assert (await http.post(f"{path}/revert", json={"to": 1})).status_code == 200
+
+        [rule] = await listed(http)
+        assert (rule["text"], rule["version"], rule["removed"]) == ("Be brief.", 4, False)
+
+    async def test_what_was_changed_meanwhile_is_not_overwritten(self, http: httpx.AsyncClient) -> None:
+        path = await added(http)
+        assert (await http.put(path, json={"text": "Be brief and kind."})).status_code == 200
+        refused = await http.put(path, json={"text": "Be rude.", "version": 1})
+        assert refused.status_code == 409
+        assert "Be brief and kind." in refused.json()["detail"]
+        assert (await http.delete(path, params={"version": "1"})).status_code == 409
+        assert [rule["text"] for rule in await listed(http)] == ["Be brief and kind."]
+
+    @pytest.mark.parametrize("text", ["", "  \n", "x" * 301, "\x00"])
+    async def test_a_rule_is_one_line_of_text(self, http: httpx.AsyncClient, text: str) -> None:
+        path = await added(http)
+        assert (await http.post(RULES, json={"profile": REPLIES, "text": text})).status_code == 422
+        assert (await http.put(path, json={"text": text})).status_code == 422
+        assert [rule["text"] for rule in await listed(http)] == ["Be brief."]
+
+    async def test_the_learner_and_the_person_share_one_limit(self, http: httpx.AsyncClient) -> None:
+        for number in range(200):
+            await added(http, f"Rule {number}.")
+        refused = await http.post(RULES, json={"profile": REPLIES, "text": "One more."})
+        assert refused.status_code == 422
+        assert "200" in refused.json()["detail"]
+
+    async def test_what_is_not_there(self, http: httpx.AsyncClient) -> None:
+        assert (await http.get(f"{RULES}/{REPLIES}/nothing")).status_code == 404
+        assert (await http.put(f"{RULES}/{REPLIES}/nothing", json={"text": "x"})).status_code == 404
+        assert (await http.get(f"{RULES}/other/nothing")).status_code == 422
+        assert (await http.get("/api/memory", params={"account": "nobody@example.com"})).status_code == 404
+
+    async def test_the_background_stands_in_the_prompts(
+        self, home: Home, model: Model, http: httpx.AsyncClient
+    ) -> None:
+        model.script(lambda _: [reply("Fine."), DONE])
+        assert (await http.put("/api/memory/background", json={"text": "I run a bakery."})).status_code == 200
+        assert (await http.get("/api/memory")).json()["background"] == "I run a bakery."
+        await home.receive()
+        assert "I run a bakery." in model.calls("response")[-1].text
+
+
+def test_the_command_line_does_all_of_it(connect: Start) -> None:
+    daemon = connect()
+    rule = daemon.cli("memory", "add", REPLIES, "Be brief.").split()[-1].rstrip(".")
+    daemon.cli("memory", "edit", rule, "Be kind.")
+    assert daemon.rules(REPLIES) == ["Be kind."]
+    daemon.cli("memory", "remove", rule)
+    assert daemon.rules(REPLIES) == []
+    daemon.cli("memory", "revert", rule, "1")
+    assert daemon.rules(REPLIES) == ["Be brief."]
+    versions = daemon.cli("memory", "history", rule, "--json")["versions"]
+    assert [(version["text"], version["removed"]) for version in versions] == [
+        *(("Be brief.", False), ("Be kind.", False), ("Be kind.", True), ("Be brief.", False))
+    ]
+    assert daemon.run("memory", "edit", "nothing", "x").returncode == 1
+    assert daemon.run("memory", "add", "other", "x").returncode == 1
