@@ -29,8 +29,6 @@ from email_assistant.usage import BudgetSpent
 
 log = logging.getLogger(__name__)
 
-_LEARN_SECONDS = 300.0
-"""How long a worker that died keeps others from learning for its account."""
 _FINISHED_RUNS_KEPT = timedelta(days=1)
 
 
@@ -126,8 +124,10 @@ class Daemon:
 
     async def learn(self, account_id: UUID) -> None:
         """Learn from the account's answers, one after the other."""
-        while item := await self.app.inbox.claim_unlearned(account_id, _LEARN_SECONDS):
-            await self._learn_from(item)
+        inbox, seconds = self.app.inbox, self.app.settings.lease_seconds
+        while item := await inbox.claim_unlearned(account_id, seconds):
+            async with inbox.learning(item.id, seconds):
+                await self._learn_from(item)
 
     async def _learn_from(self, item: Item) -> None:
         inbox = self.app.inbox

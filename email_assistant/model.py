@@ -77,7 +77,12 @@ class Models:
             raise ModelFault(f"the model took longer than {self._settings.model_timeout_seconds:g} s") from None
         except openai.APIError as error:
             raise _explain(error, self._settings.openai_base_url) from error
-        except (ValueError, TypeError, KeyError) as error:  # an answer that isn't the protocol's
+        except (AttributeError, TypeError, KeyError) as error:  # another protocol: a web page, or other JSON
+            server = self._settings.openai_base_url or "OpenAI"
+            raise ModelDown(
+                f"{server} answers no chat completions; check OPENAI_BASE_URL, it often ends in /v1"
+            ) from error
+        except ValueError as error:  # an answer that isn't the protocol's
             raise ModelFault(f"the model server answered nonsense ({type(error).__name__})") from error
         assert isinstance(answer, AIMessage)
         prompt_tokens, completion_tokens = _tokens(messages, answer)

@@ -25,6 +25,9 @@ def cost(as_json: AsJson = False) -> None:
     """
     from email_assistant.bench.cost import CASES, CostUnknown, measure
     from email_assistant.bench.tokens import NoTokenizer, count_tokens, tokenizer
+    from email_assistant.telemetry import log_to_stderr
+
+    log_to_stderr("WARNING")
 
     async def command() -> list[dict[str, Any]]:
         try:

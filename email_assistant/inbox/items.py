@@ -4,7 +4,9 @@ A row is `pending → decided → applied`, or `superseded`, or `expired`; undo 
 compare-and-set. `applied` is the point of no return, before any effect.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Unpack
@@ -189,6 +191,8 @@ class Inbox:
             raise Conflict(_became(item))
         decision = await self._checked(item, answer)
         async with self._pool.connection() as conn, conn.transaction():
+            # The thread before the item, as the worker locks them that supersedes it: else they wait for each other.
+            await conn.execute("select from threads where id = %s for no key update", (item.thread_id,))
             cursor = await conn.execute(
                 """update inbox_items i set status = 'decided', decision = %s, decided_by = %s,
                           decided_at = statement_timestamp(), undo_until = statement_timestamp() + %s,
@@ -396,6 +400,26 @@ class Inbox:
             )
             row = await cursor.fetchone()
         return (await self._items("i.id = %s", row["id"]))[0] if row else None
+
+    @asynccontextmanager
+    async def learning(self, item_id: UUID, seconds: float) -> AsyncIterator[None]:
+        """Keep the item claimed for the length of the block, and no longer than `seconds` after a process that died."""
+        renewal = asyncio.create_task(self._keep_learning(item_id, seconds))
+        try:
+            yield
+        finally:
+            renewal.cancel()
+
+    async def _keep_learning(self, item_id: UUID, seconds: float) -> None:
+        while True:
+            await asyncio.sleep(seconds / 3)
+            with suppress(psycopg.Error):
+                async with self._pool.connection() as conn:
+                    await conn.execute(
+                        """update inbox_items set learning_until = clock_timestamp() + make_interval(secs => %s)
+                           where id = %s and learned_at is null""",
+                        (seconds, item_id),
+                    )
 
     async def learned(self, item_id: UUID) -> None:
         async with self._pool.connection() as conn:

@@ -99,6 +99,12 @@ class Mails:
         """
         found = await self.get(user_id, mail_id, account)
         async with self._pool.connection() as conn, conn.transaction():
+            # The thread before its mails, as workers lock them: else they wait for each other.
+            await conn.execute(
+                """select from threads t join mails m on m.thread_id = t.id join accounts a on a.id = m.account_id
+                   where a.address = %s and m.user_id = %s and m.gmail_id = %s for no key update of t""",
+                (found.account, user_id, mail_id),
+            )
             cursor = await conn.execute(
                 """update mails m set tries = 0, reason = 'tried again',
                           state = case when classification in ('notify', 'respond') then 'triaging' else 'new' end
@@ -135,8 +141,8 @@ class Mails:
         if found.classification == classification:
             raise Conflict(f"this mail is {classification} already")
         async with self._pool.connection() as conn, conn.transaction():
-            await self._reopen(conn, user_id, found)
             thread_id = await self._rested(conn, user_id, found)
+            await self._reopen(conn, user_id, found)
             await conn.execute(
                 """update mails m set classification = %(class)s, triage_reason = %(why)s, reason = %(why)s, tries = 0,
                           triaged_at = statement_timestamp(),

@@ -42,6 +42,11 @@ class PostgresServer:
         """Its address, or that of a proxy before it."""
         return f"postgresql://postgres@127.0.0.1:{port or self.port}/{database}?sslmode=disable&gssencmode=disable"
 
+    @property
+    def deadlocks(self) -> int:
+        """How many it has had to break, at the cost of one side's work."""
+        return self._log.read_text(errors="replace").count("deadlock detected")
+
     def start(self) -> None:
         """Start it, and return when it takes connections."""
         deadline = time.monotonic() + _START_SECONDS

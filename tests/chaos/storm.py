@@ -152,6 +152,8 @@ class Storm:
         verdict.breaches += [f"the model was shown: {what}" for what in self.stage.model.violations]
         verdict.breaches += [f"process {ended}" for ended in self.weather.tally.ended]
         verdict.breaches += self.person.complaints
+        verdict.figures["deadlocks in Postgres"] = deadlocks = self.stage.postgres.deadlocks
+        verdict.breaches += [f"{deadlocks} deadlocks in Postgres"] if deadlocks else []
         kinds = Counter[str](request.kind for request in self.stage.model.requests)
         exits = [f"{slot.role} {code}" for slot, code in zip(self.stage.slots, codes, strict=True)]
         return Report(self.size, blown - began, settled - blown, self.weather.tally, verdict, kinds, exits)

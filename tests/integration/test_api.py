@@ -730,7 +730,7 @@ class TestToken:
             "/threads/{thread_id}/runs/stream",
         }
         assert described["paths"]["/api/inbox"]["get"]["security"]
-        assert "HTTPValidationError" not in json.dumps(described)
+        assert [p for p, o in described["paths"].items() if "HTTPValidationError" in json.dumps(o)] == []
         assert (await api.get("/docs")).status_code == 404
         assert (await api.get("/redoc")).status_code == 404
 

@@ -231,7 +231,7 @@ create table model_usage (
     model              text not null,
     prompt_tokens      integer not null,
     completion_tokens  integer not null,
-    cost               numeric not null,      -- by the prices of that time
+    cost               numeric not null default 0,  -- by the prices of that time
     at                 timestamptz not null default clock_timestamp()
 );
 create index model_usage_by_time on model_usage (account_id, at);

@@ -74,13 +74,13 @@ async def search(threads: Shown, wanted: Search) -> list[ThreadOut]:
     return [ThreadOut.of(thread) for thread in await threads.page(wanted.status, wanted.limit, wanted.offset)]
 
 
-@router.get("/threads/{thread_id}", responses=documented(401, 404))
+@router.get("/threads/{thread_id}", responses=documented(401, 404, 422))
 async def show_thread(threads: Shown, thread_id: ThreadId) -> ThreadOut:
     """One thread with the oldest item in it that waits."""
     return ThreadOut.of(await _shown(threads, thread_id))
 
 
-@router.get("/threads/{thread_id}/state", responses=documented(401, 404))
+@router.get("/threads/{thread_id}/state", responses=documented(401, 404, 422))
 async def show_state(threads: Shown, thread_id: ThreadId) -> StateOut:
     """The same as a graph's state."""
     return StateOut.of(await _shown(threads, thread_id))
