@@ -136,6 +136,10 @@ class Daemon:
         own = {"EMAIL_ASSISTANT_GOOGLE_ROOT": google_root, "OPENAI_BASE_URL": model_root}
         return self._start("worker", "worker", **{name: value for name, value in own.items() if value})
 
+    def scheduler(self) -> Process:
+        """Start a process that has mailboxes looked at."""
+        return self._start("scheduler", "scheduler")
+
     def kill(self, sig: signal.Signals = signal.SIGKILL) -> None:
         """Send every process a signal and wait until it has ended."""
         for process in self.processes:
