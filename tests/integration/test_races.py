@@ -569,7 +569,7 @@ class TestStopping:
 
         daemon.stop()
 
-        assert process._popen.returncode == 0
+        assert process.exit_code == 0
         assert "Traceback" not in process.log
         assert sql(OPEN_LEASES) == [{"n": 0}]
         assert sql(TRIES) == [{"tries": 0}]
