@@ -9,13 +9,13 @@ from fastapi.staticfiles import StaticFiles
 from fastapi.telemetry import TelemetryConfig
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
+from email_assistant.inbox.feed import Feed
 from email_assistant.memory.profiles import Memory
 from email_assistant.servers.api import activity, events, health, inbox, login, mails, memory, pages, push
 from email_assistant.servers.api.agent_inbox import routes as agent_inbox
 from email_assistant.servers.api.auth import Access, AgentInboxCors, Guard, SecurityHeaders
 from email_assistant.servers.api.dependencies import Services
 from email_assistant.servers.api.errors import AsciiJSON, add_error_handlers
-from email_assistant.servers.api.events import Feed
 from email_assistant.trail.activity import Activity
 from email_assistant.trail.context import Contexts
 from email_assistant.trail.story import Trail
