@@ -30,13 +30,17 @@ class CommandError(Exception):
 
 
 @asynccontextmanager
-async def opened() -> AsyncIterator["App"]:
-    """The app for one short command; a daemon that runs beside it shares its database."""
+async def opened(*, keep: bool = False) -> AsyncIterator["App"]:
+    """The app for one command; a daemon that runs beside it shares its database.
+
+    Args:
+        keep: for a command that stays: start the embedded database again whenever the daemon has left with it.
+    """
     from email_assistant.app import database, open_app
     from email_assistant.settings import Settings
 
     settings = Settings.load()
-    with database(settings, keep=False) as url:
+    with database(settings, keep=keep) as url:
         async with open_app(settings, url) as app:
             yield app
 
