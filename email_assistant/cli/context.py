@@ -90,13 +90,22 @@ def print_json(value: object) -> None:
     sys.stdout.write(json.dumps(value, default=_plain, ensure_ascii=False, indent=2) + "\n")
 
 
+def print_text(text: str, style: str | None = None) -> None:
+    """Print what a mail, a model or a person wrote: none of it is markup, none of it steers the terminal."""
+    from email_assistant.mail.charset import plain
+
+    out.print(plain(text), markup=False, highlight=False, soft_wrap=True, style=style)
+
+
 def print_table(columns: list[str], rows: list[list[str]]) -> None:
+    from email_assistant.mail.charset import plain
+
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*row)
-    out.print(table, markup=False)
+        table.add_row(*(Text(plain(cell)) for cell in row))
+    out.print(table)
 
 
 def _plain(value: object) -> object:

@@ -18,6 +18,7 @@ from email_assistant.cli.context import (
     out,
     print_json,
     print_table,
+    print_text,
     run,
 )
 
@@ -106,7 +107,7 @@ def show(item: ItemId, as_json: AsJson = False) -> None:
         if as_json:
             print_json(as_dict(found))
             return
-        out.print(unescape(found.description), markup=False, highlight=False, soft_wrap=True)
+        print_text(unescape(found.description))
         out.print(f"\n{found.status}; takes {', '.join(found.allowed)}", markup=False, highlight=False)
 
     run(command)

@@ -102,35 +102,41 @@ class InboxApp(App[None]):
         self.push_screen(KeysScreen())
 
     async def action_leave(self) -> None:
-        """Answers that are on their way arrive first."""
-        for worker in [worker for worker in self.workers if worker.group == _ANSWERS]:
-            await worker.wait()
-        self.exit()
+        """Answers that are on their way arrive first; if one is refused, the person is told."""
+        arrived = [await worker.wait() for worker in list(self.workers) if worker.group == _ANSWERS]
+        if all(arrived):
+            self.exit()
 
     def _to_undo(self) -> Item | None:
         now = datetime.now(UTC)
         return next((item for item in reversed(self._answered) if item.undo_until and item.undo_until > now), None)
 
-    async def _answer(self, item: Item, answer: Mapping[str, Any], then: Callable[[], object]) -> None:
+    async def _answer(self, item: Item, answer: Mapping[str, Any], then: Callable[[], object]) -> bool:
+        """Whether it was taken."""
         try:
             self._answered.append(await self.desk.answer(item.id, answer))
         except Exception as error:
             self.complain(error)
+            return False
         else:
             self.say("")
             then()
+            return True
         finally:
             self._on_their_way.discard(item.id)
             self._changed()
 
-    async def _undo(self, item: Item) -> None:
+    async def _undo(self, item: Item) -> bool:
+        """Whether it was taken back."""
         try:
             await self.desk.undo(item.id)
         except Exception as error:
             self.complain(error)
+            return False
         else:
             self._answered = [each for each in self._answered if each.id != item.id]
             self.say("Taken back; it waits for you again.")
+            return True
         finally:
             self._changed()
 
