@@ -138,11 +138,11 @@ class TestList:
     async def test_the_mark_stays_on_its_item_when_others_go(self, home: Home, account: UUID) -> None:
         first, _, _ = await three(home, account)
         async with shown(home) as view:
-            await view.press("j")
+            await view.press("j", "j")
             await home.app.inbox.decide(home.app.user_id, first.id, {"type": "ignore"}, by="web")
             await view.sees("2 waiting for you")
             await view.opens("o")
-            assert "Text two." in view.text
+            assert "Text three." in view.text
 
     async def test_a_key_meant_for_an_item_that_went_away_reaches_no_other(self, home: Home, account: UUID) -> None:
         first, *others = await three(home, account)
@@ -277,8 +277,9 @@ class TestAnswers:
             assert (await home.item(item.id)).decision == {"type": "accept", "args": None}
             await view.press("escape", "escape")
             await view.sees("Already answered (accept) by web at")
-            await view.press("a")
+            await view.press("e")
             await view.sees("; nothing was changed")
+            assert "Cc (addresses" not in view.text
 
     async def test_what_an_item_does_not_take_is_told(self, home: Home, account: UUID) -> None:
         await home.draft(account, action="Question", args={"content": "Which?"}, kind="question", allowed=["ignore"])
@@ -292,10 +293,12 @@ class TestAnswers:
         async with shown(home) as view:
             async with home.app.pool.connection() as conn, conn.transaction():
                 await conn.execute("select from threads where id = %s for update", (item.thread_id,))
-                pressing = asyncio.create_task(view.press("i", "q"))
+                await view.press("i")
                 await until(lambda: self.waiting_for_a_lock(home))
-                assert view.app.is_running
-            await pressing
+                leaving = asyncio.create_task(view.press("q"))
+                await view.sees("What you answered is on its way")
+                assert (await home.item(item.id)).status == "pending"
+            await leaving
             await until(lambda: not view.app.is_running)
             assert (await home.item(item.id)).status == "decided"
 
@@ -304,10 +307,12 @@ class TestAnswers:
         async with shown(home) as view:
             async with home.app.pool.connection() as conn, conn.transaction():
                 await conn.execute("select from threads where id = %s for update", (item.thread_id,))
-                pressing = asyncio.create_task(view.press("i", "q"))
+                await view.press("i")
                 await until(lambda: self.waiting_for_a_lock(home))
+                leaving = asyncio.create_task(view.press("q"))
+                await view.sees("What you answered is on its way")
                 await conn.execute("update inbox_items set status = 'expired' where id = %s", (item.id,))
-            await pressing
+            await leaving
             await view.sees("expired: it can no longer be answered; nothing was changed")
             await view.press("q")
             await until(lambda: not view.app.is_running)

@@ -103,7 +103,10 @@ class InboxApp(App[None]):
 
     async def action_leave(self) -> None:
         """Answers that are on their way arrive first; if one is refused, the person is told."""
-        arrived = [await worker.wait() for worker in list(self.workers) if worker.group == _ANSWERS]
+        underway = [worker for worker in self.workers if worker.group == _ANSWERS]
+        if underway:
+            self.say("What you answered is on its way; then this ends.")
+        arrived = [await worker.wait() for worker in underway]
         if all(arrived):
             self.exit()
 
