@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 OfAccount = Annotated[str | None, typer.Option("--account", help="Only this account's (an address).")]
+
+_UNPRINTABLE = re.compile(r"[\x7f-\x9f\ud800-\udfff]")
+"""What JSON may hold as it is, and a terminal or UTF-8 may not."""
 
 out = Console()
 err = Console(stderr=True)
@@ -87,7 +91,9 @@ async def _awaited(command: Callable[[], Awaitable[Any]]) -> Any:
 
 
 def print_json(value: object) -> None:
-    sys.stdout.write(json.dumps(value, default=_plain, ensure_ascii=False, indent=2) + "\n")
+    """Print JSON that is readable, in which nothing steers a terminal or can't be encoded."""
+    text = json.dumps(value, default=_plain, ensure_ascii=False, indent=2)
+    sys.stdout.write(_UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
 
 
 def print_text(text: str, style: str | None = None) -> None:

@@ -1,6 +1,7 @@
 """The full-screen inbox of the terminal: every key by Textual's pilot, and the command in a real terminal."""
 
 import asyncio
+import json
 import os
 import pty
 import re
@@ -345,7 +346,7 @@ class TestEdit:
             await view.press("e")
             await self.edit(view, "response_text", "Monday is fine.")
             await view.press("ctrl+s")
-            await view.sees("FridayMonday is fine.")
+            await view.sees("FridayMonday is fine.", BOB)
             assert (await home.item(item.id)).status == "pending"
             await view.press("e")
             await view.sees("Cc (addresses")
@@ -569,6 +570,18 @@ async def test_in_a_real_terminal_no_escape_of_a_mail_gets_through(
     assert b"Traceback" not in terminal.written
 
 
+def plain_command(database_url: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    environment = {
+        **os.environ,
+        "DATABASE_URL": database_url,
+        "EMAIL_ASSISTANT_HOME": str(folder),
+        "EMAIL_ASSISTANT_SECRET_KEY": SECRET_KEY,
+        "COLUMNS": "400",
+    }
+    command = [sys.executable, "-m", "email_assistant", *arguments]
+    return subprocess.run(command, capture_output=True, env=environment, cwd=folder, timeout=60)
+
+
 @pytest.mark.parametrize("command", [["inbox", "show"], ["mails", "trail"], ["inbox", "list"], ["mails"]])
 async def test_the_plain_subcommands_let_no_escape_through_either(
     home: Home, account: UUID, database_url: str, tmp_path: Path, command: list[str]
@@ -577,20 +590,22 @@ async def test_the_plain_subcommands_let_no_escape_through_either(
     await home.execute("update mails set triage_reason = reason")
     item = await home.ask(run, args={**DRAFT, "response_text": HOSTILE})
     which = {"show": [str(item.id)], "trail": [mail]}.get(command[-1], [])
-    environment = {
-        **os.environ,
-        "DATABASE_URL": database_url,
-        "EMAIL_ASSISTANT_HOME": str(tmp_path),
-        "EMAIL_ASSISTANT_SECRET_KEY": SECRET_KEY,
-        "COLUMNS": "400",
-    }
-    arguments = [sys.executable, "-m", "email_assistant", *command, *which]
-    done = await asyncio.to_thread(subprocess.run, arguments, capture_output=True, env=environment, cwd=tmp_path)
+    done = await asyncio.to_thread(plain_command, database_url, tmp_path, *command, *which)
     assert done.returncode == 0, done.stderr
     assert b"[31mEVIL" in done.stdout
     assert b"[red]" in done.stdout
     assert b"\x1b" not in done.stdout
     assert b"\x9b".decode("latin-1").encode() not in done.stdout
+
+
+async def test_json_holds_all_of_a_hostile_mail_and_steers_nothing(
+    home: Home, account: UUID, database_url: str, tmp_path: Path
+) -> None:
+    item = await home.draft(account, args={**DRAFT, "response_text": HOSTILE})
+    done = await asyncio.to_thread(plain_command, database_url, tmp_path, "inbox", "show", str(item.id), "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["args"]["response_text"] == HOSTILE
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", done.stdout.decode())
 
 
 def test_without_a_terminal_it_names_the_subcommand(tmp_path: Path) -> None:

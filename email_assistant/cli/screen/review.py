@@ -1,4 +1,4 @@
-"""What an edit would change, before it is sent."""
+"""What would be sent after an edit, and what the edit changed in it."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -12,6 +12,7 @@ from textual.widgets import Static
 from email_assistant.cli.screen import words
 from email_assistant.cli.screen.base import InboxScreen
 from email_assistant.cli.screen.desk import Sight
+from email_assistant.servers.api.forms import Field
 
 
 class ReviewScreen(InboxScreen):
@@ -38,15 +39,15 @@ class ReviewScreen(InboxScreen):
         self.run_worker(self._compare(), exit_on_error=False)
 
     async def _compare(self) -> None:
-        before = {field.name: field for field in self._seen.form.fields}
-        changed = self._seen.form.changed(self._typed)
-        addresses = [part for field in changed if field.holds_addresses for part in field.parts]
+        form = self._seen.form
+        fields = [pair for pair in zip(form.fields, form.typed(self._typed), strict=True) if _is_shown(*pair)]
+        addresses = [part for _, field in fields if field.holds_addresses for part in field.parts]
         try:
             strangers = await self.inbox.desk.strangers(self._seen.item, addresses)
         except Exception as error:
             self.inbox.complain(error)
             return
-        shown = [words.difference(before[field.name], field, strangers) for field in changed]
+        shown = [words.difference(before, after, strangers) for before, after in fields]
         self.query_one("#difference", Static).update(Content("\n").join(shown))
         self._is_shown = True
 
@@ -59,3 +60,7 @@ class ReviewScreen(InboxScreen):
     def action_back(self) -> None:
         self.inbox.say("")
         self.dismiss()
+
+
+def _is_shown(before: Field, after: Field) -> bool:
+    return before.kind != "hidden" and bool(before.value or after.value)

@@ -30,10 +30,10 @@ def row(shown: Row) -> Content:
     """Who wrote, the subject, what the assistant would do, and how long it waits."""
     item = shown.item
     return Content.assemble(
-        (waits(item.created_at).rjust(_AGE_WIDTH - 2) + "  ", "$text-muted"),
+        (waits(item.created_at).rjust(_AGE_WIDTH - 2) + "  ", "dim"),
         (line(item.sender or "(unknown sender)"), "bold"),
         f"  {line(item.subject or '(no subject)')}\n",
-        (" " * _AGE_WIDTH + line(shown.does), "$text-muted"),
+        (" " * _AGE_WIDTH + line(shown.does), "dim"),
     )
 
 
@@ -81,7 +81,7 @@ def _head(seen: Sight) -> Iterator[Part]:
     yield line(item.subject or "(no subject)"), "bold"
     since = moment(item.created_at, seen.zone)
     about = f"\n{line(item.sender or '(unknown sender)')}, to {item.account}, waits since {since}\n"
-    yield about, "$text-muted"
+    yield about, "dim"
     if end := became(item):
         yield f"\n{end}\n", "$text-warning bold"
 
@@ -97,11 +97,11 @@ def _proposal(seen: Sight, does: str) -> Iterator[Part]:
     if item.kind != "draft" or not shown:
         yield f"{line(does)}\n"
     for field in (each for each in shown if each.kind != "text"):
-        yield f"{field.label}: ", "$text-muted"
+        yield f"{field.label}: ", "dim"
         yield from _value(field, item)
         yield f" ({seen.form.zone.key})\n" if field.kind == "time" else "\n"
     if item.kind == "draft":
-        yield "Subject: ", "$text-muted"
+        yield "Subject: ", "dim"
         yield f"{line(reply_subject(item.subject or ''))}\n"
     for field in (each for each in shown if each.kind == "text"):
         yield f"\n{plain(field.value)}\n"
@@ -122,7 +122,7 @@ def _reasons(seen: Sight) -> Iterator[Part]:
         yield f"Classified as {triage.classification}" + (f": {line(triage.reason)}\n" if triage.reason else ".\n")
     for before in seen.context.before:
         at = moment(before.decided_at, seen.zone)
-        yield f"Before: {before.decision} on {line(before.subject or '(no subject)')}, {at}\n", "$text-muted"
+        yield f"Before: {before.decision} on {line(before.subject or '(no subject)')}, {at}\n", "dim"
 
 
 def _conversation(seen: Sight) -> Iterator[Part]:
@@ -135,10 +135,10 @@ def _conversation(seen: Sight) -> Iterator[Part]:
 def _letter(letter: Letter, seen: Sight) -> Iterator[Part]:
     who = f"{line(letter.name)} <{line(letter.sender)}>" if letter.name else line(letter.sender)
     yield f"{who} to {line(', '.join(letter.recipients) or 'nobody')}\n", "bold"
-    yield f"{moment(letter.received_at, seen.zone)}\n", "$text-muted"
+    yield f"{moment(letter.received_at, seen.zone)}\n", "dim"
     yield f"{plain(letter.text)}{' […]' if letter.cut else ''}\n"
     if letter.attachments:
-        yield f"Attached: {', '.join(line(name or '(no name)') for name in letter.attachments)}\n", "$text-muted"
+        yield f"Attached: {', '.join(line(name or '(no name)') for name in letter.attachments)}\n", "dim"
     yield "\n"
 
 
