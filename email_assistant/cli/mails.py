@@ -4,7 +4,17 @@ from typing import Annotated
 
 import typer
 
-from email_assistant.cli.context import AsJson, CommandError, OfAccount, opened, out, print_json, print_table, run
+from email_assistant.cli.context import (
+    AsJson,
+    CommandError,
+    OfAccount,
+    opened,
+    out,
+    print_json,
+    print_table,
+    print_text,
+    run,
+)
 
 MailId = Annotated[str, typer.Argument(metavar="MAIL", help="Gmail's id of a mail, as `mails` shows it.")]
 
@@ -85,7 +95,7 @@ async def _trail(mail: str, account: str | None, *, as_json: bool) -> None:
         return
     for event in events:
         at = f"{event.at.astimezone():%Y-%m-%d %H:%M:%S}" if event.at else "-"
-        out.print(f"{at}  {event.text}", markup=False, highlight=False, soft_wrap=True)
+        print_text(f"{at}  {event.text}")
 
 
 async def _correct(mail: str, classification: str, account: str | None) -> None:
@@ -104,7 +114,7 @@ async def _correct(mail: str, classification: str, account: str | None) -> None:
         rule = await teach_triage(open_memory(app), owner.id, corrected, chosen, "cli")
     out.print(f"Mail {mail} is now {chosen}.", markup=False, highlight=False)
     if rule is not None:
-        out.print(f"Learned: {rule.text}", markup=False, highlight=False, soft_wrap=True)
+        print_text(f"Learned: {rule.text}")
 
 
 def retry(mail: MailId, account: OfAccount = None) -> None:

@@ -55,18 +55,18 @@ async def show_key(app: Assistant, notices: Annotated[Notices, Depends(_notices)
     return PushKey(public_key=await notices.public_key(app.user_id))
 
 
-@router.post("/api/push/subscribe", status_code=204, responses=documented(401, 403, 422))
+@router.post("/api/push/subscribe", status_code=204, responses=documented(400, 401, 403, 413, 422))
 async def subscribe(app: Assistant, notices: Annotated[Notices, Depends(_notices)], given: Subscription) -> None:
-    """Tell this browser of what comes from now on."""
+    """Tell this browser of what comes from now on; the same address again takes the place of the old subscription."""
     try:
         await notices.add_browser(app.user_id, given.endpoint, given.keys.p256dh, given.keys.auth)
     except (TargetRefused, BadSubscription) as error:
         raise HTTPException(422, str(error)) from None
 
 
-@router.post("/api/push/unsubscribe", status_code=204, responses=documented(401, 403, 422))
+@router.post("/api/push/unsubscribe", status_code=204, responses=documented(400, 401, 403, 413, 422))
 async def unsubscribe(app: Assistant, channels: Annotated[Channels, Depends(_channels)], given: Address) -> None:
-    """Tell this browser no more."""
+    """Tell this browser no more. An address that is not known is no error."""
     await channels.remove_address(app.user_id, given.endpoint)
 
 
