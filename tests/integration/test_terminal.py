@@ -389,6 +389,16 @@ class TestEdit:
             await view.press("e")
             await view.sees("nobody", "Text")
 
+    async def test_changes_are_dropped_by_a_second_escape_only(self, home: Home, account: UUID) -> None:
+        await home.draft(account)
+        async with shown(home) as view:
+            await view.press("e")
+            await self.edit(view, "response_text", "Mine.")
+            await view.press("escape")
+            await view.sees("Your changes are not sent", "Mine.")
+            await view.press("escape")
+            await view.sees("What the assistant proposes", "Friday is fine.")
+
     async def test_without_a_change_there_is_nothing_to_send(self, home: Home, account: UUID) -> None:
         hostile = {**DRAFT, "response_text": HOSTILE, "email_address": f"\x1b[1m{BOB}"}
         item = await home.draft(account, args=hostile)
