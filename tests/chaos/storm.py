@@ -24,7 +24,7 @@ from tests.chaos.world import World, teach
 
 _AHEAD = 6
 """Mails that wait to be looked at, at most."""
-_IDLE_SECONDS = 3.0
+_IDLE_SECONDS = 0.5
 """Without an effect for so long, more mail comes, so that there is something to kill."""
 _SETTLE_SECONDS = 150.0
 _QUIET_SECONDS = 4.0
