@@ -1,0 +1,123 @@
+"""Search, snooze, the story of a mail, the rules and the days: each with scripts and without."""
+
+import pytest
+
+from email_assistant.memory.profiles import Memory
+from tests.browser.conftest import Open
+from tests.integration.test_api import ADA, Home
+
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
+
+both = pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
+
+
+@both
+async def test_items_are_found_by_what_they_say_and_kept_to_while_answering(
+    home: Home, visit: Open, scripts: bool
+) -> None:
+    account = await home.account()
+    for subject in ("Invoice one", "Lunch", "Invoice two"):
+        _, _, run = await home.mail(account, subject=subject)
+        await home.ask(run, subject=subject, body=f"This is about {subject}.")
+    async with visit(scripts=scripts) as v:
+        await v.page.get_by_role("searchbox").fill("invoice")
+        await v.page.get_by_role("button", name="Search").click()
+        await v.page.get_by_text("Invoice two").wait_for()
+        assert await v.page.locator(".rows li").count() == 2
+        await v.page.get_by_text("Invoice one").click()
+        await v.page.locator(".bar").get_by_text("Ignore").click()
+        await v.page.get_by_role("heading", name="Invoice two").wait_for()
+        await v.page.get_by_text("← Waiting").click()
+        assert await v.page.get_by_role("searchbox").input_value() == "invoice"
+
+
+@both
+async def test_an_item_sleeps_and_is_brought_back(home: Home, visit: Open, scripts: bool) -> None:
+    item = await home.draft(await home.account())
+    async with visit(path=f"/items/{item.id}", scripts=scripts) as v:
+        await v.page.get_by_label("Not now").select_option("tomorrow")
+        await v.page.get_by_role("button", name="Snooze").click()
+        await v.page.get_by_text("Nothing waits for you.").wait_for()
+        assert (await home.item(item.id)).snoozed_until is not None
+        await v.page.get_by_text("1 snoozed").click()
+        await v.page.locator(".rows a.row").click()
+        await v.page.get_by_role("button", name="Bring it back now").click()
+        await v.page.get_by_role("button", name="Snooze").wait_for()
+    assert (await home.item(item.id)).snoozed_until is None
+
+
+@both
+async def test_the_class_of_a_mail_is_corrected_and_remembered(home: Home, visit: Open, scripts: bool) -> None:
+    account = await home.account()
+    _, _, run = await home.mail(account, id="m-corrected", subject="A newsletter", sender="news@example.org")
+    item = await home.ask(run, subject="A newsletter")
+    await home.execute("update mails set run_id = %s where gmail_id = 'm-corrected'", run)
+    async with visit(path=f"/items/{item.id}", scripts=scripts) as v:
+        await v.page.get_by_text("Everything that happened to this mail").click()
+        await v.page.get_by_label("it should have been").select_option("ignore")
+        await v.page.get_by_role("button", name="Correct").click()
+        await v.page.get_by_text("You corrected its class from respond to ignore.").wait_for()
+        assert (await home.item(item.id)).status == "superseded"
+        await v.go("/memory")
+        await v.page.get_by_text("Mail from news@example.org needs neither").first.wait_for()
+
+
+@both
+async def test_rules_are_added_changed_removed_and_brought_back(home: Home, visit: Open, scripts: bool) -> None:
+    account = await home.account()
+    memory = Memory.kept_in(home.app.pool)
+
+    async def rules() -> list[str]:
+        return [rule.text for rule in await memory.rules(account, "response_preferences")]
+
+    async with visit(path="/memory", scripts=scripts) as v:
+        section = v.page.locator("section", has=v.page.get_by_role("heading", name="How you write"))
+        await section.get_by_label("A rule of your own").fill("Sign with Ada.")
+        await section.get_by_role("button", name="Add").click()
+        await section.locator(".rule", has_text="Sign with Ada.").wait_for()
+        await section.get_by_text("Change").click()
+        await section.get_by_label("The rule").fill("Sign with A.")
+        await section.get_by_role("button", name="Save").last.click()
+        await section.locator(".rule", has_text="Sign with A.").wait_for()
+        assert await rules() == ["Sign with A."]
+        await section.get_by_text("Change").click()
+        await section.get_by_role("button", name="Go back to this").first.click()
+        await section.locator(".rule", has_text="Sign with Ada.").wait_for()
+        await section.get_by_text("Change").click()
+        await section.get_by_role("button", name="Remove").click()
+        await section.get_by_text("Removed (1)").wait_for()
+        assert await rules() == []
+        await v.page.get_by_label("Every prompt says it").fill("A gardener.")
+        await v.page.get_by_role("button", name="Save").first.click()
+        await v.page.get_by_role("heading", name="Memory").wait_for()
+    assert (await home.app.accounts.get(account)).background == "A gardener."
+
+
+@both
+async def test_an_account_is_paused_and_resumed(home: Home, visit: Open, scripts: bool) -> None:
+    account = await home.account()
+    async with visit(path="/accounts", scripts=scripts) as v:
+        await v.page.get_by_role("button", name="Pause").click()
+        await v.page.get_by_role("button", name="Resume").wait_for()
+        assert (await home.app.accounts.get(account)).state == "paused"
+        await v.page.get_by_role("button", name="Resume").click()
+        await v.page.get_by_role("button", name="Pause").wait_for()
+    assert (await home.app.accounts.get(account)).state == "active"
+
+
+async def test_the_days_are_drawn_and_written_out(home: Home, visit: Open) -> None:
+    account = await home.account()
+    await home.draft(account)
+    await home.app.usage.record(account, None, "triage", "stub-model", 1200, 34)
+    async with visit(path=f"/activity?days=7&account={ADA}") as v:
+        assert await v.page.locator("svg.chart rect").count() == 3
+        today = await v.page.locator("tbody tr").first.locator("td").all_inner_texts()
+        assert (today[0], today[7]) == ("1", "1,234")
+        assert await v.page.locator("tbody tr").count() == 7
+
+
+async def test_logging_out_ends_the_session(visit: Open, home: Home) -> None:
+    async with visit() as v:
+        await v.page.get_by_role("button", name="Log out").click()
+        await v.page.get_by_label("Token").wait_for()
+        await v.go("/", 401)
