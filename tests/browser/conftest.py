@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, BrowserContext, Page, async_playwright
+from playwright.async_api import Browser, BrowserContext, Page, ViewportSize, async_playwright
 from pydantic import SecretStr
 
 from email_assistant.app import open_app
@@ -25,7 +25,7 @@ _ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"
 
 Size = Literal["desktop", "phone"]
 Theme = Literal["light", "dark"]
-SIZES: dict[Size, dict[str, int]] = {
+SIZES: dict[Size, ViewportSize] = {
     "desktop": {"width": 1280, "height": 800},
     "phone": {"width": 360, "height": 740},
 }

@@ -263,7 +263,7 @@ class TestAMeeting:
     async def test_has_the_persons_day_beside_it(
         self, home: Home, visit: Open, google: Google, tmp_path: Path, scripts: bool
     ) -> None:
-        begin = datetime.fromisoformat(MEETING["start_time"])
+        begin = datetime.fromisoformat(str(MEETING["start_time"]))
         google.events.clear()
         google.add_event("Dentist", begin + timedelta(minutes=30), begin + timedelta(hours=2))
         item = await meeting(home, google, tmp_path)

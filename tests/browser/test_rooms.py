@@ -75,15 +75,15 @@ async def test_rules_are_added_changed_removed_and_brought_back(home: Home, visi
         await section.get_by_label("A rule of your own").fill("Sign with Ada.")
         await section.get_by_role("button", name="Add").click()
         await section.locator(".rule", has_text="Sign with Ada.").wait_for()
-        await section.get_by_text("Change").click()
+        await section.locator("summary", has_text="Change").click()
         await section.get_by_label("The rule").fill("Sign with A.")
         await section.get_by_role("button", name="Save").last.click()
         await section.locator(".rule", has_text="Sign with A.").wait_for()
         assert await rules() == ["Sign with A."]
-        await section.get_by_text("Change").click()
+        await section.locator("summary", has_text="Change").click()
         await section.get_by_role("button", name="Go back to this").first.click()
         await section.locator(".rule", has_text="Sign with Ada.").wait_for()
-        await section.get_by_text("Change").click()
+        await section.locator("summary", has_text="Change").click()
         await section.get_by_role("button", name="Remove").click()
         await section.get_by_text("Removed (1)").wait_for()
         assert await rules() == []

@@ -68,7 +68,8 @@ class Home:
     _numbers: "count[int]" = field(default_factory=lambda: count(1))
 
     async def account(self, address: str = ADA, timezone: str = "Europe/Berlin") -> UUID:
-        added = await self.app.accounts.add(self.app.user_id, address, {"refresh_token": "google-secret"}, _now())
+        login = {"refresh_token": "google-secret", "client_id": "id", "client_secret": "secret"}
+        added = await self.app.accounts.add(self.app.user_id, address, login, _now())
         await self.app.accounts.describe(added.id, timezone=timezone, name="Ada", signature="")
         return added.id
 
