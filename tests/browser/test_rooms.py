@@ -1,9 +1,12 @@
-"""Search, snooze, the story of a mail, the rules and the days: each with scripts and without."""
+"""Search, snooze, the story of a mail, the rules, the days, and where one is told: each with scripts and without."""
+
+import json
 
 import pytest
 
 from email_assistant.memory.profiles import Memory
 from tests.browser.conftest import Open
+from tests.doubles.receiver import Browser, Receiver
 from tests.integration.test_api import ADA, Home
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
@@ -114,6 +117,61 @@ async def test_the_days_are_drawn_and_written_out(home: Home, visit: Open) -> No
         today = await v.page.locator("tbody tr").first.locator("td").all_inner_texts()
         assert (today[0], today[7]) == ("1", "1,234")
         assert await v.page.locator("tbody tr").count() == 7
+
+
+# Its push service is elsewhere, so the browser's part that would ask it is replaced; the worker is the real one.
+PUSH_SERVICE = """
+(() => {
+    const given = SUBSCRIPTION;
+    let current = null;
+    const made = { ...given, toJSON: () => given, unsubscribe: async () => ((current = null), true) };
+    PushManager.prototype.getSubscription = async () => current;
+    PushManager.prototype.subscribe = async ({ applicationServerKey }) => {
+        if (!/^[\\w-]{80,}$/.test(applicationServerKey)) throw new Error("no key");
+        return (current = made);
+    };
+})()
+"""
+
+
+async def test_a_browser_is_told_of_new_items_by_one_button(home: Home, visit: Open) -> None:
+    with Receiver() as receiver:
+        subscription = Browser(receiver).subscription | {"endpoint": "https://push.example.net/1"}
+    async with visit() as v:
+        await v.page.add_init_script(PUSH_SERVICE.replace("SUBSCRIPTION", json.dumps(subscription)))
+        await v.go("/accounts")
+        button = v.page.get_by_role("button", name="Tell me in this browser")
+        await button.click()
+        await v.page.get_by_text("Browser at push.example.net").wait_for()
+        [channel] = await home.app.channels.of_user(home.app.user_id)
+        assert (channel.kind, channel.state) == ("push", "active")
+        assert await button.get_attribute("aria-pressed") == "true"
+        worker = await v.page.evaluate(
+            "navigator.serviceWorker.ready.then(found => [found.active.scriptURL, found.scope])"
+        )
+        assert worker == [f"{v.root}/service-worker.js", f"{v.root}/"]
+        await button.click()
+        await v.page.get_by_text("Browser at push.example.net").wait_for(state="detached")
+        assert await home.app.channels.of_user(home.app.user_id) == []
+        assert v.complaints == []
+
+
+@both
+async def test_what_is_wrong_with_a_notice_is_shown_and_its_channel_removed(
+    home: Home, visit: Open, scripts: bool
+) -> None:
+    user = home.app.user_id
+    kept = await home.app.channels.add(user, "webhook", "hooks.example.org", "https://hooks.example.org/x", {})
+    gone = await home.app.channels.add(user, "push", "push.example.net", "https://push.example.net/x", {})
+    await home.app.channels.gone(gone, "its server answers 410: add it again")
+    async with visit(path="/accounts", scripts=scripts) as v:
+        shown = v.page.locator("#channels li", has_text="push.example.net")
+        assert "no longer there: its server answers 410: add it again" in await shown.inner_text()
+        assert "not told of anything yet" in await v.page.locator("#channels li", has_text="hooks").inner_text()
+        await shown.get_by_role("button", name="Remove").click()
+        await shown.wait_for(state="detached")
+    assert [channel.id for channel in await home.app.channels.of_user(user)] == [kept.id]
+    await home.app.channels.remove(user, kept.id)
 
 
 async def test_logging_out_ends_the_session(visit: Open, home: Home) -> None:

@@ -1,12 +1,14 @@
-"""`/accounts`: the mailboxes, their state and today's use of models; pause and resume."""
+"""`/accounts`: the mailboxes, their state and today's use of models; and where the person is told of what waits."""
 
-from datetime import UTC, datetime
+from contextlib import suppress
 from typing import Annotated, Literal
+from uuid import UUID
 
 from fastapi import APIRouter, Form
 from fastapi.responses import RedirectResponse, Response
 
 from email_assistant.inbox.items import Conflict
+from email_assistant.notify.channels import NoChannel
 from email_assistant.servers.api.dependencies import Assistant, Services
 from email_assistant.servers.api.rendering import render
 
@@ -30,6 +32,14 @@ async def set_state(
     return RedirectResponse("/accounts", 303)
 
 
+@router.post("/accounts/channels")
+async def remove_channel(app: Assistant, channel: Annotated[UUID, Form()]) -> Response:
+    """Tell a browser or a webhook no more."""
+    with suppress(NoChannel):  # it is gone already
+        await app.channels.remove(app.user_id, channel)
+    return RedirectResponse("/accounts#told", 303)
+
+
 async def _page(app: Services, refusal: Conflict | None = None) -> Response:
     found = await app.accounts.of_user(app.user_id)
     return render(
@@ -37,5 +47,6 @@ async def _page(app: Services, refusal: Conflict | None = None) -> Response:
         status_code=409 if refusal else 200,
         refusal=refusal,
         accounts=[(account, await app.usage.today(account)) for account in found],
-        now=datetime.now(UTC),
+        channels=await app.channels.of_user(app.user_id),
+        digest_errors=await app.digests.last_errors(app.user_id),
     )

@@ -60,7 +60,8 @@ async function refresh() {
   }
 }
 
-function soon() {
+/** Fetch the page anew, once for all that comes together. */
+export function soon() {
   clearTimeout(timer);
   timer = setTimeout(refresh, QUIET);
 }

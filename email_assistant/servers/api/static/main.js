@@ -13,3 +13,4 @@ watchEdit();
 watchDay();
 countDown(document);
 watchKeys();
+if (document.querySelector("[data-push]")) import("./push.js");
