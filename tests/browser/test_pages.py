@@ -1,10 +1,8 @@
 """What holds for each page: axe-core finds no serious fault, nothing scrolls sideways, and it weighs little."""
 
-import gzip
 from uuid import UUID
 
 import pytest
-from playwright.async_api import Response
 
 from email_assistant.agents.mail.graph import NOTIFY_ACTION
 from email_assistant.memory.profiles import Memory
@@ -102,23 +100,29 @@ async def _axe(visit: Visit) -> list[str]:
     ]
 
 
+WEIGHT = """() => ["navigation", "resource"].flatMap(kind => performance.getEntriesByType(kind))
+    .map(entry => entry.encodedBodySize).reduce((sum, size) => sum + size, 0)"""
+
+
 async def test_each_page_is_small(home: Home, visit: Open) -> None:
-    """HTML, style and scripts together, compressed; the longest list is a hundred items."""
-    draft = await home.draft(await home.account())
-    for _ in range(99):
-        await home.ask(draft.run_id, args=DRAFT | {"response_text": f"{draft.id} " * 20})
-    sizes: dict[str, int] = {}
-    answers: list[Response] = []
-
-    def note(answer: Response) -> None:
-        answers.append(answer)
-
+    """All that a page loads, as it comes over the wire; the longest list is a hundred items."""
+    account = await home.account()
+    for number in range(100):
+        mail_id, _, run = await home.mail(account, subject=f"Lunch {number}, {LONG[:40]}?")
+        item = await home.ask(run, args=DRAFT | {"response_text": f"{run} " * 20}, subject=f"Lunch {number}?")
+    memory = Memory.kept_in(home.app.pool)
+    for number in range(20):
+        await memory.add(account, "response_preferences", f"Rule {number}: {run} {LONG}", "web")
+    meeting = await home.ask(run, "schedule_meeting_tool", MEETING, kind="meeting")
+    late = {"/accounts": "Tell me in this browser", f"/items/{meeting.id}": "can't be read"}
+    places = [*PLACES, "/activity?days=90", f"/items/{item.id}", f"/items/{meeting.id}", f"/mails/{mail_id}/trail"]
+    sizes: dict[str, float] = {}
     async with visit() as v:
-        v.page.on("response", note)
-        for path in ("/", f"/items/{draft.id}", "/mails", "/accounts", "/docs"):
-            answers.clear()
-            await v.go(path)
-            bodies = [await answer.body() for answer in answers if not answer.url.endswith("/api/events")]
-            assert len(bodies) > 2
-            sizes[path] = sum(len(gzip.compress(body)) for body in bodies)
+        for path in places:
+            await v.go(path, 404 if path == "/nothing" else 200)
+            if path in late:
+                await v.page.get_by_text(late[path]).wait_for()
+            sizes[path] = await v.page.evaluate(WEIGHT)
+        assert v.complaints[1:] == []  # the first says that there is no /nothing
+    assert min(sizes.values()) > 5_000  # style and scripts alone
     assert {path: size for path, size in sizes.items() if size > MOST_BYTES} == {}

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Depends, FastAPI
 from fastapi.security import APIKeyHeader, HTTPBearer
 from fastapi.staticfiles import StaticFiles
 from fastapi.telemetry import TelemetryConfig
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from email_assistant.memory.profiles import Memory
@@ -23,6 +24,8 @@ from email_assistant.trail.story import Trail
 _STATIC = Path(__file__).parent / "static"
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _MOST_BYTES = 1_000_000
+_COMPRESSION = 5
+"""Of gzip. Above it, pages get hardly smaller and take longer."""
 _SILENT: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
 """FastAPI reports to OpenTelemetry by itself where the environment has it; the program decides that."""
 
@@ -66,7 +69,9 @@ def create_api(app: Services, *, token: str | None, host: str, agent_inbox_origi
         api.include_router(router)
     api.mount("/static", StaticFiles(directory=_STATIC))
     add_error_handlers(api)
-    # The one that was added last is met first.
+    # The one that was added last is met first. No page holds a token, and other sites' pages can't make a browser ask
+    # for one of ours with its session (SameSite=Strict), so the length of what is compressed tells nobody anything.
+    api.add_middleware(GZipMiddleware, compresslevel=_COMPRESSION)
     api.add_middleware(Guard, access=access, agent_inbox_origin=agent_inbox_origin)
     if agent_inbox_origin:
         api.add_middleware(AgentInboxCors, origin=agent_inbox_origin)

@@ -1,6 +1,6 @@
 """`/activity`: what came in and what was done with it, day by day, drawn here and written out beside it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Literal
@@ -12,6 +12,7 @@ from email_assistant.servers.api.dependencies import Assistant
 from email_assistant.servers.api.pages.listing import Text, link
 from email_assistant.servers.api.pages.rooms import ToldActivity
 from email_assistant.servers.api.rendering import render
+from email_assistant.servers.api.wording import span
 
 _WIDTH, _HEIGHT = 720.0, 160.0
 
@@ -37,7 +38,7 @@ class Chart:
     names: tuple[str, ...]
     """Of the series, from the bottom."""
     bars: list[Bar]
-    most: float
+    tallest: str
     """What the full height stands for."""
     width: float = _WIDTH
     height: float = _HEIGHT
@@ -58,8 +59,19 @@ async def show(app: Assistant, activity: ToldActivity, days: Days = "30", accoun
         accounts=accounts,
         here=link("/activity", days=days, account=account),
         charts=[
-            _chart("Mail by day", ("answered", "shown", "ignored"), [(d.respond, d.notify, d.ignore) for d in found]),
-            _chart("Tokens by day", ("read", "written"), [(d.prompt_tokens, d.completion_tokens) for d in found]),
+            _chart(
+                "Mail",
+                ("to answer", "to see", "ignored", "not sorted"),
+                [(d.respond, d.notify, d.ignore, d.untriaged) for d in found],
+            ),
+            _chart(
+                "Your answers to replies and meetings",
+                ("accepted unchanged", "otherwise"),
+                [(d.unchanged, d.proposals - d.unchanged) for d in found],
+            ),
+            _chart("Time to your answer", ("median",), [(d.median_seconds or 0,) for d in found], span),
+            _chart("Tokens", ("read", "written"), [(d.prompt_tokens, d.completion_tokens) for d in found]),
+            _chart("Cost", ("of models",), [(d.cost,) for d in found], "{:,.2f}".format),
         ],
         mails=sum(day.mails for day in found),
         unchanged=sum(day.unchanged for day in found) / proposals if proposals else None,
@@ -69,8 +81,13 @@ async def show(app: Assistant, activity: ToldActivity, days: Days = "30", accoun
     )
 
 
-def _chart(title: str, names: tuple[str, ...], columns: Sequence[tuple[int, ...]]) -> Chart:
-    """Each column's parts stand on each other."""
+def _chart(
+    title: str,
+    names: tuple[str, ...],
+    columns: Sequence[tuple[float, ...]],
+    written: Callable[[float], str] = "{:,}".format,
+) -> Chart:
+    """A column for each day; its parts stand on each other. Without any, there are no bars."""
     most = max((sum(column) for column in columns), default=0) or 1
     step = _WIDTH / max(len(columns), 1)
     bars: list[Bar] = []
@@ -81,4 +98,4 @@ def _chart(title: str, names: tuple[str, ...], columns: Sequence[tuple[int, ...]
             base -= height
             if value:
                 bars.append(Bar(series, round(at * step + step * 0.1, 1), round(base, 1), round(step * 0.8, 1), height))
-    return Chart(title, names, bars, most)
+    return Chart(title, names, bars, written(most))
