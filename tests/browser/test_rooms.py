@@ -90,7 +90,7 @@ async def test_rules_are_added_changed_removed_and_brought_back(home: Home, visi
         await section.get_by_role("button", name="Remove").click()
         await section.get_by_text("Removed (1)").wait_for()
         assert await rules() == []
-        await v.page.get_by_label("Every prompt says it").fill("A gardener.")
+        await v.page.get_by_label("In your own words").fill("A gardener.")
         await v.page.get_by_role("button", name="Save").first.click()
         await v.page.get_by_role("heading", name="Memory").wait_for()
     assert (await home.app.accounts.get(account)).background == "A gardener."

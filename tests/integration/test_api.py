@@ -914,7 +914,8 @@ class TestWaitingPage:
         assert not [link for link in links if "cursor=" in link and "ticked=" not in link]
 
     async def test_it_says_when_there_is_nothing(self, home: Home, browser: httpx.AsyncClient) -> None:
-        assert "email-assistant account add" in (await page(browser, "/")).text
+        assert "/accounts#connect" in (await page(browser, "/")).links
+        assert "email-assistant account add" in (await page(browser, "/accounts")).text
         account = await home.account()
         assert "Nothing waits for you." in (await page(browser, "/")).text
         await home.app.accounts.set_state(account, "login", "the login has expired")
@@ -942,7 +943,7 @@ class TestItemPage:
             "ignore": "Ignore",
             "response": "Respond",
         }
-        assert list(form.values) == ["arg.email_address", "arg.response_text", "arg.additional_recipients", "response"]
+        assert list(form.values) == ["arg.email_address", "arg.additional_recipients", "arg.response_text", "response"]
         assert form.values["arg.response_text"] == "Friday is fine.\r\n\r\nAda"
         assert form.kinds["arg.response_text"] == "textarea"
 

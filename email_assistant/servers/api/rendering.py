@@ -7,7 +7,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from email_assistant.mail.charset import readable
-from email_assistant.servers.api.wording import became, moment, span, waits, wall
+from email_assistant.servers.api.wording import became, counted, moment, span, waits, wall
 
 # Embeddings, overrides and isolates reorder what stands around them; the pages set the direction per element.
 _REORDERING = re.compile("[\u202a-\u202e\u2066-\u2069]")
@@ -33,4 +33,12 @@ _environment = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_environment.filters |= {"plain": plain, "moment": moment, "waits": waits, "became": became, "wall": wall, "span": span}
+_environment.filters |= {
+    "plain": plain,
+    "moment": moment,
+    "waits": waits,
+    "became": became,
+    "counted": counted,
+    "wall": wall,
+    "span": span,
+}

@@ -25,7 +25,7 @@ IN_DOUBT_BUTTONS: Mapping[Answer, str] = {**BUTTONS, "accept": "Do it again", "i
 TITLES: Mapping[Kind, str] = {
     "draft": "The reply",
     "meeting": "The meeting",
-    "notification": "No proposal",
+    "notification": "For you to see",
     "question": "The assistant asks",
     "in_doubt": "Did it happen?",
 }
@@ -34,6 +34,13 @@ KINDS: Mapping[Kind, str] = {
     "meeting": "meetings",
     "notification": "notices",
     "question": "questions",
+    "in_doubt": "in doubt",
+}
+_ONE: Mapping[Kind, str] = {
+    "draft": "reply",
+    "meeting": "meeting",
+    "notification": "notice",
+    "question": "question",
     "in_doubt": "in doubt",
 }
 DID: Mapping[Answer, str] = {
@@ -59,6 +66,11 @@ def became(item: Item) -> str:
     if item.decision:
         return DID[item.decision["type"]]
     return "Snoozed" if item.snoozed_until else "Taken back; it waits again"
+
+
+def counted(kind: Kind, count: int) -> str:
+    """What so many items of a kind are called."""
+    return _ONE[kind] if count == 1 else KINDS[kind]
 
 
 def buttons(item: Item) -> Mapping[Answer, str]:

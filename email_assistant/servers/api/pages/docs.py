@@ -44,6 +44,11 @@ class Route:
     """An example of what it answers."""
 
     @property
+    def about(self) -> str:
+        """In one sentence."""
+        return (self.description or self.summary).partition("\n\n")[0].partition(". ")[0]
+
+    @property
     def anchor(self) -> str:
         return f"{self.method}{self.path}".replace("/", "-").replace("{", "").replace("}", "")
 

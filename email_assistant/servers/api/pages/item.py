@@ -18,7 +18,7 @@ from email_assistant.servers.api.pages.listing import Listed, Listing, Text
 from email_assistant.servers.api.pages.rooms import ToldContexts
 from email_assistant.servers.api.pages.snooze import CHOICES, wake
 from email_assistant.servers.api.rendering import render
-from email_assistant.servers.api.wording import DID, PROFILE_NAMES, TITLES, buttons
+from email_assistant.servers.api.wording import DID, PROFILE_NAMES, TITLES, buttons, sentence
 from email_assistant.tools.spec import ToolError
 from email_assistant.trail.context import Contexts
 
@@ -129,12 +129,16 @@ async def _page(
         letters=[(letter, *_shortened(letter.text, whole=whole)) for letter in letters],
         earlier=len(context.conversation) - len(letters),
         proposed=form.fields,
-        inputs=[(field, before, _pieces(before, field)) for field, before in _pairs(form, given)],
+        inputs=sorted(
+            ((field, before, _pieces(before, field)) for field, before in _pairs(form, given)),
+            key=lambda each: each[0].kind == "text",  # last, as it is shown
+        ),
         changed=changed,
         edited=_edited(item, form),
         response=(posted or {}).get("response", ""),
         first_text=_first_to_edit(form),
         titles=TITLES,
+        does=sentence(item, form.zone) if item.kind in ("notification", "in_doubt") else None,
         did=DID,
         profiles=PROFILE_NAMES,
         buttons=buttons(item),
