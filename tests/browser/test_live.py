@@ -26,6 +26,7 @@ async def test_the_list_shows_a_new_item_within_a_second_and_keeps_ticks_and_foc
         since = time.monotonic()
         await v.page.get_by_text("Something new").wait_for()
         assert time.monotonic() - since < LATEST
+        assert "2 waiting" in await v.page.locator("#counts").inner_text()
         assert await v.page.locator('#list input[name="item"]:checked').count() == 1
         assert await v.page.evaluate("document.activeElement.closest('li')?.id") == f"row-{first.id}"
         await home.app.inbox.decide(home.app.user_id, first.id, {"type": "ignore"}, by="elsewhere")
@@ -46,6 +47,19 @@ async def test_what_is_typed_outlives_an_answer_from_elsewhere(home: Home, visit
         await v.page.get_by_role("button", name="Save edit and accept").click()
         await v.page.get_by_text("What you had typed").wait_for()
         await v.page.locator(".proposal").get_by_text("And a fine poem").wait_for()
+
+
+async def test_all_mail_shows_what_becomes_of_it(home: Home, visit: Open) -> None:
+    account = await home.account()
+    mail_id, _, _ = await home.mail(account, subject="A newsletter", state="triaging", classification=None, reason=None)
+    async with visit() as v:
+        async with v.page.expect_response("**/api/events"):
+            await v.go("/mails")
+        row = v.page.locator(".rows li", has_text="A newsletter")
+        assert await row.locator("b").inner_text() == "triaging"
+        done = "update mails set state = 'done', classification = 'ignore', reason = 'bulk mail' where gmail_id = %s"
+        await home.execute(done, mail_id)
+        await row.get_by_text("done · ignore · bulk mail").wait_for()
 
 
 async def test_a_lost_connection_is_said_and_made_again(home: Home, visit: Open) -> None:

@@ -32,6 +32,57 @@ async def test_items_are_found_by_what_they_say_and_kept_to_while_answering(
         await v.page.get_by_role("heading", name="Invoice two").wait_for()
         await v.page.get_by_text("← Waiting").click()
         assert await v.page.get_by_role("searchbox").input_value() == "invoice"
+        await v.page.get_by_role("searchbox").fill("")
+        await v.page.get_by_role("button", name="Search").click()
+        await v.page.get_by_text("Lunch").first.wait_for()
+
+
+@both
+async def test_the_list_is_narrowed_and_ordered_by_its_own_choices(home: Home, visit: Open, scripts: bool) -> None:
+    account, other = await home.account(), await home.account("bea@example.com")
+    for owner, subject, kind, hours in (
+        (account, "Old reply", "draft", 30),
+        (account, "New question", "question", 0),
+        (other, "Reply to Bea", "draft", 2),
+    ):
+        _, _, run = await home.mail(owner, subject=subject)
+        item = await home.ask(run, subject=subject, kind=kind)
+        await home.execute(
+            "update inbox_items set created_at = created_at - make_interval(hours => %s) where id = %s", hours, item.id
+        )
+    async with visit(scripts=scripts) as v:
+
+        async def listed(**choices: str) -> list[str]:
+            await v.go("/")
+            await v.page.locator("summary", has_text="Filter").click()
+            for name, choice in choices.items():
+                await v.page.locator(f".choices select[name={name}]").select_option(choice)
+            await v.page.get_by_role("button", name="Apply").click()
+            await v.page.locator(".filter details[open]").wait_for()
+            return await v.page.locator(".rows .what").all_inner_texts()
+
+        assert await listed(account=ADA) == ["Old reply", "New question"]
+        assert await listed(kind="draft") == ["Old reply", "Reply to Bea"]
+        assert await listed(older_than="1d") == ["Old reply"]
+        assert await listed(sort="newest") == ["New question", "Reply to Bea", "Old reply"]
+        assert (await listed(sort="urgency"))[0] == "New question"
+        assert await listed(account="bea@example.com", kind="question") == []
+
+
+@both
+async def test_many_sleep_at_once(home: Home, visit: Open, scripts: bool) -> None:
+    account = await home.account()
+    items = [await home.draft(account) for _ in range(2)]
+    async with visit(scripts=scripts) as v:
+        await v.page.get_by_text("Tick all on this page").click()
+        await v.page.locator(".bulk select").select_option("monday")
+        await v.page.locator(".bulk").get_by_role("button", name="Snooze").click()
+        await v.page.locator("#results li").nth(1).wait_for()
+        assert [text.partition(":")[0] for text in await v.page.locator("#results li").all_inner_texts()] == [
+            "Snoozed",
+            "Snoozed",
+        ]
+    assert None not in [(await home.item(item.id)).snoozed_until for item in items]
 
 
 @both

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
-from fastapi import Depends, Query
+from fastapi import Depends
+from pydantic import Field
 
 from email_assistant.accounts.accounts import Account
 from email_assistant.inbox.items import Item
@@ -78,7 +79,7 @@ class Listing:
 def _listing(
     status: Shown = "pending",
     account: Text = None,
-    q: Annotated[str | None, BlankAsNone, Query(max_length=500)] = None,
+    q: Annotated[Annotated[str, Field(max_length=500)] | None, BlankAsNone] = None,
     kind: Annotated[Kind | None, BlankAsNone] = None,
     older_than: Annotated[Age | None, BlankAsNone] = None,
     sort: Sort = "age",
