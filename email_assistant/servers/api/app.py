@@ -69,8 +69,8 @@ def create_api(app: Services, *, token: str | None, host: str, agent_inbox_origi
         api.include_router(router)
     api.mount("/static", StaticFiles(directory=_STATIC))
     add_error_handlers(api)
-    # The one that was added last is met first. No page holds a token, and other sites' pages can't make a browser ask
-    # for one of ours with its session (SameSite=Strict), so the length of what is compressed tells nobody anything.
+    # The one that was added last is met first. No page holds a token or a session: the length of what is compressed
+    # gives none away (https://www.breachattack.com).
     api.add_middleware(GZipMiddleware, compresslevel=_COMPRESSION)
     api.add_middleware(Guard, access=access, agent_inbox_origin=agent_inbox_origin)
     if agent_inbox_origin:
