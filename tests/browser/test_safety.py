@@ -2,8 +2,9 @@
 
 import pytest
 
+from email_assistant.memory.profiles import LONGEST_RULE, Memory
 from tests.browser.conftest import Open, Size, Theme
-from tests.integration.test_api import Home
+from tests.integration.test_api import ADA, Home
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
 
@@ -28,13 +29,15 @@ HOSTILE = "\n".join(
 @pytest.mark.parametrize(("size", "theme"), [("desktop", "light"), ("phone", "dark")])
 async def test_nothing_of_a_hostile_mail_is_alive(home: Home, visit: Open, size: Size, theme: Theme) -> None:
     account = await home.account()
-    _, _, run = await home.mail(account, subject=HOSTILE, sender=HOSTILE, state="failed", reason=HOSTILE)
+    mail_id, _, run = await home.mail(account, subject=HOSTILE, sender=HOSTILE, state="failed", reason=HOSTILE)
     args = {"email_address": HOSTILE, "response_text": HOSTILE, "additional_recipients": [HOSTILE], HOSTILE: HOSTILE}
     draft = await home.ask(run, args=args, body=HOSTILE, subject=HOSTILE, new=[HOSTILE])
     question = await home.ask(run, HOSTILE, {"content": HOSTILE}, kind="question", allowed=["ignore", "response"])
     await home.app.accounts.note_error(account, HOSTILE)
+    await Memory.kept_in(home.app.pool).add(account, "response_preferences", HOSTILE[:LONGEST_RULE], "web")
+    trail = f"/mails/{mail_id}/trail?account={ADA}"
     async with visit(size, theme) as v:
-        for path in ("/", f"/items/{draft.id}", f"/items/{question.id}", "/mails", "/accounts"):
+        for path in ("/", f"/items/{draft.id}", f"/items/{question.id}", "/mails", trail, "/accounts", "/memory"):
             await v.go(path)
             assert (await v.page.title()).endswith("– Email assistant")
             assert (
