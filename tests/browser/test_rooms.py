@@ -105,9 +105,11 @@ async def test_the_class_of_a_mail_is_corrected_and_remembered(home: Home, visit
     account = await home.account()
     _, _, run = await home.mail(account, id="m-corrected", subject="A newsletter", sender="news@example.org")
     item = await home.ask(run, subject="A newsletter")
-    await home.execute("update mails set run_id = %s where gmail_id = 'm-corrected'", run)
+    content = json.dumps({"text": "Ten ideas for spring"})
+    await home.execute("update mails set run_id = %s, content = %s where gmail_id = 'm-corrected'", run, content)
     async with visit(path=f"/items/{item.id}", scripts=scripts) as v:
         await v.page.get_by_text("Everything that happened to this mail").click()
+        await v.page.get_by_text("Ten ideas for spring").wait_for()
         await v.page.get_by_label("it should have been").select_option("ignore")
         await v.page.get_by_role("button", name="Correct").click()
         await v.page.get_by_text("You corrected its class from respond to ignore.").wait_for()

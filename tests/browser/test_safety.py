@@ -1,5 +1,7 @@
 """A mail that tries everything: nothing of it is alive, and no request leaves."""
 
+import json
+
 import pytest
 
 from email_assistant.memory.profiles import LONGEST_RULE, Memory
@@ -34,6 +36,8 @@ async def test_nothing_of_a_hostile_mail_is_alive(home: Home, visit: Open, size:
     draft = await home.ask(run, args=args, body=HOSTILE, subject=HOSTILE, new=[HOSTILE])
     question = await home.ask(run, HOSTILE, {"content": HOSTILE}, kind="question", allowed=["ignore", "response"])
     await home.app.accounts.note_error(account, HOSTILE)
+    content = json.dumps({"sender": {"name": HOSTILE}, "text": HOSTILE, "attachments": [{"name": HOSTILE}]})
+    await home.execute("update mails set content = %s", content)
     await Memory.kept_in(home.app.pool).add(account, "response_preferences", HOSTILE[:LONGEST_RULE], "web")
     trail = f"/mails/{mail_id}/trail?account={ADA}"
     async with visit(size, theme) as v:

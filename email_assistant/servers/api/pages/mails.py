@@ -12,8 +12,9 @@ from email_assistant.servers.api.dependencies import Assistant, BlankAsNone, Ser
 from email_assistant.servers.api.memory import Rules
 from email_assistant.servers.api.pages.answered import BY
 from email_assistant.servers.api.pages.listing import Text, link, zones
-from email_assistant.servers.api.pages.rooms import ToldTrail
+from email_assistant.servers.api.pages.rooms import ToldContexts, ToldTrail
 from email_assistant.servers.api.rendering import render
+from email_assistant.trail.context import Contexts
 from email_assistant.trail.story import Trail
 
 router = APIRouter()
@@ -36,14 +37,17 @@ async def retry(app: Assistant, mail_id: str, account: Annotated[str, Form()]) -
 
 
 @router.get("/mails/{mail_id}/trail")
-async def story(app: Assistant, trail: ToldTrail, mail_id: str, account: Text = None) -> Response:
-    return await _story(app, trail, mail_id, account)
+async def story(
+    app: Assistant, trail: ToldTrail, contexts: ToldContexts, mail_id: str, account: Text = None
+) -> Response:
+    return await _story(app, trail, contexts, mail_id, account)
 
 
 @router.post("/mails/{mail_id}/correct")
 async def correct(
     app: Assistant,
     trail: ToldTrail,
+    contexts: ToldContexts,
     memory: Rules,
     mail_id: str,
     account: Annotated[str, Form()],
@@ -53,7 +57,7 @@ async def correct(
     try:
         mail = await app.mails.correct(app.user_id, mail_id, classification, BY, account)
     except Conflict as refusal:
-        return await _story(app, trail, mail_id, account, refusal)
+        return await _story(app, trail, contexts, mail_id, account, refusal)
     owner = await app.accounts.find(app.user_id, mail.account)
     await teach_triage(memory, owner.id, mail, classification, BY)
     return RedirectResponse(link(f"/mails/{mail_id}/trail", account=account), 303)
@@ -84,7 +88,12 @@ async def _page(
 
 
 async def _story(
-    app: Services, trail: Trail, mail_id: str, account: str | None, refusal: Conflict | None = None
+    app: Services,
+    trail: Trail,
+    contexts: Contexts,
+    mail_id: str,
+    account: str | None,
+    refusal: Conflict | None = None,
 ) -> Response:
     mail = await app.mails.get(app.user_id, mail_id, account)
     owner = await app.accounts.find(app.user_id, mail.account)
@@ -93,6 +102,7 @@ async def _story(
         status_code=409 if refusal else 200,
         refusal=refusal,
         mail=mail,
+        letter=await contexts.letter(app.user_id, owner.id, mail.id),
         zone=owner.zone,
         classes=CLASSES,
         events=await trail.of_mail(app.user_id, mail_id, mail.account),
