@@ -234,6 +234,21 @@ class TestWithoutScripts:
             await v.page.get_by_role("button", name="Undo all").click()
         assert [(await status(home, item))[0] for item in items] == ["pending", "pending"]
 
+    async def test_scripts_that_do_not_come_take_nothing_away(self, home: Home, visit: Open) -> None:
+        """A browser that has scripts, and gets none of ours."""
+        edited, ignored = await waiting(home)
+        async with visit() as v:
+            await v.page.route("**/static/*.js", lambda route: route.abort())
+            await v.go(f"/items/{edited.id}")
+            await by_mouse(v, "Edit")
+            await v.page.get_by_label("Text", exact=True).fill("Monday is fine.\n\nAda")
+            await v.page.get_by_role("button", name="Save edit and accept").click()
+            await shows(v, "Lunch 1?")
+            await by_mouse(v, "Ignore")
+            await shows(v, "Waiting for you")
+        kinds = [(await status(home, item))[1] for item in (edited, ignored)]
+        assert kinds == ["edit", "ignore"]
+
     async def test_the_difference_of_a_refused_edit_is_shown(self, home: Home, visit: Open) -> None:
         first, _ = await waiting(home)
         async with visit(scripts=False, path=f"/items/{first.id}") as v:
