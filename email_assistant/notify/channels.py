@@ -1,7 +1,7 @@
 """Where a person is told of what waits: their browsers, and webhooks. All SQL on `channels` stands here.
 
-What is to be told follows from the tables: items that wait, are older than a moment, and came after `told_until`. So a
-burst makes one notice, and a process that dies makes at most a second one.
+What is to be told follows from the tables: items that wait, have done so for a moment, and began after `told_until`.
+So a burst makes one notice, and a process that dies makes at most a second one.
 """
 
 import hashlib
@@ -25,6 +25,11 @@ _TRIES = 5
 _FIRST_WAIT, _LONGEST_WAIT = 30, 3600
 _LISTED = 50
 """Items that one notice names; it counts them all."""
+_SINCE = "greatest(i.created_at, i.snoozed_until)"
+"""When an item began to wait: when it came, or when it is shown again."""
+_UNTOLD = f"""(i.created_at > c.told_until or i.snoozed_until > c.told_until)
+              and {_SINCE} <= clock_timestamp() - %s"""
+"""Of an item i and a channel c; written so that the indexes of both times serve it."""
 _COLUMNS = "id, user_id, kind, name, state, told_at, tries, last_error, created_at"
 
 
@@ -135,8 +140,7 @@ class Channels:
                 where id in (select c.id from channels c
                              where c.state = 'active' and c.not_before <= clock_timestamp()
                              and exists (select from inbox_items i where i.user_id = c.user_id
-                                         and i.status = 'pending' and i.created_at > c.told_until
-                                         and i.created_at <= clock_timestamp() - %s)
+                                         and i.status = 'pending' and {_UNTOLD})
                              for update skip locked)
                 returning {_COLUMNS}""",
             _CLAIM_SECONDS,
@@ -177,20 +181,19 @@ class Channels:
 
     async def _due(self, channel: Channel) -> Due:
         [counted] = await self._rows(
-            """select count(*) as waiting, count(*) filter (where is_new) as new,
-                      max(created_at) filter (where is_new) as until
-               from (select i.created_at,
-                            i.created_at > c.told_until and i.created_at <= clock_timestamp() - %s as is_new
-                     from inbox_items i join channels c on c.user_id = i.user_id
-                     where c.id = %s and i.status = 'pending') waits""",
+            f"""select count(*) as waiting, count(*) filter (where is_new) as new,
+                       max(since) filter (where is_new) as until
+                from (select {_SINCE} as since, {_UNTOLD} as is_new
+                      from inbox_items i join channels c on c.user_id = i.user_id
+                      where c.id = %s and i.status = 'pending' and {_SINCE} <= clock_timestamp()) waits""",
             self._settle,
             channel.id,
         )
         rows = await self._rows(
-            """select i.id, m.sender, m.subject from inbox_items i join channels c on c.user_id = i.user_id
-               left join mails m on m.account_id = i.account_id and m.gmail_id = i.mail_id
-               where c.id = %s and i.status = 'pending' and i.created_at > c.told_until and i.created_at <= %s
-               order by i.created_at, i.id limit %s""",
+            f"""select i.id, m.sender, m.subject from inbox_items i join channels c on c.user_id = i.user_id
+                left join mails m on m.account_id = i.account_id and m.gmail_id = i.mail_id
+                where c.id = %s and i.status = 'pending' and {_SINCE} > c.told_until and {_SINCE} <= %s
+                order by {_SINCE}, i.id limit %s""",
             channel.id,
             counted["until"],
             _LISTED,

@@ -216,7 +216,8 @@ class Digests:
         waiting = await self._section(
             """select m.sender, m.subject, i.kind as what, i.created_at as at
                from inbox_items i left join mails m on m.account_id = i.account_id and m.gmail_id = i.mail_id
-               where i.account_id = %(account)s and i.status = 'pending'""",
+               where i.account_id = %(account)s and i.status = 'pending'
+               and (i.snoozed_until is null or i.snoozed_until <= %(until)s)""",
             period,
         )
         effects = """select m.sender, m.subject, coalesce(e.result, e.tool) as what, e.finished_at as at

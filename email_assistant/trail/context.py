@@ -18,7 +18,7 @@ _MOST_MAILS = 50
 _MOST_CHARACTERS = 20_000
 _SIMILAR = 5
 
-_CONVERSATION = """
+_LETTER = """
 select gmail_id as id, own, sender, content->'sender'->>'name' as name, subject, received_at,
        coalesce((select array_agg(person->>'email') from jsonb_array_elements(
            coalesce(content->'to', '[]') || coalesce(content->'cc', '[]')) as person), '{}') as recipients,
@@ -26,7 +26,8 @@ select gmail_id as id, own, sender, content->'sender'->>'name' as name, subject,
        length(coalesce(content->>'text', '')) > %(characters)s as cut,
        coalesce((select array_agg(part->>'name') from jsonb_array_elements(
            coalesce(content->'attachments', '[]')) as part), '{}') as attachments
-from mails where user_id = %(user)s and thread_id = %(thread)s
+from mails where user_id = %(user)s and """
+_CONVERSATION = f"""{_LETTER} thread_id = %(thread)s
 order by received_at desc, gmail_id desc limit %(most)s"""
 _TRIAGE = """
 select classification, triage_reason as reason, triaged_at as at from mails
@@ -114,6 +115,12 @@ class Contexts:
         before = await self._read(Before, _BEFORE, given)
         rules = {profile: await self._memory.rules(item.account_id, profile) for profile in PROFILES}
         return Context(letters[::-1], triage[0] if triage else None, before, rules)
+
+    async def letter(self, user_id: UUID, account_id: UUID, mail_id: str) -> Letter | None:
+        """One mail by itself; None if it is not there any more."""
+        given = {"user": user_id, "account": account_id, "mail": mail_id, "characters": _MOST_CHARACTERS}
+        found = await self._read(Letter, f"{_LETTER} account_id = %(account)s and gmail_id = %(mail)s", given)
+        return found[0] if found else None
 
     async def _read(self, kind: type[T], query: str, given: dict[str, Any]) -> list[T]:
         async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(kind)) as cursor:

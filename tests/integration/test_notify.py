@@ -290,6 +290,22 @@ class TestPace:
             await home.works.tell()
             assert [delivery.json["data"]["items"] for delivery in receiver.deliveries] == [[str(second.id)]]
 
+    async def test_what_is_snoozed_is_told_when_it_comes_back(self, home: Home, receiver: Receiver) -> None:
+        await add_webhook(home, receiver.url)
+        await home.receive("Lunch?")
+        [item] = await home.pending()
+        await home.app.inbox.snooze(home.app.user_id, item.id, datetime.now(UTC) + timedelta(hours=1))
+        await home.works.tell()
+        assert receiver.deliveries == []
+        await home.receive("Dinner?")
+        await home.works.tell()
+        await home.sql("update inbox_items set snoozed_until = clock_timestamp() where id = %s", item.id)
+        await home.works.tell()
+        await home.works.tell()
+        told = [delivery.json["data"] for delivery in receiver.deliveries]
+        assert [(notice["new"], notice["waiting"]) for notice in told] == [(1, 1), (1, 2)]
+        assert told[1]["items"] == [str(item.id)]
+
     async def test_a_server_that_does_not_answer_holds_up_nothing(
         self, home: Home, google: Google, receiver: Receiver
     ) -> None:

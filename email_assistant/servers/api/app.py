@@ -8,6 +8,7 @@ from fastapi.security import APIKeyHeader, HTTPBearer
 from fastapi.staticfiles import StaticFiles
 from fastapi.telemetry import TelemetryConfig
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from email_assistant.inbox.feed import Feed
@@ -30,6 +31,8 @@ _LIBRARY_REFUSALS = {
     400: "this server doesn't answer to that host name; open it by its address",
     413: f"a request may have {_MOST_BYTES:,} bytes at most",
 }
+_COMPRESSION = 5
+"""Of gzip. Above it, pages get hardly smaller and take longer."""
 _SILENT: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
 """FastAPI reports to OpenTelemetry by itself where the environment has it; the program decides that."""
 
@@ -79,7 +82,9 @@ def create_api(app: Services, *, token: str | None, host: str, agent_inbox_origi
         api.include_router(router)
     api.mount("/static", StaticFiles(directory=_STATIC))
     add_error_handlers(api)
-    # The one that was added last is met first.
+    # The one that was added last is met first. No page holds a token or a session: the length of what is compressed
+    # gives none away (https://www.breachattack.com).
+    api.add_middleware(GZipMiddleware, compresslevel=_COMPRESSION)
     api.add_middleware(Guard, access=access, agent_inbox_origin=agent_inbox_origin)
     if agent_inbox_origin:
         api.add_middleware(AgentInboxCors, origin=agent_inbox_origin)

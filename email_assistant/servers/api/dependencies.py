@@ -11,6 +11,9 @@ from email_assistant.accounts.clients import Clients
 from email_assistant.db.pool import Pool
 from email_assistant.inbox.items import Inbox, NoItem
 from email_assistant.inbox.mails import Mails
+from email_assistant.notify.channels import Channels
+from email_assistant.notify.digest import Digests
+from email_assistant.notify.notices import Notices
 from email_assistant.tools.registry import Registry
 from email_assistant.usage import Usage
 
@@ -32,6 +35,12 @@ class Services(Protocol):
     def usage(self) -> Usage: ...
     @property
     def tools(self) -> Registry: ...
+    @property
+    def channels(self) -> Channels: ...
+    @property
+    def notices(self) -> Notices: ...
+    @property
+    def digests(self) -> Digests: ...
     @property
     def user_id(self) -> UUID: ...
 

@@ -1,14 +1,11 @@
 """`/api/push`: a browser asks to be told of what waits, or no longer."""
 
 from pathlib import Path
-from typing import Annotated, cast
 
-from fastapi import APIRouter, Depends, HTTPException, Request
+from fastapi import APIRouter, HTTPException
 from fastapi.responses import FileResponse
 from pydantic import BaseModel, Field
 
-from email_assistant.notify.channels import Channels
-from email_assistant.notify.notices import Notices
 from email_assistant.notify.outward import TargetRefused
 from email_assistant.notify.push import BadSubscription
 from email_assistant.servers.api.dependencies import Assistant
@@ -41,33 +38,25 @@ class Subscription(Address):
     keys: SubscriptionKeys
 
 
-def _channels(request: Request) -> Channels:
-    return cast("Channels", request.app.state.assistant.channels)
-
-
-def _notices(request: Request) -> Notices:
-    return cast("Notices", request.app.state.assistant.notices)
-
-
 @router.get("/api/push", responses=documented(401))
-async def show_key(app: Assistant, notices: Annotated[Notices, Depends(_notices)]) -> PushKey:
+async def show_key(app: Assistant) -> PushKey:
     """The key that a browser must know before it subscribes."""
-    return PushKey(public_key=await notices.public_key(app.user_id))
+    return PushKey(public_key=await app.notices.public_key(app.user_id))
 
 
 @router.post("/api/push/subscribe", status_code=204, responses=documented(400, 401, 403, 413, 422))
-async def subscribe(app: Assistant, notices: Annotated[Notices, Depends(_notices)], given: Subscription) -> None:
+async def subscribe(app: Assistant, given: Subscription) -> None:
     """Tell this browser of what comes from now on; the same address again takes the place of the old subscription."""
     try:
-        await notices.add_browser(app.user_id, given.endpoint, given.keys.p256dh, given.keys.auth)
+        await app.notices.add_browser(app.user_id, given.endpoint, given.keys.p256dh, given.keys.auth)
     except (TargetRefused, BadSubscription) as error:
         raise HTTPException(422, str(error)) from None
 
 
 @router.post("/api/push/unsubscribe", status_code=204, responses=documented(400, 401, 403, 413, 422))
-async def unsubscribe(app: Assistant, channels: Annotated[Channels, Depends(_channels)], given: Address) -> None:
+async def unsubscribe(app: Assistant, given: Address) -> None:
     """Tell this browser no more. An address that is not known is no error."""
-    await channels.remove_address(app.user_id, given.endpoint)
+    await app.channels.remove_address(app.user_id, given.endpoint)
 
 
 @router.get("/service-worker.js", include_in_schema=False)

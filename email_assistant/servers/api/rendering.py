@@ -6,7 +6,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from email_assistant.mail.charset import plain
-from email_assistant.servers.api.wording import moment, waits
+from email_assistant.servers.api.wording import became, counted, moment, span, waits, wall
 
 
 def render(
@@ -24,4 +24,12 @@ _environment = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_environment.filters |= {"plain": plain, "moment": moment, "waits": waits}
+_environment.filters |= {
+    "plain": plain,
+    "moment": moment,
+    "waits": waits,
+    "became": became,
+    "counted": counted,
+    "wall": wall,
+    "span": span,
+}

@@ -7,8 +7,9 @@ from zoneinfo import ZoneInfo
 
 from email_assistant.inbox.items import Item
 from email_assistant.mail.charset import one_line
+from email_assistant.memory.profiles import Profile
 from email_assistant.servers.api.forms import read_time
-from email_assistant.tools.spec import Answer
+from email_assistant.tools.spec import Answer, Kind
 
 _EXCERPT = 120
 
@@ -19,6 +20,57 @@ BUTTONS: Mapping[Answer, str] = {
     "response": "Respond",
 }
 IN_DOUBT_BUTTONS: Mapping[Answer, str] = {**BUTTONS, "accept": "Do it again", "ignore": "Leave it"}
+
+
+TITLES: Mapping[Kind, str] = {
+    "draft": "The reply",
+    "meeting": "The meeting",
+    "notification": "For you to see",
+    "question": "The assistant asks",
+    "in_doubt": "Did it happen?",
+}
+KINDS: Mapping[Kind, str] = {
+    "draft": "replies",
+    "meeting": "meetings",
+    "notification": "notices",
+    "question": "questions",
+    "in_doubt": "in doubt",
+}
+_ONE: Mapping[Kind, str] = {
+    "draft": "reply",
+    "meeting": "meeting",
+    "notification": "notice",
+    "question": "question",
+    "in_doubt": "in doubt",
+}
+DID: Mapping[Answer, str] = {
+    "accept": "Accepted",
+    "edit": "Accepted as you edited it",
+    "ignore": "Ignored",
+    "response": "Passed on to the assistant",
+}
+PROFILE_NAMES: Mapping[Profile, str] = {
+    "triage_preferences": "which mail needs you",
+    "response_preferences": "how you write",
+    "cal_preferences": "when you meet",
+}
+_DONE: Mapping[str, str] = {
+    "send_email_tool": "the reply was sent",
+    "schedule_meeting_tool": "the meeting was scheduled",
+}
+"""What each action leaves in doubt."""
+
+
+def became(item: Item) -> str:
+    """What a person's last step made of an item."""
+    if item.decision:
+        return DID[item.decision["type"]]
+    return "Snoozed" if item.snoozed_until else "Taken back; it waits again"
+
+
+def counted(kind: Kind, count: int) -> str:
+    """What so many items of a kind are called."""
+    return _ONE[kind] if count == 1 else KINDS[kind]
 
 
 def buttons(item: Item) -> Mapping[Answer, str]:
@@ -42,14 +94,21 @@ def sentence(item: Item, zone: ZoneInfo) -> str:
         case "question":
             return f"Asks: {_short(args, 'content')}"
         case "in_doubt":
-            return f"Can't tell whether this happened: {item.action}. Have a look, and say whether to do it again."
+            done = _DONE.get(item.action, f"this happened: {item.action}")
+            return f"Can't tell whether {done}. Have a look, and say whether to do it again."
 
 
 def waits(since: datetime) -> str:
     """How long ago that was, in one unit."""
-    minutes = int((datetime.now(UTC) - since).total_seconds() // 60)
+    seconds = (datetime.now(UTC) - since).total_seconds()
+    return "now" if seconds < 60 else span(seconds)
+
+
+def span(seconds: float) -> str:
+    """A length of time, in one unit."""
+    minutes = int(seconds // 60)
     if minutes < 1:
-        return "now"
+        return f"{round(seconds)} s"
     if minutes < 60:
         return f"{minutes} min"
     return f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // 1440} d"
@@ -59,6 +118,12 @@ def moment(at: datetime, zone: ZoneInfo) -> str:
     """A time to the minute; one without a timezone is taken to be in `zone`."""
     local = at.astimezone(zone) if at.tzinfo else at.replace(tzinfo=zone)
     return f"{local:%a %d %b %Y, %H:%M %Z}"
+
+
+def wall(value: str, zone: ZoneInfo) -> str:
+    """A form's wall time, as a person reads it; what is none stands as it is."""
+    time = read_time(value)
+    return moment(time, zone) if time else value
 
 
 def _when(value: object, zone: ZoneInfo) -> str:

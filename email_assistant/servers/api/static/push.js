@@ -5,6 +5,8 @@
 //
 // It stays hidden where a browser has no web push, as it does over http on any machine but this one.
 
+import { soon } from "./live.js";
+
 const place = document.querySelector("[data-push]");
 
 if (place && "serviceWorker" in navigator && "PushManager" in window) start(place);
@@ -21,6 +23,7 @@ async function start(place) {
     try {
       const current = await worker.pushManager.getSubscription();
       show(button, current ? await turnOff(current) : await turnOn(worker));
+      soon();
     } catch (error) {
       said.textContent = Notification.permission === "denied" ? "This browser does not allow notices from here." : error.message;
     }

@@ -1,0 +1,20 @@
+"""The pages, server-rendered: plain forms and links that need no script. One file a page."""
+
+from fastapi import APIRouter
+
+from email_assistant.servers.api.pages import (
+    accounts,
+    activity,
+    chat,
+    day,
+    docs,
+    item,
+    mails,
+    memory,
+    security,
+    waiting,
+)
+
+router = APIRouter(include_in_schema=False)
+for page in (waiting, item, day, mails, memory, activity, accounts, chat, docs, security):
+    router.include_router(page.router)

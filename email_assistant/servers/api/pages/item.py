@@ -1,0 +1,241 @@
+"""`/items/{id}`: one item, all that speaks for and against it, and the answers to it."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Form, Request
+from fastapi.responses import RedirectResponse, Response
+from pydantic import BaseModel
+
+from email_assistant.inbox.items import Conflict, Invalid, Item
+from email_assistant.mail.compose import reply_subject
+from email_assistant.servers.api.dependencies import Assistant, ItemId, Services
+from email_assistant.servers.api.diff import Piece, compare
+from email_assistant.servers.api.forms import Field, ProposalForm, read_time
+from email_assistant.servers.api.pages.answered import BY, Answered, is_asleep, just_answered
+from email_assistant.servers.api.pages.listing import Listed, Listing, Text
+from email_assistant.servers.api.pages.rooms import ToldContexts
+from email_assistant.servers.api.pages.snooze import CHOICES, wake
+from email_assistant.servers.api.rendering import render
+from email_assistant.servers.api.wording import DID, PROFILE_NAMES, TITLES, buttons, sentence
+from email_assistant.tools.spec import ToolError
+from email_assistant.trail.context import Contexts
+
+_NEWEST = 5
+"""Mails of a long conversation that stand on the page."""
+_LONGEST = 6000
+"""Characters of each of them."""
+_ARGUMENT = "arg."
+"""Prefix of the form fields that are arguments."""
+
+router = APIRouter()
+
+
+@router.get("/items/{item_id}")
+async def show(
+    app: Assistant,
+    contexts: ToldContexts,
+    item_id: ItemId,
+    listing: Listed,
+    answered: Text = None,
+    whole: bool = False,
+) -> Response:
+    """
+    Args:
+        whole: all of the conversation, not only its newest mails.
+    """
+    just = await just_answered(app, answered)
+    return await _page(app, contexts, item_id, listing, just=just, whole=whole)
+
+
+@router.post("/items/{item_id}")
+async def decide(
+    app: Assistant, contexts: ToldContexts, request: Request, item_id: ItemId, listing: Listed
+) -> Response:
+    """Take the answer and go on to the next item; `preview` only shows what an edit would change."""
+    posted = {name: str(value).replace("\r\n", "\n") for name, value in (await request.form()).items()}
+    item = await app.inbox.get(app.user_id, item_id)
+    if posted.get("answer") == "preview":
+        return await _page(app, contexts, item_id, listing, posted)
+    try:
+        await app.inbox.decide(app.user_id, item_id, _answer(await _form(app, item), posted), by=BY)
+    except (Conflict, Invalid) as refusal:
+        return await _page(app, contexts, item_id, listing, posted, refusal)
+    following = await _next(app, item, listing)
+    path = f"/items/{following.id}" if following else "/"
+    return RedirectResponse(listing.link(path, answered=str(item_id)), 303)
+
+
+@router.post("/items/{item_id}/undo")
+async def undo(app: Assistant, contexts: ToldContexts, item_id: ItemId, listing: Listed) -> Response:
+    try:
+        await app.inbox.undo(app.user_id, item_id)
+    except Conflict as refusal:
+        return await _page(app, contexts, item_id, listing, refusal=refusal)
+    return RedirectResponse(listing.link(f"/items/{item_id}"), 303)
+
+
+@router.post("/items/{item_id}/snooze")
+async def snooze(
+    app: Assistant,
+    contexts: ToldContexts,
+    item_id: ItemId,
+    listing: Listed,
+    until: Annotated[str, Form()] = "",
+) -> Response:
+    """Put the item to sleep and go on to the next one; without a time, bring it back."""
+    item = await app.inbox.get(app.user_id, item_id)
+    account = await app.accounts.find(app.user_id, item.account)
+    try:
+        await app.inbox.snooze(app.user_id, item_id, wake(until, account.zone))
+    except (Conflict, Invalid) as refusal:
+        return await _page(app, contexts, item_id, listing, refusal=refusal)
+    if not until:
+        return RedirectResponse(listing.link(f"/items/{item_id}"), 303)
+    following = await _next(app, item, listing)
+    path = f"/items/{following.id}" if following else "/"
+    return RedirectResponse(listing.link(path, answered=str(item_id)), 303)
+
+
+async def _page(
+    app: Services,
+    contexts: Contexts,
+    item_id: UUID,
+    listing: Listing,
+    posted: Mapping[str, str] | None = None,
+    refusal: Conflict | Invalid | None = None,
+    just: Answered | None = None,
+    *,
+    whole: bool = False,
+) -> Response:
+    item = await app.inbox.get(app.user_id, item_id)
+    form = await _form(app, item)
+    given = _arguments(posted or {})
+    changed = form.changed(given)
+    context = await contexts.of(item)
+    letters = context.conversation if whole else context.conversation[-_NEWEST:]
+    return render(
+        "item.html",
+        status_code=200 if refusal is None else 409 if isinstance(refusal, Conflict) else 422,
+        item=item,
+        listing=listing,
+        refusal=refusal,
+        just=just,
+        own=Answered(item),
+        asleep=is_asleep(item),
+        snoozes=CHOICES,
+        context=context,
+        letters=[(letter, *_shortened(letter.text, whole=whole)) for letter in letters],
+        earlier=len(context.conversation) - len(letters),
+        proposed=form.fields,
+        inputs=sorted(
+            ((field, before, _pieces(before, field)) for field, before in _pairs(form, given)),
+            key=lambda each: each[0].kind == "text",  # last, as it is shown
+        ),
+        changed=changed,
+        edited=_edited(item, form),
+        response=(posted or {}).get("response", ""),
+        first_text=_first_to_edit(form),
+        titles=TITLES,
+        does=sentence(item, form.zone) if item.kind in ("notification", "in_doubt") else None,
+        did=DID,
+        profiles=PROFILE_NAMES,
+        buttons=buttons(item),
+        zone=form.zone,
+        subject=reply_subject(item.subject or "") if item.kind == "draft" else None,
+        lasts=_minutes(item.args) if item.kind == "meeting" else None,
+        newer=await _newer(app, item),
+        following=await _next(app, item, listing),
+    )
+
+
+async def _form(app: Services, item: Item) -> ProposalForm:
+    account = await app.accounts.find(app.user_id, item.account)
+    return ProposalForm(item.args, _arguments_of(app, item.action), account.zone)
+
+
+def _arguments_of(app: Services, action: str) -> type[BaseModel] | None:
+    """None for what is no tool, such as a notification."""
+    try:
+        return app.tools.get(action).spec.arguments
+    except ToolError:
+        return None
+
+
+def _minutes(args: Mapping[str, Any]) -> int | None:
+    start, end = read_time(args.get("start_time")), read_time(args.get("end_time"))
+    if start is None or end is None or (start.tzinfo is None) != (end.tzinfo is None):
+        return None
+    return round((end - start).total_seconds() / 60)
+
+
+def _first_to_edit(form: ProposalForm) -> str | None:
+    """The field that an edit most often means."""
+    shown = [field for field in form.fields if field.kind != "hidden"]
+    return next((field.name for field in (*(f for f in shown if f.kind == "text"), *shown)), None)
+
+
+def _pairs(form: ProposalForm, given: Mapping[str, str]) -> list[tuple[Field, Field]]:
+    return list(zip(form.typed(given), form.fields, strict=True))
+
+
+def _pieces(before: Field, after: Field) -> list[Piece]:
+    """What the edit changes in a field; empty if nothing."""
+    return compare(before.value, after.value) if before.value != after.value else []
+
+
+def _answer(form: ProposalForm, posted: Mapping[str, str]) -> dict[str, Any]:
+    """The answer that a person's button and fields make.
+
+    Raises:
+        Invalid: "accept" with a changed proposal. What is on the screen is not what would be sent.
+    """
+    kind, given = posted.get("answer"), _arguments(posted)
+    match kind:
+        case "accept" if form.changed(given):
+            raise Invalid("you changed the proposal: save the edit and accept it, or take the change back")
+        case "edit" if form.changed(given):
+            return {"type": "edit", "args": form.read(given)}
+        case "edit":
+            return {"type": "accept"}
+        case "response":
+            return {"type": "response", "args": posted.get("response", "")}
+        case _:
+            return {"type": kind}
+
+
+def _arguments(posted: Mapping[str, str]) -> dict[str, str]:
+    return {name.removeprefix(_ARGUMENT): text for name, text in posted.items() if name.startswith(_ARGUMENT)}
+
+
+def _edited(item: Item, form: ProposalForm) -> list[tuple[Field, list[Piece]]]:
+    """What the decision made of the proposal."""
+    after = (item.decision or {}).get("args")
+    if not isinstance(after, dict):
+        return []
+    before = {field.name: field.value for field in form.fields}
+    fields = ProposalForm(after, form.model, form.zone).fields
+    return [(field, compare(before.get(field.name, ""), field.value)) for field in fields]
+
+
+async def _newer(app: Services, item: Item) -> UUID | None:
+    """An item of the run that took this one's place."""
+    if item.superseded_by is None:
+        return None
+    newer = await app.inbox.of_run(app.user_id, item.superseded_by)
+    return newer[-1].id if newer else None
+
+
+async def _next(app: Services, item: Item, listing: Listing) -> Item | None:
+    """What waits behind this item in the list that the person came from; at its end, what stands first in it."""
+    for cursor in (listing.behind(item), None):
+        found, _ = await app.inbox.page(app.user_id, **listing.waiting, cursor=cursor, limit=2)
+        if other := next((each for each in found if each.id != item.id), None):
+            return other
+    return None
+
+
+def _shortened(text: str, *, whole: bool) -> tuple[str, bool]:
+    """A mail's text, and whether it was cut."""
+    return (text, False) if whole or len(text) <= _LONGEST else (text[:_LONGEST], True)

@@ -1,0 +1,89 @@
+"""`/`: what waits, found, filtered, and answered many at once."""
+
+from collections.abc import Sequence
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Form
+from fastapi.responses import Response
+
+from email_assistant.inbox.items import Item
+from email_assistant.inbox.listing import STATUSES
+from email_assistant.servers.api.dependencies import Assistant, Services
+from email_assistant.servers.api.pages.answered import BY, Answered, each, just_answered
+from email_assistant.servers.api.pages.listing import AGES, SORTS, Listed, Listing, Text, zones
+from email_assistant.servers.api.pages.snooze import CHOICES, wake
+from email_assistant.servers.api.rendering import render
+from email_assistant.servers.api.wording import KINDS, sentence
+
+router = APIRouter()
+
+_SHOWN = ("pending", "snoozed", *STATUSES[1:], "all")
+Ticked = Annotated[list[UUID], Form(alias="item", default_factory=list)]
+
+
+@router.get("/")
+async def waiting(
+    app: Assistant, listing: Listed, cursor: Text = None, answered: Text = None, ticked: Text = None
+) -> Response:
+    just = await just_answered(app, answered)
+    return await _page(app, listing, cursor, [just] if just else [], ticked=ticked == "all")
+
+
+@router.post("/answers")
+async def answer_all(
+    app: Assistant,
+    listing: Listed,
+    items: Ticked,
+    kind: Annotated[str, Form(alias="answer")] = "",
+    response: Annotated[str, Form()] = "",
+    until: Annotated[str, Form()] = "",
+) -> Response:
+    """Give the same answer to all that are ticked, or snooze them."""
+    zone = zones(await app.accounts.of_user(app.user_id))
+    decision = {"type": kind, "args": response if kind == "response" else None}
+
+    async def step(item_id: UUID) -> Item:
+        if kind != "snooze":
+            return await app.inbox.decide(app.user_id, item_id, decision, by=BY)
+        item = await app.inbox.get(app.user_id, item_id)
+        return await app.inbox.snooze(app.user_id, item_id, wake(until, zone[item.account]))
+
+    return await _page(app, listing, results=await each(app, items, step))
+
+
+@router.post("/answers/undo")
+async def undo_all(app: Assistant, listing: Listed, items: Ticked) -> Response:
+    """Take back what was answered together."""
+    return await _page(
+        app, listing, results=await each(app, items, lambda item_id: app.inbox.undo(app.user_id, item_id))
+    )
+
+
+async def _page(
+    app: Services,
+    listing: Listing,
+    cursor: str | None = None,
+    results: Sequence[Answered] = (),
+    *,
+    ticked: bool = False,
+) -> Response:
+    items, following = await app.inbox.page(app.user_id, **listing.wanted, cursor=cursor)
+    accounts = await app.accounts.of_user(app.user_id)
+    zone = zones(accounts)
+    return render(
+        "waiting.html",
+        rows=[(item, sentence(item, zone[item.account])) for item in items],
+        listing=listing,
+        kinds=[("", "all"), *KINDS.items()],
+        ages=AGES,
+        sorts=SORTS,
+        shown=[(each, "waiting" if each == "pending" else each) for each in _SHOWN],
+        snoozes=CHOICES,
+        counts=await app.inbox.counts(app.user_id),
+        accounts=accounts,
+        results=results,
+        ticked=ticked,
+        cursor=cursor,
+        following=listing.link("/", cursor=following) if following else None,
+    )

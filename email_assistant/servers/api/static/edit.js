@@ -1,0 +1,67 @@
+// What an edit changes, shown while it is typed, and kept from being lost.
+
+import { compare } from "./diff.js";
+
+/** Whether something typed on this page, within `root`, would be lost with it. */
+export function isTyped(root = document) {
+  const changed = [...root.querySelectorAll("[data-proposed]")].some((field) => field.value !== field.dataset.proposed);
+  return changed || [...root.querySelectorAll("textarea:not([data-proposed])")].some((field) => field.value !== field.defaultValue);
+}
+
+// Marks that reorder the text around them; the server leaves them out too, wherever it shows text.
+const REORDERING = /[\u202a-\u202e\u2066-\u2069]/g;
+
+function show(field) {
+  const place = document.querySelector(`[data-diff="${CSS.escape(field.name)}"]`);
+  const before = field.dataset.proposed;
+  place.hidden = before === field.value;
+  place.replaceChildren(
+    ...compare(before, field.value).map(([kind, text]) => {
+      const piece = document.createElement(kind === "gone" ? "del" : kind === "new" ? "ins" : "span");
+      piece.textContent = text.replace(REORDERING, "");
+      return piece;
+    }),
+  );
+}
+
+function showWhetherChanged(form) {
+  const changed = [...form.querySelectorAll("[data-proposed]")].some((field) => field.value !== field.dataset.proposed);
+  form.querySelector("#dirty").hidden = !changed;
+  const accept = form.querySelector('.bar [value="accept"]');
+  if (accept) accept.disabled = changed;
+}
+
+/** Open the panel that a field stands in, and go there. */
+export function openField(field) {
+  const panel = field.closest("details");
+  if (panel) panel.open = true;
+  field.focus();
+  if (field.setSelectionRange && field.type !== "number" && field.type !== "datetime-local") {
+    field.setSelectionRange(field.value.length, field.value.length);
+  }
+}
+
+function openByLink(event) {
+  const field = document.getElementById(decodeURIComponent(event.target.hash.slice(1)));
+  if (!field) return;
+  event.preventDefault();
+  openField(field);
+}
+
+export function watchEdit() {
+  let sending = false;
+  document.addEventListener("submit", () => (sending = true));
+  window.addEventListener("beforeunload", (event) => {
+    if (!sending && isTyped()) event.preventDefault();
+  });
+  document.addEventListener("click", (event) => {
+    if (event.target.matches("#to-edit, #to-respond")) openByLink(event);
+  });
+  document.addEventListener("input", (event) => {
+    if (!event.target.matches("[data-proposed]")) return;
+    show(event.target);
+    showWhetherChanged(event.target.form);
+  });
+  const form = document.getElementById("answer");
+  if (form) showWhetherChanged(form);
+}

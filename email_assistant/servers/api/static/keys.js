@@ -1,0 +1,105 @@
+// Every action by one key, except while something is typed.
+
+const links = () => [...document.querySelectorAll(".rows a.row")];
+const current = () => document.activeElement?.closest(".rows > li");
+const ticked = () => document.querySelector('#list input[name="item"]:checked');
+
+function click(selector) {
+  const found = document.querySelector(selector);
+  if (!found || found.disabled || found.closest("[hidden]")) return false;
+  found.click();
+  return true;
+}
+
+function move(step) {
+  const all = links();
+  if (!all.length) return step > 0 ? click("#next") : click("#previous");
+  const at = all.indexOf(current()?.querySelector("a.row"));
+  const to = at < 0 ? 0 : Math.min(Math.max(at + step, 0), all.length - 1);
+  all[to].focus();
+  return true;
+}
+
+function open(hash = "") {
+  const link = current()?.querySelector("a.row");
+  if (!link) return false;
+  location.assign(link.href + hash);
+  return true;
+}
+
+function tick() {
+  const box = current()?.querySelector('input[name="item"]');
+  box?.click();
+  return Boolean(box);
+}
+
+/** Accept what is ticked, or the item that is open. Nothing is accepted from a row alone: it shows one sentence only. */
+function accept() {
+  if (click('.bar [value="accept"]')) return true;
+  return ticked() ? click('.bulk [value="accept"]') : open();
+}
+
+function ignore() {
+  if (click('.bar [value="ignore"]')) return true;
+  const box = current()?.querySelector('input[name="item"]');
+  if (!ticked() && box) box.click();
+  return ticked() ? click('.bulk [value="ignore"]') : false;
+}
+
+function search() {
+  const field = document.getElementById("search");
+  if (!field) return click('nav a[href="/"]');
+  field.focus();
+  field.select();
+  return true;
+}
+
+function help() {
+  document.getElementById("help")?.showModal();
+  return true;
+}
+
+const ACTIONS = {
+  j: () => move(1),
+  k: () => move(-1),
+  o: () => open(),
+  x: tick,
+  a: accept,
+  e: () => click("#to-edit") || open("#now-edit"),
+  r: () => click("#to-respond") || open("#now-respond"),
+  i: ignore,
+  z: () => click("[data-undo]"),
+  u: () => click("#back"),
+  "/": search,
+  "?": help,
+};
+
+function isTyping(target) {
+  return target.matches?.('textarea, select, [contenteditable], input:not([type="checkbox"])') ?? false;
+}
+
+/** An item that was opened for editing or for a response, from the list. */
+function openAsked() {
+  // No element has these ids: going to one takes the focus away once the page is loaded.
+  if (location.hash === "#now-edit") click("#to-edit");
+  if (location.hash === "#now-respond") click("#to-respond");
+}
+
+export function watchKeys() {
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+    if (event.repeat && !"jk".includes(event.key)) return;
+    if (document.querySelector("dialog[open]")) return;
+    if (isTyping(event.target)) {
+      if (event.key === "Escape") event.target.blur();
+      return;
+    }
+    if (Object.hasOwn(ACTIONS, event.key) && ACTIONS[event.key]()) event.preventDefault();
+  });
+  const button = document.getElementById("show-help");
+  if (button) {
+    button.hidden = false;
+    button.addEventListener("click", help);
+  }
+  openAsked();
+}

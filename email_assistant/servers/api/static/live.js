@@ -1,0 +1,91 @@
+// Keeps an open page as the server has it: after an event the page is fetched anew, and its changed parts are put in.
+
+import { watchDay } from "./day.js";
+import { isTyped } from "./edit.js";
+import { keepTicks } from "./list.js";
+import { countDown } from "./undo.js";
+
+const AGAIN = 3000;
+const QUIET = 150; // one fetch for events that come together
+
+const main = document.querySelector("main[data-live]");
+const served = new Map();
+let source;
+let timer;
+let busy = false;
+
+const parts = (root) => [...root.querySelectorAll("[data-part]")];
+
+function say(text) {
+  const place = document.getElementById("lost");
+  if (place.textContent !== text) place.textContent = text;
+}
+
+function put(fresh) {
+  document.title = fresh.title;
+  for (const part of parts(document)) {
+    const next = fresh.getElementById(part.id);
+    const html = next?.outerHTML;
+    if (!html || html === served.get(part.id) || isTyped(part)) continue;
+    served.set(part.id, html);
+    const focused = part.contains(document.activeElement) ? document.activeElement : null;
+    const restore = keepTicks();
+    part.replaceWith(document.adoptNode(next));
+    restore();
+    countDown(next);
+    watchDay();
+    refocus(next, focused);
+  }
+}
+
+/** Give the focus back to what stands where it was: the same row, else the same place. */
+function refocus(part, focused) {
+  if (!focused) return;
+  const row = focused.closest("li[id]");
+  const same = row ? part.querySelector(`#${CSS.escape(row.id)} ${focused.localName}`) : null;
+  (same ?? part.querySelector("a.row") ?? main).focus({ preventScroll: true });
+}
+
+async function refresh() {
+  if (busy) return soon();
+  busy = true;
+  try {
+    const answer = await fetch(main.dataset.live);
+    if (answer.status === 401) return say("You are logged out; log in again in another tab, then go on here.");
+    if (answer.ok) put(new DOMParser().parseFromString(await answer.text(), "text/html"));
+  } catch {
+    // The connection is gone; the event source says so and tries again.
+  } finally {
+    busy = false;
+  }
+}
+
+/** Fetch the page anew, once for all that comes together. */
+export function soon() {
+  clearTimeout(timer);
+  timer = setTimeout(refresh, QUIET);
+}
+
+function connect() {
+  source?.close();
+  source = new EventSource("/api/events");
+  source.addEventListener("open", () => {
+    say("");
+  });
+  for (const name of ["change", "reload"]) source.addEventListener(name, soon);
+  source.addEventListener("error", () => {
+    say("Connection lost; trying again. What you type is kept.");
+    if (source.readyState === EventSource.CLOSED) setTimeout(connect, AGAIN);
+  });
+}
+
+export function watchServer() {
+  if (!main) return;
+  for (const part of parts(document)) served.set(part.id, part.outerHTML);
+  // A page in the background holds no connection: browsers allow six to one server, over all tabs.
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) source?.close();
+    else connect();
+  });
+  if (!document.hidden) connect();
+}

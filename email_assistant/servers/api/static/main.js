@@ -1,0 +1,16 @@
+// What the pages gain from scripts. Everything here is also there without them, as forms and links.
+
+import { watchDay } from "./day.js";
+import { watchEdit } from "./edit.js";
+import { watchKeys } from "./keys.js";
+import { watchList } from "./list.js";
+import { watchServer } from "./live.js";
+import { countDown } from "./undo.js";
+
+watchServer(); // first: it remembers the page as it was served
+watchList();
+watchEdit();
+watchDay();
+countDown(document);
+watchKeys();
+if (document.querySelector("[data-push]")) import("./push.js");

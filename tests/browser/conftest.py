@@ -1,0 +1,154 @@
+"""One Chromium for the whole run, the real server on a real database, and a page that reports what must not happen."""
+
+import os
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from shutil import which
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, BrowserContext, Page, ViewportSize, async_playwright
+from pydantic import SecretStr
+
+from email_assistant.app import open_app
+from email_assistant.settings import Settings
+from tests.doubles.google import Google
+from tests.integration.test_api import ADA, TOKEN, Home, served
+
+CHROMIUM = which("chromium") or which("chromium-browser") or which("google-chrome")
+AXE = Path(__file__).parent / "node_modules/axe-core/axe.min.js"
+_ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+
+Size = Literal["desktop", "phone"]
+Theme = Literal["light", "dark"]
+SIZES: dict[Size, ViewportSize] = {
+    "desktop": {"width": 1280, "height": 800},
+    "phone": {"width": 360, "height": 740},
+}
+
+
+@dataclass
+class Visit:
+    """A browser at the inbox, logged in, and what it did that a test must know of."""
+
+    page: Page
+    root: str
+    elsewhere: list[str] = field(default_factory=list)
+    """Requests that would have left this server; they were stopped."""
+    complaints: list[str] = field(default_factory=list)
+    """What the browser's console called an error, and exceptions of scripts."""
+
+    async def press(self, key: str) -> None:
+        """Press a key once the page listens to keys."""
+        await self.page.locator("#show-help:not([hidden])").wait_for(state="attached")
+        await self.page.keyboard.press(key)
+
+    async def go(self, path: str = "/", expected: int = 200) -> None:
+        answer = await self.page.goto(self.root + path)
+        assert answer is not None
+        assert answer.status == expected, path
+
+
+Open = Callable[..., AbstractAsyncContextManager[Visit]]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def tools() -> None:
+    """These tests need more than Python. Who lacks it goes without them, and is told; in CI nothing is left out."""
+    missing = [] if CHROMIUM else ["Chromium: `apt-get install chromium`"]
+    missing += [] if AXE.exists() else ["axe-core: `npm ci` in tests/browser"]
+    if missing:
+        say = pytest.fail if os.environ.get("CI") else pytest.skip
+        say(f"the browser tests need {', and '.join(missing)}")
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def chromium(tools: None) -> AsyncIterator[Browser]:
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=_ARGUMENTS)
+        yield browser
+        await browser.close()
+
+
+@pytest.fixture(scope="session")
+def google() -> Iterator[Google]:
+    """Where calendars are."""
+    with Google(ADA) as double:
+        yield double
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def program(
+    tmp_path_factory: pytest.TempPathFactory, postgres_url: str, worker_id: str, google: Google
+) -> AsyncIterator[Home]:
+    """The program on one database for the whole run: a new one for each test takes longer than the test."""
+    name = f"browser_{worker_id}_{os.getpid()}"
+    with psycopg.connect(postgres_url, autocommit=True) as conn:
+        conn.execute(f'create database "{name}"'.encode())
+    settings = Settings(
+        home=tmp_path_factory.mktemp("home"),
+        secret_key=SecretStr("6OGYLyGsqb31m8jzXYSdX6yFw5wBDjqdjzhTwMBRWNc="),
+        undo_seconds=60,
+        google_root=google.root,
+        google_timeout_seconds=2,
+    )
+    async with open_app(settings, postgres_url.replace("/postgres?", f"/{name}?", 1)) as app:
+        yield Home(app)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def root(program: Home) -> AsyncIterator[str]:
+    async with served(program.app) as address:
+        yield address
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def home(program: Home) -> AsyncIterator[Home]:
+    """The program without any account."""
+    yield program
+    await program.execute("delete from accounts")
+
+
+@pytest.fixture
+def visit(chromium: Browser, root: str, home: Home) -> Open:
+    """Opens a browser of its own at the inbox."""
+
+    @asynccontextmanager
+    async def opened(
+        size: Size = "desktop", theme: Theme = "light", path: str = "/", *, scripts: bool = True, **more: Any
+    ) -> AsyncIterator[Visit]:
+        context = await chromium.new_context(
+            viewport=SIZES[size],
+            has_touch=size == "phone",
+            color_scheme=theme,
+            java_script_enabled=scripts,
+            reduced_motion="reduce",
+            **more,
+        )
+        context.set_default_timeout(15_000)
+        try:
+            found = Visit(await context.new_page(), root)
+            await _watch(context, found)
+            await found.page.goto(f"{root}{path}{'&' if '?' in path else '?'}token={TOKEN}")
+            yield found
+        finally:
+            await context.close()
+
+    return opened
+
+
+async def _watch(context: BrowserContext, visit: Visit) -> None:
+    host = urlsplit(visit.root).netloc
+
+    async def stop(route: Any) -> None:
+        visit.elsewhere.append(route.request.url)
+        await route.abort()
+
+    await context.route(lambda url: urlsplit(url).netloc != host and not url.startswith("data:"), stop)
+    visit.page.on("console", lambda message: visit.complaints.append(message.text) if message.type == "error" else None)
+    visit.page.on("pageerror", lambda error: visit.complaints.append(str(error)))

@@ -1,0 +1,311 @@
+"""Every action, by mouse and by keyboard, on a desk and on a phone; and all of it once more without scripts."""
+
+import json
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from email_assistant.inbox.items import Item
+from tests.browser.conftest import Open, Size, Theme, Visit
+from tests.doubles.google import Google
+from tests.integration.test_api import ADA, BOB, DRAFT, MEETING, Home
+
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
+
+MACHINES: list[tuple[Size, Theme]] = [("desktop", "light"), ("phone", "dark")]
+on_each_machine = pytest.mark.parametrize(("size", "theme"), MACHINES, ids=["desktop", "phone"])
+
+
+async def waiting(home: Home, count: int = 2) -> list[Item]:
+    account = await home.account()
+    items = []
+    for number in range(count):
+        _, _, run = await home.mail(account, subject=f"Lunch {number}?")
+        items.append(await home.ask(run, subject=f"Lunch {number}?"))
+    return items
+
+
+async def status(home: Home, item: Item) -> tuple[str, str | None]:
+    found = await home.item(item.id)
+    return found.status, (found.decision or {}).get("type")
+
+
+async def shows(visit: Visit, heading: str) -> None:
+    await visit.page.get_by_role("heading", name=heading, level=1).wait_for()
+
+
+async def by_mouse(visit: Visit, button: str) -> None:
+    await visit.page.locator(".bar").get_by_text(button, exact=True).click()
+
+
+async def by_key(visit: Visit, key: str) -> None:
+    await visit.press(key)
+
+
+Press = Callable[[Visit], Awaitable[None]]
+
+ACCEPT: list[Press] = [lambda v: by_mouse(v, "Accept"), lambda v: by_key(v, "a")]
+IGNORE: list[Press] = [lambda v: by_mouse(v, "Ignore"), lambda v: by_key(v, "i")]
+EDIT: list[Press] = [lambda v: by_mouse(v, "Edit"), lambda v: by_key(v, "e")]
+RESPOND: list[Press] = [lambda v: by_mouse(v, "Respond"), lambda v: by_key(v, "r")]
+ways = pytest.mark.parametrize("way", [0, 1], ids=["mouse", "keys"])
+
+
+@on_each_machine
+@ways
+class TestAnItem:
+    async def test_is_accepted_and_the_next_one_comes_with_a_way_back(
+        self, home: Home, visit: Open, size: Size, theme: Theme, way: int
+    ) -> None:
+        first, _ = await waiting(home)
+        async with visit(size, theme, f"/items/{first.id}") as v:
+            await ACCEPT[way](v)
+            await shows(v, "Lunch 1?")
+            assert await status(home, first) == ("decided", "accept")
+            await v.page.get_by_role("button", name="Undo").click() if way == 0 else await by_key(v, "z")
+            await shows(v, "Lunch 0?")
+            assert await status(home, first) == ("pending", None)
+            assert v.complaints == []
+
+    async def test_is_ignored(self, home: Home, visit: Open, size: Size, theme: Theme, way: int) -> None:
+        first, _ = await waiting(home)
+        async with visit(size, theme, f"/items/{first.id}") as v:
+            await IGNORE[way](v)
+            await shows(v, "Lunch 1?")
+        assert await status(home, first) == ("decided", "ignore")
+
+    async def test_is_edited_with_the_difference_in_sight(
+        self, home: Home, visit: Open, size: Size, theme: Theme, way: int
+    ) -> None:
+        first, _ = await waiting(home)
+        async with visit(size, theme, f"/items/{first.id}") as v:
+            await EDIT[way](v)
+            field = v.page.get_by_label("Text", exact=True)
+            assert await field.evaluate("field => field === document.activeElement")
+            await field.fill("Monday is fine.\n\nAda")
+            difference = v.page.locator('[data-diff="arg.response_text"]')
+            assert await difference.locator("del").all_inner_texts() == ["Friday"]
+            assert await difference.locator("ins").all_inner_texts() == ["Monday"]
+            assert await v.page.locator(".bar").get_by_text("Accept", exact=True).is_disabled()
+            await v.page.get_by_role("button", name="Save edit and accept").click()
+            await shows(v, "Lunch 1?")
+        edited = (await home.item(first.id)).decision
+        assert edited == {"type": "edit", "args": DRAFT | {"response_text": "Monday is fine.\n\nAda"}}
+
+    async def test_is_responded_to(self, home: Home, visit: Open, size: Size, theme: Theme, way: int) -> None:
+        first, _ = await waiting(home)
+        async with visit(size, theme, f"/items/{first.id}") as v:
+            await RESPOND[way](v)
+            field = v.page.locator("#response")
+            assert await field.evaluate("field => field === document.activeElement")
+            # Letters that are keys elsewhere are text here.
+            await v.page.keyboard.type("a quieter jazz bar, if you can")
+            await v.page.locator("#respond").get_by_role("button", name="Respond").click()
+            await shows(v, "Lunch 1?")
+        assert (await home.item(first.id)).decision == {"type": "response", "args": "a quieter jazz bar, if you can"}
+
+
+@on_each_machine
+class TestTheList:
+    async def test_is_gone_through_by_keys(self, home: Home, visit: Open, size: Size, theme: Theme) -> None:
+        items = await waiting(home, 3)
+        async with visit(size, theme) as v:
+
+            async def selected() -> str:
+                return str(await v.page.evaluate("document.activeElement.closest('li')?.id ?? ''"))
+
+            for key, at in (("j", 0), ("j", 1), ("j", 2), ("j", 2), ("k", 1)):
+                await by_key(v, key)
+                assert await selected() == f"row-{items[at].id}"
+            outline = await v.page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+            assert outline == "solid"
+            await by_key(v, "o")
+            await shows(v, "Lunch 1?")
+            await by_key(v, "j")
+            await shows(v, "Lunch 2?")
+            await by_key(v, "u")
+            await shows(v, "Waiting for you")
+            await by_key(v, "/")
+            assert await v.page.evaluate("document.activeElement.id") == "search"
+            await v.page.keyboard.type("?")
+            assert await v.page.locator("dialog[open]").count() == 0
+            await by_key(v, "Escape")
+            await by_key(v, "?")
+            await v.page.get_by_role("dialog", name="Keys").wait_for()
+            await by_key(v, "Escape")
+            await by_key(v, "j")
+            await by_key(v, "Enter")
+            await shows(v, "Lunch 0?")
+            assert v.complaints == []
+
+    async def test_a_row_alone_accepts_nothing(self, home: Home, visit: Open, size: Size, theme: Theme) -> None:
+        first, _ = await waiting(home)
+        async with visit(size, theme) as v:
+            await by_key(v, "j")
+            await by_key(v, "a")
+            await shows(v, "Lunch 0?")
+        assert await status(home, first) == ("pending", None)
+
+    async def test_a_row_is_ignored_edited_or_responded_to_by_keys(
+        self, home: Home, visit: Open, size: Size, theme: Theme
+    ) -> None:
+        first, second, _ = await waiting(home, 3)
+        async with visit(size, theme) as v:
+            await by_key(v, "j")
+            await by_key(v, "i")
+            await v.page.get_by_role("button", name="Undo").wait_for()
+            assert await status(home, first) == ("decided", "ignore")
+            for key, field in (("e", "arg.response_text"), ("r", "response")):
+                await v.go()
+                await by_key(v, "j")
+                await by_key(v, key)
+                await shows(v, "Lunch 1?")
+                await v.page.locator(f'[id="{field}"]:focus').wait_for()
+        assert await status(home, second) == ("pending", None)
+
+    async def test_many_are_answered_at_once_with_a_result_each(
+        self, home: Home, visit: Open, size: Size, theme: Theme
+    ) -> None:
+        first, second = await waiting(home)
+        question = await home.ask(
+            first.run_id, "Question", {"content": "Which?"}, kind="question", allowed=["response"]
+        )
+        async with visit(size, theme) as v:
+            await v.page.get_by_text("Tick all on this page").click()
+            await v.page.get_by_text("3 ticked").wait_for()
+            await v.page.locator(".bulk").get_by_role("button", name="Accept").click()
+            results = v.page.locator("#results li")
+            await results.first.wait_for()
+            told = await results.all_inner_texts()
+            assert [text.partition(":")[0] for text in told] == ["Accepted", "Accepted", "Not taken"]
+            assert "it takes response" in told[2]
+            assert [(await status(home, item))[0] for item in (first, second, question)] == [
+                "decided",
+                "decided",
+                "pending",
+            ]
+            await v.page.get_by_role("button", name="Undo all").click()
+            await v.page.get_by_text("it waits again").first.wait_for()
+            assert [(await status(home, item))[0] for item in (first, second)] == ["pending", "pending"]
+            assert v.complaints == []
+
+    async def test_many_are_ticked_and_ignored_by_keys(self, home: Home, visit: Open, size: Size, theme: Theme) -> None:
+        items = await waiting(home, 3)
+        async with visit(size, theme) as v:
+            for key in "jxjxi":
+                await by_key(v, key)
+            await v.page.locator("#results").wait_for()
+        assert [(await status(home, item))[0] for item in items] == ["decided", "decided", "pending"]
+
+
+class TestWithoutScripts:
+    async def test_each_answer_is_given_and_taken_back(self, home: Home, visit: Open) -> None:
+        accepted, ignored, told, edited = await waiting(home, 4)
+        async with visit("phone", scripts=False, path=f"/items/{accepted.id}") as v:
+            await by_mouse(v, "Accept")
+            await v.page.get_by_role("button", name="Undo").click()
+            await shows(v, "Lunch 0?")
+            assert await status(home, accepted) == ("pending", None)
+            await by_mouse(v, "Accept")
+            await shows(v, "Lunch 1?")
+            await by_mouse(v, "Ignore")
+            await shows(v, "Lunch 2?")
+            await by_mouse(v, "Respond")
+            await v.page.locator("#response").fill("Shorter.")
+            await v.page.locator("#respond").get_by_role("button", name="Respond").click()
+            await shows(v, "Lunch 3?")
+            await by_mouse(v, "Edit")
+            await v.page.get_by_label("Text", exact=True).fill("Monday is fine.\n\nAda")
+            await v.page.get_by_role("button", name="Show what I changed").click()
+            assert await v.page.locator("ins").all_inner_texts() == ["Monday"]
+            await v.page.get_by_role("button", name="Save edit and accept").click()
+            await shows(v, "Waiting for you")
+        kinds = [(await status(home, item))[1] for item in (accepted, ignored, told, edited)]
+        assert kinds == ["accept", "ignore", "response", "edit"]
+
+    async def test_many_are_answered_at_once(self, home: Home, visit: Open) -> None:
+        items = await waiting(home, 2)
+        async with visit(scripts=False) as v:
+            await v.page.get_by_text("Tick all on this page").click()
+            await v.page.locator(".bulk").get_by_role("button", name="Ignore").click()
+            assert await v.page.locator("#results li").count() == 2
+            await v.page.get_by_role("button", name="Undo all").click()
+        assert [(await status(home, item))[0] for item in items] == ["pending", "pending"]
+
+    async def test_scripts_that_do_not_come_take_nothing_away(self, home: Home, visit: Open) -> None:
+        """A browser that has scripts, and gets none of ours."""
+        edited, ignored = await waiting(home)
+        async with visit() as v:
+            await v.page.route("**/static/*.js", lambda route: route.abort())
+            await v.go(f"/items/{edited.id}")
+            await by_mouse(v, "Edit")
+            await v.page.get_by_label("Text", exact=True).fill("Monday is fine.\n\nAda")
+            await v.page.get_by_role("button", name="Save edit and accept").click()
+            await shows(v, "Lunch 1?")
+            await by_mouse(v, "Ignore")
+            await shows(v, "Waiting for you")
+        kinds = [(await status(home, item))[1] for item in (edited, ignored)]
+        assert kinds == ["edit", "ignore"]
+
+    async def test_the_difference_of_a_refused_edit_is_shown(self, home: Home, visit: Open) -> None:
+        first, _ = await waiting(home)
+        async with visit(scripts=False, path=f"/items/{first.id}") as v:
+            await by_mouse(v, "Edit")
+            await v.page.get_by_label("To", exact=True).fill("bob")
+            await v.page.get_by_role("button", name="Save edit and accept").click()
+            await v.page.get_by_text("not an e-mail address: bob").wait_for()
+            assert await v.page.locator('[data-diff="arg.email_address"] del').count() == 1
+
+
+class TestAMeeting:
+    async def test_is_edited_with_its_own_fields(self, home: Home, visit: Open) -> None:
+        _, _, run = await home.mail(await home.account())
+        item = await home.ask(run, "schedule_meeting_tool", MEETING, kind="meeting")
+        async with visit(path=f"/items/{item.id}") as v:
+            await v.page.get_by_text("45 min").wait_for()
+            await by_key(v, "e")
+            await v.page.get_by_label("Ends").fill("2031-06-02T11:30")
+            await v.page.get_by_role("button", name="Save edit and accept").click()
+            await shows(v, "Waiting for you")
+        decision = (await home.item(item.id)).decision
+        assert decision is not None
+        assert decision["args"]["end_time"] == "2031-06-02T11:30:00+02:00"
+        assert decision["args"]["attendees"] == [BOB, "dan@example.net"]
+
+    @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
+    async def test_has_the_persons_day_beside_it(
+        self, home: Home, visit: Open, google: Google, tmp_path: Path, scripts: bool
+    ) -> None:
+        begin = datetime.fromisoformat(str(MEETING["start_time"]))
+        google.events.clear()
+        google.add_event("Dentist", begin + timedelta(minutes=30), begin + timedelta(hours=2))
+        item = await meeting(home, google, tmp_path)
+        async with visit(path=f"/items/{item.id}", scripts=scripts) as v:
+            if not scripts:
+                await v.page.get_by_text("See that day in your calendar").click()
+            await v.page.get_by_text("At that time: Dentist.").wait_for()
+            assert await v.page.locator(".hours li").all_inner_texts() == [
+                "10:00–10:45\nPlan (proposed)",
+                "10:30–12:00\nDentist",
+            ]
+
+    async def test_a_calendar_that_does_not_answer_blocks_nothing(
+        self, home: Home, visit: Open, google: Google, tmp_path: Path
+    ) -> None:
+        item = await meeting(home, google, tmp_path)
+        google.fault("events.list", times=9, status=503)
+        async with visit(path=f"/items/{item.id}") as v:
+            await by_key(v, "a")
+            await shows(v, "Waiting for you")
+        assert await status(home, item) == ("decided", "accept")
+
+
+async def meeting(home: Home, google: Google, folder: Path) -> Item:
+    """A proposal in an account whose calendar can be read."""
+    account = await home.account()
+    token = json.loads(google.write_token_file(folder / "token.json").read_text())
+    await home.app.accounts.add(home.app.user_id, ADA, token, datetime.now(UTC))
+    _, _, run = await home.mail(account)
+    return await home.ask(run, "schedule_meeting_tool", MEETING, kind="meeting")

@@ -1,0 +1,128 @@
+"""What holds for each page: axe-core finds no serious fault, nothing scrolls sideways, and it weighs little."""
+
+from uuid import UUID
+
+import pytest
+
+from email_assistant.agents.mail.graph import NOTIFY_ACTION
+from email_assistant.memory.profiles import Memory
+from tests.browser.conftest import AXE, Open, Size, Theme, Visit
+from tests.integration.test_api import ADA, BOB, DRAFT, MEETING, Home
+
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
+
+PLACES = [
+    "/",
+    "/?status=all&kind=draft",
+    "/?status=snoozed",
+    "/?q=nothing",
+    "/mails",
+    "/memory",
+    "/activity",
+    "/accounts",
+    "/chat",
+    "/docs",
+    "/nothing",
+]
+MOST_BYTES = 60_000
+LONG = "Donaudampfschifffahrtsgesellschaftskapitänspatentverlängerungsantragsformular" * 2
+BOTH_THEMES: list[tuple[Size, Theme]] = [("desktop", "light"), ("phone", "dark")]
+
+
+async def furnish(home: Home) -> list[UUID]:
+    """One item of each kind, one answered, mail in each state of interest, and two accounts, one in trouble."""
+    account, other = await home.account(), await home.account("bea@example.com")
+    _, _, run = await home.mail(account, subject=LONG, sender=f"{LONG}@example.org")
+    draft = await home.ask(run, args=DRAFT | {"additional_recipients": [f"{LONG}@example.net"]}, body=LONG, new=[BOB])
+    meeting = await home.ask(run, "schedule_meeting_tool", MEETING, kind="meeting")
+    question = await home.ask(run, "Question", {"content": "Which?"}, kind="question", allowed=["ignore", "response"])
+    notice = await home.ask(run, NOTIFY_ACTION, {}, kind="notification", allowed=["ignore", "response"])
+    doubt = await home.ask(run, kind="in_doubt", allowed=["accept", "ignore"])
+    answered = await home.draft(account)
+    edit = {"type": "edit", "args": DRAFT | {"response_text": "Monday is fine.\n\nAda"}}
+    await home.app.inbox.decide(home.app.user_id, answered.id, edit, by="web")
+    await home.mail(account, id="failed", subject="Hello", state="failed", reason=LONG)
+    memory = Memory.kept_in(home.app.pool)
+    rule = await memory.add(account, "response_preferences", f"Write {LONG}.", "web")
+    await memory.edit(account, "response_preferences", rule.key, "Write shortly.", "web")
+    gone = await memory.add(account, "response_preferences", "Be formal.", "web")
+    await memory.remove(account, "response_preferences", gone.key, "web")
+    await home.app.accounts.set_state(other, "login", "the login has expired")
+    return [item.id for item in (draft, meeting, question, notice, doubt, answered)]
+
+
+async def every_page(home: Home) -> list[str]:
+    items = await furnish(home)
+    return [
+        *PLACES,
+        f"/?answered={items[-1]}",
+        *(f"/items/{item}" for item in items),
+        f"/items/{items[1]}/day",
+        f"/mails/failed/trail?account={ADA}",
+    ]
+
+
+@pytest.mark.parametrize(("size", "theme"), BOTH_THEMES, ids=["desktop, light", "phone, dark"])
+async def test_axe_finds_no_serious_fault_and_nothing_scrolls_sideways(
+    home: Home, visit: Open, size: Size, theme: Theme
+) -> None:
+    faults: list[str] = []
+    async with visit(size, theme) as v:
+        for path in await every_page(home):
+            await v.go(path, 404 if path == "/nothing" else 200)
+            if path.startswith("/items/"):
+                await v.page.locator("details").evaluate_all("all => all.forEach(each => (each.open = true))")
+            faults += [f"{path}: {fault}" for fault in await _axe(v)]
+            width = await v.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+            faults += [f"{path} is {width} px too wide"] if width > 0 else []
+        await v.go("/")
+        await v.press("?")
+        faults += [f"keys: {fault}" for fault in await _axe(v)]
+    assert faults == []
+
+
+async def test_the_login_page_is_accessible(root: str, visit: Open) -> None:
+    async with visit() as v:
+        await v.page.context.clear_cookies()
+        await v.go("/", 401)
+        await v.page.get_by_label("Token").wait_for()
+        assert await _axe(v) == []
+
+
+async def _axe(visit: Visit) -> list[str]:
+    """The serious faults of the page, each with the places where it is."""
+    await visit.page.evaluate(AXE.read_text())
+    found = await visit.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{fault['id']} at {[node['target'] for node in fault['nodes']]}"
+        for fault in found["violations"]
+        if fault["impact"] in ("serious", "critical")
+    ]
+
+
+WEIGHT = """() => ["navigation", "resource"].flatMap(kind => performance.getEntriesByType(kind))
+    .map(entry => entry.encodedBodySize).reduce((sum, size) => sum + size, 0)"""
+
+
+async def test_each_page_is_small(home: Home, visit: Open) -> None:
+    """All that a page loads, as it comes over the wire; the longest list is a hundred items."""
+    account = await home.account()
+    for number in range(100):
+        mail_id, _, run = await home.mail(account, subject=f"Lunch {number}, {LONG[:40]}?")
+        item = await home.ask(run, args=DRAFT | {"response_text": f"{run} " * 20}, subject=f"Lunch {number}?")
+    memory = Memory.kept_in(home.app.pool)
+    for number in range(20):
+        await memory.add(account, "response_preferences", f"Rule {number}: {run} {LONG}", "web")
+    meeting = await home.ask(run, "schedule_meeting_tool", MEETING, kind="meeting")
+    late = {"/accounts": "Tell me in this browser", f"/items/{meeting.id}": "can't be read"}
+    places = [*PLACES, "/activity?days=90", f"/items/{item.id}", f"/items/{meeting.id}", f"/mails/{mail_id}/trail"]
+    sizes: dict[str, float] = {}
+    async with visit() as v:
+        for path in places:
+            await v.go(path, 404 if path == "/nothing" else 200)
+            if path in late:
+                await v.page.get_by_text(late[path]).wait_for()
+            sizes[path] = await v.page.evaluate(WEIGHT)
+        assert v.complaints[1:] == []  # the first says that there is no /nothing
+    assert min(sizes.values()) > 5_000  # style and scripts alone
+    assert {path: size for path, size in sizes.items() if size > MOST_BYTES} == {}
