@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, Interrupt, StateSnapshot
 
@@ -24,7 +25,7 @@ from email_assistant.google.errors import NotFound, Refused
 from email_assistant.inbox.describe import mail_as_text
 from email_assistant.inbox.items import Asked, Inbox
 from email_assistant.queue.conversations import Conversation, Conversations, DecisionFirst, RunRow
-from email_assistant.queue.faults import LostInterrupt, MailboxUnreadable, classify
+from email_assistant.queue.faults import LostInterrupt, MailboxUnreadable, QuestionNotStored, classify
 from email_assistant.tools.effects import InDoubt, Ledger, NotYetClear
 from email_assistant.tools.registry import Registry
 from email_assistant.tools.spec import Call
@@ -191,7 +192,18 @@ class Advancer:
             # that follows them, so it doesn't tell that a run has ended; going on with an ended one does nothing.
             graph_input = await self._resume(run, snapshot)
         result = await self.graph.ainvoke(graph_input, {**config, "recursion_limit": 100}, durability="sync")
-        return list(result.get("__interrupt__", ()))
+        interrupts = list(result.get("__interrupt__", ()))
+        if interrupts:
+            await self._expect_stored(config, interrupts)
+        return interrupts
+
+    async def _expect_stored(self, config: RunnableConfig, interrupts: Sequence[Interrupt]) -> None:
+        """LangGraph says that a nested graph waits even when storing that has failed: its executor raises no second
+        exception beside the interrupt (`pregel/_executor.py`, 1.2). Nobody may be asked before it is stored.
+        """
+        stored = set(_pending(await self.graph.aget_state(config, subgraphs=True)))
+        if not stored.issuperset(interrupt.id for interrupt in interrupts):
+            raise QuestionNotStored
 
     async def _resume(self, run: RunRow, snapshot: StateSnapshot) -> Command[Any] | None:
         """The answers to what the graph waits for, by interrupt id: a plain resume would approve what nobody saw."""

@@ -17,6 +17,10 @@ class MailboxUnreadable(Exception):
     """Google does not let the mailbox be read now."""
 
 
+class QuestionNotStored(Exception):
+    """The database did not take what the run asks, so no answer could be passed on."""
+
+
 class LostInterrupt(RuntimeError):
     """An answer was given to a question that the run doesn't ask."""
 
@@ -47,7 +51,7 @@ def classify(error: BaseException) -> Fault:
             return Fault(str(error), passing=True, outage=True, until=error.until)
         case Transient() | Ambiguous() | NotYetClear() | MailboxUnreadable():
             return Fault(str(error), passing=True, outage=True)
-        case psycopg.OperationalError() | psycopg.InterfaceError():
+        case psycopg.OperationalError() | psycopg.InterfaceError() | QuestionNotStored():
             return Fault("the database is not available", passing=True, outage=True)
         case Revoked():
             return Fault(

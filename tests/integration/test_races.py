@@ -470,6 +470,41 @@ class TestAFaultOfGoogle:
         assert len(google.sent) == 1
 
 
+# A sequence is not rolled back: the first time, and no other.
+LOSES_THE_FIRST_QUESTION = """
+create sequence questions;
+create function lose_the_first() returns trigger language plpgsql as $$
+begin
+    if nextval('questions') = 1 then
+        raise exception 'the server goes away' using errcode = 'admin_shutdown';
+    end if;
+    return new;
+end $$;
+create trigger lose_the_first before insert on checkpoint_writes for each row
+when (new.channel = '__interrupt__' and new.checkpoint_ns <> '') execute function lose_the_first();
+"""
+
+
+@in_one_loop
+class TestADatabaseThatFails:
+    async def test_when_a_question_is_stored_nobody_is_asked_before_it_is(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        model.script([[reply("Friday is fine."), DONE]])
+        await home.sql(LOSES_THE_FIRST_QUESTION)
+        google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+        await home.sync()
+        await home.step()
+        assert await home.items() == []
+
+        await home.carry_on()
+
+        [item] = await home.pending()
+        await home.answer(item, "accept")
+        assert [sent.text for sent in google.sent] == ["Friday is fine."]
+        assert len(model.calls("response")) == 1
+
+
 @in_one_loop
 class TestAModelThatHangs:
     """It blocks no decision and no mail for ever."""
