@@ -154,11 +154,9 @@ async def open_app(settings: Settings, url: str) -> AsyncIterator[App]:
 
 def open_memory(app: App) -> "Memory":
     """The learned preferences."""
-    from langgraph.store.postgres.aio import AsyncPostgresStore
-
     from email_assistant.memory.profiles import Memory
 
-    return Memory(AsyncPostgresStore(app.pool), app.pool)
+    return Memory.kept_in(app.pool)
 
 
 def removal(app: App, account: Account) -> Removal:

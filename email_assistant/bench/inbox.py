@@ -28,6 +28,7 @@ from email_assistant.settings import Settings
 
 REQUESTS = 100
 _WARMING = 5
+_EACH = _WARMING + REQUESTS
 _SEED = 20260521
 _TOKEN = "bench"  # noqa: S105 - of a server that lives for as long as the bench
 _ADDRESSES = ("ada@bench.example", "ada@work.example")
@@ -36,7 +37,7 @@ _START_SECONDS = 60
 FREQUENT, RARE, PART = "budget", "xylophone", "@fjord"
 """Stands in about a third of the items, in one of them, and in the addresses of one sender in a thousand."""
 
-_PAGE_MS, _SEARCH_MS = 50.0, 100.0
+_PAGE_MS, _SEARCH_MS, _LIVE_MS = 50.0, 100.0, 1000.0
 
 Send = Callable[[int], Awaitable[httpx.Response]]
 
@@ -85,7 +86,9 @@ async def measure(items: int) -> Report:
                 filled = time.monotonic() - began
                 [row] = await _rows(app, "show server_version")
                 async with _served(settings.folder, url) as root, _client(root) as http:
-                    timings = [await _time(case) for case in _cases(http, await _ids(app))]
+                    ids = await _ids(app)
+                    timings = [await _time(case) for case in _cases(http, ids[:_EACH])]
+                    timings.append(await _time_live(http, ids[_EACH:]))
     return Report(str(row["server_version"]), items, filled, timings)
 
 
@@ -97,15 +100,18 @@ class _Case:
     name: str
     send: Send
     most_p95: float | None
-    expects: Callable[[Any], bool]
+    expects: Callable[[httpx.Response], bool]
 
 
 def _cases(http: httpx.AsyncClient, ids: Sequence[UUID]) -> Iterator[_Case]:
     def listing(**query: str) -> Send:
         return lambda _: http.get("/api/inbox", params={"status": "pending", **query})
 
-    def some(page: Any) -> bool:
-        return len(page["items"]) > 0
+    def some(answer: httpx.Response) -> bool:
+        return len(answer.json()["items"]) > 0
+
+    def has(count: int) -> Callable[[httpx.Response], bool]:
+        return lambda answer: len(answer.json()["items"]) == count
 
     cursor: str | None = None
 
@@ -115,6 +121,7 @@ def _cases(http: httpx.AsyncClient, ids: Sequence[UUID]) -> Iterator[_Case]:
         cursor = answer.json()["next"]
         return answer
 
+    yield _Case("first page, as HTML", lambda _: http.get("/"), _PAGE_MS, lambda answer: "/items/" in answer.text)
     yield _Case("first page", listing(), _PAGE_MS, some)
     yield _Case("next page", next_page, _PAGE_MS, some)
     yield _Case("newest first", listing(sort="newest"), _PAGE_MS, some)
@@ -122,31 +129,58 @@ def _cases(http: httpx.AsyncClient, ids: Sequence[UUID]) -> Iterator[_Case]:
     yield _Case("of one kind", listing(kind="in_doubt"), _PAGE_MS, some)
     yield _Case("of one account, older than 30 days", listing(account=_ADDRESSES[1], older_than="30d"), _PAGE_MS, some)
     yield _Case("search: frequent word", listing(q=FREQUENT), _SEARCH_MS, some)
-    yield _Case("search: rare word", listing(q=RARE), _SEARCH_MS, lambda page: len(page["items"]) == 1)
+    yield _Case("search: rare word", listing(q=RARE), _SEARCH_MS, has(1))
     yield _Case("search: part of an address", listing(q=PART), _SEARCH_MS, some)
     yield _Case("search: two frequent words", listing(q=f"{FREQUENT} report"), _SEARCH_MS, some)
-    yield _Case("search: no hit", listing(q="nosuchword"), _SEARCH_MS, lambda page: page["items"] == [])
-    yield _Case("counts", lambda _: http.get("/api/inbox/counts"), None, lambda counts: counts["by_status"]["pending"])
-    yield _Case("one item", lambda number: http.get(f"/api/inbox/{ids[number]}"), None, lambda item: item["id"])
+    yield _Case("search: no hit", listing(q="nosuchword"), _SEARCH_MS, has(0))
+    yield _Case("counts", lambda _: http.get("/api/inbox/counts"), None, lambda answer: "by_status" in answer.json())
+    yield _Case(
+        "one item", lambda number: http.get(f"/api/inbox/{ids[number]}"), None, lambda answer: "id" in answer.json()
+    )
     yield _Case(
         "decision",
         lambda number: http.post(f"/api/inbox/{ids[number]}/decision", json={"type": "ignore"}),
         None,
-        lambda item: item["status"] == "decided",
+        lambda answer: answer.json()["status"] == "decided",
     )
 
 
 async def _time(case: _Case) -> Timing:
     took = []
-    for number in range(_WARMING + REQUESTS):
+    for number in range(_EACH):
         began = time.perf_counter()
         answer = await case.send(number)
         took.append((time.perf_counter() - began) * 1000)
-        if answer.status_code != 200 or not case.expects(answer.json()):
+        if answer.status_code != 200 or not case.expects(answer):
             raise BenchFailed(f"{case.name}: {answer.status_code} {answer.text[:200]}")
+    return _timing(case.name, took, case.most_p95)
+
+
+async def _time_live(http: httpx.AsyncClient, ids: Sequence[UUID]) -> Timing:
+    """From the sending of an answer to when another page, which is open, has been told of it."""
+    took = []
+    async with http.stream("GET", "/api/events") as stream:
+        lines = stream.aiter_lines()
+        await _line_with("event: reload", lines)
+        for item_id in ids:
+            began = time.perf_counter()
+            await http.post(f"/api/inbox/{item_id}/decision", json={"type": "ignore"})
+            await _line_with(str(item_id), lines)
+            took.append((time.perf_counter() - began) * 1000)
+    return _timing("an open page is told of a decision", took, _LIVE_MS)
+
+
+async def _line_with(text: str, lines: AsyncIterator[str]) -> None:
+    async for line in lines:
+        if text in line:
+            return
+    raise BenchFailed(f"the stream of events ended before {text}")
+
+
+def _timing(case: str, took: Sequence[float], most_p95: float | None) -> Timing:
     timed = took[_WARMING:]
     cuts = quantiles(timed, n=20, method="inclusive")
-    return Timing(case.name, len(timed), round(cuts[9], 1), round(cuts[18], 1), round(max(timed), 1), case.most_p95)
+    return Timing(case, len(timed), round(cuts[9], 1), round(cuts[18], 1), round(max(timed), 1), most_p95)
 
 
 @asynccontextmanager
@@ -184,10 +218,8 @@ def _client(root: str) -> httpx.AsyncClient:
 
 async def _ids(app: App) -> list[UUID]:
     """Drafts from all over the inbox, each to be asked for or decided once."""
-    rows = await _rows(
-        app, f"select id from inbox_items where kind = 'draft' order by md5(id::text) limit {_WARMING + REQUESTS}"
-    )
-    if len(rows) < _WARMING + REQUESTS:
+    rows = await _rows(app, f"select id from inbox_items where kind = 'draft' order by md5(id::text) limit {2 * _EACH}")
+    if len(rows) < 2 * _EACH:
         raise BenchFailed("there are too few items to measure anything")
     return [row["id"] for row in rows]
 

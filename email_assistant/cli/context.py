@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 OfAccount = Annotated[str | None, typer.Option("--account", help="Only this account's (an address).")]
 
+_UNPRINTABLE = re.compile(r"[\x7f-\x9f\ud800-\udfff]")
+"""What JSON may hold as it is, and a terminal or UTF-8 may not."""
+
 out = Console()
 err = Console(stderr=True)
 
@@ -30,13 +34,17 @@ class CommandError(Exception):
 
 
 @asynccontextmanager
-async def opened() -> AsyncIterator["App"]:
-    """The app for one short command; a daemon that runs beside it shares its database."""
+async def opened(*, keep: bool = False) -> AsyncIterator["App"]:
+    """The app for one command; a daemon that runs beside it shares its database.
+
+    Args:
+        keep: for a command that stays: start the embedded database again whenever the daemon has left with it.
+    """
     from email_assistant.app import database, open_app
     from email_assistant.settings import Settings
 
     settings = Settings.load()
-    with database(settings, keep=False) as url:
+    with database(settings, keep=keep) as url:
         async with open_app(settings, url) as app:
             yield app
 
@@ -83,16 +91,27 @@ async def _awaited(command: Callable[[], Awaitable[Any]]) -> Any:
 
 
 def print_json(value: object) -> None:
-    sys.stdout.write(json.dumps(value, default=_plain, ensure_ascii=False, indent=2) + "\n")
+    """Print JSON that is readable, in which nothing steers a terminal or can't be encoded."""
+    text = json.dumps(value, default=_plain, ensure_ascii=False, indent=2)
+    sys.stdout.write(_UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
+
+
+def print_text(text: str, style: str | None = None) -> None:
+    """Print what a mail, a model or a person wrote: none of it is markup, none of it steers the terminal."""
+    from email_assistant.mail.charset import plain
+
+    out.print(plain(text), markup=False, highlight=False, soft_wrap=True, style=style)
 
 
 def print_table(columns: list[str], rows: list[list[str]]) -> None:
+    from email_assistant.mail.charset import plain
+
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*row)
-    out.print(table, markup=False)
+        table.add_row(*(Text(plain(cell)) for cell in row))
+    out.print(table)
 
 
 def _plain(value: object) -> object:

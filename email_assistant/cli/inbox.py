@@ -1,23 +1,53 @@
 """`email-assistant inbox …`"""
 
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from html import unescape
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar
 
 import typer
 
-from email_assistant.cli.context import AsJson, CommandError, OfAccount, opened, out, print_json, print_table, run
+from email_assistant.cli.context import (
+    AsJson,
+    CommandError,
+    OfAccount,
+    complain,
+    opened,
+    out,
+    print_json,
+    print_table,
+    print_text,
+    run,
+)
 
 if TYPE_CHECKING:
     from email_assistant.inbox.items import Item
 
 T = TypeVar("T", bound=str)
 
-app = typer.Typer(help="What waits for you, and your answers to it.", no_args_is_help=True)
+app = typer.Typer()
 
 ItemId = Annotated[str, typer.Argument(metavar="ITEM", help="The item's id, or its first characters.")]
+
+
+@app.callback(invoke_without_command=True)
+def inbox(context: typer.Context) -> None:
+    """What waits for you, and your answers to it. Without a command: as a full-screen view; ? shows its keys."""
+    if context.invoked_subcommand is not None:
+        return
+    if not (_is_terminal(sys.stdin) and _is_terminal(sys.stdout)):
+        complain("the full-screen inbox needs a terminal; here, use `email-assistant inbox list`")
+        raise typer.Exit(2)
+
+    async def command() -> None:
+        from email_assistant.cli.screen.show import show_inbox
+
+        async with opened(keep=True) as app:
+            await show_inbox(app)
+
+    run(command)
 
 
 @app.command("list")
@@ -77,7 +107,7 @@ def show(item: ItemId, as_json: AsJson = False) -> None:
         if as_json:
             print_json(as_dict(found))
             return
-        out.print(unescape(found.description), markup=False, highlight=False, soft_wrap=True)
+        print_text(unescape(found.description))
         out.print(f"\n{found.status}; takes {', '.join(found.allowed)}", markup=False, highlight=False)
 
     run(command)
@@ -156,6 +186,10 @@ def snooze(
         out.print(f"Back at {until.astimezone():%Y-%m-%d %H:%M}." if until else "It waits for you.", highlight=False)
 
     run(command)
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    return stream is not None and not stream.closed and stream.isatty()
 
 
 def _one_of(allowed: Sequence[T], given: str, option: str, *more: str) -> T:

@@ -4,33 +4,49 @@ from typing import Annotated
 
 import typer
 
-from email_assistant.cli.context import AsJson, CommandError, OfAccount, opened, out, print_json, print_table, run
+from email_assistant.cli.context import (
+    AsJson,
+    CommandError,
+    OfAccount,
+    opened,
+    out,
+    print_json,
+    print_table,
+    print_text,
+    run,
+)
+
+MailId = Annotated[str, typer.Argument(metavar="MAIL", help="Gmail's id of a mail, as `mails` shows it.")]
+
+app = typer.Typer(help="Show all mail and what became of it, newest first.")
 
 
+@app.callback(invoke_without_command=True)
 def mails(
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[trail MAIL | correct MAIL CLASS]",
-            help="Instead of the list: tell what happened to one mail, or say what it should have been "
-            "(ignore, notify or respond).",
-        ),
-    ] = None,
+    context: typer.Context,
     state: Annotated[str | None, typer.Option(help="new, triaging, waiting, acting, done or failed.")] = None,
     account: OfAccount = None,
     cursor: Annotated[str | None, typer.Option(help="Go on from where the last page ended.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show all mail and what became of it, newest first."""
-    match words or []:
-        case []:
-            run(lambda: _list(state, account, cursor, as_json=as_json))
-        case ["trail", mail]:
-            run(lambda: _trail(mail, account, as_json=as_json))
-        case ["correct", mail, classification]:
-            run(lambda: _correct(mail, classification, account))
-        case _:
-            raise typer.BadParameter("write `mails`, `mails trail MAIL` or `mails correct MAIL CLASS`")
+    if context.invoked_subcommand is None:
+        run(lambda: _list(state, account, cursor, as_json=as_json))
+
+
+@app.command()
+def trail(mail: MailId, account: OfAccount = None, as_json: AsJson = False) -> None:
+    """Tell what happened to a mail, step by step."""
+    run(lambda: _trail(mail, account, as_json=as_json))
+
+
+@app.command()
+def correct(
+    mail: MailId,
+    classification: Annotated[str, typer.Argument(metavar="CLASS", help="ignore, notify or respond.")],
+    account: OfAccount = None,
+) -> None:
+    """Say what a mail should have been; the assistant learns from it."""
+    run(lambda: _correct(mail, classification, account))
 
 
 async def _list(state: str | None, account: str | None, cursor: str | None, *, as_json: bool) -> None:
@@ -79,7 +95,7 @@ async def _trail(mail: str, account: str | None, *, as_json: bool) -> None:
         return
     for event in events:
         at = f"{event.at.astimezone():%Y-%m-%d %H:%M:%S}" if event.at else "-"
-        out.print(f"{at}  {event.text}", markup=False, highlight=False, soft_wrap=True)
+        print_text(f"{at}  {event.text}")
 
 
 async def _correct(mail: str, classification: str, account: str | None) -> None:
@@ -98,13 +114,10 @@ async def _correct(mail: str, classification: str, account: str | None) -> None:
         rule = await teach_triage(open_memory(app), owner.id, corrected, chosen, "cli")
     out.print(f"Mail {mail} is now {chosen}.", markup=False, highlight=False)
     if rule is not None:
-        out.print(f"Learned: {rule.text}", markup=False, highlight=False, soft_wrap=True)
+        print_text(f"Learned: {rule.text}")
 
 
-def retry(
-    mail: Annotated[str, typer.Argument(metavar="MAIL", help="Gmail's id of a failed mail, as `mails` shows it.")],
-    account: OfAccount = None,
-) -> None:
+def retry(mail: MailId, account: OfAccount = None) -> None:
     """Take a failed mail up again."""
 
     async def command() -> None:

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import typer
 
-from email_assistant.cli.context import AsJson, CommandError, OfAccount, opened, out, print_json, run
+from email_assistant.cli.context import AsJson, CommandError, OfAccount, opened, out, print_json, print_text, run
 
 if TYPE_CHECKING:
     from email_assistant.accounts.accounts import Account
@@ -44,8 +44,8 @@ def show(account: OfAccount = None, as_json: AsJson = False) -> None:
         for profile, rules in profiles.items():
             out.print(f"[bold]{profile}[/]")
             for rule in rules:
-                out.print(f"  - {rule.text}", markup=False, highlight=False)
-                out.print(f"    {rule.key[:8]}  {_origin(rule.origin)}", markup=False, highlight=False, style="dim")
+                print_text(f"  - {rule.text}")
+                print_text(f"    {rule.key[:8]}  {_origin(rule.origin)}", style="dim")
             if not rules:
                 out.print("  (nothing learned yet)", style="dim")
 

@@ -121,6 +121,7 @@ def bound(host: str, port: int) -> Iterator[socket.socket]:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((host, port))
+            listener.listen()  # so that the link works from the moment at which it is printed
         except (OSError, OverflowError) as error:  # OverflowError: no port has such a number
             reason = error.strerror if isinstance(error, OSError) else error
             raise CommandError(f"can't listen on {host}:{port} ({reason}); choose others with --host, --port") from None

@@ -8,6 +8,8 @@ _UNWANTED = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
 _LINE_BREAKS = re.compile(r"\r\n?|[\x85\u2028\u2029]")
 _BLANKS = re.compile(r"\s+")
+_REORDERING = re.compile("[\u202a-\u202e\u2066-\u2069]")
+"""Embeddings, overrides and isolates: they reorder what stands around them."""
 
 # Senders use the left name and mean the right, a superset (WHATWG Encoding Standard, "Names and labels").
 _SUPERSETS = {
@@ -38,6 +40,11 @@ _BASE64_NOISE = bytes(set(range(256)) - set(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefgh
 def readable(text: str) -> str:
     """Text that any database, terminal and encoder accepts: no control characters but tab and newline."""
     return _UNWANTED.sub("", _LINE_BREAKS.sub("\n", _SURROGATES.sub("\ufffd", text)))
+
+
+def plain(text: object) -> str:
+    """Text to show: `readable`, and without marks that reorder it."""
+    return _REORDERING.sub("", readable(str(text)))
 
 
 def one_line(text: str) -> str:

@@ -4,6 +4,7 @@ Kept in LangGraph's store under (email_assistant, account id, profile), one key 
 compare-and-set and ten concurrent rewrites of a whole profile kept one rule.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -73,6 +74,8 @@ class Memory:
     def __init__(self, store: BaseStore, pool: Pool) -> None:
         self._store = store
         self._pool = pool
+        # The store takes a connection of its own while the lock holds one: many that wait for it would leave none.
+        self._one_change = asyncio.Lock()
 
     @classmethod
     def kept_in(cls, pool: Pool) -> Self:
@@ -208,7 +211,7 @@ class Memory:
     @asynccontextmanager
     async def _locked(self, account_id: UUID, profile: Profile) -> AsyncIterator[None]:
         """One change to a profile at a time, in whatever process."""
-        async with self._pool.connection() as conn, conn.transaction():
+        async with self._one_change, self._pool.connection() as conn, conn.transaction():
             await conn.execute("select pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{account_id}/{profile}",))
             yield
 

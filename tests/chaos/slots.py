@@ -12,8 +12,8 @@ from random import Random
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from tests.chaos.nursery import Child, Nursery
 from tests.chaos.proxies import DEFERS, Fault, HttpProxy, Moment, PostgresProxy, Proxy, Request
+from tests.doubles.nursery import Child, Nursery
 
 _PATIENCE_SECONDS = 8.0
 """How long a process may work without meeting the request that it is to die of; then another one is chosen."""

@@ -16,14 +16,12 @@ import httpx
 import psycopg
 from cryptography.fernet import Fernet
 
-from tests.chaos.nursery import ForkingNursery, Nursery
 from tests.chaos.postgres import PostgresServer
 from tests.chaos.slots import Slot, Weather
 from tests.doubles.google import Google
 from tests.doubles.model import Model
+from tests.doubles.nursery import nursery
 
-_FORK = os.environ.get("EMAIL_ASSISTANT_CHAOS_FORK") == "1"
-"""Fork processes off a warm one, for a long run."""
 _SERVES = ("up", "api")
 """Commands that serve the inbox."""
 _ADDRESS = "ada@example.com"
@@ -69,7 +67,6 @@ async def stage(folder: Path, processes: Sequence[str], weather: Weather, **sett
             conn.execute(f"create database {_DATABASE}")
         environment = _environment(folder, {name.upper(): value for name, value in settings.items()})
         _add_account(environment, google, postgres.url(_DATABASE), folder)
-        nursery = stack.enter_context(closing(ForkingNursery() if _FORK else Nursery()))
         slots, apis = [], []
         for number, role in enumerate(processes):
             arguments = [role]
@@ -77,7 +74,7 @@ async def stage(folder: Path, processes: Sequence[str], weather: Weather, **sett
                 port = _free_port()
                 arguments += ["--host", "127.0.0.1", "--port", str(port)]
                 apis.append(await stack.enter_async_context(_client(port)))
-            slots.append(Slot(number, role, arguments, environment, folder, nursery, weather))
+            slots.append(Slot(number, role, arguments, environment, folder, nursery(), weather))
             stack.push_async_callback(slots[-1].close)
         for slot in slots:
             await slot.open(google.root, model.root, postgres.port, partial(postgres.url, _DATABASE))

@@ -24,8 +24,8 @@ from tests.chaos.world import World, teach
 
 _AHEAD = 6
 """Mails that wait to be looked at, at most."""
-_IDLE_SECONDS = 3.0
-"""Without an effect for so long, more mail comes, so that there is something to kill."""
+_TO_HIT = 2
+"""Mails that wait to be looked at, at least, so that there is something to kill."""
 _SETTLE_SECONDS = 150.0
 _QUIET_SECONDS = 4.0
 """How long nothing may move before it counts as settled."""
@@ -164,8 +164,7 @@ class Storm:
         while self.weather.wants_kills or len(self.world.mails) < self.size.mails:
             in_step = (len(tally.kills) + 1) * self.size.mails / max(1, self.size.kills)
             is_behind = not self.weather.wants_kills or len(self.world.mails) < in_step
-            is_idle = time.monotonic() - tally.last_effect_at > _IDLE_SECONDS
-            if (is_behind and self.world.untriaged < _AHEAD) or (is_idle and not self.world.untriaged):
+            if self.world.untriaged < (_AHEAD if is_behind else _TO_HIT):
                 self.world.deliver()
             await asyncio.sleep(0.05)
         await _until(lambda: len(tally.database_kills) >= self.size.database_kills)

@@ -1,7 +1,7 @@
 """Nothing lost, nothing twice: many processes, dying at any moment, judged at Google's side and in the inbox alone.
 
 The size is set by EMAIL_ASSISTANT_CHAOS_KILLS, _MAILS, _SEED and _PROCESSES (commands, with commas between them);
-EMAIL_ASSISTANT_CHAOS_FORK=1 starts processes faster; EMAIL_ASSISTANT_CHAOS_REPORT names a file for the report as JSON.
+EMAIL_ASSISTANT_CHAOS_REPORT names a file for the report as JSON.
 """
 
 import os

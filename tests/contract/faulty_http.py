@@ -23,6 +23,8 @@ class Answer:
     body: bytes = b"{}"
     headers: Mapping[str, str] = field(default_factory=dict)
     fault: Fault = "none"
+    together: int = 1
+    """Written once so many such requests have come."""
 
 
 def ok(body: Any, fault: Fault = "none") -> Answer:
@@ -81,13 +83,11 @@ class FaultyServer:
         with self._arrival:
             return [request for request in self.requests if (request.method, request.path) == (method, path)]
 
-    def wait_for(self, method: str, path: str) -> None:
-        """Wait until such a request has arrived whole."""
+    def wait_for(self, method: str, path: str, count: int = 1) -> None:
+        """Wait until so many such requests have arrived whole."""
         with self._arrival:
-            arrived = self._arrival.wait_for(
-                lambda: any((request.method, request.path) == (method, path) for request in self.requests), 10
-            )
-        assert arrived, f"no {method} {path} came"
+            arrived = self._arrival.wait_for(lambda: len(self.received(method, path)) >= count, 10)
+        assert arrived, f"too few {method} {path} came"
 
     def close(self) -> None:
         self.released.set()
@@ -119,7 +119,9 @@ class FaultyServer:
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 port: int = self.client_address[1]
                 request = Request(self.command, target.path, parse_qs(target.query), headers, body, port)
-                self.reply(server.take(request))
+                answer = server.take(request)
+                server.wait_for(request.method, request.path, answer.together)
+                self.reply(answer)
 
             do_GET = do_POST = do_PUT = do_DELETE = handle_any  # noqa: N815
 

@@ -5,7 +5,6 @@ import html
 import json
 import re
 import socket
-import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -900,8 +899,8 @@ async def second_api(daemon: Daemon) -> AsyncIterator[str]:
     """Another process of the program that serves the same inbox."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "email_assistant", "api", "--host", "127.0.0.1", "--port", str(port)]
-    process = Process("api", command, daemon.environment, daemon.home)
+    arguments = ["api", "--host", "127.0.0.1", "--port", str(port)]
+    process = Process("api", arguments, daemon.environment, daemon.home, daemon.nursery)
     root = f"http://127.0.0.1:{port}"
     try:
         await until(lambda: is_healthy(root), 90)

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -450,7 +451,7 @@ async def test_a_passing_fault_of_the_token_endpoint_is_transient(
 
 async def test_writes_refused_with_401_are_never_in_doubt(server: FaultyServer) -> None:
     """Neither the one that renews the login nor the one that waits for it."""
-    server.answer("POST", f"{ME}/drafts/send", refused(401, "authError"))
+    server.answer("POST", f"{ME}/drafts/send", replace(refused(401, "authError"), together=2))
     server.answer("POST", "/token", ok({"access_token": "renewed"}, fault="hold"))
     async with opened(server, seconds=TIMEOUT) as account:
         sends = [account.gmail.send_draft(id_) for id_ in ("d1", "d2")]

@@ -6,9 +6,8 @@ import random
 import signal
 import socket
 import subprocess
-import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,6 +17,7 @@ from cryptography.fernet import Fernet
 
 from tests.doubles.google import Google
 from tests.doubles.model import Model
+from tests.doubles.nursery import Nursery, nursery
 
 T = TypeVar("T")
 
@@ -33,32 +33,42 @@ WAIT_SECONDS = 30.0
 class Process:
     """One running process of the program, with its log."""
 
-    def __init__(self, name: str, command: list[str], environment: dict[str, str], folder: Path) -> None:
+    def __init__(
+        self, name: str, arguments: Sequence[str], environment: Mapping[str, str], folder: Path, nursery: Nursery
+    ) -> None:
         self.name = name
         self.log_path = folder / f"{name}.log"
-        with self.log_path.open("wb") as log:
-            self._popen = subprocess.Popen(command, env=environment, cwd=folder, stdout=log, stderr=subprocess.STDOUT)
+        self._child = nursery.start(arguments, environment, folder, self.log_path)
 
     @property
     def log(self) -> str:
         return self.log_path.read_text(errors="replace")
 
     @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs."""
+        return self._child.poll()
+
+    @property
     def is_running(self) -> bool:
-        return self._popen.poll() is None
+        return self.exit_code is None
 
     def freeze(self) -> None:
         """Stop it in mid-air. The process keeps its connections and knows nothing of the time that passes."""
-        self._popen.send_signal(signal.SIGSTOP)
+        self._child.send_signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        self._popen.send_signal(signal.SIGCONT)
+        self._child.send_signal(signal.SIGCONT)
 
     def kill(self, sig: signal.Signals = signal.SIGKILL) -> None:
         """Send a signal and wait until the process has ended."""
         if self.is_running:
-            self._popen.send_signal(sig)
-            self._popen.wait(timeout=WAIT_SECONDS)
+            self._child.send_signal(sig)
+            self._child.wait(timeout=WAIT_SECONDS)
 
     def stop(self) -> None:
         """Ask it to stop, and wait until it has finished what it was doing."""
@@ -73,6 +83,7 @@ class Daemon:
 
     def __init__(self, home: Path, database_url: str, google: Google, model: Model, /, **settings: object) -> None:
         self.home, self._google = home, google
+        self.nursery = nursery()
         self.processes: list[Process] = []
         chosen = {
             "home": home / "assistant",
@@ -136,6 +147,10 @@ class Daemon:
         own = {"EMAIL_ASSISTANT_GOOGLE_ROOT": google_root, "OPENAI_BASE_URL": model_root}
         return self._start("worker", "worker", **{name: value for name, value in own.items() if value})
 
+    def scheduler(self) -> Process:
+        """Start a process that has mailboxes looked at."""
+        return self._start("scheduler", "scheduler")
+
     def kill(self, sig: signal.Signals = signal.SIGKILL) -> None:
         """Send every process a signal and wait until it has ended."""
         for process in self.processes:
@@ -146,8 +161,8 @@ class Daemon:
         self.kill(signal.SIGTERM)
 
     def _start(self, name: str, *arguments: str, **environment: str) -> Process:
-        command = [sys.executable, "-m", "email_assistant", *arguments]
-        process = Process(f"{name}-{len(self.processes) + 1}", command, self.environment | environment, self.home)
+        name = f"{name}-{len(self.processes) + 1}"
+        process = Process(name, arguments, self.environment | environment, self.home, self.nursery)
         self.processes.append(process)
         return process
 
@@ -161,14 +176,15 @@ class Daemon:
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run one command to its end, whatever comes of it."""
-        return subprocess.run(
-            [sys.executable, "-m", "email_assistant", *arguments],
-            env=self.environment,
-            cwd=self.home,
-            capture_output=True,
-            text=True,
-            timeout=WAIT_SECONDS * 2,
-        )
+        out, err = (self.home / f"command.{name}" for name in ("out", "err"))
+        err.write_text("")
+        child = self.nursery.start(arguments, self.environment, self.home, out, err)
+        try:
+            code = child.wait(WAIT_SECONDS * 2)
+        except subprocess.TimeoutExpired:
+            child.send_signal(signal.SIGKILL)
+            raise
+        return subprocess.CompletedProcess(arguments, code, out.read_text(), err.read_text())
 
     def cli(self, *arguments: str) -> Any:
         """Run one command that must succeed; return what it printed, parsed if `--json` was asked for."""

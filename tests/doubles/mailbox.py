@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from email.utils import format_datetime, getaddresses, parseaddr
+from functools import cached_property
 from typing import Any, Literal, cast
 
 Change = Literal["messageAdded", "messageDeleted", "labelAdded", "labelRemoved"]
@@ -44,7 +45,7 @@ class Message:
     date_ms: int
     history_id: int = 0
 
-    @property
+    @cached_property
     def parsed(self) -> EmailMessage:
         return message_from_bytes(self.raw, policy=policy.default)
 

@@ -604,10 +604,10 @@ class TestFullDisk:
         up = daemon.up()
         first = google.deliver(BOB, "Before", "Shall we?")
         (item,) = daemon.pending()
-        disk.fill(_popen(up).pid)
+        disk.fill(up.pid)
         mails = [first] + [google.deliver(BOB, f"Full {n}", os.urandom(40_000).hex()) for n in range(4)]
         daemon.wait_for(lambda: "DiskFull" in up.log or "OperationalError" in up.log, "the database can't write")
-        disk.free(_popen(up).pid)
+        disk.free(up.pid)
         for mail in mails:
             daemon.until_mail(mail, "waiting")
         daemon.accept(item)
@@ -683,13 +683,9 @@ class TestInterruption:
 def _interrupted(process: Process, *statuses: int) -> None:
     """Press Ctrl-C."""
     process.kill(signal.SIGINT)
-    assert _popen(process).returncode in statuses, process.log
+    assert process.exit_code in statuses, process.log
     assert "Traceback" not in process.log
     assert "Error" not in process.log
-
-
-def _popen(process: Process) -> subprocess.Popen[bytes]:
-    return process._popen
 
 
 def _until(condition: Callable[[], bool]) -> None:

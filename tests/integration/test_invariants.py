@@ -36,6 +36,7 @@ from email_assistant.settings import Settings
 from tests.doubles.daemon import API_TOKEN, Daemon
 from tests.doubles.google import Google
 from tests.doubles.model import Kind, Model, ModelRequest, ToolCall, tool
+from tests.doubles.nursery import Nursery
 from tests.doubles.serving import Hold
 from tests.integration.conftest import Start
 from tests.integration.home import Home, in_one_loop, reached, until
@@ -671,6 +672,7 @@ class TestSecrets:
             Daemon(tmp_path, database_url, google, model, log_level="DEBUG") as daemon,
         ):
             daemon.environment |= tracing_to(tracer)
+            daemon.nursery = Nursery()  # what is imported must find that environment
             daemon.account_add(ADA)
             jobs = JobRecorder(database_url)
             google.fault("history.list", status=500)

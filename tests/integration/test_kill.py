@@ -81,6 +81,7 @@ class TestFrozen:
     def workers(self, daemon: Daemon, google: Google, model: Model) -> list[Process]:
         roots = zip(google.roots, model.roots, strict=True)
         workers = [daemon.worker(google_root=google_root, model_root=model_root) for google_root, model_root in roots]
+        daemon.scheduler()
         daemon.wait_for(lambda: google.calls("history.list"), "the mailbox is polled")
         return workers
 

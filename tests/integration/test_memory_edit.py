@@ -1,5 +1,7 @@
 """A person's own word on what was learned, over the API and on the command line."""
 
+import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -91,6 +93,17 @@ class TestRules:
         assert "Be brief and kind." in refused.json()["detail"]
         assert (await http.delete(path, params={"version": "1"})).status_code == 409
         assert [rule["text"] for rule in await listed(http)] == ["Be brief and kind."]
+
+    async def test_of_many_changes_at_once_one_is_made(self, http: httpx.AsyncClient) -> None:
+        path = await added(http)
+        answers = await asyncio.gather(
+            *(http.put(path, json={"text": f"Be number {number}.", "version": 1}) for number in range(40))
+        )
+        assert Counter(answer.status_code for answer in answers) == {200: 1, 409: 39}
+        [made] = [answer.json()["text"] for answer in answers if answer.is_success]
+        assert [rule["text"] for rule in await listed(http)] == [made]
+        versions = (await http.get(path)).json()["versions"]
+        assert [version["text"] for version in versions] == ["Be brief.", made]
 
     @pytest.mark.parametrize("text", ["", "  \n", "x" * 301, "\x00"])
     async def test_a_rule_is_one_line_of_text(self, http: httpx.AsyncClient, text: str) -> None:

@@ -47,7 +47,7 @@ COLLABORATORS = {
 
 HEAVY = {
     *("fastapi", "googleapiclient", "langchain", "langchain_core", "langchain_openai", "langgraph", "openai"),
-    "psycopg",
+    *("psycopg", "textual"),
 }
 
 
@@ -204,7 +204,9 @@ class TestPurity:
 
 
 class TestStart:
-    @pytest.mark.parametrize("arguments", [["--help"], ["up", "--help"], ["inbox", "list", "--help"]])
+    @pytest.mark.parametrize(
+        "arguments", [["--help"], ["up", "--help"], ["inbox", "--help"], ["inbox", "list", "--help"]]
+    )
     def test_help_loads_nothing_heavy(self, arguments: list[str]) -> None:
         script = (
             "import json, runpy, sys\n"

@@ -7,16 +7,19 @@ from fastapi import APIRouter, Depends, FastAPI
 from fastapi.security import APIKeyHeader, HTTPBearer
 from fastapi.staticfiles import StaticFiles
 from fastapi.telemetry import TelemetryConfig
+from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
+from email_assistant.inbox.feed import Feed
 from email_assistant.memory.profiles import Memory
 from email_assistant.servers.api import activity, events, health, inbox, login, mails, memory, pages, push
 from email_assistant.servers.api.agent_inbox import routes as agent_inbox
 from email_assistant.servers.api.auth import Access, AgentInboxCors, Guard, SecurityHeaders
 from email_assistant.servers.api.dependencies import Services
-from email_assistant.servers.api.errors import AsciiJSON, add_error_handlers
-from email_assistant.servers.api.events import Feed
+from email_assistant.servers.api.document import DocumentedAPI
+from email_assistant.servers.api.errors import AsciiJSON, add_error_handlers, documented
+from email_assistant.servers.api.refusals import Refusals
 from email_assistant.trail.activity import Activity
 from email_assistant.trail.context import Contexts
 from email_assistant.trail.story import Trail
@@ -26,8 +29,18 @@ _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _MOST_BYTES = 1_000_000
 _COMPRESSION = 5
 """Of gzip. Above it, pages get hardly smaller and take longer."""
+_LIBRARY_REFUSALS = {
+    400: "this server doesn't answer to that host name; open it by its address",
+    413: f"a request may have {_MOST_BYTES:,} bytes at most",
+}
 _SILENT: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
 """FastAPI reports to OpenTelemetry by itself where the environment has it; the program decides that."""
+
+_ABOUT = """What waits for you, what came in, and what was learned, for programs.
+
+Every refusal is a problem as of RFC 9457 (`application/problem+json`); `detail` says what to do.
+Times are ISO 8601 with their offset. A list comes in pages: `next` is the `cursor` of the following one.
+"""
 
 # The guard has looked at the token by then; these say in the OpenAPI document how to send it.
 _CREDENTIALS = [Depends(HTTPBearer(auto_error=False)), Depends(APIKeyHeader(name="x-api-key", auto_error=False))]
@@ -42,12 +55,12 @@ def create_api(app: Services, *, token: str | None, host: str, agent_inbox_origi
             another site's name may be pointed at it (DNS rebinding).
         agent_inbox_origin: the one other site whose pages may call this API, as the public Agent Inbox app.
     """
-    api = FastAPI(
+    api = DocumentedAPI(
         title="Email assistant",
+        description=_ABOUT,
         docs_url=None,
         redoc_url=None,
         default_response_class=AsciiJSON,
-        max_body_size=_MOST_BYTES,
         telemetry=_SILENT,
     )
     api.state.assistant = app
@@ -57,7 +70,7 @@ def create_api(app: Services, *, token: str | None, host: str, agent_inbox_origi
     api.state.contexts = Contexts(app.pool, learned)
     api.state.activity = Activity(app.pool)
     api.state.feed = Feed(app.pool)
-    programs = APIRouter(dependencies=_CREDENTIALS)
+    programs = APIRouter(dependencies=_CREDENTIALS, responses=documented(401, 429, 503))
     programs.include_router(inbox.router)
     programs.include_router(mails.router)
     programs.include_router(memory.router)
@@ -76,6 +89,8 @@ def create_api(app: Services, *, token: str | None, host: str, agent_inbox_origi
     if agent_inbox_origin:
         api.add_middleware(AgentInboxCors, origin=agent_inbox_origin)
     api.add_middleware(TrustedHostMiddleware, allowed_hosts=_answered_to(host), www_redirect=False)
+    api.add_middleware(RequestBodyLimitMiddleware, max_body_size=_MOST_BYTES)
+    api.add_middleware(Refusals, details=_LIBRARY_REFUSALS)
     api.add_middleware(SecurityHeaders)
     return api
 

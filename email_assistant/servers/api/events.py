@@ -1,161 +1,19 @@
-"""`/api/events`: tells an open page, as it happens, that something changed; ids and states only, never a word of mail.
+"""`/api/events`: tells an open page, as it happens, that something changed."""
 
-The database tells every change at its commit (triggers in the first migration), whoever made it. One connection of this
-process listens, and what it hears is fanned out.
-"""
-
-import asyncio
 import json
-import logging
-from collections import defaultdict
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager, suppress
-from datetime import datetime
-from typing import Annotated, Any, cast
+from collections.abc import AsyncIterator
+from typing import Annotated, cast
 from uuid import UUID
 
-import psycopg
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import StreamingResponse
 
-from email_assistant.db.pool import Connection, Pool
+from email_assistant.inbox.feed import Feed
 from email_assistant.servers.api.dependencies import Assistant
 from email_assistant.servers.api.errors import documented
 
-log = logging.getLogger(__name__)
-
-_CHANNEL = "email_assistant"
 _BEAT_SECONDS = 15.0
-_GATHER_SECONDS = 0.1
-"""What changes within this time is told at once."""
-_LOOK_SECONDS = 1.0
-"""How late the end of a snooze, and of the database, is noticed."""
-_AGAIN_SECONDS = 0.5
-_MOST_TOLD = 200
 _RECONNECT_MS = 1000
-
-Change = dict[str, Any]
-_WOKEN = """select user_id, id, kind, status from inbox_items
-            where status = 'pending' and snoozed_until > %s and snoozed_until <= %s"""
-
-
-class Listener:
-    """What one open page has not been told yet."""
-
-    def __init__(self) -> None:
-        self._waits: dict[tuple[str, str], Change] = {}
-        self._reload = False
-        self._something = asyncio.Event()
-
-    def tell(self, change: Change) -> None:
-        """The last change of a thing stands for those before it."""
-        self._waits[change["what"], change["id"]] = change
-        self._something.set()
-
-    def reload(self) -> None:
-        """What happened is not known, or is too much to tell."""
-        self._reload = True
-        self._something.set()
-
-    async def next(self, seconds: float) -> tuple[str, dict[str, Any]] | None:
-        """The event to send; None if nothing happened for so long."""
-        try:
-            await asyncio.wait_for(self._something.wait(), seconds)
-        except TimeoutError:
-            return None
-        await asyncio.sleep(_GATHER_SECONDS)
-        changes, reload = list(self._waits.values()), self._reload or len(self._waits) > _MOST_TOLD
-        self._waits, self._reload = {}, False
-        self._something.clear()
-        if reload:
-            return "reload", {}
-        told: dict[str, list[Change]] = {"items": [], "mails": [], "accounts": []}
-        for change in changes:
-            told[f"{change['what']}s"].append({name: change[name] for name in change if name not in ("user", "what")})
-        return "change", told
-
-
-class Feed:
-    """Listens to the database while somebody listens to it."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-        self._listeners: dict[UUID, set[Listener]] = defaultdict(set)
-        self._task: asyncio.Task[None] | None = None
-        self._listening = asyncio.Event()
-
-    @contextmanager
-    def listener(self, user_id: UUID) -> Iterator[Listener]:
-        """Hears what changes for this user while the block lasts."""
-        listener = Listener()
-        self._listeners[user_id].add(listener)
-        if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._run())
-        try:
-            yield listener
-        finally:
-            self._listeners[user_id].discard(listener)
-            if not any(self._listeners.values()):
-                self._task.cancel()
-                self._task = None
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the program is still at work."""
-        return not self._pool.closed
-
-    async def listening(self) -> None:
-        """Wait until nothing can be missed any more."""
-        await self._listening.wait()
-
-    async def _run(self) -> None:
-        try:
-            while self.is_open:
-                with suppress(psycopg.Error, OSError):
-                    await self._listen()
-                self._listening.clear()
-                await asyncio.sleep(_AGAIN_SECONDS)
-        finally:
-            self._listening.clear()
-
-    async def _listen(self) -> None:
-        """Until the connection is lost. Each one that is made anew tells all to look for themselves."""
-        conninfo = str(self._pool.conninfo)
-        async with await psycopg.AsyncConnection.connect(conninfo, **self._settings()) as conn:
-            await conn.execute(f"listen {_CHANNEL}".encode())
-            since = await _now(conn)
-            self._listening.set()
-            for listener in self._all():
-                listener.reload()
-            while self.is_open:
-                async for notice in conn.notifies(timeout=_LOOK_SECONDS):
-                    self._tell(json.loads(notice.payload))
-                since = await self._wake(conn, since)
-
-    async def _wake(self, conn: Connection, since: datetime) -> datetime:
-        """Tell of the items whose snooze ended since: nothing changes in the database when that happens."""
-        now = await _now(conn)
-        for row in await (await conn.execute(_WOKEN.encode(), (since, now))).fetchall():
-            self._tell({**row, "user": str(row["user_id"]), "what": "item", "id": str(row["id"])})
-        return now
-
-    def _tell(self, change: Change) -> None:
-        change.pop("user_id", None)
-        for listener in self._listeners.get(UUID(change["user"]), ()):
-            listener.tell(change)
-
-    def _all(self) -> Iterator[Listener]:
-        for listeners in self._listeners.values():
-            yield from listeners
-
-    def _settings(self) -> dict[str, Any]:
-        return cast("dict[str, Any]", self._pool.kwargs or {})
-
-
-async def _now(conn: Connection) -> datetime:
-    row = await (await conn.execute("select clock_timestamp() as now")).fetchone()
-    assert row is not None
-    return cast("datetime", row["now"])
 
 
 def _feed(request: Request) -> Feed:

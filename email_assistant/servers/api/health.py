@@ -10,12 +10,12 @@ from email_assistant.servers.api.schemas import Health
 
 _SECONDS = 2.0
 
-router = APIRouter()
+router = APIRouter(tags=["health"])
 
 
 @router.get("/health", responses={503: {"model": Health, "description": "The database does not answer."}})
 async def health(app: Assistant, response: Response) -> Health:
-    """Whether this daemon can work."""
+    """Whether this daemon can work: whether its database answers within two seconds. Needs no token."""
     try:
         async with asyncio.timeout(_SECONDS), app.pool.connection() as conn:
             await conn.execute("select 1")

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, cast
 
 import psycopg
 from fastapi import APIRouter, Depends, Query, Request
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 from email_assistant.inbox.items import PAGE, Conflict, Invalid, NoItem, Outcome, Status
 from email_assistant.inbox.listing import Sort, read_age
@@ -59,10 +59,10 @@ async def list_items(
     account: Annotated[str | None, BlankAsNone, Query(description="Its address.")] = None,
     kind: Annotated[Kind | None, BlankAsNone] = None,
     q: Annotated[
-        str | None,
+        # A length outside the union would be measured of None as well.
+        Annotated[str, Field(max_length=_LONGEST_QUERY)] | None,
         BlankAsNone,
         Query(
-            max_length=_LONGEST_QUERY,
             description="What stands in the item: whole words, parts of addresses, and "
             '"several words" in that order; all of them must be there.',
             examples=["invoice @example.org"],
@@ -85,7 +85,11 @@ async def list_items(
     ] = None,
     limit: Annotated[int, Query(ge=1, le=MOST)] = PAGE,
 ) -> ItemPage:
-    """One page of the inbox."""
+    """One page of what waits for the person, or has waited, by the order and the filters that are asked for.
+
+    `next` leads to the page after it; an item that comes in meanwhile is neither shown twice nor makes another be left
+    out.
+    """
     items, following = await app.inbox.page(
         app.user_id,
         status=status,
@@ -111,7 +115,7 @@ async def count_items(app: Assistant) -> CountsOut:
     return CountsOut.model_validate(await app.inbox.counts(app.user_id))
 
 
-@router.post("/decisions", responses=documented(401, 403, 422))
+@router.post("/decisions", responses=documented(400, 401, 403, 413, 422))
 async def decide_many(app: Assistant, decisions: Decisions) -> Results:
     """Give several items the same answer. Each is taken or refused for itself, as if it had been answered alone."""
     outcomes = await app.inbox.decide_many(app.user_id, decisions.items, decisions.decision.model_dump(), by="api")
@@ -120,7 +124,7 @@ async def decide_many(app: Assistant, decisions: Decisions) -> Results:
 
 @router.get("/{item_id}", responses=documented(401, 404, 422))
 async def show_item(app: Assistant, item_id: ItemId) -> ItemOut:
-    """One item."""
+    """One item: the mail, what the assistant proposes, which answers it takes, and what became of it."""
     return ItemOut.model_validate(await app.inbox.get(app.user_id, item_id))
 
 
@@ -139,7 +143,7 @@ async def show_context(
     )
 
 
-@router.post("/{item_id}/decision", responses=documented(401, 403, 404, 409, 422))
+@router.post("/{item_id}/decision", responses=documented(400, 401, 403, 404, 409, 413, 422))
 async def decide(app: Assistant, item_id: ItemId, decision: Decision) -> ItemOut:
     """Answer an item. An answer is taken once; what was not answered by then is not approved."""
     return ItemOut.model_validate(await app.inbox.decide(app.user_id, item_id, decision.model_dump(), by="api"))
@@ -151,7 +155,7 @@ async def undo(app: Assistant, item_id: ItemId) -> ItemOut:
     return ItemOut.model_validate(await app.inbox.undo(app.user_id, item_id))
 
 
-@router.post("/{item_id}/snooze", responses=documented(401, 403, 404, 409, 422))
+@router.post("/{item_id}/snooze", responses=documented(400, 401, 403, 404, 409, 413, 422))
 async def snooze(app: Assistant, item_id: ItemId, wanted: Snooze) -> ItemOut:
     """Leave a pending item out of listings until a time; it comes back by itself, and can be answered meanwhile."""
     return ItemOut.model_validate(await app.inbox.snooze(app.user_id, item_id, wanted.until))

@@ -34,18 +34,18 @@ async def list_mails(
     cursor: Annotated[str | None, BlankAsNone] = None,
     limit: Annotated[int, Query(ge=1, le=MOST)] = PAGE,
 ) -> MailPage:
-    """One page of all mail, newest first."""
+    """One page of all mail, newest first, with its class, its state and the reason for both."""
     mails, following = await app.mails.page(app.user_id, state=state, account=account, cursor=cursor, limit=limit)
     return MailPage.of(mails, following)
 
 
 @router.post("/mails/{mail_id}/retry", responses=documented(401, 403, 404, 409, 422))
 async def retry_mail(app: Assistant, mail_id: str, account: Account = None) -> MailOut:
-    """Take a failed mail up again."""
+    """Take a failed mail up again, with the class that it has. 409: it has not failed, or Gmail never gave it."""
     return MailOut.model_validate(await app.mails.retry(app.user_id, mail_id, account))
 
 
-@router.post("/mails/{mail_id}/correct", responses=documented(401, 403, 404, 409, 422))
+@router.post("/mails/{mail_id}/correct", responses=documented(400, 401, 403, 404, 409, 413, 422))
 async def correct_mail(
     app: Assistant, memory: Rules, mail_id: str, correction: Correction, account: Account = None
 ) -> MailOut:
@@ -64,7 +64,7 @@ async def correct_mail(
 async def show_trail(
     app: Assistant, trail: Annotated[Trail, Depends(_trail)], mail_id: str, account: Account = None
 ) -> TrailOut:
-    """What happened to a mail, in order."""
+    """What happened to a mail, in order: its triage, proposals, answers, effects, lessons and failures."""
     mail = await app.mails.get(app.user_id, mail_id, account)
     events = await trail.of_mail(app.user_id, mail_id, mail.account)
     return TrailOut(mail=MailOut.model_validate(mail), events=[EventOut.model_validate(event) for event in events])

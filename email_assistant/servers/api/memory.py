@@ -52,16 +52,16 @@ async def show_memory(
     return MemoryOut(account=account.address, background=account.background, profiles=profiles)
 
 
-@router.put("/background", responses=documented(401, 403, 404, 422))
+@router.put("/background", responses=documented(400, 401, 403, 404, 413, 422))
 async def set_background(app: Assistant, account: Of, background: Background) -> Background:
     """Say who the person is: role, tone, languages. It stands in every prompt."""
     await app.accounts.set_background(account.id, background.text)
     return background
 
 
-@router.post("/rules", status_code=201, responses=documented(401, 403, 404, 422))
+@router.post("/rules", status_code=201, responses=documented(400, 401, 403, 404, 413, 422))
 async def add_rule(memory: Rules, account: Of, rule: NewRule) -> RuleOut:
-    """Add a rule by hand."""
+    """Add a rule by hand. It stands in the prompts from the next mail on."""
     return RuleOut.of(await memory.add(account.id, rule.profile, rule.text, _BY))
 
 
@@ -71,9 +71,9 @@ async def show_history(memory: Rules, account: Of, profile: Profile, rule_id: st
     return HistoryOut.of(await memory.get(account.id, profile, rule_id))
 
 
-@router.put("/rules/{profile}/{rule_id}", responses=documented(401, 403, 404, 409, 422))
+@router.put("/rules/{profile}/{rule_id}", responses=documented(400, 401, 403, 404, 409, 413, 422))
 async def edit_rule(memory: Rules, account: Of, profile: Profile, rule_id: str, rule: RuleEdit) -> RuleOut:
-    """Put other words in place of a rule's."""
+    """Put other words in place of a rule's; the old ones stay in its history. 409: it was changed since `version`."""
     return RuleOut.of(await memory.edit(account.id, profile, rule_id, rule.text, _BY, version=rule.version))
 
 
@@ -85,7 +85,7 @@ async def remove_rule(
     return RuleOut.of(await memory.remove(account.id, profile, rule_id, _BY, version=version))
 
 
-@router.post("/rules/{profile}/{rule_id}/revert", responses=documented(401, 403, 404, 409, 422))
+@router.post("/rules/{profile}/{rule_id}/revert", responses=documented(400, 401, 403, 404, 409, 413, 422))
 async def revert_rule(memory: Rules, account: Of, profile: Profile, rule_id: str, revert: Revert) -> RuleOut:
     """Put a rule back to what it said, or to being in force, in an earlier version."""
     return RuleOut.of(await memory.revert(account.id, profile, rule_id, revert.to, _BY))

@@ -44,18 +44,18 @@ async def show_key(app: Assistant) -> PushKey:
     return PushKey(public_key=await app.notices.public_key(app.user_id))
 
 
-@router.post("/api/push/subscribe", status_code=204, responses=documented(401, 403, 422))
+@router.post("/api/push/subscribe", status_code=204, responses=documented(400, 401, 403, 413, 422))
 async def subscribe(app: Assistant, given: Subscription) -> None:
-    """Tell this browser of what comes from now on."""
+    """Tell this browser of what comes from now on; the same address again takes the place of the old subscription."""
     try:
         await app.notices.add_browser(app.user_id, given.endpoint, given.keys.p256dh, given.keys.auth)
     except (TargetRefused, BadSubscription) as error:
         raise HTTPException(422, str(error)) from None
 
 
-@router.post("/api/push/unsubscribe", status_code=204, responses=documented(401, 403, 422))
+@router.post("/api/push/unsubscribe", status_code=204, responses=documented(400, 401, 403, 413, 422))
 async def unsubscribe(app: Assistant, given: Address) -> None:
-    """Tell this browser no more."""
+    """Tell this browser no more. An address that is not known is no error."""
     await app.channels.remove_address(app.user_id, given.endpoint)
 
 

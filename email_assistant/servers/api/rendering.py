@@ -1,21 +1,12 @@
 """HTML from the templates. Everything is escaped: a template has no way to let mail text live."""
 
-import re
 from collections.abc import Mapping
 
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from email_assistant.mail.charset import readable
+from email_assistant.mail.charset import plain
 from email_assistant.servers.api.wording import became, counted, moment, span, waits, wall
-
-# Embeddings, overrides and isolates reorder what stands around them; the pages set the direction per element.
-_REORDERING = re.compile("[\u202a-\u202e\u2066-\u2069]")
-
-
-def plain(text: object) -> str:
-    """Text to show: without control characters and without marks that reorder it."""
-    return _REORDERING.sub("", readable(str(text)))
 
 
 def render(

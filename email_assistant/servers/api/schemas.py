@@ -1,7 +1,7 @@
 """The JSON that the API takes and gives."""
 
 from datetime import date, datetime
-from typing import Any, Self
+from typing import Any, Literal, Self
 from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
@@ -71,7 +71,7 @@ class ItemPage(BaseModel):
 class Snooze(BaseModel):
     """When an item is to come back."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"until": "2031-06-02T09:00:00+02:00"}]})
+    model_config = ConfigDict(extra="forbid")
 
     until: AwareDatetime | None = Field(description="A time to come, with its timezone; null brings the item back now.")
 
@@ -79,12 +79,7 @@ class Snooze(BaseModel):
 class Decisions(BaseModel):
     """One answer to several items."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [{"items": ["7d1f5b1e-6f0e-4c43-9d5c-3b1f5f2f9a10"], "decision": {"type": "accept"}}]
-        },
-    )
+    model_config = ConfigDict(extra="forbid")
 
     items: list[UUID] = Field(min_length=1, max_length=MOST_AT_ONCE)
     decision: Decision
@@ -142,7 +137,7 @@ class MailPage(BaseModel):
 class Correction(BaseModel):
     """What a mail should have been."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"classification": "ignore"}]})
+    model_config = ConfigDict(extra="forbid")
 
     classification: Class
 
@@ -264,32 +259,27 @@ class MemoryOut(BaseModel):
 
 
 class NewRule(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={"examples": [{"profile": "response_preferences", "text": "Sign replies with Ada."}]},
-    )
+    model_config = ConfigDict(extra="forbid")
 
     profile: Profile
     text: str = Field(description=f"1 to {LONGEST_RULE} characters; white space becomes single blanks.")
 
 
 class RuleEdit(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"text": "Sign replies with Ada.", "version": 2}]}
-    )
+    model_config = ConfigDict(extra="forbid")
 
     text: str
     version: int | None = Field(None, description="The version that was seen; another by now gives 409.")
 
 
 class Revert(BaseModel):
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"to": 1}]})
+    model_config = ConfigDict(extra="forbid")
 
     to: int = Field(description="The version to go back to.", ge=1, le=10**6)
 
 
 class Background(BaseModel):
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"text": "I run a small bakery."}]})
+    model_config = ConfigDict(extra="forbid")
 
     text: str = Field(max_length=4000)
 
@@ -360,7 +350,7 @@ class AccountPage(BaseModel):
 
 
 class Health(BaseModel):
-    status: str
+    status: Literal["ok", "database down"]
 
 
 class Problem(BaseModel):

@@ -40,6 +40,11 @@ _PATIENCE = timedelta(seconds=2)
 """How long a stream follows a run. What a run does, it does without anybody who watches."""
 _LOOK_SECONDS = 0.1
 
+_EXAMPLE = """event: events\r
+data: {"event": "on_chain_start", "name": "interrupt_handler", "metadata": {"langgraph_node": "interrupt_handler"}}\r
+\r
+"""
+
 router = APIRouter(tags=["agent inbox"])
 info_router = APIRouter(tags=["agent inbox"])
 
@@ -66,9 +71,9 @@ async def info() -> Info:
     return Info()
 
 
-@router.post("/threads/search", responses=documented(401, 403, 422))
+@router.post("/threads/search", responses=documented(400, 401, 403, 413, 422))
 async def search(threads: Shown, wanted: Search) -> list[ThreadOut]:
-    """Threads, newest first."""
+    """Threads of a status, newest first; each with the oldest item that waits in it. Another graph has none."""
     if not wanted.is_for_us:
         return []
     return [ThreadOut.of(thread) for thread in await threads.page(wanted.status, wanted.limit, wanted.offset)]
@@ -82,14 +87,17 @@ async def show_thread(threads: Shown, thread_id: ThreadId) -> ThreadOut:
 
 @router.get("/threads/{thread_id}/state", responses=documented(401, 404, 422))
 async def show_state(threads: Shown, thread_id: ThreadId) -> StateOut:
-    """The same as a graph's state."""
+    """What a thread waits for, in the form of a graph's state."""
     return StateOut.of(await _shown(threads, thread_id))
 
 
 @router.post(
     "/threads/{thread_id}/runs/stream",
     response_class=StreamingResponse,
-    responses={200: {"content": {"text/event-stream": {}}}, **documented(401, 403, 404, 422)},
+    responses={
+        200: {"content": {"text/event-stream": {"example": _EXAMPLE}}},
+        **documented(400, 401, 403, 404, 413, 422),
+    },
 )
 async def answer_and_watch(app: Assistant, threads: Shown, thread_id: ThreadId, run: RunIn) -> Response:
     """Answer what the thread was last shown to wait for, and watch what follows for a moment.
@@ -105,16 +113,16 @@ async def answer_and_watch(app: Assistant, threads: Shown, thread_id: ThreadId, 
     return _stream(_progress(threads, item), thread_id, item)
 
 
-@router.post("/threads/{thread_id}/runs", responses=documented(401, 403, 404, 409, 422))
+@router.post("/threads/{thread_id}/runs", responses=documented(400, 401, 403, 404, 409, 413, 422))
 async def answer(app: Assistant, threads: Shown, thread_id: ThreadId, run: RunIn, response: Response) -> RunOut:
-    """Answer what the thread was last shown to wait for."""
+    """Answer what the thread was last shown to wait for. An answer that was taken before is refused with 409."""
     await _check(threads, thread_id, run)
     item = await _answer(app, threads, thread_id, run.command.resume[0])
     response.headers["Content-Location"] = _location(item)
     return RunOut.of(item, datetime.now(UTC))
 
 
-@router.post("/threads/{thread_id}/state", responses=documented(401, 403, 404, 409, 422))
+@router.post("/threads/{thread_id}/state", responses=documented(400, 401, 403, 404, 409, 413, 422))
 async def resolve(app: Assistant, threads: Shown, thread_id: ThreadId, wanted: ResolveIn) -> Resolved:
     """Ignore what the thread was last shown to wait for, and learn nothing from it."""
     await _existing(threads, thread_id)

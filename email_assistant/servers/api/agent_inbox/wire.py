@@ -11,8 +11,8 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 from pydantic import BaseModel, Field
 
 from email_assistant.inbox.items import Item
+from email_assistant.mail.charset import plain
 from email_assistant.servers.api.agent_inbox.threads import Status, Thread
-from email_assistant.servers.api.rendering import plain
 from email_assistant.tools.spec import Answer
 
 GRAPH_ID = "email_assistant"

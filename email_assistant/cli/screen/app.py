@@ -1,0 +1,163 @@
+"""The view as a whole: its screens, the answers that are on their way, and what is said about them."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, ClassVar
+from uuid import UUID
+
+from textual.app import App
+from textual.binding import Binding, BindingType
+from textual.widgets import Input
+
+from email_assistant.cli.explain import explain
+from email_assistant.cli.screen.base import LiveScreen
+from email_assistant.cli.screen.desk import Desk
+from email_assistant.cli.screen.keys import KeysScreen
+from email_assistant.cli.screen.waiting import WaitingScreen
+from email_assistant.inbox.items import Invalid, Item
+
+_BEAT_SECONDS = 15.0
+_DEAF_SECONDS = 2.0
+"""How often is looked for changes while none are told, since the database is gone or something stands before it."""
+_ANSWERS = "answers"
+_DONE = {"accept": "Accepted", "edit": "Accepted as changed", "ignore": "Ignored", "response": "Told the assistant"}
+
+
+class InboxApp(App[None]):
+    TITLE = "Inbox"
+    CSS_PATH = "inbox.tcss"
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "leave", "Quit"),
+        Binding("ctrl+c", "leave", show=False, priority=True),
+        Binding("ctrl+q", "leave", show=False, priority=True),
+    ]
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__()
+        self.desk = desk
+        self._answered: list[Item] = []
+        """By this view, latest last."""
+        self._on_their_way: set[UUID] = set()
+        self._said = ("", False)
+        self._trouble = ""
+
+    def on_mount(self) -> None:
+        self.push_screen(WaitingScreen())
+        self.run_worker(self._listen(), exit_on_error=False)
+        self.set_interval(_DEAF_SECONDS, self._look_if_deaf)
+
+    @property
+    def line(self) -> tuple[str, bool]:
+        """What is to be said now, and whether it is an error."""
+        if self._trouble:
+            return f"{self._trouble}. Trying again.", True
+        if self._said[0]:
+            return self._said
+        item = self._to_undo()
+        if item is None or item.undo_until is None:
+            return "", False
+        seconds = max(1, round((item.undo_until - datetime.now(UTC)).total_seconds()))
+        return f"{_DONE[(item.decision or {})['type']]}. z takes it back within {seconds} s.", False
+
+    def say(self, text: str, *, is_error: bool = False) -> None:
+        self._said = (text, is_error)
+
+    def complain(self, error: BaseException) -> None:
+        """Say what an error means to the person."""
+        self.say(str(error) if isinstance(error, Invalid) else explain(error), is_error=True)
+
+    def trouble(self, error: BaseException | None) -> None:
+        """Something can't be read, until it can."""
+        self._trouble = explain(error) if error else ""
+
+    def has_answered(self, item_id: UUID) -> bool:
+        return any(item.id == item_id for item in self._answered)
+
+    def to_list(self, *, search: bool = False) -> None:
+        """Leave every other screen."""
+        while not isinstance(self.screen, WaitingScreen):
+            self.pop_screen()
+        if search:
+            self.screen.query_one(Input).focus()
+
+    def answer(self, item: Item, answer: Mapping[str, Any], then: Callable[[], object] = lambda: None) -> None:
+        """Give an answer; if it is taken, go on with `then`. Leaving the screen doesn't stop it."""
+        if item.id not in self._on_their_way:
+            self._on_their_way.add(item.id)
+            self.run_worker(self._answer(item, answer, then), group=_ANSWERS, exit_on_error=False)
+
+    def undo(self, item: Item | None = None) -> None:
+        """Take back the answer to an item, else the latest one that can be."""
+        chosen = item or self._to_undo()
+        if chosen is None:
+            self.say("There is nothing to undo.", is_error=True)
+        else:
+            self.run_worker(self._undo(chosen), group=_ANSWERS, exit_on_error=False)
+
+    def action_undo(self) -> None:
+        self.undo()
+
+    def action_keys(self) -> None:
+        self.push_screen(KeysScreen())
+
+    async def action_leave(self) -> None:
+        """Answers that are on their way arrive first; if one is refused, the person is told."""
+        underway = [worker for worker in self.workers if worker.group == _ANSWERS]
+        if underway:
+            self.say("What you answered is on its way; then this ends.")
+        arrived = [await worker.wait() for worker in underway]
+        if all(arrived):
+            self.exit()
+
+    def _to_undo(self) -> Item | None:
+        now = datetime.now(UTC)
+        return next((item for item in reversed(self._answered) if item.undo_until and item.undo_until > now), None)
+
+    async def _answer(self, item: Item, answer: Mapping[str, Any], then: Callable[[], object]) -> bool:
+        """Whether it was taken."""
+        try:
+            self._answered.append(await self.desk.answer(item.id, answer))
+        except Exception as error:
+            self.complain(error)
+            return False
+        else:
+            self.say("")
+            then()
+            return True
+        finally:
+            self._on_their_way.discard(item.id)
+            self._changed()
+
+    async def _undo(self, item: Item) -> bool:
+        """Whether it was taken back."""
+        try:
+            await self.desk.undo(item.id)
+        except Exception as error:
+            self.complain(error)
+            return False
+        else:
+            self._answered = [each for each in self._answered if each.id != item.id]
+            self.say("Taken back; it waits for you again.")
+            return True
+        finally:
+            self._changed()
+
+    async def _listen(self) -> None:
+        with self.desk.feed.listener(self.desk.user_id) as listener:
+            while True:
+                if await listener.next(_BEAT_SECONDS):
+                    self._changed()
+
+    def _look_if_deaf(self) -> None:
+        if not self.desk.feed.is_listening:
+            self._changed()
+
+    def _changed(self) -> None:
+        for screen in self.screen_stack:
+            if isinstance(screen, LiveScreen):
+                screen.changed()
+
+    def _fatal_error(self) -> None:
+        """Textual would print the local variables, which hold mail; whoever runs the view tells of the error."""
+        self._close_messages_no_wait()

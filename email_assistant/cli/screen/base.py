@@ -1,0 +1,63 @@
+"""What all screens of the inbox share."""
+
+import asyncio
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.widgets import Footer
+
+from email_assistant.cli.screen.status import StatusLine
+
+if TYPE_CHECKING:
+    from email_assistant.cli.screen.app import InboxApp
+
+_AGAIN_SECONDS = 1.0
+
+
+class InboxScreen(Screen[None]):
+    """One screen, with the line at its foot that says what happened."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("question_mark", "app.keys", "Keys", key_display="?")]
+
+    @property
+    def inbox(self) -> "InboxApp":
+        return cast("InboxApp", self.app)
+
+    def compose_foot(self) -> ComposeResult:
+        yield StatusLine()
+        yield Footer(show_command_palette=False)
+
+
+class LiveScreen(InboxScreen):
+    """A screen that shows what is in the database, and looks again whenever that has changed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._stale = asyncio.Event()
+        self._stale.set()
+
+    def on_mount(self) -> None:
+        self.run_worker(self._keep_fresh(), exit_on_error=False)
+
+    def changed(self) -> None:
+        """Look again. While that goes on, the keys are answered."""
+        self._stale.set()
+
+    async def load(self) -> None:
+        """Read, then show."""
+        raise NotImplementedError
+
+    async def _keep_fresh(self) -> None:
+        while True:
+            await self._stale.wait()
+            self._stale.clear()
+            try:
+                await self.load()
+            except Exception as error:
+                self.inbox.trouble(error)
+                await asyncio.sleep(_AGAIN_SECONDS)
+                self._stale.set()
+            else:
+                self.inbox.trouble(None)

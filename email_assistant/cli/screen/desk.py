@@ -1,0 +1,117 @@
+"""What the view asks of the program: the calls of the plain subcommands, each answered or refused within seconds."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import psycopg
+from pydantic import BaseModel
+
+from email_assistant.app import App
+from email_assistant.inbox.feed import Feed
+from email_assistant.inbox.items import Item
+from email_assistant.memory.profiles import Memory
+from email_assistant.servers.api.forms import ProposalForm
+from email_assistant.servers.api.wording import sentence
+from email_assistant.tools.spec import ToolError
+from email_assistant.trail.context import Context, Contexts
+from email_assistant.trail.story import Event, Trail
+
+_BY = "terminal"
+_SECONDS = 5.0
+"""A database that doesn't answer for so long is as good as gone to the person before the screen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of the list."""
+
+    item: Item
+    does: str
+    """What the assistant would do, in one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """All that is shown of one item."""
+
+    item: Item
+    zone: ZoneInfo
+    """The account's."""
+    form: ProposalForm
+    context: Context
+    events: list[Event]
+
+
+class Desk:
+    """Every method raises psycopg.OperationalError when the database doesn't answer."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        memory = Memory.kept_in(app.pool)
+        self._contexts = Contexts(app.pool, memory)
+        self._trail = Trail(app.pool, memory)
+        self.feed = Feed(app.pool)
+
+    @property
+    def user_id(self) -> UUID:
+        return self._app.user_id
+
+    async def waiting(self, query: str, most: int) -> tuple[list[Row], bool]:
+        """What waits and matches, longest waiting first, and whether there is more of it than `most`."""
+        async with _in_time():
+            accounts = await self._app.accounts.of_user(self.user_id)
+            zones = {account.address: account.zone for account in accounts}
+            items, following = await self._app.inbox.page(self.user_id, status="pending", q=query, limit=most)
+        rows = [Row(item, sentence(item, zones.get(item.account, ZoneInfo("UTC")))) for item in items]
+        return rows, following is not None
+
+    async def look(self, item_id: UUID) -> Sight:
+        """Raises NoItem, UnknownAccount."""
+        async with _in_time():
+            item = await self._app.inbox.get(self.user_id, item_id)
+            account = await self._app.accounts.find(self.user_id, item.account)
+            context = await self._contexts.of(item)
+            events = await self._trail.of_mail(self.user_id, item.mail_id, item.account)
+        form = ProposalForm(item.args, self._arguments(item.action), account.zone)
+        return Sight(item, account.zone, form, context, events)
+
+    async def answer(self, item_id: UUID, answer: Mapping[str, Any]) -> Item:
+        """Raises NoItem, Conflict, Invalid."""
+        async with _in_time():
+            return await self._app.inbox.decide(self.user_id, item_id, answer, by=_BY)
+
+    async def undo(self, item_id: UUID) -> Item:
+        """Raises NoItem, Conflict."""
+        async with _in_time():
+            return await self._app.inbox.undo(self.user_id, item_id)
+
+    async def strangers(self, item: Item, addresses: Sequence[str]) -> list[str]:
+        """Those of the addresses that neither the conversation nor the person's earlier mail knows."""
+        async with _in_time():
+            known = [address.lower() for address in addresses]
+            return await self._app.inbox.new_recipients(item.account_id, item.thread_id, known)
+
+    def check(self, item: Item, args: Mapping[str, Any]) -> None:
+        """Raises ToolError, which names what is wrong with each argument."""
+        self._app.tools.get(item.action).spec.parse(args)
+
+    def _arguments(self, action: str) -> type[BaseModel] | None:
+        """None for what is no tool, such as a notification."""
+        try:
+            return self._app.tools.get(action).spec.arguments
+        except ToolError:
+            return None
+
+
+@asynccontextmanager
+async def _in_time() -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(_SECONDS):
+            yield
+    except TimeoutError:
+        raise psycopg.OperationalError("no answer in time") from None

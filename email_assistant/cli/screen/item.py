@@ -1,0 +1,99 @@
+"""One item: what is asked, why, and the keys that answer it."""
+
+from typing import ClassVar
+from uuid import UUID
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.widgets import Static
+
+from email_assistant.cli.screen import words
+from email_assistant.cli.screen.base import LiveScreen
+from email_assistant.cli.screen.desk import Sight
+from email_assistant.cli.screen.edit import EditScreen
+from email_assistant.cli.screen.respond import RespondScreen
+from email_assistant.servers.api.wording import sentence
+from email_assistant.tools.spec import Answer
+
+
+class ItemScreen(LiveScreen):
+    """
+    Args:
+        then: "edit" or "respond" opens that as soon as the item is there.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j", "scroll(2)", "Down", show=False),
+        Binding("k", "scroll(-2)", "Up", show=False),
+        Binding("a", "accept", "Accept"),
+        Binding("e", "edit", "Edit"),
+        Binding("r", "respond", "Respond"),
+        Binding("i", "ignore", "Ignore"),
+        Binding("z", "undo", "Undo"),
+        Binding("u", "back", "Back to the list"),
+        Binding("escape", "back", show=False),
+        Binding("slash", "search", "Search", key_display="/"),
+    ]
+
+    def __init__(self, item_id: UUID, then: str = "") -> None:
+        super().__init__()
+        self.item_id = item_id
+        self._then = then
+        self._seen: Sight | None = None
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll():
+            yield Static("Reading…", id="item", markup=False)
+        yield from self.compose_foot()
+
+    async def load(self) -> None:
+        self._seen = seen = await self.inbox.desk.look(self.item_id)
+        self.query_one("#item", Static).update(words.sight(seen, sentence(seen.item, seen.zone)))
+        then, self._then = self._then, ""
+        if then == "edit":
+            self.action_edit()
+        elif then == "respond":
+            self.action_respond()
+
+    def action_scroll(self, lines: int) -> None:
+        self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
+
+    def action_accept(self) -> None:
+        if seen := self._open_to("accept"):
+            self.inbox.answer(seen.item, {"type": "accept"}, then=self.action_back)
+
+    def action_ignore(self) -> None:
+        if seen := self._open_to("ignore"):
+            self.inbox.answer(seen.item, {"type": "ignore"}, then=self.action_back)
+
+    def action_edit(self) -> None:
+        if seen := self._open_to("edit"):
+            self.inbox.push_screen(EditScreen(seen))
+
+    def action_respond(self) -> None:
+        if seen := self._open_to("response"):
+            self.inbox.push_screen(RespondScreen(seen))
+
+    def action_undo(self) -> None:
+        is_decided = self._seen is not None and self._seen.item.status == "decided"
+        self.inbox.undo(self._seen.item if self._seen and is_decided else None)
+
+    def action_back(self) -> None:
+        self.inbox.to_list()
+
+    def action_search(self) -> None:
+        self.inbox.to_list(search=True)
+
+    def _open_to(self, answer: Answer) -> Sight | None:
+        """What is on the screen, if it takes the answer; else the reason is said."""
+        if self._seen is None:
+            return None
+        item = self._seen.item
+        if item.status != "pending":
+            self.inbox.say(f"{words.became(item)}; nothing was changed", is_error=True)
+            return None
+        if answer not in item.allowed:
+            self.inbox.say(f"This takes no {answer}; it takes {', '.join(item.allowed)}.", is_error=True)
+            return None
+        return self._seen

@@ -1,0 +1,32 @@
+"""Which key does what."""
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+_KEYS = """\
+j  k      move
+o  Enter  open
+a         accept what is shown; in the list: show it first
+e         edit, see the difference, accept
+r         respond
+i         ignore
+z         undo, while its countdown runs
+u         back to the list
+/         search
+?         these keys
+q         quit
+
+Ctrl+S sends what you typed, Escape goes back."""
+
+
+class KeysScreen(ModalScreen[None]):
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(key, "dismiss", show=False) for key in ("question_mark", "escape", "u", "enter")
+    ]
+
+    def compose(self) -> ComposeResult:
+        yield Static(_KEYS, id="keys", markup=False)

@@ -1,0 +1,43 @@
+"""Answer a question, or say what should be different."""
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widgets import Label, TextArea
+
+from email_assistant.cli.screen.base import InboxScreen
+from email_assistant.cli.screen.desk import Sight
+from email_assistant.cli.screen.words import line
+from email_assistant.servers.api.wording import sentence
+
+
+class RespondScreen(InboxScreen):
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "send", "Send to the assistant", priority=True),
+        Binding("escape", "back", "Back"),
+    ]
+
+    def __init__(self, seen: Sight) -> None:
+        super().__init__()
+        self._seen = seen
+        self._warned = False
+
+    def compose(self) -> ComposeResult:
+        item = self._seen.item
+        yield Label(line(sentence(item, self._seen.zone)), markup=False)
+        yield Label("Your answer" if item.kind == "question" else "What should be different?", markup=False)
+        yield TextArea()
+        yield from self.compose_foot()
+
+    def action_send(self) -> None:
+        answer = {"type": "response", "args": self.query_one(TextArea).text}
+        self.inbox.answer(self._seen.item, answer, then=self.inbox.to_list)
+
+    def action_back(self) -> None:
+        if self.query_one(TextArea).text.strip() and not self._warned:
+            self._warned = True
+            self.inbox.say("Your text is not sent; Escape once more drops it.", is_error=True)
+            return
+        self.inbox.say("")
+        self.dismiss()

@@ -1,0 +1,147 @@
+"""Mail and proposals as text on the screen. None of it is ever read as markup, and no control character is left."""
+
+from collections.abc import Iterable, Iterator
+
+from textual.content import Content
+
+from email_assistant.cli.screen.desk import Row, Sight
+from email_assistant.inbox.items import Item
+from email_assistant.mail.charset import one_line, plain
+from email_assistant.mail.compose import reply_subject
+from email_assistant.servers.api.diff import compare
+from email_assistant.servers.api.forms import Field
+from email_assistant.servers.api.wording import moment, waits
+from email_assistant.trail.context import Letter
+from email_assistant.trail.story import Event
+
+NEW = " (new recipient: never written to before)"
+_AGE_WIDTH = 8
+_STYLES = {"same": "", "gone": "$text-error strike", "new": "$text-success bold"}
+
+Part = str | tuple[str, str] | Content
+
+
+def line(text: object) -> str:
+    """Text of a mail, on one line."""
+    return one_line(plain(text))
+
+
+def row(shown: Row) -> Content:
+    """Who wrote, the subject, what the assistant would do, and how long it waits."""
+    item = shown.item
+    return Content.assemble(
+        (waits(item.created_at).rjust(_AGE_WIDTH - 2) + "  ", "dim"),
+        (line(item.sender or "(unknown sender)"), "bold"),
+        f"  {line(item.subject or '(no subject)')}\n",
+        (" " * _AGE_WIDTH + line(shown.does), "dim"),
+    )
+
+
+def sight(seen: Sight, does: str) -> Content:
+    """One item: what is asked, why, the conversation, and what happened so far."""
+    return Content.assemble(
+        *_head(seen),
+        *_section("What the assistant proposes", _proposal(seen, does)),
+        *_section("Why", _reasons(seen)),
+        *_section("The conversation", _conversation(seen)),
+        *_section("What happened", (_event(event, seen) for event in seen.events)),
+    )
+
+
+def difference(before: Field, after: Field, strangers: Iterable[str]) -> Content:
+    """What an edit makes of one field; addresses that were never written to are marked."""
+    pieces = compare(plain(before.value), plain(after.value))
+    new = [address for address in after.parts if after.holds_addresses and address.lower() in strangers]
+    return Content.assemble(
+        (f"{before.label}\n", "bold"),
+        *((piece.text, _STYLES[piece.kind]) for piece in pieces),
+        "\n",
+        *((f"{line(address)}{NEW}\n", "$text-warning bold") for address in new),
+    )
+
+
+def became(item: Item) -> str:
+    """What was made of an item that doesn't wait any more; empty while it waits."""
+    match item.status:
+        case "decided" | "applied":
+            decision = item.decision or {}
+            at = f"{item.decided_at:%Y-%m-%d %H:%M:%S %Z}"
+            said = f": {line(decision['args'])}" if decision.get("type") == "response" else ""
+            return f"Already answered ({decision.get('type')}) by {item.decided_by} at {at}{said}"
+        case "superseded":
+            return "Superseded: the conversation went on, and nothing of this was done."
+        case "expired":
+            return "Expired: it can no longer be answered, and nothing of it was done."
+        case "pending":
+            return ""
+
+
+def _head(seen: Sight) -> Iterator[Part]:
+    item = seen.item
+    yield line(item.subject or "(no subject)"), "bold"
+    since = moment(item.created_at, seen.zone)
+    about = f"\n{line(item.sender or '(unknown sender)')}, to {item.account}, waits since {since}\n"
+    yield about, "dim"
+    if end := became(item):
+        yield f"\n{end}\n", "$text-warning bold"
+
+
+def _section(title: str, lines: Iterable[Part]) -> Iterator[Part]:
+    yield f"\n{title}\n", "bold underline"
+    yield from lines
+
+
+def _proposal(seen: Sight, does: str) -> Iterator[Part]:
+    item = seen.item
+    shown = [field for field in seen.form.fields if field.kind != "hidden" and field.parts]
+    if item.kind != "draft" or not shown:
+        yield f"{line(does)}\n"
+    for field in (each for each in shown if each.kind != "text"):
+        yield f"{field.label}: ", "dim"
+        yield from _value(field, item)
+        yield f" ({seen.form.zone.key})\n" if field.kind == "time" else "\n"
+    if item.kind == "draft":
+        yield "Subject: ", "dim"
+        yield f"{line(reply_subject(item.subject or ''))}\n"
+    for field in (each for each in shown if each.kind == "text"):
+        yield f"\n{plain(field.value)}\n"
+
+
+def _value(field: Field, item: Item) -> Iterator[Part]:
+    for number, part in enumerate(field.parts):
+        yield ", " * bool(number) + line(part)
+        if field.holds_addresses and part.lower() in item.new_recipients:
+            yield NEW, "$text-warning bold"
+
+
+def _reasons(seen: Sight) -> Iterator[Part]:
+    triage = seen.context.triage
+    if triage is None:
+        yield "The mail was not triaged.\n"
+    else:
+        yield f"Classified as {triage.classification}" + (f": {line(triage.reason)}\n" if triage.reason else ".\n")
+    for before in seen.context.before:
+        at = moment(before.decided_at, seen.zone)
+        yield f"Before: {before.decision} on {line(before.subject or '(no subject)')}, {at}\n", "dim"
+
+
+def _conversation(seen: Sight) -> Iterator[Part]:
+    for letter in seen.context.conversation:
+        yield from _letter(letter, seen)
+    if not seen.context.conversation:
+        yield f"{plain(seen.item.mail_text)}\n"
+
+
+def _letter(letter: Letter, seen: Sight) -> Iterator[Part]:
+    who = f"{line(letter.name)} <{line(letter.sender)}>" if letter.name else line(letter.sender)
+    yield f"{who} to {line(', '.join(letter.recipients) or 'nobody')}\n", "bold"
+    yield f"{moment(letter.received_at, seen.zone)}\n", "dim"
+    yield f"{plain(letter.text)}{' […]' if letter.cut else ''}\n"
+    if letter.attachments:
+        yield f"Attached: {', '.join(line(name or '(no name)') for name in letter.attachments)}\n", "dim"
+    yield "\n"
+
+
+def _event(event: Event, seen: Sight) -> Part:
+    at = moment(event.at, seen.zone) if event.at else "-"
+    return f"{at}  {line(event.text)}{f' ({line(event.by)})' if event.by else ''}\n"

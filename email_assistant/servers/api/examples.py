@@ -1,0 +1,281 @@
+"""What requests and answers look like, for the OpenAPI document: one mail of Bob's and what becomes of it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+Example = Mapping[str, Any]
+
+_ITEM_ID = "7d1f5b1e-6f0e-4c43-9d5c-3b1f5f2f9a10"
+_RUN_ID = "5f0a4f9e-7a55-5b60-9a4e-2f0f5d3c8b21"
+_MAIL_ID = "18c2f0a1b2c3d4e5"
+_ADA, _BOB = "ada@example.com", "bob@example.org"
+_RECEIVED, _PROPOSED, _DECIDED = "2031-06-02T07:00:00Z", "2031-06-02T07:00:04Z", "2031-06-02T07:12:30Z"
+_ARGS = {"email_address": _BOB, "response_text": "Friday is fine.\n\nAda"}
+_METADATA = {"graph_id": "email_assistant", "assistant_id": "3f9d5d6c-9d0e-5b8f-8f43-5f1a2b3c4d5e"}
+_ORIGIN = {"did": "Learned from an answer that you edited.", "item": _ITEM_ID, "sender": _BOB, "subject": "Lunch?"}
+
+_DECISION: Example = {"type": "edit", "args": {"email_address": _BOB, "response_text": "Monday is better.\n\nAda"}}
+_ITEM: Example = {
+    "id": _ITEM_ID,
+    "run": _RUN_ID,
+    "call_id": "call_1",
+    "account": _ADA,
+    "mail_id": _MAIL_ID,
+    "kind": "draft",
+    "action": "send_email_tool",
+    "args": _ARGS,
+    "allowed": ["accept", "edit", "ignore", "response"],
+    "status": "decided",
+    "decision": {"type": "accept", "args": None},
+    "decided_at": _DECIDED,
+    "undo_until": "2031-06-02T07:12:35Z",
+    "superseded_by": None,
+    "sender": _BOB,
+    "subject": "Lunch?",
+    "new_recipients": [],
+    "description": "Bob Berg: Lunch?\n\nDoes Friday suit you?\n\n---\n\nsend_email_tool\n- email_address: …",
+    "decided_by": "api",
+    "created_at": _PROPOSED,
+    "snoozed_until": None,
+    "urgency": 3,
+}
+_ITEMS: Example = {
+    "items": [{**_ITEM, "status": "pending", "decision": None, "decided_at": None, "undo_until": None}],
+    "next": "WyIyMDMxLTA2LTAyVDA3OjAwOjA0KzAwOjAwIiwgIjdkMWY1YjFlIl0=",
+}
+_SNOOZE: Example = {"until": "2031-06-02T09:00:00+02:00"}
+_DECISIONS: Example = {"items": [_ITEM_ID], "decision": {"type": "accept"}}
+_RESULTS: Example = {"items": [{"id": _ITEM_ID, "status": 200, "detail": None, "item": _ITEM}]}
+_COUNTS: Example = {
+    "most": 1000,
+    "by_status": {"pending": 2, "decided": 0, "applied": 31, "superseded": 4, "expired": 0},
+    "waiting_by_kind": {"draft": 1, "meeting": 1, "notification": 0, "question": 0, "in_doubt": 0},
+    "waiting_by_account": {_ADA: 2},
+    "snoozed": 1,
+}
+
+_MAIL: Example = {
+    "id": _MAIL_ID,
+    "account": _ADA,
+    "thread": "18c2f0a1b2c3d4e5",
+    "sender": _BOB,
+    "subject": "Lunch?",
+    "received_at": _RECEIVED,
+    "state": "waiting",
+    "classification": "respond",
+    "reason": "asks something",
+}
+_MAILS: Example = {"items": [_MAIL], "next": None}
+_CORRECTION: Example = {"classification": "ignore"}
+_TRAIL: Example = {
+    "mail": _MAIL,
+    "events": [
+        {
+            "at": "2031-06-02T07:00:02Z",
+            "what": "classified",
+            "text": "It was classified as respond: asks something",
+            "by": None,
+            "run": None,
+            "item": None,
+            "detail": {"classification": "respond", "reason": "asks something"},
+        },
+        {
+            "at": _DECIDED,
+            "what": "decided",
+            "text": "You accepted it as it was.",
+            "by": "web",
+            "run": _RUN_ID,
+            "item": _ITEM_ID,
+            "detail": {"kind": "draft", "decision": {"type": "accept", "args": None}, "changes": {}},
+        },
+    ],
+}
+
+_RULE: Example = {
+    "id": "0b9f3c1e-1d7c-4c1e-9a52-6d0c9b7e4f11",
+    "text": "Sign replies with Ada.",
+    "version": 1,
+    "at": "2031-06-02T07:13:00Z",
+    "origin": _ORIGIN,
+    "removed": False,
+}
+_HISTORY: Example = {
+    "rule": _RULE,
+    "versions": [{"version": 1, **{name: _RULE[name] for name in ("text", "at", "origin", "removed")}}],
+}
+_PROFILES = {"triage_preferences": [], "response_preferences": [_RULE], "cal_preferences": []}
+_MEMORY: Example = {"account": _ADA, "background": "I run a small bakery.", "profiles": _PROFILES}
+_NEW_RULE: Example = {"profile": "response_preferences", "text": "Sign replies with Ada."}
+_RULE_EDIT: Example = {"text": "Sign replies with Ada.", "version": 2}
+_REVERT: Example = {"to": 1}
+_BACKGROUND: Example = {"text": "I run a small bakery."}
+
+_CONTEXT: Example = {
+    "conversation": [
+        {
+            "id": _MAIL_ID,
+            "own": False,
+            "sender": _BOB,
+            "name": "Bob Berg",
+            "recipients": [_ADA],
+            "subject": "Lunch?",
+            "received_at": _RECEIVED,
+            "text": "Does Friday suit you?",
+            "cut": False,
+            "attachments": ["menu.pdf"],
+        }
+    ],
+    "triage": {"classification": "respond", "reason": "asks something", "at": "2031-06-02T07:00:02Z"},
+    "before": [
+        {
+            "id": "c0a8012e-0a1b-4c2d-8e3f-4a5b6c7d8e9f",
+            "sender": _BOB,
+            "subject": "Coffee?",
+            "kind": "draft",
+            "decision": "accept",
+            "decided_by": "web",
+            "decided_at": "2031-05-20T09:30:00Z",
+        }
+    ],
+    "rules": _PROFILES,
+}
+
+_ACTIVITY: Example = {
+    "days": [
+        {
+            "day": "2031-06-02",
+            "mails": 12,
+            "ignore": 8,
+            "notify": 1,
+            "respond": 3,
+            "untriaged": 0,
+            "decided": 4,
+            "proposals": 3,
+            "accepted_unchanged": 0.67,
+            "median_seconds": 750.0,
+            "model_calls": 21,
+            "prompt_tokens": 9120,
+            "completion_tokens": 1460,
+            "cost": 0.0052,
+        }
+    ]
+}
+_ACCOUNTS: Example = {
+    "items": [
+        {
+            "address": _ADA,
+            "state": "active",
+            "timezone": "Europe/Berlin",
+            "last_sync": "2031-06-02T07:12:00Z",
+            "last_error": None,
+            "spent_until": None,
+            "today": {"tokens": 10580, "most_tokens": 200000, "money": 0.0052, "most_money": None},
+        }
+    ],
+    "next": None,
+}
+_PUSH_KEY: Example = {
+    "public_key": "BNcRdreALRFXTkOOUHK1EtK2wtaz5Ry4YfYCA_0QTpQtUbVlUls0VJXg7A8u-Ts1XbjhazAkj7I99e8QcYP7DkM"
+}
+_ADDRESS: Example = {"endpoint": "https://push.example.net/send/dGhlLWJyb3dzZXI"}
+_SUBSCRIPTION: Example = {
+    **_ADDRESS,
+    "keys": {"p256dh": _PUSH_KEY["public_key"], "auth": "tBHItJI5svbpez7KI4CCXg"},
+}
+_HEALTH: Example = {"status": "ok"}
+
+_INTERRUPT = {
+    "id": "b7c1d2e3f4a5968778695a4b3c2d1e0f",
+    "value": [
+        {
+            "action_request": {"action": "send_email_tool", "args": _ARGS},
+            "config": {"allow_ignore": True, "allow_respond": True, "allow_edit": True, "allow_accept": True},
+            "description": "Bob Berg: Lunch?  \nDoes Friday suit you?",
+        }
+    ],
+}
+_THREAD: Example = {
+    "thread_id": _RUN_ID,
+    "created_at": _RECEIVED,
+    "updated_at": _PROPOSED,
+    "metadata": _METADATA,
+    "status": "interrupted",
+    "values": {},
+    "interrupts": {_ITEM_ID: [_INTERRUPT]},
+}
+_STATE: Example = {
+    "values": {},
+    "next": ["interrupt_handler"],
+    "tasks": [
+        {
+            "id": _ITEM_ID,
+            "name": "interrupt_handler",
+            "error": None,
+            "interrupts": [_INTERRUPT],
+            "checkpoint": None,
+            "state": None,
+        }
+    ],
+    "checkpoint": {"thread_id": _RUN_ID, "checkpoint_ns": "", "checkpoint_id": None},
+    "metadata": _METADATA,
+    "created_at": _PROPOSED,
+    "parent_checkpoint": None,
+}
+_SEARCH: Example = {"metadata": {"graph_id": "email_assistant"}, "status": "interrupted", "limit": 10, "offset": 0}
+_RUN_IN: Example = {
+    "assistant_id": "email_assistant",
+    "command": {"resume": [{"type": "accept", "args": {"action": "send_email_tool", "args": _ARGS}}]},
+}
+_RUN_OUT: Example = {
+    "run_id": _ITEM_ID,
+    "thread_id": _RUN_ID,
+    "assistant_id": _METADATA["assistant_id"],
+    "created_at": _DECIDED,
+    "updated_at": _DECIDED,
+    "status": "pending",
+    "metadata": _METADATA,
+    "multitask_strategy": "reject",
+}
+_RESOLVE: Example = {"values": None, "as_node": "__end__"}
+_RESOLVED: Example = {"checkpoint": {"thread_id": _RUN_ID, "checkpoint_ns": "", "checkpoint_id": _ITEM_ID}}
+_INFO: Example = {
+    "flags": {"assistants": False, "crons": False, "langsmith": False},
+    "host": {"kind": "self-hosted", "project_id": None, "revision_id": None, "tenant_id": None},
+}
+
+EXAMPLES: Mapping[str, Example] = {
+    "Decision": _DECISION,
+    "ItemOut": _ITEM,
+    "ItemPage": _ITEMS,
+    "Snooze": _SNOOZE,
+    "Decisions": _DECISIONS,
+    "Results": _RESULTS,
+    "CountsOut": _COUNTS,
+    "ContextOut": _CONTEXT,
+    "MailOut": _MAIL,
+    "MailPage": _MAILS,
+    "Correction": _CORRECTION,
+    "TrailOut": _TRAIL,
+    "AccountPage": _ACCOUNTS,
+    "MemoryOut": _MEMORY,
+    "RuleOut": _RULE,
+    "HistoryOut": _HISTORY,
+    "NewRule": _NEW_RULE,
+    "RuleEdit": _RULE_EDIT,
+    "Revert": _REVERT,
+    "Background": _BACKGROUND,
+    "ActivityOut": _ACTIVITY,
+    "PushKey": _PUSH_KEY,
+    "Address": _ADDRESS,
+    "Subscription": _SUBSCRIPTION,
+    "Health": _HEALTH,
+    "Search": _SEARCH,
+    "ThreadOut": _THREAD,
+    "StateOut": _STATE,
+    "RunIn": _RUN_IN,
+    "RunOut": _RUN_OUT,
+    "ResolveIn": _RESOLVE,
+    "Resolved": _RESOLVED,
+    "Info": _INFO,
+}
+"""By the name of the model."""
