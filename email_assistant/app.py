@@ -107,7 +107,13 @@ async def open_app(settings: Settings, url: str) -> AsyncIterator[App]:
         clients = Clients(accounts, root=settings.google_root, timeout=settings.google_timeout_seconds)
         ledger = Ledger(pool, settings.google_timeout_seconds)
         tools = mail_tools(ledger)
-        inbox = Inbox(pool, enqueue=queue.decided, complete=tools.complete, undo_window=settings.undo_window)
+        inbox = Inbox(
+            pool,
+            enqueue=queue.decided,
+            complete=tools.complete,
+            undo_window=settings.undo_window,
+            lifetime=settings.lifetime,
+        )
         user_id = await accounts.home_user()
         mails = Mails(pool, enqueue=queue.decided)
         usage = Usage(pool, settings)

@@ -144,7 +144,9 @@ class Daemon:
             await inbox.learned(item.id)
 
     async def tidy(self) -> None:
-        """Drop what is left of dead processes, and all but the last checkpoint of runs that ended a while ago."""
+        """Close what nobody answered, drop what is left of dead processes, and all but the last checkpoint of runs that
+        ended a while ago."""
+        await self.app.inbox.expire(self.app.settings.provider)
         await self.app.queue.forget_dead()
         finished = await self.conversations.finished(before=_FINISHED_RUNS_KEPT)
         if finished:

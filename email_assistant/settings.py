@@ -83,6 +83,8 @@ class Settings(BaseSettings):
 
     undo_seconds: float = Field(5, ge=0)
     """How long a decision can be taken back before it is acted on."""
+    expire_days: int | None = Field(None, ge=1)
+    """Days after which what still waits is ignored by itself, and nothing is learned from it; unset: never."""
     workers: int = Field(4, ge=1)
     """Conversations worked on at once by one process, beside two slots that serve decisions only."""
     lease_seconds: float = Field(60, gt=0)
@@ -199,6 +201,11 @@ class Settings(BaseSettings):
     @property
     def undo_window(self) -> timedelta:
         return timedelta(seconds=self.undo_seconds)
+
+    @property
+    def lifetime(self) -> timedelta | None:
+        """How long an item may wait."""
+        return timedelta(days=self.expire_days) if self.expire_days else None
 
     @property
     def provider(self) -> str:

@@ -35,6 +35,7 @@ Enqueue = Callable[[Connection, UUID, datetime | None], Awaitable[None]]
 Complete = Callable[[Mapping[str, Any], str, dict[str, Any]], dict[str, Any]]
 """Checks and completes a call's arguments for a run; raises ToolError."""
 
+_EXPIRED_AT_ONCE = 200
 _COLUMNS = """i.id, i.user_id, i.account_id, a.address as account, i.thread_id, i.run_id, i.mail_id, m.sender,
     m.subject, i.call_id, i.interrupt_id, i.kind, i.action, i.args, i.allowed, i.mail_text, i.new_recipients,
     i.status, i.decision, i.decided_by, i.decided_at, i.undo_until, i.applied_at, i.superseded_by, i.snoozed_until,
@@ -121,11 +122,20 @@ class Outcome:
 
 
 class Inbox:
-    def __init__(self, pool: Pool, *, enqueue: Enqueue, complete: Complete, undo_window: timedelta) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        *,
+        enqueue: Enqueue,
+        complete: Complete,
+        undo_window: timedelta,
+        lifetime: timedelta | None = None,
+    ) -> None:
         self._pool = pool
         self._enqueue = enqueue
         self._complete = complete
         self._undo_window = undo_window
+        self._lifetime = lifetime
 
     async def page(
         self, user_id: UUID, *, cursor: str | None = None, limit: int = PAGE, **wanted: Unpack[Wanted]
@@ -210,6 +220,33 @@ class Inbox:
         if not taken:
             raise Conflict(_became(item))
         return item
+
+    def expires_at(self, item: Item) -> datetime | None:
+        """When a pending item is ignored by itself; None if it never is. What may have happened is always told."""
+        if (
+            self._lifetime is None
+            or item.status != "pending"
+            or "ignore" not in item.allowed
+            or item.kind == "in_doubt"
+        ):
+            return None
+        return max(item.created_at, item.snoozed_until or item.created_at) + self._lifetime
+
+    async def expire(self, provider: str) -> None:
+        """Ignore what has waited too long; nothing is learned from that."""
+        if self._lifetime is None:
+            return
+        overdue = await self._items(
+            """a.provider = %s and i.status = 'pending' and i.kind <> 'in_doubt' and 'ignore' = any(i.allowed)
+               and greatest(i.created_at, i.snoozed_until) < clock_timestamp() - %s::interval
+               order by i.created_at limit %s""",
+            provider,
+            self._lifetime,
+            _EXPIRED_AT_ONCE,
+        )
+        for item in overdue:
+            with suppress(NoItem, Conflict):  # answered, or gone, just now
+                await self.decide(item.user_id, item.id, {"type": "ignore", "args": None}, by="expiry", teaches=False)
 
     async def decide_many(
         self, user_id: UUID, item_ids: Sequence[UUID], answer: Mapping[str, Any], by: str

@@ -124,6 +124,7 @@ async def _page(
         just=just,
         own=Answered(item),
         asleep=is_asleep(item),
+        expires_at=app.inbox.expires_at(item),
         snoozes=CHOICES,
         context=context,
         letters=[(letter, *_shortened(letter.text, whole=whole)) for letter in letters],
