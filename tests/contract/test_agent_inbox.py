@@ -340,6 +340,19 @@ class TestAnswers:
         [sent] = google.sent
         assert sent.addresses("Cc") == ["dan@example.net"]
 
+    @pytest.mark.parametrize("kind", ["accept", "edit"])
+    async def test_an_answer_that_names_another_action_is_refused(
+        self, home: Home, google: Google, model: Model, app: App, kind: str
+    ) -> None:
+        model.script([[reply("Yes."), DONE]])
+        await home.receive()
+        thread = await app.only()
+        other = {**touched(thread, response_text="No."), "action": "schedule_meeting_tool"}
+        assert "not the action that waits" in refusal(await app.send(thread, kind, other))
+        await let_pass(home)
+        assert google.sent == []
+        assert len(await app.listed()) == 1
+
     async def test_an_accept_of_what_cannot_be_edited_holds_nothing(self, home: Home, model: Model, app: App) -> None:
         model.script([[reply("Yes.")]])
         await home.receive()
