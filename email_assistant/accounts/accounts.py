@@ -1,11 +1,11 @@
 """People's mailboxes: address, timezone, token, state. All SQL on `accounts` but the mailbox cursor's."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -14,6 +14,8 @@ from psycopg.rows import class_row
 
 from email_assistant.accounts.vault import Vault
 from email_assistant.db.pool import Pool
+
+_EXCHANGES: Final = 4
 
 State = Literal["active", "paused", "login", "removing"]
 _COLUMNS = """id, user_id, address, provider, name, signature, timezone, background, history_id, listed_at,
@@ -61,6 +63,8 @@ class Accounts:
         self._pool = pool
         self._vault = vault
         self._provider = provider
+        # Each holds a connection while Google's token endpoint answers: many at once would leave none.
+        self._exchanges = asyncio.Semaphore(_EXCHANGES)
 
     async def home_user(self) -> UUID:
         """The one implicit user of a home installation."""
@@ -115,8 +119,28 @@ class Accounts:
             raise UnknownAccount(f"account {account_id} is gone, or belongs to another server")
         return rows[0]["login_at"], self._vault.decrypt(rows[0]["token"])
 
-    async def save_token(self, account_id: UUID, token: dict[str, Any]) -> None:
-        await self._rows("update accounts set token = %s where id = %s", (self._vault.encrypt(token), account_id))
+    async def exchange_token(
+        self, account_id: UUID, exchange: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
+    ) -> None:
+        """Hand the stored token to `exchange` and store what it returns: one caller at a time, in whatever process.
+
+        A token of a login that came meanwhile stays. Raises UnknownAccount, VaultError, and what `exchange` raises.
+        """
+        async with self._exchanges, self._pool.connection() as conn, conn.transaction():
+            # No lock on the row: sending asks for it, and must not wait for Google's token endpoint.
+            await conn.execute("select pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{account_id}/token",))
+            row = await (
+                await conn.execute("select login_at, token from accounts where id = %s", (account_id,))
+            ).fetchone()
+            if row is None:
+                raise UnknownAccount(f"account {account_id} is gone")
+            stored = self._vault.decrypt(row["token"])
+            token = await exchange(stored)
+            if token is not stored:
+                await conn.execute(
+                    "update accounts set token = %s where id = %s and login_at = %s",
+                    (self._vault.encrypt(token), account_id, row["login_at"]),
+                )
 
     async def set_state(self, account_id: UUID, state: State, error: str | None = None) -> None:
         """An account that is being removed stays so."""

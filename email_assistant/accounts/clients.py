@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from email_assistant.accounts.accounts import Accounts
+from email_assistant.accounts.vault import VaultError
 from email_assistant.google.account import GoogleAccount
 
 
@@ -37,5 +38,10 @@ class Clients:
             await client.aclose()
 
     def _connect(self, account_id: UUID, token: dict[str, Any]) -> GoogleAccount:
-        save = partial(self._accounts.save_token, account_id)
-        return GoogleAccount(token, root=self._root, timeout=self._timeout, save_token=save)
+        exchange = partial(self._accounts.exchange_token, account_id)
+        try:
+            return GoogleAccount(token, root=self._root, timeout=self._timeout, exchange_token=exchange)
+        except ValueError as error:
+            raise VaultError(
+                f"the stored login can't be used ({error}): log in again with `email-assistant auth login ADDRESS`"
+            ) from None
