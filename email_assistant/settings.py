@@ -56,6 +56,8 @@ class Settings(BaseSettings):
     """Name of the server at `google_root`; accounts added under one name are left alone under another."""
     poll_seconds: float = Field(20, gt=0)
     """How often each account is asked for new mail."""
+    login_seconds: float = Field(600, gt=0)
+    """How long `auth login` waits for you to answer in the browser."""
     backfill_days: int = Field(14, ge=0)
     """Days of older mail that are stored, but not triaged, when an account is added."""
 

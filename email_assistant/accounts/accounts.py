@@ -1,7 +1,7 @@
 """People's mailboxes: address, timezone, token, state. All SQL on `accounts` but the mailbox cursor's."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,7 +19,7 @@ _EXCHANGES: Final = 4
 
 State = Literal["active", "paused", "login", "removing"]
 _COLUMNS = """id, user_id, address, provider, name, signature, timezone, background, history_id, listed_at,
-              described_at, triage_since, state, last_error,
+              described_at, triage_since, state, last_error, login_at, login_ends, scopes,
               case when spent_until > clock_timestamp() then spent_until end spent_until"""
 
 
@@ -44,6 +44,12 @@ class Account:
     triage_since: datetime
     state: State
     last_error: str | None
+    login_at: datetime
+    """When the person logged in, or out."""
+    login_ends: datetime | None
+    """When Google ends the login by itself; None if it did not say."""
+    scopes: list[str] | None
+    """What the person has allowed; None if it is not known."""
     spent_until: datetime | None
     """The day's budget for models is spent until then; None while something is left."""
 
@@ -71,20 +77,49 @@ class Accounts:
         rows = await self._rows("select id from users where name = 'home'", ())
         return UUID(str(rows[0]["id"]))
 
-    async def add(self, user_id: UUID, address: str, token: dict[str, Any], triage_since: datetime) -> Account:
+    async def add(
+        self,
+        user_id: UUID,
+        address: str,
+        token: dict[str, Any],
+        triage_since: datetime,
+        *,
+        scopes: Collection[str] | None = None,
+        login_ends: datetime | None = None,
+    ) -> Account:
         """Add the account, or give the one that is there already a new token and make it active again.
 
         One that moved to another provider is listed anew: a mailbox cursor means nothing elsewhere.
         """
         await self._rows(
-            """insert into accounts (user_id, address, provider, token, triage_since) values (%s, %s, %s, %s, %s)
+            """insert into accounts (user_id, address, provider, token, triage_since, scopes, login_ends)
+               values (%s, %s, %s, %s, %s, %s, %s)
                on conflict (user_id, address) do update
                set token = excluded.token, login_at = clock_timestamp(), state = 'active', last_error = null,
                    poll_after = '-infinity', provider = excluded.provider,
+                   scopes = excluded.scopes, login_ends = excluded.login_ends,
                    history_id = case when accounts.provider = excluded.provider then accounts.history_id end""",
-            (user_id, address.lower(), self._provider, self._vault.encrypt(token), triage_since),
+            (
+                user_id,
+                address.lower(),
+                self._provider,
+                self._vault.encrypt(token),
+                triage_since,
+                None if scopes is None else sorted(scopes),
+                login_ends,
+            ),
         )
         return await self.find(user_id, address)
+
+    async def log_out(self, account: Account) -> None:
+        """Forget the login, but for the OAuth client, with which the person can log in again."""
+        _, token = await self.login(account.id)
+        client: dict[str, Any] = {key: token[key] for key in ("client_id", "client_secret") if key in token}
+        await self._rows(
+            """update accounts set token = %s, login_at = clock_timestamp(), login_ends = null, scopes = null,
+                      state = 'login', last_error = 'you logged out' where id = %s and state <> 'removing'""",
+            (self._vault.encrypt(client), account.id),
+        )
 
     async def of_user(self, user_id: UUID) -> list[Account]:
         return await self._accounts("user_id = %s order by address", (user_id,))
@@ -99,7 +134,7 @@ class Accounts:
         """Raises UnknownAccount."""
         found = await self._accounts("user_id = %s and address = %s", (user_id, address.strip().lower()))
         if not found:
-            known = ", ".join(a.address for a in await self.of_user(user_id)) or "none yet; see `account add --help`"
+            known = ", ".join(a.address for a in await self.of_user(user_id)) or "none yet; see `auth login --help`"
             raise UnknownAccount(f"no account {address}; there are: {known}")
         return found[0]
 

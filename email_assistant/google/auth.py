@@ -1,4 +1,4 @@
-"""An account's login: its OAuth scopes, its token file, and the access token that is renewed when needed."""
+"""An account's login: its token file, and the access token that is renewed when needed."""
 
 import asyncio
 import json
@@ -15,14 +15,6 @@ from email_assistant.google.replies import code, refusal
 from email_assistant.google.transport import Call, Transport
 
 log = logging.getLogger(__name__)
-
-# gmail.modify covers labels, drafts, sending and send-as addresses. calendar.events covers neither the list of
-# calendars nor the timezone setting (https://developers.google.com/workspace/calendar/api/auth).
-GMAIL_MODIFY: Final = "https://www.googleapis.com/auth/gmail.modify"
-CALENDAR_EVENTS: Final = "https://www.googleapis.com/auth/calendar.events"
-CALENDAR_LIST: Final = "https://www.googleapis.com/auth/calendar.calendarlist.readonly"
-CALENDAR_SETTINGS: Final = "https://www.googleapis.com/auth/calendar.settings.readonly"
-SCOPES: Final = (GMAIL_MODIFY, CALENDAR_EVENTS, CALENDAR_LIST, CALENDAR_SETTINGS)
 
 _OAUTH_ROOT: Final = "https://oauth2.googleapis.com"
 

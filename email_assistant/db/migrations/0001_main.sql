@@ -27,6 +27,8 @@ create table accounts (
     syncing_until timestamptz not null default '-infinity',  -- a process looks into the mailbox
     spent_until   timestamptz not null default '-infinity',  -- the day's budget is spent; the next midnight
     login_at      timestamptz not null default now(),        -- the token is from then
+    login_ends    timestamptz,                -- Google ends the login by itself then; null: it did not say
+    scopes        text[],                     -- what the person has allowed; null: not known, from a token file
     created_at    timestamptz not null default now(),
     unique (user_id, address)
 );
