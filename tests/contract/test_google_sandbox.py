@@ -238,7 +238,7 @@ def test_an_access_token_dies_after_an_hour(shared: Sandbox) -> None:
     assert httpx.get(shared.ready["root"] + GMAIL + "/profile", headers=live).status_code == 200
 
     with sqlite3.connect(shared.data, timeout=5) as db:  # an hour passes
-        db.execute("UPDATE access_tokens SET expires = expires - 3600 WHERE token = ?", (answer["access_token"],))
+        db.execute("UPDATE bearers SET expires = expires - 3600 WHERE token = ?", (answer["access_token"],))
     assert reason(httpx.get(shared.ready["root"] + GMAIL + "/profile", headers=live)) == (401, "authError")
 
 

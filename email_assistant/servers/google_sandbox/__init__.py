@@ -8,7 +8,11 @@ Known gaps, against Google's own services:
 
 | area | Google | here |
 |---|---|---|
-| tokens | authorization code, PKCE, revocation, scopes per token | refresh grant only; every token has every scope |
+| consent | sign-in, many accounts, many clients, consent kept from before | one person, one client, asked each time |
+| consent in part | what nothing ticked comes to: not documented | a login without scopes |
+| grants | S256 and plain, or no PKCE; web servers, devices, service accounts | S256, for installed apps; refresh |
+| revocation | takes a while to reach every server | at once |
+| scopes per method | as the discovery documents list them | by the first part of the path |
 | quota, faults | 429, 403 and 5xx under load | never |
 | requests | `fields`, batch, media upload, ETags with If-Match | `fields` and If-Match ignored; the others 404 |
 | push | users.watch and stop | 404 |
