@@ -26,13 +26,13 @@ from email_assistant.inbox.describe import mail_as_text
 from email_assistant.inbox.items import Asked, Inbox
 from email_assistant.queue.conversations import Conversation, Conversations, DecisionFirst, RunRow
 from email_assistant.queue.faults import LostInterrupt, MailboxUnreadable, QuestionNotStored, classify
+from email_assistant.queue.heed import Heed
 from email_assistant.tools.effects import InDoubt, Ledger, NotYetClear
+from email_assistant.tools.left_drafts import LeftDrafts
 from email_assistant.tools.registry import Registry
 from email_assistant.tools.spec import Call
 
 log = logging.getLogger(__name__)
-
-ANSWERED_BY_PERSON = "you answered this yourself"
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,8 @@ class Advancer:
     accounts: Accounts
     clients: Clients
     tools: Registry
+    left_drafts: LeftDrafts
+    heed: Heed
     graph: "CompiledStateGraph[Any, Any, Any, Any]"
     sync_thread: Callable[[UUID, str], Awaitable[None]]
     """Fetches what is new in a Gmail thread: what the person did there comes before what they decided here."""
@@ -88,10 +90,10 @@ class Advancer:
         if waiting and waiting.decided:
             await self._sync(conversation)
             conversation = await self.conversations.load(lease.thread_id) or conversation
-            if not await self._read_own(lease, conversation):
+            if not await self.heed.before_decision(lease, conversation, waiting):
                 await self._apply(lease, waiting)
             return True
-        if await self._read_own(lease, conversation):
+        if await self.heed.person(lease, conversation):
             return True
         if running := conversation.run_in("running"):
             await self._go_on(lease, conversation, running)
@@ -109,32 +111,6 @@ class Advancer:
             await self.sync_thread(conversation.account_id, conversation.gmail_id)
         except (Refused, NotFound) as refusal:
             raise MailboxUnreadable(f"the mailbox can't be read: {refusal}") from refusal
-
-    async def _read_own(self, lease: Lease, conversation: Conversation) -> bool:
-        """Take note of mail that the account sent; what the person wrote themselves ends the run that waits.
-
-        A message of ours is told by the ledger, which has settled before this.
-        """
-        own = [m for m in conversation.new if m.own]
-        if not own:
-            return False
-        ours = await self.ledger.own_ids(conversation.id)
-        async with self.pool.connection() as conn, conn.transaction():
-            await lease.check(conn)
-            await self.conversations.read_own(conn, conversation.id)
-            answered = [
-                run.id
-                for run in conversation.open_runs
-                for m in own
-                if m.gmail_id not in ours and m.received_at >= conversation.mail(run.mail_id).received_at
-            ]
-            if answered:
-                await self.conversations.answered_by_person(conn, answered, ANSWERED_BY_PERSON)
-                await self.inbox.supersede(conn, answered, by=None)
-            by_hand = [m.received_at for m in own if m.gmail_id not in ours]
-            if by_hand:
-                await self.conversations.answered_before(conn, conversation.id, max(by_hand), ANSWERED_BY_PERSON)
-        return True
 
     async def _apply(self, lease: Lease, run: RunRow) -> None:
         """The point of no return: all answers of the run at once, and only with the account active."""
@@ -175,9 +151,14 @@ class Advancer:
             raise
         asked = [Asked(i.id, i.value, await self._new_recipients(conversation, i.value["args"])) for i in interrupts]
         mail_text = mail_as_text(conversation.mail(run.mail_id).mail)
+        account = await self.accounts.get(conversation.account_id)
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
             await self.inbox.project(conn, run.id, mail_text, asked)
+            if account.mode == "draft":
+                for question in asked:
+                    if question.value["kind"] == "draft":
+                        await self.left_drafts.want(conn, run.id, question.value["call_id"], question.value["args"])
             await self.conversations.progressed(conn, run, "waiting" if interrupts else "done")
 
     async def _invoke(self, lease: Lease, run: RunRow) -> Sequence[Interrupt]:

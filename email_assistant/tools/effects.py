@@ -123,6 +123,11 @@ class Ledger:
     async def doubtful_in(self, thread_id: UUID) -> list[Effect]:
         return await self._effects("thread_id = %s and state = 'unknown' order by started_at", thread_id)
 
+    async def drafts_in(self, thread_id: UUID) -> list[str]:
+        """Google's ids of drafts that we stored in this conversation and that may still be there."""
+        effects = await self._effects("thread_id = %s and draft_id is not null and state <> 'done'", thread_id)
+        return [str(effect.draft_id) for effect in effects]
+
     async def own_ids(self, thread_id: UUID) -> set[str]:
         """Google's ids of what was done in this conversation by us."""
         return {e.external_id for e in await self.done_in(thread_id) if e.external_id}
