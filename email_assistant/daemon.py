@@ -204,7 +204,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
         app.clients,
         app.tools,
         left_drafts,
-        Heed(app.pool, conversations, app.inbox, app.ledger, app.accounts, app.clients, left_drafts),
+        Heed(app.pool, conversations, app.inbox, app.ledger, app.accounts, app.clients, app.tools, left_drafts),
         agent.graph(saver),
         mailboxes.sync_thread,
         settings.lease_seconds,

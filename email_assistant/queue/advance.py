@@ -74,8 +74,8 @@ class Advancer:
         run = acting or conversation.run_in("running") or conversation.run_in("waiting")
         try:
             if acting:
-                return await self._act(lease, conversation, acting)
-            await self._settle_effects(lease, conversation)
+                return await self._take_up(lease, conversation, acting)
+            await self.heed.settle_effects(lease, conversation)
             return await self._next(lease, conversation)
         except LeaseLost:
             raise
@@ -91,7 +91,7 @@ class Advancer:
             await self._sync(conversation)
             conversation = await self.conversations.load(lease.thread_id) or conversation
             if not await self.heed.before_decision(lease, conversation, waiting):
-                await self._apply(lease, waiting)
+                return await self._apply(lease, waiting)
             return True
         if await self.heed.person(lease, conversation):
             return True
@@ -112,8 +112,8 @@ class Advancer:
         except (Refused, NotFound) as refusal:
             raise MailboxUnreadable(f"the mailbox can't be read: {refusal}") from refusal
 
-    async def _apply(self, lease: Lease, run: RunRow) -> None:
-        """The point of no return: all answers of the run at once, and only with the account active."""
+    async def _apply(self, lease: Lease, run: RunRow) -> bool:
+        """The point of no return: all answers of the run at once, and only with the account active; then act."""
         snapshot = await self.graph.aget_state(run_config(run.id, lease), subgraphs=True)
         if not await self.inbox.decided(run.id) <= set(_pending(snapshot)):
             raise LostInterrupt("the run does not wait for the answer that was given")
@@ -121,6 +121,18 @@ class Advancer:
             await lease.check(conn, account_active=True)
             if await self.inbox.apply(conn, run.id):
                 await self.conversations.acting(conn, run.id)
+        conversation = await self.conversations.load(lease.thread_id)
+        acting = conversation.run_in("acting") if conversation else None
+        return await self._act(lease, conversation, acting) if conversation and acting else True
+
+    async def _take_up(self, lease: Lease, conversation: Conversation, run: RunRow) -> bool:
+        """Act on answers that were applied a while ago, unless the person has answered by hand since."""
+        if not run.waits:
+            await self._sync(conversation)
+            conversation = await self.conversations.load(lease.thread_id) or conversation
+            if await self.heed.before_acting(lease, conversation, run):
+                return True
+        return await self._act(lease, conversation, run)
 
     async def _act(self, lease: Lease, conversation: Conversation, run: RunRow) -> bool:
         """Go on with a run that has applied answers. If it hangs on an effect in doubt, a person's word comes first."""
@@ -192,15 +204,6 @@ class Advancer:
         answers = await self.inbox.answers(run.id)
         resume = {i: answer for i, answer in answers.items() if i in waiting}
         return Command(resume=resume) if resume else None
-
-    async def _settle_effects(self, lease: Lease, conversation: Conversation) -> None:
-        """Find out what became of effects that a run left started when it failed, before anything new begins."""
-        account = await self.accounts.get(conversation.account_id)
-        for effect in await self.ledger.started_in(conversation.id):
-            client = await self.clients.get(account.id)
-            run = await self.conversations.input_of(effect.run_id)
-            with suppress(InDoubt):  # it stays marked as unknown, and the next run is told
-                await self.tools.settle(Call(run, effect.call_id, account, client, lease), effect)
 
     async def _look_once_more(self, lease: Lease, conversation: Conversation, run: RunRow) -> None:
         """What was in doubt may have shown up while the person thought about it."""

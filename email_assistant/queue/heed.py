@@ -1,6 +1,7 @@
 """What the person does in Gmail meanwhile, and what that ends here; and the drafts that are left there for them."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -11,8 +12,9 @@ from email_assistant.db.pool import Connection, Pool
 from email_assistant.google.errors import NotFound
 from email_assistant.inbox.items import Inbox
 from email_assistant.queue.conversations import Conversation, Conversations, RunRow
-from email_assistant.tools.effects import Ledger
+from email_assistant.tools.effects import InDoubt, Ledger
 from email_assistant.tools.left_drafts import LeftDraft, LeftDrafts, find_draft
+from email_assistant.tools.registry import Registry
 from email_assistant.tools.spec import Call
 
 ANSWERED = "you answered this yourself"
@@ -28,11 +30,40 @@ class Heed:
     ledger: Ledger
     accounts: Accounts
     clients: Clients
+    tools: Registry
     left_drafts: LeftDrafts
 
     async def before_decision(self, lease: Lease, conversation: Conversation, run: RunRow) -> bool:
         """Whether the person has answered in Gmail what this decided run would answer; it is closed then."""
         return await self._read_own(lease, conversation) or await self._is_taken_over(lease, conversation, run)
+
+    async def before_acting(self, lease: Lease, conversation: Conversation, run: RunRow) -> bool:
+        """Whether the person has answered in Gmail since this run's answers were applied, of which nothing has happened
+        yet; it is closed then."""
+        if not await self._is_answered(conversation, run):
+            return False
+        await self.settle_effects(lease, conversation)
+        if await self.ledger.has_happened(run.id) or not await self._is_answered(conversation, run):
+            return False
+        async with self.pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            await self._close(conn, [run.id], ANSWERED)
+        return True
+
+    async def settle_effects(self, lease: Lease, conversation: Conversation) -> None:
+        """Find out what became of effects that were started, before anything new begins."""
+        account = await self.accounts.get(conversation.account_id)
+        for effect in await self.ledger.started_in(conversation.id):
+            client = await self.clients.get(account.id)
+            run = await self.conversations.input_of(effect.run_id)
+            with suppress(InDoubt):  # it stays marked as unknown, and the next run is told
+                await self.tools.settle(Call(run, effect.call_id, account, client, lease), effect)
+
+    async def _is_answered(self, conversation: Conversation, run: RunRow) -> bool:
+        """Whether a message that is not ours went out after the mail that this run answers."""
+        ours = await self.ledger.own_ids(conversation.id)
+        asked_at = conversation.mail(run.mail_id).received_at
+        return any(m.own and m.gmail_id not in ours and m.received_at >= asked_at for m in conversation.mails)
 
     async def person(self, lease: Lease, conversation: Conversation) -> bool:
         """Do the next thing that follows from what the person did in Gmail; False if nothing does.

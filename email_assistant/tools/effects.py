@@ -111,6 +111,10 @@ class Ledger:
         found = await self._effects("run_id = %s and call_id = %s", run_id, call_id)
         return found[0]
 
+    async def has_happened(self, run_id: UUID) -> bool:
+        """Whether anything of this run has, or may have."""
+        return bool(await self._effects("run_id = %s and state in ('started', 'done', 'unknown')", run_id))
+
     async def started_in(self, thread_id: UUID) -> list[Effect]:
         return await self._effects("thread_id = %s and state = 'started'", thread_id)
 

@@ -91,7 +91,8 @@ class SendEmailTool(Tool):
     async def settle(self, call: Call, effect: Effect) -> None:
         given = SendEmail.model_validate(effect.args)
         gmail, reply = call.google.gmail, compose(call, given)
-        if effect.draft_id is None or await _draft_exists(gmail, effect.draft_id):
+        draft_id = effect.draft_id
+        if draft_id is None or await _take_away(gmail, draft_id, reply.mark):
             await self._ledger.fail(effect, "It was not sent.")
         else:
             await self._look_for_sent(gmail, effect, reply, given)
@@ -191,6 +192,19 @@ def compose(call: Call, given: SendEmail) -> Reply:
         date=datetime.now(account.zone),
     )
     return Reply(raw, mail_fingerprint(parse_bytes(raw)), run["thread"])
+
+
+async def _take_away(gmail: Gmail, draft_id: str, mark: str) -> bool:
+    """Make sure that a draft is never sent by a worker that is slow; False if it is gone already, and so may have been.
+
+    What the person has made of it meanwhile is theirs.
+    """
+    try:
+        draft = await gmail.draft(draft_id)
+    except NotFound:
+        return False
+    is_changed = draft.payload is not None and mail_fingerprint(parse_gmail(draft.payload)) != mark
+    return is_changed or await gmail.delete_draft(draft_id)
 
 
 async def _draft_exists(gmail: Gmail, draft_id: str) -> bool:

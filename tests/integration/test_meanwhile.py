@@ -87,6 +87,8 @@ class TestMailThatThePersonPutsAway:
             mail_id, item = await ask(home, model)
             await home.decide(item, "accept")
             google.person_moves(mail_id, out_of=("INBOX",))
+            model.on_triage("ignore")
+            google.deliver(BOB, "Re: Lunch?", "Never mind this one.", thread=mail_id)
             await look(home)
             assert (await home.item(item)).status == "decided"
         async with open_home() as home:
@@ -306,6 +308,42 @@ class TestShadowMode:
             assert (await home.item(item)).status == "pending"
             await home.carry_on()
             assert changed(google) == []
+
+
+@in_one_loop
+class TestAnAnswerByHand:
+    async def test_while_gmail_is_down_takes_the_place_of_the_approved_one(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        mail_id, item = await ask(home, model)
+        await home.decide(item, "accept")
+        google.fault("drafts.create", status=503)
+        await home.step()
+        assert (await home.item(item)).status == "applied"
+        google.person_sends(mail_id, "By hand: Friday.")
+        await home.carry_on()
+        assert google.sent == google.drafts == []
+        mail = await home.mail(mail_id)
+        assert (mail.state, mail.reason) == ("done", "you answered this yourself")
+
+    @pytest.mark.parametrize("went_out", [False, True])
+    async def test_while_it_is_unclear_whether_ours_went_out_is_looked_into_first(
+        self, home: Home, google: Google, model: Model, went_out: bool
+    ) -> None:
+        mail_id, item = await ask(home, model)
+        await home.decide(item, "accept")
+        if went_out:
+            google.fault("drafts.send", drop="after")
+            google.fault("threads.get", status=503)  # nor can it be looked for now
+        else:
+            google.fault("drafts.send", status=503)
+            google.fault("threads.get", status=503)
+        await home.step()
+        google.person_sends(mail_id, "By hand: Friday.")
+        await home.carry_on()
+        assert [sent.text for sent in google.sent] == (["Friday is fine."] if went_out else [])
+        assert google.drafts == []
+        assert (await home.mail(mail_id)).state == "done"
 
 
 class TestTheModeOfAnAccount:
