@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -13,13 +13,17 @@ import psycopg
 from psycopg.rows import class_row
 
 from email_assistant.accounts.vault import Vault
-from email_assistant.db.pool import Pool
+from email_assistant.db.pool import Connection, Pool
 
 _EXCHANGES: Final = 4
 
 State = Literal["active", "paused", "login", "removing"]
+Mode = Literal["shadow", "draft", "send"]
+"""What becomes of proposals: only shown; left as drafts at Gmail as well; or carried out once the person accepts."""
+MODES: tuple[Mode, ...] = get_args(Mode)
+
 _COLUMNS = """id, user_id, address, provider, name, signature, timezone, background, history_id, listed_at,
-              described_at, triage_since, state, last_error, login_at, login_ends, scopes,
+              described_at, triage_since, state, mode, last_error, login_at, login_ends, scopes,
               case when spent_until > clock_timestamp() then spent_until end spent_until"""
 
 
@@ -43,6 +47,7 @@ class Account:
     """When timezone, name and signature were last asked for."""
     triage_since: datetime
     state: State
+    mode: Mode
     last_error: str | None
     login_at: datetime
     """When the person logged in, or out."""
@@ -83,17 +88,18 @@ class Accounts:
         address: str,
         token: dict[str, Any],
         triage_since: datetime,
+        mode: Mode = "send",
         *,
         scopes: Collection[str] | None = None,
         login_ends: datetime | None = None,
     ) -> Account:
-        """Add the account, or give the one that is there already a new token and make it active again.
+        """Add the account, or give the one that is there already, whose mode stays, a new token and make it active.
 
         One that moved to another provider is listed anew: a mailbox cursor means nothing elsewhere.
         """
         await self._rows(
-            """insert into accounts (user_id, address, provider, token, triage_since, scopes, login_ends)
-               values (%s, %s, %s, %s, %s, %s, %s)
+            """insert into accounts (user_id, address, provider, token, triage_since, mode, scopes, login_ends)
+               values (%s, %s, %s, %s, %s, %s, %s, %s)
                on conflict (user_id, address) do update
                set token = excluded.token, login_at = clock_timestamp(), state = 'active', last_error = null,
                    poll_after = '-infinity', provider = excluded.provider,
@@ -105,6 +111,7 @@ class Accounts:
                 self._provider,
                 self._vault.encrypt(token),
                 triage_since,
+                mode,
                 None if scopes is None else sorted(scopes),
                 login_ends,
             ),
@@ -183,6 +190,9 @@ class Accounts:
             "update accounts set state = %s, last_error = %s where id = %s and state <> 'removing'",
             (state, error, account_id),
         )
+
+    async def set_mode(self, conn: Connection, account_id: UUID, mode: Mode) -> None:
+        await conn.execute("update accounts set mode = %s where id = %s", (mode, account_id))
 
     async def note_error(self, account_id: UUID, error: str, poll_after: datetime | None = None) -> None:
         """
