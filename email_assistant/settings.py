@@ -58,6 +58,8 @@ class Settings(BaseSettings):
     """How often each account is asked for new mail."""
     login_seconds: float = Field(600, gt=0)
     """How long `auth login` waits for you to answer in the browser."""
+    shadow: bool = True
+    """Whether a mailbox that `auth login` connects for the first time begins in shadow mode."""
     backfill_days: int = Field(14, ge=0)
     """Days of older mail that are stored, but not triaged, when an account is added."""
 

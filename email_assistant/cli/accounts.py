@@ -14,7 +14,7 @@ app = typer.Typer(help="The mailboxes that are watched.", no_args_is_help=True)
 _LOGIN_FILE = "it must be the authorized-user JSON of a login: client_id, client_secret, refresh_token"
 
 Mode = Literal["shadow", "draft", "send"]
-_MODES: dict[Mode, str] = {
+MODES: dict[Mode, str] = {
     "shadow": "you are shown what would have been done, and nothing is sent or changed in Gmail",
     "draft": "replies are left as drafts in Gmail too, and close when you send or discard them there",
     "send": "what you accept is done",
@@ -141,7 +141,7 @@ def mode(
             if mode:
                 await set_mode(app.pool, app.accounts, app.inbox, account, mode)
         now = mode or account.mode
-        out.print(f"{account.address} is in {now} mode: {_MODES[now]}.", highlight=False)
+        out.print(f"{account.address} is in {now} mode: {MODES[now]}.", highlight=False)
 
     run(command)
 

@@ -217,6 +217,9 @@ class TestLogin:
         for secret in (refresh_token, code, *bearers, "the-client-secret"):
             assert secret not in login.log
             assert secret.encode() not in stored_tokens(database_url)
+        assert "nothing is sent or changed in Gmail" in login.log
+        [listed] = program.cli("account", "list", "--json")["items"]
+        assert (listed["address"], listed["mode"]) == (ALEX, "shadow")
         [account] = status(program)
         assert (account["state"], account["missing"], account["todo"]) == ("active", [], [])
         assert sorted(account["granted"]) == sorted(ASKED)
