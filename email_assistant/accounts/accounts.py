@@ -185,10 +185,10 @@ class Accounts:
                 )
 
     async def set_state(self, account_id: UUID, state: State, error: str | None = None) -> None:
-        """An account that is being removed stays so."""
+        """An account that is being removed stays so; one that is in this state already keeps its reason."""
         await self._rows(
-            "update accounts set state = %s, last_error = %s where id = %s and state <> 'removing'",
-            (state, error, account_id),
+            "update accounts set state = %s, last_error = %s where id = %s and state not in ('removing', %s)",
+            (state, error, account_id, state),
         )
 
     async def set_mode(self, conn: Connection, account_id: UUID, mode: Mode) -> None:

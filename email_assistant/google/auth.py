@@ -135,8 +135,10 @@ class Authorization:
         return is_new
 
     async def _refreshed(self, call: Call, token: Token) -> Token:
+        if missing_keys(token, _REQUIRED):
+            raise Revoked("this login was ended here: log in again")
         # Without the scopes: naming one that the person did not grant makes a refresh fail with invalid_scope.
-        form = {"grant_type": "refresh_token", **{key: str(token.get(key, "")) for key in _REQUIRED}}
+        form = {"grant_type": "refresh_token", **{key: token[key] for key in _REQUIRED}}
         loop = asyncio.get_running_loop()
         try:
             answer = await loop.run_in_executor(self._threads, ask_token, call, self._transport, self._uri, form)

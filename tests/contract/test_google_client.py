@@ -436,6 +436,15 @@ async def test_a_token_that_cannot_be_stored_hides_no_result_and_is_used(
     assert "a renewed Google token was not stored (OSError)" in caplog.messages
 
 
+async def test_a_login_that_was_ended_here_is_revoked(server: FaultyServer) -> None:
+    stored = Stored()
+    stored.token = {"client_id": "client", "client_secret": "the-client-secret"}
+    async with opened(server, -60, stored) as account:
+        with pytest.raises(errors.Revoked, match="log in again"):
+            await account.gmail.profile()
+    assert server.requests == []
+
+
 @pytest.mark.parametrize("case", named([PROFILE_READ, SEND]))
 async def test_no_renewal_without_the_lock_on_it(server: FaultyServer, case: Case) -> None:
     async def away(renew: Renew) -> None:
