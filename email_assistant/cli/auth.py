@@ -150,7 +150,7 @@ async def _ask(app: "App", client: "OAuthClient", address: str | None, port: int
     loopback = Loopback(consent.state)
     try:
         async with loopback.listen(port) as redirect_uri:
-            _show(consent.url(redirect_uri, address), redirect_uri, browser=browser)
+            await _show(consent.url(redirect_uri, address), redirect_uri, browser=browser)
             async with asyncio.timeout(settings.login_seconds):
                 answer = await loopback.answer()
     except TimeoutError:
@@ -164,8 +164,8 @@ async def _ask(app: "App", client: "OAuthClient", address: str | None, port: int
     return await consent.redeem(answer, redirect_uri)
 
 
-def _show(url: str, redirect_uri: str, *, browser: bool) -> None:
-    if browser and webbrowser.open(url):
+async def _show(url: str, redirect_uri: str, *, browser: bool) -> None:
+    if browser and await asyncio.to_thread(webbrowser.open, url):  # one of the terminal's returns when it is left
         _say("Your browser shows Google's page now. If it does not, open this address:")
     else:
         port = redirect_uri.rstrip("/").rpartition(":")[2]
