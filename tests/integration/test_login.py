@@ -445,9 +445,9 @@ class TestRenewal:
         token = json.loads(google.write_token_file(tmp_path / "token.json").read_text())
         (tmp_path / "token.json").write_text(json.dumps(token | {"refresh_token": "refresh-2"}))
         program.cli("account", "add", ADA, "--token-file", str(tmp_path / "token.json"))
-        google.refresh_tokens = {"refresh-2"}
         hold.release()
         program.wait_for(lambda: not slow.is_running, "the slow one is done")
+        google.refresh_tokens = {"refresh-2"}
         google.expire_access_tokens()
         assert f"✓ {ADA}: active, Gmail answers" in program.run("doctor").stdout
 
