@@ -53,8 +53,9 @@ def login(
 ) -> None:
     """Connect a mailbox, or log in to it again: you allow it in your browser, at Google.
 
-    The first login needs an OAuth client of your own (README, 'Run it on your mail', says how to make one). Google's
-    token is encrypted, and its key is kept outside the database.
+    The first login needs an OAuth client of your own; 'Run it on your mail' in the README says how to make one.
+
+    Logging in again ends a pause.
     """
 
     async def command() -> None:

@@ -1,5 +1,6 @@
 """Logging in at Google by the real command line; a person's browser is an HTTP client, Google is the sandbox."""
 
+import asyncio
 import json
 import re
 import signal
@@ -25,6 +26,7 @@ from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.doubles.serving import Hold
 from tests.integration.conftest import Start
+from tests.integration.home import Home, in_one_loop, reached
 from tests.integration.scene import ADA
 
 pytestmark = pytest.mark.slow
@@ -415,6 +417,22 @@ class TestLogout:
         )
         assert [account["state"] for account in status(program)] == ["login"]
         assert len(sandbox.logins) == 1
+
+
+@in_one_loop
+class TestMeanwhile:
+    async def test_a_look_that_was_under_way_does_not_hide_that_the_person_logged_out(
+        self, home: Home, google: Google
+    ) -> None:
+        google.fault("token", hold=(hold := Hold()))
+        look = asyncio.create_task(home.works.sync_account(home.account_id))
+        await reached(hold)
+        await home.app.accounts.log_out(await home.account())
+        google.refresh_tokens.clear()
+        hold.release()
+        await look
+        account = await home.account()
+        assert (account.state, account.last_error) == ("login", "you logged out")
 
 
 class TestRenewal:
