@@ -236,7 +236,6 @@ class TestDraftMode:
         model.script(lambda request: [reply(f"On: {request.mails[-1].text.strip()}"), DONE])
         first = await home.receive(text="Friday?")
         assert [draft.text for draft in google.drafts] == ["On: Friday?"]
-        google.fault("drafts.delete", status=503)  # which is made up for
         google.deliver(BOB, "Re: Lunch?", "Or Monday?", thread=first)
         await look(home)
         assert [draft.text for draft in google.drafts] == ["On: Or Monday?"]
@@ -251,6 +250,17 @@ class TestDraftMode:
         assert [draft.text for draft in google.drafts] == ["Friday is fine."]
         assert (await home.item(item)).status == "pending"
         await home.answer(item, "ignore")
+        assert google.drafts == []
+
+    async def test_archiving_the_mail_takes_the_draft_away_in_the_end(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        await switch(home, "draft")
+        mail_id, item = await ask(home, model)
+        google.fault("drafts.delete", status=503)
+        google.person_moves(mail_id, out_of=("INBOX",))
+        await look(home)
+        assert (await home.item(item)).ended_because == ARCHIVED
         assert google.drafts == []
 
     async def test_that_gmail_refuses_the_draft_leaves_the_item(self, home: Home, google: Google, model: Model) -> None:
