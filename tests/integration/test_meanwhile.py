@@ -252,15 +252,15 @@ class TestDraftMode:
         await home.answer(item, "ignore")
         assert google.drafts == []
 
-    async def test_that_it_cannot_be_taken_away_now_is_made_up_for(
+    async def test_archiving_the_mail_takes_the_draft_away_in_the_end(
         self, home: Home, google: Google, model: Model
     ) -> None:
         await switch(home, "draft")
-        _, item = await ask(home, model)
-        google.fault("drafts.get", status=503)
-        await home.decide(item, "ignore")
+        mail_id, item = await ask(home, model)
         google.fault("drafts.delete", status=503)
-        await home.carry_on()
+        google.person_moves(mail_id, out_of=("INBOX",))
+        await look(home)
+        assert (await home.item(item)).ended_because == ARCHIVED
         assert google.drafts == []
 
     async def test_that_gmail_refuses_the_draft_leaves_the_item(self, home: Home, google: Google, model: Model) -> None:
