@@ -6,12 +6,17 @@ from typing import Any
 from uuid import UUID
 
 from email_assistant.accounts.accounts import Accounts
+from email_assistant.accounts.quota import AccountQuota
+from email_assistant.db.pool import Pool
 from email_assistant.google.account import GoogleAccount
+from email_assistant.google.quota import Limits
 
 
 class Clients:
-    def __init__(self, accounts: Accounts, *, root: str | None, timeout: float) -> None:
+    def __init__(self, pool: Pool, accounts: Accounts, *, root: str | None, timeout: float, limits: Limits) -> None:
+        self._pool = pool
         self._accounts = accounts
+        self._limits = limits
         self._root = root
         self._timeout = timeout
         self._clients: dict[UUID, tuple[datetime, GoogleAccount]] = {}
@@ -38,4 +43,5 @@ class Clients:
 
     def _connect(self, account_id: UUID, token: dict[str, Any]) -> GoogleAccount:
         save = partial(self._accounts.save_token, account_id)
-        return GoogleAccount(token, root=self._root, timeout=self._timeout, save_token=save)
+        quota = AccountQuota(self._pool, self._limits, account_id, str(token.get("client_id")))
+        return GoogleAccount(token, root=self._root, timeout=self._timeout, save_token=save, quota=quota)

@@ -13,6 +13,8 @@ from googleapiclient.discovery_cache import get_static_doc
 from googleapiclient.http import HttpRequest
 
 from email_assistant.google.auth import Authorization
+from email_assistant.google.errors import RateLimited
+from email_assistant.google.quota import Quota
 from email_assistant.google.replies import refusal
 from email_assistant.google.transport import Call, Reply, Transport
 
@@ -71,11 +73,19 @@ class Client:
     A call that is cancelled or out of time is cut: what was not sent by then is never sent.
     """
 
-    def __init__(self, authorization: Authorization, transport: Transport, timeout: float, save: SaveToken | None):
+    def __init__(
+        self,
+        authorization: Authorization,
+        transport: Transport,
+        timeout: float,
+        save: SaveToken | None,
+        quota: Quota | None,
+    ) -> None:
         self._authorization = authorization
         self._transport = transport
         self._timeout = timeout
         self._save = save
+        self._quota = quota
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="google")
 
     async def read(self, request: HttpRequest, parse: Callable[[dict[str, Any]], T]) -> T:
@@ -98,6 +108,7 @@ class Client:
 
     async def _run(self, request: HttpRequest, work: Callable[[Call], T]) -> T:
         call = Call(request.methodId or request.method, self._timeout)
+        await self._admitted(call)
         try:
             async with asyncio.timeout(call.remaining()):
                 return await asyncio.get_running_loop().run_in_executor(self._threads, work, call)
@@ -107,8 +118,21 @@ class Client:
         except asyncio.CancelledError:
             call.cut()
             raise
+        except RateLimited as limited:
+            if self._quota and limited.until:
+                await self._quota.close(call.name, limited.until)
+            raise
         finally:
             await self._save_renewed()
+
+    async def _admitted(self, call: Call) -> None:
+        if self._quota is None:
+            return
+        try:
+            async with asyncio.timeout(call.remaining()):
+                await self._quota.admit(call.name, call.remaining())
+        except TimeoutError:
+            raise call.failure("the quota was not known in time") from None
 
     def _parsed(self, call: Call, request: HttpRequest, parse: Callable[[dict[str, Any]], T], *, effect: bool) -> T:
         answer = self._answer(call, request, effect=effect)

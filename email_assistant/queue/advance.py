@@ -22,6 +22,7 @@ from email_assistant.db.checkpoints import run_config
 from email_assistant.db.lease import Lease, LeaseLost, held
 from email_assistant.db.pool import Pool
 from email_assistant.google.errors import NotFound, Refused
+from email_assistant.google.quota import Urgency, calls_are
 from email_assistant.inbox.describe import mail_as_text
 from email_assistant.inbox.items import Asked, Inbox
 from email_assistant.queue.conversations import Conversation, Conversations, DecisionFirst, RunRow
@@ -72,7 +73,8 @@ class Advancer:
         run = acting or conversation.run_in("running") or conversation.run_in("waiting")
         try:
             if acting:
-                return await self._act(lease, conversation, acting)
+                with calls_are(Urgency.PERSON):
+                    return await self._act(lease, conversation, acting)
             await self._settle_effects(lease, conversation)
             return await self._next(lease, conversation)
         except LeaseLost:
@@ -86,7 +88,8 @@ class Advancer:
     async def _next(self, lease: Lease, conversation: Conversation) -> bool:
         waiting = conversation.run_in("waiting")
         if waiting and waiting.decided:
-            await self._sync(conversation)
+            with calls_are(Urgency.PERSON):
+                await self._sync(conversation)
             conversation = await self.conversations.load(lease.thread_id) or conversation
             if not await self._read_own(lease, conversation):
                 await self._apply(lease, waiting)

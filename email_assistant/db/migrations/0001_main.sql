@@ -31,6 +31,14 @@ create table accounts (
     unique (user_id, address)
 );
 
+create table quota (                          -- what was spent at Google of late: leaky buckets
+    name          text primary key,           -- gmail/<account>, calendar/<account>, project/<hash of OAuth client>
+    account_id    uuid references accounts on delete cascade,  -- null for a project's
+    level         double precision not null default 0,
+    at            timestamptz not null default clock_timestamp(),  -- the level is of then
+    closed_until  timestamptz not null default '-infinity'         -- Google said so
+);
+
 create table threads (
     id           uuid primary key default gen_random_uuid(),
     user_id      uuid not null references users,
