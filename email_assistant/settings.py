@@ -58,13 +58,13 @@ class Settings(BaseSettings):
     """How often each account is asked for new mail."""
     backfill_days: int = Field(14, ge=0)
     """Days of older mail that are stored, but not triaged, when an account is added."""
-    gmail_units_per_minute: int | None = Field(None, ge=1500)
+    gmail_units_per_minute: int | None = Field(None, ge=3500)
     """Quota of each mailbox, in Gmail's units; unset: Google's 6,000, and no limit at another server."""
-    gmail_project_units_per_minute: int | None = Field(None, ge=1500)
+    gmail_project_units_per_minute: int | None = Field(None, ge=3500)
     """Quota of all mailboxes of one OAuth client together; unset: Google's 1,200,000, and no limit elsewhere."""
-    calendar_requests_per_minute: int | None = Field(None, ge=60)
+    calendar_requests_per_minute: int | None = Field(None, ge=100)
     """Quota of each account's calendar; unset: Google's 600, and no limit elsewhere."""
-    quota_units: dict[str, Annotated[int, Field(ge=0, le=100)]] = Field(default_factory=dict)
+    quota_units: dict[str, Annotated[int, Field(ge=0, le=500)]] = Field(default_factory=dict)
     """What methods cost where Google has changed it, as JSON by their ids: {"gmail.users.messages.get": 20}."""
 
     api_token: SecretStr | None = None

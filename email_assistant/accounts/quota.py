@@ -57,7 +57,7 @@ class AccountQuota:
                     until = datetime.now(UTC) + timedelta(seconds=wait)
                     raise RateLimited(f"{method}: Google's quota is used up until {until:%H:%M:%S} UTC", until)
                 await asyncio.sleep(wait)
-        except psycopg.Error:
+        except (psycopg.OperationalError, psycopg.InterfaceError):
             raise Transient(f"{method}: the quota can't be known, as the database is not available") from None
 
     async def close(self, method: str, until: datetime) -> None:

@@ -40,22 +40,21 @@ UNITS: Final[Mapping[str, int]] = {
 }
 _DEAREST: Final = 100  # of Google's table; what a method costs that stands neither there nor in the settings
 
-# A bucket that is a fifth of what a minute allows, and drains in a minute 78 % of it: 98 % in any 60 s, of which the
-# last 2 % are for calls that reach Google up to 1.5 s later than others after they were admitted.
-_CAPACITY: Final = 0.2
+# What a bucket loses in a minute, of what Google allows in one. With the fifth that it can hold (below), no 60 s see
+# more than 98 %; the rest is for calls that reach Google up to 1.5 s later than others after they were admitted.
 _DRAINED: Final = 0.78
 
 
 class Urgency(Enum):
-    """Whose call it is, by what it leaves free in a bucket: (Gmail units, Calendar requests)."""
+    """Whose call it is, by how high it may fill a bucket: a part of what Google allows in a minute."""
 
-    PERSON = (0, 0)
+    PERSON = 0.2
     """It carries out what a person has decided."""
-    MAIL = (175, 10)
-    """Polling, triage and drafting leave room for an answer: look at the thread (40) and at a message that came
-    meanwhile (20), draft (10), send (100), change labels (5)."""
-    BACKFILL = (275, 10)
-    """Fetching older mail leaves room for one more call of any price."""
+    MAIL = 0.15
+    """Polling, triage and drafting. The rest holds a whole answer: look at the thread (40 units) and at a message that
+    came meanwhile (20), draft (10), send (100), change labels (5)."""
+    BACKFILL = 0.02
+    """Older mail has only what drains while nobody else calls, and so an even pace."""
 
 
 _urgency: Final = ContextVar("whose call it is", default=Urgency.MAIL)
@@ -75,10 +74,10 @@ def calls_are(urgency: Urgency) -> Iterator[None]:
 class Share:
     """What one call takes of one bucket. Units are Google's; without a limit the call costs nothing and has room."""
 
-    cost: float = 0
+    cost: float = 0.0
     room: float = float("inf")
     """The level that the call may bring the bucket to."""
-    rate: float = 1
+    rate: float = 1.0
     """What the bucket loses in a second."""
 
 
@@ -96,12 +95,10 @@ class Limits:
 
     def shares(self, method: str) -> tuple[Share, Share | None]:
         """What a call now, by its methodId, takes of its account's bucket, and of its project's if that is limited."""
-        gmail_reserve, calendar_reserve = _urgency.get().value
         if is_calendar(method):
-            return _share(self.calendar, self.units.get(method, 1), calendar_reserve), None
+            return _share(self.calendar, self.units.get(method, 1)), None
         units = self.units.get(method, UNITS.get(method, _DEAREST))
-        project = _share(self.project, units, gmail_reserve) if self.project is not None else None
-        return _share(self.user, units, gmail_reserve), project
+        return _share(self.user, units), None if self.project is None else _share(self.project, units)
 
 
 class Quota(Protocol):
@@ -123,7 +120,9 @@ def is_calendar(method: str) -> bool:
     return method.startswith("calendar.")
 
 
-def _share(limit: int | None, cost: float, reserve: float) -> Share:
+def _share(limit: int | None, units: int) -> Share:
     if limit is None:
         return Share()
-    return Share(cost, room=_CAPACITY * limit - reserve, rate=_DRAINED * limit / 60)
+    # An empty bucket takes any call, or a dear one would wait for ever.
+    room = max(_urgency.get().value * limit, units)
+    return Share(float(units), room, rate=_DRAINED * limit / 60)

@@ -37,14 +37,11 @@ class CursorMoved(Exception):
 
 
 class Mailboxes:
-    def __init__(
-        self, pool: Pool, accounts: Accounts, clients: Clients, *, enqueue: Enqueue, backfill: timedelta
-    ) -> None:
+    def __init__(self, pool: Pool, accounts: Accounts, clients: Clients, *, enqueue: Enqueue) -> None:
         self._pool = pool
         self._accounts = accounts
         self._clients = clients
         self._enqueue = enqueue
-        self._backfill = backfill
 
     async def sync(self, account_id: UUID) -> None:
         """Fetch and store what is new; with nothing new this is one `history.list`.
@@ -83,15 +80,15 @@ class Mailboxes:
         await self._store_batch(account, gmail, await unknown(self._pool, account.id, refs))
 
     async def _sync(self, account: Account, gmail: Gmail) -> None:
-        since = account.triage_since - self._backfill
         if account.history_id is None:
-            cursor, refs = await self._list(gmail, since)
+            # The person waits for new mail; what is older is the backfill's.
+            cursor, refs = await self._list(gmail, account.triage_since)
         else:
             try:
                 cursor, refs = await self._changes(gmail, account.history_id)
             except NotFound:
                 last_good = (account.listed_at or account.triage_since) - _OVERLAP
-                cursor, refs = await self._list(gmail, max(since, last_good))
+                cursor, refs = await self._list(gmail, max(account.triage_since, last_good))
         new = await unknown(self._pool, account.id, refs)
         await self._store(account, gmail, new, cursor)
 
@@ -134,7 +131,7 @@ class Mailboxes:
         self, account: Account, gmail: Gmail, refs: Sequence[MessageRef], cursor: int | None = None
     ) -> None:
         """Store messages, wake their conversations and, if a cursor is given, move it: all or nothing."""
-        messages, unreadable = await _fetch(gmail, refs)
+        messages, unreadable = await fetch(gmail, refs)
         async with self._pool.connection() as conn, conn.transaction():
             awake = await store(conn, account, messages)
             for ref, reason in unreadable:
@@ -177,11 +174,11 @@ def _may_bring_mail(change: Change) -> bool:
     return change.kind == "added" or (change.kind == "labels_added" and not change.labels.isdisjoint({"INBOX", "SENT"}))
 
 
-async def _fetch(gmail: Gmail, refs: Sequence[MessageRef]) -> tuple[list[Message], list[tuple[MessageRef, str]]]:
+async def fetch(gmail: Gmail, refs: Sequence[MessageRef]) -> tuple[list[Message], list[tuple[MessageRef, str]]]:
     """The messages, in order, without those that are gone by now; and those that Gmail refuses to give, with why."""
     slots = asyncio.Semaphore(_FETCHES)
 
-    async def fetch(ref: MessageRef) -> Message | tuple[MessageRef, str] | None:
+    async def one(ref: MessageRef) -> Message | tuple[MessageRef, str] | None:
         async with slots:
             try:
                 return await gmail.message(ref.id)
@@ -192,5 +189,5 @@ async def _fetch(gmail: Gmail, refs: Sequence[MessageRef]) -> tuple[list[Message
                     raise  # it is not about this message, so nothing may pass it by
                 return ref, f"Gmail does not give this mail: {refusal}"
 
-    found = await asyncio.gather(*map(fetch, refs))
+    found = await asyncio.gather(*map(one, refs))
     return [f for f in found if isinstance(f, Message)], [f for f in found if isinstance(f, tuple)]

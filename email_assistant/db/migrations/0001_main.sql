@@ -28,8 +28,27 @@ create table accounts (
     spent_until   timestamptz not null default '-infinity',  -- the day's budget is spent; the next midnight
     login_at      timestamptz not null default now(),        -- the token is from then
     created_at    timestamptz not null default now(),
+
+    backfilled_at      timestamptz,           -- all mail from before triage_since has been fetched
+    backfilling_until  timestamptz not null default '-infinity',  -- a process is at it
+    backfill_total     integer,               -- messages to fetch; null before they are listed, and after the last
+    backfill_done      integer,               -- of them, when the last batch ended
+    backfill_at        timestamptz,           -- the last batch ended
+    backfill_seconds   double precision not null default 0,  -- of late, so long was worked on it
+    backfill_messages  double precision not null default 0,  -- and so many were fetched meanwhile
+
     unique (user_id, address)
 );
+
+create table backfill (                       -- older mail that is still to be fetched
+    account_id  uuid not null references accounts on delete cascade,
+    gmail_id    text not null,
+    user_id     uuid not null references users,
+    thread_id   text not null,                -- Gmail's
+    position    integer not null,             -- 1 is the newest
+    primary key (account_id, gmail_id)
+);
+create index backfill_by_position on backfill (account_id, position);
 
 create table quota (                          -- what was spent at Google of late: leaky buckets
     name          text primary key,           -- gmail/<account>, calendar/<account>, project/<hash of OAuth client>
@@ -293,6 +312,7 @@ end
 $$;
 create trigger accounts_made after insert or delete on accounts for each row execute function tell_account();
 create trigger accounts_changed after update on accounts for each row
-    when ((new.state, new.last_error) is distinct from (old.state, old.last_error)) execute function tell_account();
+    when ((new.state, new.last_error, new.backfill_done) is distinct from
+          (old.state, old.last_error, old.backfill_done)) execute function tell_account();
 
 insert into users (name) values ('home');
