@@ -107,8 +107,8 @@ class TestWait:
                     await gmail.profile()
 
         async with (
-            open_home(google_timeout_seconds=30, **own) as home,
-            open_home(google_timeout_seconds=30, **own) as two,
+            open_home(**own) as home,
+            open_home(**own) as two,
         ):
             ends = time.monotonic() + 3
             await asyncio.gather(*(spend(each, ends) for each in (home, two) for _ in range(4)))
@@ -201,6 +201,23 @@ class TestGoogleSaysWhen:
             assert await elsewhere.calendar.timezone()  # which has a quota of its own
             await home.sql("update quota set closed_until = clock_timestamp() + interval '1 second'")
             await asyncio.gather(elsewhere.gmail.profile(), gmail.profile())
+
+
+@in_one_loop
+class TestDecision:
+    async def test_it_is_carried_out_from_what_all_else_leaves_free(
+        self, open_home: OpenHome, google: Google, model: Model
+    ) -> None:
+        model.script([[reply("Friday is fine."), DONE]])
+        async with open_home(gmail_units_per_minute=3500, google_timeout_seconds=1) as home:
+            await home.receive()
+            [item] = await home.pending()
+            await home.decide(item, "accept")
+            await home.sql("update quota set level = 560, at = clock_timestamp()")
+            with pytest.raises(RateLimited):
+                await (await home.app.clients.get(home.account_id)).gmail.drafts()
+            await home.step()
+            assert [message.text for message in google.sent] == ["Friday is fine."]
 
 
 class TestPerson:
