@@ -25,6 +25,7 @@ from email_assistant.queue.conversations import Conversations
 from email_assistant.queue.faults import classify
 from email_assistant.queue.heed import Heed
 from email_assistant.queue.tasks import Handlers
+from email_assistant.sync.backfill import Backfill
 from email_assistant.sync.mailbox import Mailboxes
 from email_assistant.tools.left_drafts import LeftDrafts
 from email_assistant.usage import BudgetSpent
@@ -39,6 +40,7 @@ class Daemon:
     app: App
     conversations: Conversations
     mailboxes: Mailboxes
+    backfill: Backfill
     advancer: Advancer
     learner: Learner
     saver: FencedSaver
@@ -70,7 +72,7 @@ class Daemon:
     async def work(self) -> None:
         """Do the queue's jobs until cancelled; then what runs is finished, or handed back after `stop_seconds`."""
         settings = self.app.settings
-        handlers = Handlers(self.sync_account, self.advancer.advance, self.learn, self.tidy)
+        handlers = Handlers(self.sync_account, self.backfill_account, self.advancer.advance, self.learn, self.tidy)
         try:
             await self.app.queue.work(handlers, slots=settings.workers, stop_seconds=settings.stop_seconds)
         finally:
@@ -111,9 +113,11 @@ class Daemon:
 
     async def sync_account(self, account_id: UUID) -> None:
         try:
-            async with self.app.accounts.syncing(account_id, self.app.settings.lease_seconds) as ours:
+            async with self.app.accounts.claimed("syncing", account_id, self.app.settings.lease_seconds) as ours:
                 if ours:
                     await self.mailboxes.sync(account_id)
+            if (await self.app.accounts.get(account_id)).wants_backfill:
+                await self.app.queue.backfill(account_id)
         except UnknownAccount:
             return
         except (GoogleError, VaultError, psycopg.Error) as error:
@@ -123,6 +127,22 @@ class Daemon:
                 await self.app.accounts.set_state(account_id, "login", fault.reason)
             elif not isinstance(error, psycopg.Error):
                 await self.app.accounts.note_error(account_id, fault.reason, fault.until)
+
+    async def backfill_account(self, account_id: UUID) -> None:
+        """Fetch a batch of older mail; after a failure, the next look that goes well has it tried again."""
+        seconds = self.app.settings.lease_seconds
+        try:
+            async with self.app.accounts.claimed("backfilling", account_id, seconds) as ours:
+                more = ours and await self.backfill.run(account_id)
+            if more:
+                await self.app.queue.backfill(account_id)
+        except UnknownAccount:
+            return
+        except (GoogleError, VaultError, psycopg.Error) as error:
+            fault = classify(error)
+            log.warning("account %s: older mail: %s", account_id, type(error).__name__)
+            if fault.login:
+                await self.app.accounts.set_state(account_id, "login", fault.reason)
 
     async def learn(self, account_id: UUID) -> None:
         """Learn from the account's answers, one after the other."""
@@ -167,12 +187,13 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
     conversations = Conversations(app.pool, settings.provider, waits_when_spent=settings.when_spent == "wait")
     models = Models(settings, app.usage, app.accounts)
     memory = open_memory(app)
-    mailboxes = Mailboxes(
+    mailboxes = Mailboxes(app.pool, app.accounts, app.clients, enqueue=app.queue.arrived)
+    backfill = Backfill(
         app.pool,
         app.accounts,
         app.clients,
         enqueue=app.queue.arrived,
-        backfill=timedelta(days=settings.backfill_days),
+        reach=timedelta(days=settings.backfill_days),
     )
     handover = Handover(
         app.pool,
@@ -211,7 +232,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
         settings.max_tries,
     )
     await app.usage.forget_spent(settings.provider)
-    yield Daemon(app, conversations, mailboxes, advancer, Learner(memory, models), saver)
+    yield Daemon(app, conversations, mailboxes, backfill, advancer, Learner(memory, models), saver)
 
 
 def _keep_tracing_off() -> None:

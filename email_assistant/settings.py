@@ -5,7 +5,7 @@ from datetime import time, timedelta
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, Self, get_args
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import AliasChoices, BaseModel, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -62,6 +62,14 @@ class Settings(BaseSettings):
     """Whether a mailbox that `auth login` connects for the first time begins in shadow mode."""
     backfill_days: int = Field(14, ge=0)
     """Days of older mail that are stored, but not triaged, when an account is added."""
+    gmail_units_per_minute: int | None = Field(None, ge=3500)
+    """Quota of each mailbox, in Gmail's units; unset: Google's 6,000, and no limit at another server."""
+    gmail_project_units_per_minute: int | None = Field(None, ge=3500)
+    """Quota of all mailboxes of one OAuth client together; unset: Google's 1,200,000, and no limit elsewhere."""
+    calendar_requests_per_minute: int | None = Field(None, ge=100)
+    """Quota of each account's calendar; unset: Google's 600, and no limit elsewhere."""
+    quota_units: dict[str, Annotated[int, Field(ge=0, le=500)]] = Field(default_factory=dict)
+    """What methods cost where Google has changed it, as JSON by their ids: {"gmail.users.messages.get": 20}."""
 
     api_token: SecretStr | None = None
     """Token of the pages and the API; unset: made at first start and kept under `home`."""
@@ -210,6 +218,22 @@ class Settings(BaseSettings):
     def lifetime(self) -> timedelta | None:
         """How long an item may wait."""
         return timedelta(days=self.expire_days) if self.expire_days else None
+
+    @property
+    def gmail_user_limit(self) -> int | None:
+        return self.gmail_units_per_minute or self._of_google(6_000)
+
+    @property
+    def gmail_project_limit(self) -> int | None:
+        return self.gmail_project_units_per_minute or self._of_google(1_200_000)
+
+    @property
+    def calendar_user_limit(self) -> int | None:
+        return self.calendar_requests_per_minute or self._of_google(600)
+
+    def _of_google(self, limit: int) -> int | None:
+        """A limit that holds for Google itself."""
+        return None if self.google_root else limit
 
     @property
     def provider(self) -> str:

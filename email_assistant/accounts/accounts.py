@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Literal, get_args
 from uuid import UUID
@@ -24,7 +24,26 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 
 _COLUMNS = """id, user_id, address, provider, name, signature, timezone, background, history_id, listed_at,
               described_at, triage_since, state, mode, last_error, login_at, login_ends, scopes,
+              backfilled_at, backfill_total, backfill_done, backfill_at, backfill_seconds, backfill_messages,
               case when spent_until > clock_timestamp() then spent_until end spent_until"""
+
+
+Claim = Literal["syncing", "backfilling"]
+"""What one process at a time does with a mailbox."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the fetching of older mail is."""
+
+    done: int
+    total: int
+    seconds_left: int | None
+    """How long the rest takes at the pace of late; None until that is known."""
+
+    def __str__(self) -> str:
+        far = f"{self.done:,} of {self.total:,}"
+        return far if self.seconds_left is None else f"{far}, {_about(self.seconds_left)} left"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +74,42 @@ class Account:
     """When Google ends the login by itself; None if it did not say."""
     scopes: list[str] | None
     """What the person has allowed; None if it is not known."""
+    backfilled_at: datetime | None
+    """When the last of the older mail was fetched; None while some may be left."""
+    backfill_total: int | None
+    backfill_done: int | None
+    backfill_at: datetime | None
+    """When the last batch of it ended."""
+    backfill_seconds: float
+    """How long was worked on it of late."""
+    backfill_messages: float
+    """How many messages were fetched meanwhile."""
     spent_until: datetime | None
     """The day's budget for models is spent until then; None while something is left."""
 
     @property
     def zone(self) -> ZoneInfo:
         return ZoneInfo(self.timezone or "UTC")
+
+    @property
+    def wants_backfill(self) -> bool:
+        """Whether older mail is to be fetched: the mailbox is watched already, and some may be left."""
+        return self.state == "active" and self.history_id is not None and self.backfilled_at is None
+
+    @property
+    def older_mail(self) -> Progress | None:
+        """None before the older mail is counted, and once all of it is there."""
+        if not self.backfill_total or self.backfill_done is None:
+            return None
+        progress = Progress(self.backfill_done, self.backfill_total, None)
+        if self.backfill_seconds < _MEASURED_SECONDS or self.backfill_messages == 0:
+            return progress
+        left = (self.backfill_total - self.backfill_done) * self.backfill_seconds / self.backfill_messages
+        return replace(progress, seconds_left=round(left))
+
+
+_MEASURED_SECONDS = 5.0
+"""A pace from less than this is not told."""
 
 
 class UnknownAccount(LookupError):
@@ -104,7 +153,9 @@ class Accounts:
                set token = excluded.token, login_at = clock_timestamp(), state = 'active', last_error = null,
                    poll_after = '-infinity', provider = excluded.provider,
                    scopes = excluded.scopes, login_ends = excluded.login_ends,
-                   history_id = case when accounts.provider = excluded.provider then accounts.history_id end""",
+                   history_id = case when accounts.provider = excluded.provider then accounts.history_id end,
+                   backfilled_at = case when accounts.provider = excluded.provider then accounts.backfilled_at end,
+                   backfill_total = case when accounts.provider = excluded.provider then accounts.backfill_total end""",
             (
                 user_id,
                 address.lower(),
@@ -205,35 +256,59 @@ class Accounts:
         )
 
     @asynccontextmanager
-    async def syncing(self, account_id: UUID, seconds: float) -> AsyncIterator[bool]:
-        """Whether this process may look into the mailbox for the length of the block: one does so at a time.
+    async def claimed(self, claim: Claim, account_id: UUID, seconds: float) -> AsyncIterator[bool]:
+        """Whether this process may do this with the mailbox for the length of the block: one does so at a time.
 
         So a look that takes longer than the time between two isn't begun over and over. No promise rests on it.
         """
         claimed = await self._rows(
-            """update accounts set syncing_until = clock_timestamp() + make_interval(secs => %s)
-               where id = %s and syncing_until < clock_timestamp() returning id""",
+            f"""update accounts set {claim}_until = clock_timestamp() + make_interval(secs => %s)
+                where id = %s and {claim}_until < clock_timestamp() returning id""",
             (seconds, account_id),
         )
         if not claimed:
             yield False
             return
-        renewal = asyncio.create_task(self._keep_syncing(account_id, seconds))
+        renewal = asyncio.create_task(self._keep(claim, account_id, seconds))
         try:
             yield True
         finally:
             renewal.cancel()
             with suppress(psycopg.Error):  # it runs out by itself
-                await self._rows("update accounts set syncing_until = '-infinity' where id = %s", (account_id,))
+                await self._rows(f"update accounts set {claim}_until = '-infinity' where id = %s", (account_id,))
 
-    async def _keep_syncing(self, account_id: UUID, seconds: float) -> None:
+    async def _keep(self, claim: Claim, account_id: UUID, seconds: float) -> None:
         while True:
             await asyncio.sleep(seconds / 3)
             with suppress(psycopg.Error):
                 await self._rows(
-                    "update accounts set syncing_until = clock_timestamp() + make_interval(secs => %s) where id = %s",
+                    f"update accounts set {claim}_until = clock_timestamp() + make_interval(secs => %s) where id = %s",
                     (seconds, account_id),
                 )
+
+    async def backfill_begins(self, conn: Connection, account_id: UUID, total: int) -> None:
+        """So much older mail is to be fetched."""
+        await conn.execute(
+            """update accounts set backfill_total = %s, backfill_done = 0, backfill_at = null, backfill_seconds = 0,
+                      backfill_messages = 0 where id = %s""",
+            (total, account_id),
+        )
+
+    async def backfill_progressed(
+        self, account_id: UUID, *, done: int, at: datetime, seconds: float, messages: float
+    ) -> None:
+        await self._rows(
+            """update accounts set backfill_done = %s, backfill_at = %s, backfill_seconds = %s, backfill_messages = %s
+               where id = %s""",
+            (done, at, seconds, messages, account_id),
+        )
+
+    async def backfill_ends(self, account_id: UUID) -> None:
+        await self._rows(
+            """update accounts set backfilled_at = clock_timestamp(), backfill_total = null, backfill_done = null,
+                      backfill_at = null where id = %s""",
+            (account_id,),
+        )
 
     async def describe(self, account_id: UUID, *, timezone: str | None, name: str, signature: str) -> None:
         """Keep what Google says of the account; an unknown timezone leaves what is known."""
@@ -255,3 +330,10 @@ class Accounts:
         async with self._pool.connection() as conn:
             cursor = await conn.execute(query.encode(), parameters)
             return await cursor.fetchall() if cursor.description else []
+
+
+def _about(seconds: int) -> str:
+    minutes = round(seconds / 60)
+    if minutes < 1:
+        return "less than a minute"
+    return f"about {minutes} min" if minutes < 120 else f"about {round(minutes / 60)} h"

@@ -90,6 +90,7 @@ def list_(as_json: AsJson = False) -> None:
                 "mode": a.mode,
                 "timezone": a.timezone,
                 "last_sync": a.listed_at,
+                "older_mail": a.older_mail,
                 "last_error": a.last_error,
                 "provider": a.provider,
             }
@@ -103,6 +104,7 @@ def list_(as_json: AsJson = False) -> None:
             )
         else:
             columns = ["address", "state", "mode", "timezone", "last_sync", "last_error"]
+            columns += ["older_mail"] if any(item["older_mail"] for item in items) else []
             print_table(columns, [[_text(item[c]) for c in columns] for item in items])
 
     run(command)

@@ -39,6 +39,7 @@ def status(as_json: AsJson = False) -> None:
                     "last_sync": account.listed_at,
                     "last_error": account.last_error,
                     "spent_until": account.spent_until,
+                    "older_mail": account.older_mail,
                     "today": {
                         "tokens": day.tokens,
                         "most_tokens": day.most_tokens,
@@ -63,6 +64,8 @@ def status(as_json: AsJson = False) -> None:
                 else "not looked at yet"
             )
             out.print(f"{account.address}: {account.state}, {seen}", highlight=False)
+            if account.older_mail:
+                out.print(f"  older mail: {account.older_mail}", highlight=False)
             if account.last_error:
                 out.print(f"  {account.last_error}", markup=False, highlight=False, soft_wrap=True)
             if account.spent_until:

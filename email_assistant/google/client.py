@@ -12,7 +12,8 @@ from googleapiclient.discovery_cache import get_static_doc
 from googleapiclient.http import HttpRequest
 
 from email_assistant.google.auth import Authorization
-from email_assistant.google.errors import Revoked
+from email_assistant.google.errors import RateLimited, Revoked
+from email_assistant.google.quota import Quota
 from email_assistant.google.replies import refusal
 from email_assistant.google.transport import Call, Transport
 
@@ -62,12 +63,18 @@ class Client:
     """
 
     def __init__(
-        self, authorization: Authorization, transport: Transport, threads: ThreadPoolExecutor, timeout: float
+        self,
+        authorization: Authorization,
+        transport: Transport,
+        threads: ThreadPoolExecutor,
+        timeout: float,
+        quota: Quota | None,
     ) -> None:
         self._authorization = authorization
         self._transport = transport
         self._threads = threads
         self._timeout = timeout
+        self._quota = quota
 
     async def read(self, request: HttpRequest, parse: Callable[[dict[str, Any]], T]) -> T:
         """Execute a request that changes nothing. Raises Transient for every passing fault."""
@@ -88,6 +95,7 @@ class Client:
 
     async def _run(self, request: HttpRequest, work: Work[T]) -> T:
         call = Call(request.methodId or request.method, self._timeout)
+        await self._admitted(call)
         try:
             async with asyncio.timeout(call.remaining()):
                 return await self._authorized(call, work)
@@ -97,6 +105,19 @@ class Client:
         except asyncio.CancelledError:
             call.cut()
             raise
+        except RateLimited as limited:
+            if self._quota and limited.until:
+                await self._quota.close(call.name, limited.until)
+            raise
+
+    async def _admitted(self, call: Call) -> None:
+        if self._quota is None:
+            return
+        try:
+            async with asyncio.timeout(call.remaining()):
+                await self._quota.admit(call.name, call.remaining())
+        except TimeoutError:
+            raise call.failure("the quota was not known in time") from None
 
     async def _authorized(self, call: Call, work: Work[T]) -> T:
         """Work with an access token, and after a 401 once more with another; one of another process may be bad too."""

@@ -22,6 +22,7 @@ from email_assistant.db.checkpoints import run_config
 from email_assistant.db.lease import Lease, LeaseLost, held
 from email_assistant.db.pool import Pool
 from email_assistant.google.errors import NotFound, Refused
+from email_assistant.google.quota import Urgency, calls_are
 from email_assistant.inbox.describe import mail_as_text
 from email_assistant.inbox.items import Asked, Inbox
 from email_assistant.queue.conversations import Conversation, Conversations, DecisionFirst, RunRow
@@ -74,7 +75,8 @@ class Advancer:
         run = acting or conversation.run_in("running") or conversation.run_in("waiting")
         try:
             if acting:
-                return await self._take_up(lease, conversation, acting)
+                with calls_are(Urgency.PERSON):
+                    return await self._take_up(lease, conversation, acting)
             await self.heed.settle_effects(lease, conversation)
             return await self._next(lease, conversation)
         except LeaseLost:
@@ -88,10 +90,11 @@ class Advancer:
     async def _next(self, lease: Lease, conversation: Conversation) -> bool:
         waiting = conversation.run_in("waiting")
         if waiting and waiting.decided:
-            await self._sync(conversation)
-            conversation = await self.conversations.load(lease.thread_id) or conversation
-            if not await self.heed.before_decision(lease, conversation, waiting):
-                return await self._apply(lease, waiting)
+            with calls_are(Urgency.PERSON):
+                await self._sync(conversation)
+                conversation = await self.conversations.load(lease.thread_id) or conversation
+                if not await self.heed.before_decision(lease, conversation, waiting):
+                    return await self._apply(lease, waiting)
             return True
         if await self.heed.person(lease, conversation):
             return True

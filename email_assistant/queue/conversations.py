@@ -168,9 +168,10 @@ class Conversations:
         Work that backs off will move.
         """
         rows = await self._rows(
-            """with ours as (select id, listed_at, spent_until <= clock_timestamp() as pays from accounts
+            """with ours as (select id, listed_at, backfilled_at, spent_until <= clock_timestamp() as pays
+                             from accounts
                              where provider = %s and state = 'active')
-               select exists (select from ours where listed_at is null)
+               select exists (select from ours where listed_at is null or backfilled_at is null)
                    or exists (select from runs r join ours a on a.id = r.account_id
                               where r.state = 'running' and a.pays)
                    or exists (select from runs r join ours a on a.id = r.account_id join threads t on t.id = r.thread_id

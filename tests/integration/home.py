@@ -40,6 +40,8 @@ class Home:
 
     async def sync(self) -> None:
         await self.works.mailboxes.sync(self.account_id)
+        while await self.works.backfill.run(self.account_id):
+            pass
 
     async def step(self) -> None:
         """Do all that is due, as far as it goes now."""
@@ -74,7 +76,7 @@ class Home:
     def mailboxes(self, enqueue: Enqueue) -> Mailboxes:
         """The mailboxes, with another way to wake conversations."""
         app = self.app
-        return Mailboxes(app.pool, app.accounts, app.clients, enqueue=enqueue, backfill=timedelta(days=14))
+        return Mailboxes(app.pool, app.accounts, app.clients, enqueue=enqueue)
 
     @asynccontextmanager
     async def at_work(self) -> AsyncIterator[None]:

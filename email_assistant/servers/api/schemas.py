@@ -318,6 +318,14 @@ class Today(_Out):
     most_money: float | None
 
 
+class OlderMail(_Out):
+    """How far the fetching of mail from before the account was connected is."""
+
+    done: int
+    total: int
+    seconds_left: int | None = Field(description="At the pace of late; null until that is known.")
+
+
 class AccountOut(BaseModel):
     """A connected mailbox."""
 
@@ -330,6 +338,7 @@ class AccountOut(BaseModel):
     last_sync: datetime | None
     last_error: str | None
     spent_until: datetime | None = Field(description="The day's budget for models is spent until then.")
+    older_mail: OlderMail | None = Field(description="Null unless mail from before the connection is being fetched.")
     today: Today
 
     @classmethod
@@ -342,6 +351,7 @@ class AccountOut(BaseModel):
             last_sync=account.listed_at,
             last_error=account.last_error,
             spent_until=account.spent_until,
+            older_mail=account.older_mail and OlderMail.model_validate(account.older_mail),
             today=Today.model_validate(day),
         )
 
