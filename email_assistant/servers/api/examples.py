@@ -33,6 +33,7 @@ _ITEM: Example = {
     "sender": _BOB,
     "subject": "Lunch?",
     "new_recipients": [],
+    "conflicts": [],
     "description": "Bob Berg: Lunch?\n\nDoes Friday suit you?\n\n---\n\nsend_email_tool\n- email_address: …",
     "decided_by": "api",
     "created_at": _PROPOSED,

@@ -52,6 +52,10 @@ class ItemOut(_Out):
     sender: str | None
     subject: str | None
     new_recipients: list[str] = Field(description="Addresses it would reach that were never written to before.")
+    conflicts: list[str] | None = Field(
+        description="What stood in the calendar at the time of a proposed meeting, when it was proposed; "
+        "null if the calendar could not be read."
+    )
     description: str = Field(description="The mail and the proposal as text, with HTML's characters escaped.")
     decided_by: str | None
     created_at: datetime
