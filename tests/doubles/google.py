@@ -15,7 +15,7 @@ import urllib.parse
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
@@ -165,8 +165,8 @@ class Google:
             self._others[calendar] = {}
             return calendar
 
-    def add_event(self, title: str, start: datetime, end: datetime, *, calendar: str = "primary", **more: Any) -> str:
-        """Something stands in a calendar, with fields of the test's own; return the event's id."""
+    def add_event(self, title: str, start: date, end: date, *, calendar: str = "primary", **more: Any) -> str:
+        """Something stands in a calendar, at times or on whole days, with fields of the test's own; return its id."""
         with self._lock:
             events = self._events_in(calendar)
             event_id = f"event{len(events) + 1}"
@@ -175,8 +175,8 @@ class Google:
                 "iCalUID": f"{event_id}-{calendar}@google.com",
                 "status": "confirmed",
                 "summary": title,
-                "start": {"dateTime": start.isoformat()},
-                "end": {"dateTime": end.isoformat()},
+                "start": _when(start),
+                "end": _when(end),
                 **more,
             }
             return event_id
@@ -583,6 +583,10 @@ def _page(call: Call, found: list[Any]) -> Page:
 
 def _let_through(fault: Fault, moment: Moment, call: Call) -> bool:
     return fault.hold is None or fault.at != moment or fault.hold.wait(call.root)
+
+
+def _when(at: date) -> dict[str, str]:
+    return {"dateTime" if isinstance(at, datetime) else "date": at.isoformat()}
 
 
 def _gap(call: Call) -> None:
