@@ -80,6 +80,7 @@ def list_(as_json: AsJson = False) -> None:
                 "timezone": a.timezone,
                 "last_sync": a.listed_at,
                 "last_error": a.last_error,
+                "watch_error": a.watch_error,
                 "provider": a.provider,
             }
             for a in accounts

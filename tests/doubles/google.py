@@ -1,9 +1,9 @@
 """A Google double: Gmail, Calendar and the token endpoint over HTTP, in memory, in a thread of the test process.
 
 Gmail is at `<root>/gmail/v1`, Calendar at `<root>/calendar/v3`, tokens at `<root>/token`. Known gaps: no batch, no
-uploads, no watch, no labels.create, no attachments apart, no `fields` (answers are always whole), no recurring events;
-a search word it does not know is refused with 400, and a path it does not know is recorded as `unknown` and
-answered 404.
+uploads, nothing published to topics, no labels.create, no attachments apart, no `fields` (answers are always whole),
+no recurring events; a search word it does not know is refused with 400, and a path it does not know is recorded as
+`unknown` and answered 404.
 """
 
 import base64
@@ -95,6 +95,8 @@ class Google:
         self.refresh_tokens = {"refresh-1"}
         self.access_tokens: set[str] = set()
         self.signature = ""
+        self.watch_topic = ""
+        """The Pub/Sub topic that is told of changes, none at first. Nothing is published."""
         self._faults: list[Fault] = []
         self._holds: list[Hold] = []
         self._lock = threading.RLock()
@@ -260,6 +262,8 @@ class Google:
         methods: list[tuple[str, str, str, Callable[[Call], Any]]] = [
             ("token", "POST", "/token", self._token),
             ("getProfile", "GET", f"{me}/profile", self._profile),
+            ("watch", "POST", f"{me}/watch", self._watch),
+            ("stop", "POST", f"{me}/stop", self._stop),
             ("messages.list", "GET", f"{me}/messages", self._messages_list),
             ("messages.send", "POST", f"{me}/messages/send", self._messages_send),
             ("messages.get", "GET", f"{me}/messages/{{id}}", self._messages_get),
@@ -374,6 +378,14 @@ class Google:
             "threadsTotal": len(threads),
             "historyId": str(box.history_id),
         }
+
+    def _watch(self, call: Call) -> dict[str, Any]:
+        self.watch_topic = call.body["topicName"]
+        expiration = datetime.now(UTC) + timedelta(days=7)
+        return {"historyId": str(self.mailbox.history_id), "expiration": str(int(expiration.timestamp() * 1000))}
+
+    def _stop(self, call: Call) -> None:
+        self.watch_topic = ""
 
     def _messages_list(self, call: Call) -> dict[str, Any]:
         hidden_too = call.get("includeSpamTrash") == "true"

@@ -169,6 +169,7 @@ _ACCOUNTS: Example = {
             "timezone": "Europe/Berlin",
             "last_sync": "2031-06-02T07:12:00Z",
             "last_error": None,
+            "watch_error": None,
             "spent_until": None,
             "today": {"tokens": 10580, "most_tokens": 200000, "money": 0.0052, "most_money": None},
         }

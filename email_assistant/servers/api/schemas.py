@@ -328,6 +328,7 @@ class AccountOut(BaseModel):
     timezone: str | None
     last_sync: datetime | None
     last_error: str | None
+    watch_error: str | None = Field(description="Why Gmail does not push, though it was asked to; polling goes on.")
     spent_until: datetime | None = Field(description="The day's budget for models is spent until then.")
     today: Today
 
@@ -339,6 +340,7 @@ class AccountOut(BaseModel):
             timezone=account.timezone,
             last_sync=account.listed_at,
             last_error=account.last_error,
+            watch_error=account.watch_error,
             spent_until=account.spent_until,
             today=Today.model_validate(day),
         )
