@@ -135,7 +135,12 @@ READS = [
     Case("events", "GET", EVENTS, lambda a: a.calendar.events(NINE, NINE + timedelta(days=1)), {"items": []}),
 ]
 WRITES = [SEND, CREATE, INSERT]
-REPEATABLE = [MODIFY, DELETE]
+REPEATABLE = [
+    MODIFY,
+    DELETE,
+    Case("watch", "POST", f"{ME}/watch", lambda a: a.gmail.watch("projects/p/topics/mail"), {"expiration": "1"}),
+    Case("stop_watch", "POST", f"{ME}/stop", lambda a: a.gmail.stop_watch(), {}),
+]
 
 
 def named(cases: list[Case]) -> list[Any]:
@@ -823,6 +828,18 @@ async def test_send_as(server: FaultyServer, account: GoogleAccount) -> None:
         SendAs("ann@example.com", "Ann", "<b>A</b>", default=True),
         SendAs("info@example.com", "", "", default=False),
     )
+
+
+async def test_watch(server: FaultyServer, account: GoogleAccount) -> None:
+    server.answer("POST", f"{ME}/watch", ok({"historyId": "42", "expiration": "1772442000000"}))
+    assert await account.gmail.watch("projects/p/topics/mail") == NINE
+    assert server.requests[0].json() == {"topicName": "projects/p/topics/mail"}
+
+
+async def test_stop_watch(server: FaultyServer, account: GoogleAccount) -> None:
+    server.answer("POST", f"{ME}/stop", Answer(204, b""))
+    await account.gmail.stop_watch()
+    assert len(server.received("POST", f"{ME}/stop")) == 1
 
 
 # Calendar
