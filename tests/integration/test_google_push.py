@@ -49,6 +49,11 @@ def execute(daemon: Daemon, query: str) -> None:
         conn.execute(query.encode())
 
 
+def jobs(daemon: Daemon) -> list[str]:
+    with psycopg.connect(daemon.environment["DATABASE_URL"]) as conn:
+        return [row[0] for row in conn.execute("select task_name from email_assistant.procrastinate_jobs")]
+
+
 def account(daemon: Daemon) -> dict[str, Any]:
     [found] = daemon.http.get("/api/accounts").json()["items"]
     return dict(found)
@@ -86,14 +91,20 @@ class TestNotice:
         daemon.wait_for(pushed, "the mail is worked on")
         assert len(google.calls("history.list")) > looks
 
-    def test_what_it_says_is_not_believed(self, connect: Start, google: Google) -> None:
-        daemon = connect(**PUSH, poll_seconds=HOUR)
-        daemon.up()
-        daemon.wait_for(lambda: account(daemon)["last_sync"], "the first look is over")
-        looks = len(google.calls("history.list"))
-        assert push(daemon, body=notice("eve@example.org")).status_code == 204
-        daemon.wait_for(lambda: push(daemon).status_code == 204 and len(google.calls("history.list")) > looks)
-        assert {call.get("startHistoryId") for call in google.calls("history.list")} != {"4711"}
+    def test_it_wakes_the_look_into_the_mailbox_that_it_names_and_nothing_else(self, connect: Start) -> None:
+        daemon = connect(**PUSH)
+        daemon.api()
+        execute(daemon, "delete from procrastinate_jobs")
+        for address in ("eve@example.org", "", "\0"):
+            assert push(daemon, body=notice(address)).status_code == 204
+        assert jobs(daemon) == []
+        for _ in range(2):
+            assert push(daemon, body=notice(ADA.upper())).status_code == 204
+        assert jobs(daemon) == ["sync_account"]
+        daemon.cli("account", "pause", ADA)
+        execute(daemon, "delete from procrastinate_jobs")
+        assert push(daemon).status_code == 204
+        assert jobs(daemon) == []
 
     def test_another_token_is_refused_before_anything_is_read(self, start: Start) -> None:
         daemon = start(**PUSH)
@@ -127,7 +138,6 @@ class TestNotice:
 class TestWatch:
     def test_it_is_asked_for_once_and_again_after_a_day(self, start: Start, google: Google) -> None:
         daemon = start(**PUSH)
-        daemon.scheduler()
         until_watched(daemon, google)
         daemon.until_polled(4)
         assert len(google.calls("watch")) == 1
@@ -141,6 +151,16 @@ class TestWatch:
         daemon.wait_for(lambda: len(google.calls("watch")) == 2, "it is renewed")
         daemon.until_polled(4)
         assert len(google.calls("watch")) == 2
+
+    def test_several_schedulers_ask_once(self, connect: Start, google: Google) -> None:
+        daemon = connect(**PUSH)
+        google.fault("watch", delay=1.2)
+        for _ in range(2):
+            daemon.scheduler()
+        daemon.worker()
+        until_watched(daemon, google)
+        daemon.until_polled(4)
+        assert len(google.calls("watch")) == 1
 
     def test_a_refusal_is_told_and_polling_goes_on(self, start: Start, google: Google, model: Model) -> None:
         google.fault("watch", status=403, reason="forbidden", times=1)

@@ -89,6 +89,8 @@ class TestClocksThatChange:
         """From 02:45 the first time until 02:15 the second time: half an hour, though a clock shows less than none."""
         twice = event(at(AUTUMN, 2, 45), at(AUTUMN, 2, 15, fold=1))
         assert free(AUTUMN, twice, hours="00:00-06:00") == ["00:00-02:45", "02:15-06:00"]
+        after = event(at(AUTUMN, 2, 15, fold=1), at(AUTUMN, 4))
+        assert free(AUTUMN, after, twice, hours="00:00-06:00") == ["00:00-02:45", "04:00-06:00"]
         assert twice.overlaps(at(AUTUMN, 2, 50), at(AUTUMN, 2, 10, fold=1), BERLIN)
         assert not twice.overlaps(at(AUTUMN, 2, 20, fold=1), at(AUTUMN, 3), BERLIN)
 
