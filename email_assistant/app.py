@@ -30,7 +30,7 @@ from email_assistant.notify.outward import Outward
 from email_assistant.queue.conversations import Conversations
 from email_assistant.queue.removal import Removal
 from email_assistant.queue.tasks import Queue
-from email_assistant.settings import Settings
+from email_assistant.settings import Settings, WorkingHours
 from email_assistant.tools.effects import Ledger
 from email_assistant.tools.registry import Registry
 from email_assistant.usage import Usage
@@ -115,7 +115,7 @@ async def open_app(settings: Settings, url: str) -> AsyncIterator[App]:
             pool, accounts, root=settings.google_root, timeout=settings.google_timeout_seconds, limits=limits
         )
         ledger = Ledger(pool, settings.google_timeout_seconds)
-        tools = mail_tools(ledger)
+        tools = mail_tools(ledger, settings)
         inbox = Inbox(
             pool,
             enqueue=queue.decided,
@@ -187,7 +187,7 @@ def removal(app: App, account: Account) -> Removal:
     )
 
 
-def mail_tools(ledger: Ledger) -> Registry:
+def mail_tools(ledger: Ledger, settings: Settings) -> Registry:
     """The mail agent's tools."""
     from email_assistant.tools.check_calendar import CheckCalendarTool
     from email_assistant.tools.control import DoneTool, QuestionTool
@@ -195,7 +195,13 @@ def mail_tools(ledger: Ledger) -> Registry:
     from email_assistant.tools.send_email import SendEmailTool
 
     return Registry(
-        [SendEmailTool(ledger), ScheduleMeetingTool(ledger), CheckCalendarTool(), QuestionTool(), DoneTool()]
+        [
+            SendEmailTool(ledger),
+            ScheduleMeetingTool(ledger, meet_links=settings.meet_links),
+            CheckCalendarTool(WorkingHours.parse(settings.working_hours)),
+            QuestionTool(),
+            DoneTool(),
+        ]
     )
 
 

@@ -27,6 +27,7 @@ from email_assistant.queue.heed import Heed
 from email_assistant.queue.tasks import Handlers
 from email_assistant.sync.backfill import Backfill
 from email_assistant.sync.mailbox import Mailboxes
+from email_assistant.sync.watch import Watches
 from email_assistant.tools.left_drafts import LeftDrafts
 from email_assistant.usage import BudgetSpent
 
@@ -41,6 +42,7 @@ class Daemon:
     conversations: Conversations
     mailboxes: Mailboxes
     backfill: Backfill
+    watches: Watches
     advancer: Advancer
     learner: Learner
     saver: FencedSaver
@@ -60,6 +62,7 @@ class Daemon:
         scheduler = AsyncIOScheduler(timezone="UTC", job_defaults={"coalesce": True, "max_instances": 1})
         scheduler.add_job(self.poll, "interval", seconds=settings.poll_seconds)
         scheduler.add_job(self.sweep, "interval", seconds=settings.sweep_seconds)
+        scheduler.add_job(self.renew_watches, "interval", seconds=settings.sweep_seconds)
         scheduler.add_job(self.tell, "interval", seconds=settings.sweep_seconds)
         scheduler.add_job(self.send_digests, "interval", seconds=settings.poll_seconds)
         scheduler.start()
@@ -88,6 +91,13 @@ class Daemon:
             await self.app.queue.poll([account.id for account in await self.app.accounts.pollable()])
         except psycopg.Error as error:
             log.warning("no poll: the database is not available (%s)", type(error).__name__)
+
+    async def renew_watches(self) -> None:
+        """Have Gmail tell of new mail by itself, where there is a topic for that."""
+        try:
+            await self.watches.renew_due()
+        except psycopg.Error as error:
+            log.warning("no push: the database is not available (%s)", type(error).__name__)
 
     async def sweep(self) -> None:
         """Wake what is due and was forgotten: dead workers, lost notifications, ended undo windows and back-offs."""
@@ -195,6 +205,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
         enqueue=app.queue.arrived,
         reach=timedelta(days=settings.backfill_days),
     )
+    watches = Watches(app.accounts, app.clients, settings.push_topic)
     handover = Handover(
         app.pool,
         conversations,
@@ -232,7 +243,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
         settings.max_tries,
     )
     await app.usage.forget_spent(settings.provider)
-    yield Daemon(app, conversations, mailboxes, backfill, advancer, Learner(memory, models), saver)
+    yield Daemon(app, conversations, mailboxes, backfill, watches, advancer, Learner(memory, models), saver)
 
 
 def _keep_tracing_off() -> None:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final, Literal, get_args
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -25,6 +25,7 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 _COLUMNS = """id, user_id, address, provider, name, signature, timezone, background, history_id, listed_at,
               described_at, triage_since, state, mode, last_error, login_at, login_ends, scopes,
               backfilled_at, backfill_total, backfill_done, backfill_at, backfill_seconds, backfill_messages,
+              watch_until, watch_error,
               case when spent_until > clock_timestamp() then spent_until end spent_until"""
 
 
@@ -84,6 +85,10 @@ class Account:
     """How long was worked on it of late."""
     backfill_messages: float
     """How many messages were fetched meanwhile."""
+    watch_until: datetime | None
+    """Gmail tells of new mail by itself until then; None if it does not."""
+    watch_error: str | None
+    """Why it does not, though it was asked to."""
     spent_until: datetime | None
     """The day's budget for models is spent until then; None while something is left."""
 
@@ -151,7 +156,7 @@ class Accounts:
                values (%s, %s, %s, %s, %s, %s, %s, %s)
                on conflict (user_id, address) do update
                set token = excluded.token, login_at = clock_timestamp(), state = 'active', last_error = null,
-                   poll_after = '-infinity', provider = excluded.provider,
+                   poll_after = '-infinity', watch_after = '-infinity', provider = excluded.provider,
                    scopes = excluded.scopes, login_ends = excluded.login_ends,
                    history_id = case when accounts.provider = excluded.provider then accounts.history_id end,
                    backfilled_at = case when accounts.provider = excluded.provider then accounts.backfilled_at end,
@@ -318,6 +323,33 @@ class Accounts:
             (timezone, name, signature, account_id),
         )
 
+    async def claim_watches(self, topic: str | None, for_: timedelta) -> list[UUID]:
+        """Accounts in which Gmail is to be asked now to tell a topic of new mail, or no longer to tell if there is
+        none. They are the caller's for that time; then they are due again, unless told of below."""
+        rows = await self._rows(
+            """update accounts set watch_topic = %(topic)s, watch_after = clock_timestamp() + %(for)s
+               where state = 'active' and provider = %(provider)s and poll_after <= clock_timestamp()
+               and (watch_after <= clock_timestamp() or watch_topic is distinct from %(topic)s::text)
+               and (%(topic)s::text is not null or watch_until is not null or watch_error is not null)
+               returning id""",
+            {"topic": topic, "for": for_, "provider": self._provider},
+        )
+        return [row["id"] for row in rows]
+
+    async def watched(self, account_id: UUID, until: datetime, again: datetime) -> None:
+        """Gmail tells until then, and is to be asked again before."""
+        await self._rows(
+            "update accounts set watch_until = %s, watch_after = %s, watch_error = null where id = %s",
+            (until, again, account_id),
+        )
+
+    async def not_watched(self, account_id: UUID, why: str | None, again: datetime) -> None:
+        """Gmail tells nobody: it refused, or was asked not to."""
+        await self._rows(
+            "update accounts set watch_until = null, watch_after = %s, watch_error = %s where id = %s",
+            (again, why, account_id),
+        )
+
     async def set_background(self, account_id: UUID, text: str) -> None:
         await self._rows("update accounts set background = %s where id = %s", (text, account_id))
 
@@ -326,7 +358,7 @@ class Accounts:
             await cursor.execute(f"select {_COLUMNS} from accounts where {where}".encode(), parameters)
             return await cursor.fetchall()
 
-    async def _rows(self, query: str, parameters: tuple[Any, ...]) -> list[dict[str, Any]]:
+    async def _rows(self, query: str, parameters: tuple[Any, ...] | dict[str, Any]) -> list[dict[str, Any]]:
         async with self._pool.connection() as conn:
             cursor = await conn.execute(query.encode(), parameters)
             return await cursor.fetchall() if cursor.description else []

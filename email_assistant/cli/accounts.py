@@ -92,6 +92,7 @@ def list_(as_json: AsJson = False) -> None:
                 "last_sync": a.listed_at,
                 "older_mail": a.older_mail,
                 "last_error": a.last_error,
+                "watch_error": a.watch_error,
                 "provider": a.provider,
             }
             for a in accounts

@@ -38,6 +38,7 @@ def status(as_json: AsJson = False) -> None:
                     "state": account.state,
                     "last_sync": account.listed_at,
                     "last_error": account.last_error,
+                    "watch_error": account.watch_error,
                     "spent_until": account.spent_until,
                     "older_mail": account.older_mail,
                     "today": {
@@ -66,8 +67,8 @@ def status(as_json: AsJson = False) -> None:
             out.print(f"{account.address}: {account.state}, {seen}", highlight=False)
             if account.older_mail:
                 out.print(f"  older mail: {account.older_mail}", highlight=False)
-            if account.last_error:
-                out.print(f"  {account.last_error}", markup=False, highlight=False, soft_wrap=True)
+            for trouble in filter(None, (account.last_error, account.watch_error)):
+                out.print(f"  {trouble}", markup=False, highlight=False, soft_wrap=True)
             if account.spent_until:
                 out.print(f"  {spent_notice(account, day)}", highlight=False)
         if not accounts:

@@ -100,7 +100,14 @@ async def _end(tasks: Collection[asyncio.Task[None]], patience: float) -> None:
 
 async def serve(app: App, token: str | None, host: str, listener: socket.socket) -> None:
     """Serve the inbox's pages and API until cancelled."""
-    api = create_api(app, token=token, host=host, agent_inbox_origin=app.settings.agent_inbox_origin)
+    push_token = app.settings.push_token
+    api = create_api(
+        app,
+        token=token,
+        host=host,
+        agent_inbox_origin=app.settings.agent_inbox_origin,
+        push_token=push_token.get_secret_value() if push_token else None,
+    )
     config = uvicorn.Config(api, log_config=None, access_log=False, lifespan="off")
     server = _Server(config)
     serving = asyncio.ensure_future(server.serve(sockets=[listener]))

@@ -489,6 +489,7 @@ def _make_run(
         reply=Reply(
             to=to.email if to else None, subject=mail.subject, in_reply_to=mail.message_id, references=references
         ),
+        invitation=next((m.mail.event.uid for m in reversed(conversation.mails) if m.mail.event), None),
         automatic=mail.auto_submitted or mail.bulk,
         given=stored.classification,
         triage_only=triage_only,

@@ -925,6 +925,70 @@ def test_an_impossible_listing_is_refused(shared: Sandbox, query: str) -> None:
     assert reason(shared.http.get(f"{EVENTS}?{query}"))[0] == 400
 
 
+def test_calendars_are_listed_and_ticked(shared: Sandbox) -> None:
+    listing = "/calendar/v3/users/me/calendarList"
+    primary, private = shared.get(listing)["items"][:2]
+    assert (primary["id"], primary["primary"], primary["selected"]) == (ALEX, True, True)
+    assert (private["summary"], private["selected"]) == ("Private", True)
+    assert "primary" not in private
+
+    made = shared.post("/calendar/v3/calendars", {"summary": "Team", "timeZone": "Asia/Tokyo"})
+    assert shared.get(f"/calendar/v3/calendars/{made['id']}") == made
+    assert "selected" not in shared.get(listing)["items"][-1]
+    entry = f"{listing}/{made['id']}"
+    assert shared.http.patch(entry, json={"selected": True}).json()["selected"] is True
+    first = shared.get(listing, maxResults=2)
+    assert [e["id"] for e in shared.get(listing, pageToken=first["nextPageToken"])["items"]] == [made["id"]]
+    assert shared.http.patch(entry, json={"hidden": True}).json()["hidden"] is True
+    assert made["id"] not in {e["id"] for e in shared.get(listing)["items"]}
+    assert made["id"] in {e["id"] for e in shared.get(listing, showHidden="true")["items"]}
+    assert reason(shared.http.patch(entry, json={"summaryOverride": "x"}))[0] == 400
+    assert reason(shared.http.patch(f"{listing}/other", json={"selected": True}))[0] == 404
+    assert reason(shared.http.post("/calendar/v3/calendars", json={}))[0] == 400
+
+
+def test_each_calendar_holds_its_own_events(shared: Sandbox) -> None:
+    made = shared.post("/calendar/v3/calendars", {"summary": "Others", "timeZone": "Asia/Tokyo"})
+    path = f"/calendar/v3/calendars/{made['id']}/events"
+    day = {"timeMin": "2034-05-05T00:00:00Z", "timeMax": "2034-05-06T00:00:00Z"}
+    there = {"start": {"dateTime": "2034-05-05T08:00:00Z"}, "end": {"dateTime": "2034-05-05T09:00:00Z"}}
+    for where in (path, EVENTS):
+        assert shared.post(where, _event(id="both00", **there))["id"] == "both00"
+    shared.post(path, _event(id="there0", summary="There", **there))
+    assert [e["id"] for e in shared.get(EVENTS, **day)["items"]] == ["both00"]
+    assert [e["id"] for e in shared.get(path, **day)["items"]] == ["both00", "there0"]
+    assert shared.get(f"{path}/there0")["start"]["dateTime"] == "2034-05-05T17:00:00+09:00"
+    assert reason(shared.http.get(f"{EVENTS}/there0"))[0] == 404
+    shared.http.delete(f"{path}/both00")
+    assert shared.get(f"{EVENTS}/both00")["status"] == "confirmed"
+    busy = shared.post("/calendar/v3/freeBusy", {**day, "items": [{"id": made["id"]}]})["calendars"]
+    assert len(busy[made["id"]]["busy"]) == 1
+
+
+def test_a_conference_is_made_only_for_a_client_that_knows_of_them(shared: Sandbox) -> None:
+    def ask(kind: str) -> dict[str, Any]:
+        return _event(conferenceData={"createRequest": {"requestId": "one", "conferenceSolutionKey": {"type": kind}}})
+
+    assert "conferenceData" not in shared.post(EVENTS, ask("hangoutsMeet"))
+    assert "conferenceData" not in shared.post(f"{EVENTS}?conferenceDataVersion=0", ask("hangoutsMeet"))
+    made = shared.post(f"{EVENTS}?conferenceDataVersion=1", ask("hangoutsMeet"))
+    [entry] = made["conferenceData"]["entryPoints"]
+    assert made["hangoutLink"] == entry["uri"]
+    assert made["conferenceData"]["createRequest"]["status"] == {"statusCode": "success"}
+    patched = shared.http.patch(f"{EVENTS}/{made['id']}", json={"summary": "Coffee"}).json()
+    assert patched["hangoutLink"] == made["hangoutLink"]
+    for query in ("conferenceDataVersion=1", "conferenceDataVersion=2"):
+        assert reason(shared.http.post(f"{EVENTS}?{query}", json=ask("eventHangout")))[0] == 400
+
+
+def test_a_watch_is_promised_for_a_week(shared: Sandbox) -> None:
+    answer = shared.post(f"{GMAIL}/watch", {"topicName": "projects/p/topics/mail"})
+    assert answer["historyId"] == shared.history_id()
+    assert 6.9 < (int(answer["expiration"]) / 1000 - time.time()) / 86400 <= 7
+    assert reason(shared.http.post(f"{GMAIL}/watch", json={"topicName": "mail"}))[0] == 400
+    assert shared.http.post(f"{GMAIL}/stop").status_code == 204
+
+
 def test_only_known_values_of_send_updates_and_calendars(shared: Sandbox) -> None:
     assert reason(shared.http.post(EVENTS + "?sendUpdates=some", json=_event()))[0] == 400
     assert reason(shared.http.get("/calendar/v3/calendars/other@elsewhere.example"))[0] == 404

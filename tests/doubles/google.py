@@ -1,9 +1,9 @@
 """A Google double: Gmail, Calendar and the token endpoint over HTTP, in memory, in a thread of the test process.
 
 Gmail is at `<root>/gmail/v1`, Calendar at `<root>/calendar/v3`, tokens at `<root>/token`. Known gaps: no batch, no
-uploads, no watch, no labels.create, no attachments apart, no `fields` (answers are always whole), no recurring events;
-a search word it does not know is refused with 400, and a path it does not know is recorded as `unknown` and
-answered 404.
+uploads, nothing published to topics, no labels.create, no attachments apart, no `fields` (answers are always whole),
+no recurring events; a search word it does not know is refused with 400, and a path it does not know is recorded as
+`unknown` and answered 404.
 """
 
 import base64
@@ -15,7 +15,7 @@ import urllib.parse
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
@@ -85,10 +85,18 @@ class Google:
         self.address, self.timezone = address, timezone
         self.mailbox = Mailbox(address)
         self.events: dict[str, dict[str, Any]] = {}
+        """Those of the primary calendar."""
+        self.calendars: dict[str, dict[str, Any]] = {}
+        """The person's other calendars, as their list shows them."""
+        self.meets = True
+        """Whether the primary calendar may hold Meet conferences."""
+        self._others: dict[str, dict[str, dict[str, Any]]] = {}
         self.requests: list[Call] = []
         self.refresh_tokens = {"refresh-1"}
         self.access_tokens: set[str] = set()
         self.signature = ""
+        self.watch_topic = ""
+        """The Pub/Sub topic that is told of changes, none at first. Nothing is published."""
         self._faults: list[Fault] = []
         self._holds: list[Hold] = []
         self._lock = threading.RLock()
@@ -165,16 +173,28 @@ class Google:
         with self._lock:
             return self.mailbox.person_sends_draft(draft_id).id
 
-    def add_event(self, title: str, start: datetime, end: datetime) -> str:
-        """Something stands in the calendar; return the event's id."""
+    def add_calendar(self, name: str, *, selected: bool = True) -> str:
+        """The person has one more calendar, ticked or not; return its id."""
         with self._lock:
-            event_id = f"event{len(self.events) + 1}"
-            self.events[event_id] = {
+            calendar = f"{name}@group.calendar.google.com"
+            entry = {"id": calendar, "summary": name, "accessRole": "reader", "timeZone": self.timezone}
+            self.calendars[calendar] = entry | ({"selected": True} if selected else {})
+            self._others[calendar] = {}
+            return calendar
+
+    def add_event(self, title: str, start: date, end: date, *, calendar: str = "primary", **more: Any) -> str:
+        """Something stands in a calendar, at times or on whole days, with fields of the test's own; return its id."""
+        with self._lock:
+            events = self._events_in(calendar)
+            event_id = f"event{len(events) + 1}"
+            events[event_id] = {
                 "id": event_id,
+                "iCalUID": f"{event_id}-{calendar}@google.com",
                 "status": "confirmed",
                 "summary": title,
-                "start": {"dateTime": start.isoformat()},
-                "end": {"dateTime": end.isoformat()},
+                "start": _when(start),
+                "end": _when(end),
+                **more,
             }
             return event_id
 
@@ -258,6 +278,8 @@ class Google:
             ("token", "POST", "/token", self._token),
             ("clock", "GET", "/token", self._no_grant),
             ("getProfile", "GET", f"{me}/profile", self._profile),
+            ("watch", "POST", f"{me}/watch", self._watch),
+            ("stop", "POST", f"{me}/stop", self._stop),
             ("messages.list", "GET", f"{me}/messages", self._messages_list),
             ("messages.send", "POST", f"{me}/messages/send", self._messages_send),
             ("messages.get", "GET", f"{me}/messages/{{id}}", self._messages_get),
@@ -353,8 +375,6 @@ class Google:
             raise RefusedError(401, "authError", "Request had invalid authentication credentials.")
         if call.path_params.get("user", "me") not in ("me", self.address):
             raise RefusedError(403, "forbidden", f"Delegation denied for {self.address}")
-        if call.path_params.get("calendar", "primary") not in ("primary", self.address):
-            raise not_found()
 
     def _token(self, call: Call) -> dict[str, Any]:
         if call.body.get("grant_type") != "refresh_token" or call.body.get("refresh_token") not in self.refresh_tokens:
@@ -377,6 +397,14 @@ class Google:
             "threadsTotal": len(threads),
             "historyId": str(box.history_id),
         }
+
+    def _watch(self, call: Call) -> dict[str, Any]:
+        self.watch_topic = call.body["topicName"]
+        expiration = datetime.now(UTC) + timedelta(days=7)
+        return {"historyId": str(self.mailbox.history_id), "expiration": str(int(expiration.timestamp() * 1000))}
+
+    def _stop(self, call: Call) -> None:
+        self.watch_topic = ""
 
     def _messages_list(self, call: Call) -> dict[str, Any]:
         hidden_too = call.get("includeSpamTrash") == "true"
@@ -479,7 +507,8 @@ class Google:
 
     def _events_list(self, call: Call) -> dict[str, Any]:
         earliest, latest = _bound(call.get("timeMin")), _bound(call.get("timeMax"))
-        found = [event for event in self.events.values() if event["status"] != "cancelled"]
+        events = self._events_in(call.path_params["calendar"])
+        found = [event for event in events.values() if event["status"] != "cancelled"]
         if earliest:
             found = [event for event in found if self._instant(event["end"]) > earliest]
         if latest:
@@ -489,9 +518,17 @@ class Google:
         page = _page(call, found)
         return {"kind": "calendar#events", "timeZone": self.timezone, "items": page.items, **page.next}
 
+    def _events_in(self, calendar: str) -> dict[str, dict[str, Any]]:
+        if calendar in ("primary", self.address):
+            return self.events
+        try:
+            return self._others[calendar]
+        except KeyError:
+            raise not_found() from None
+
     def _events_get(self, call: Call) -> dict[str, Any]:
         try:
-            return self.events[call.path_params["id"]]
+            return self._events_in(call.path_params["calendar"])[call.path_params["id"]]
         except KeyError:
             raise not_found() from None
 
@@ -507,10 +544,21 @@ class Google:
             "status": "confirmed",
             "organizer": {"email": self.address, "self": True},
             **call.body,
+            **self._conference(call, event_id),
             "id": event_id,
+            "iCalUID": f"{event_id}@google.com",
             "htmlLink": f"{self.root}/event/{event_id}",
         }
         return self.events[event_id]
+
+    def _conference(self, call: Call, event_id: str) -> dict[str, Any]:
+        """What a request for a conference makes of an event; without version 1 it is ignored."""
+        if call.get("conferenceDataVersion") != "1" or "conferenceData" not in call.body:
+            return {"conferenceData": {}}
+        if not self.meets:
+            raise RefusedError(400, "invalid", "Invalid conference type value.")
+        link = f"https://meet.google.com/{event_id[:3]}-{event_id[3:7]}-{event_id[7:10]}"
+        return {"hangoutLink": link, "conferenceData": {"entryPoints": [{"entryPointType": "video", "uri": link}]}}
 
     def _events_patch(self, call: Call) -> dict[str, Any]:
         event = self._events_get(call)
@@ -521,7 +569,8 @@ class Google:
         return {"id": self.address, "summary": self.address, "timeZone": self.timezone}
 
     def _calendar_list(self, call: Call) -> dict[str, Any]:
-        return {"items": [{"id": self.address, "primary": True, "timeZone": self.timezone, "accessRole": "owner"}]}
+        own = {"id": self.address, "primary": True, "timeZone": self.timezone, "accessRole": "owner", "selected": True}
+        return {"items": [own, *self.calendars.values()]}
 
     def _settings_get(self, call: Call) -> dict[str, Any]:
         if call.path_params["id"] != "timezone":
@@ -565,6 +614,10 @@ def _page(call: Call, found: list[Any]) -> Page:
 
 def _let_through(fault: Fault, moment: Moment, call: Call) -> bool:
     return fault.hold is None or fault.at != moment or fault.hold.wait(call.root)
+
+
+def _when(at: date) -> dict[str, str]:
+    return {"dateTime" if isinstance(at, datetime) else "date": at.isoformat()}
 
 
 def _gap(call: Call) -> None:

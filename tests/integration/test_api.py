@@ -50,6 +50,7 @@ FIELDS = [
         "sender",
         "subject",
         "new_recipients",
+        "conflicts",
         "description",
         "decided_by",
         "created_at",
@@ -134,7 +135,7 @@ class Home:
             "allowed": allowed,
             "teaches": True,
         }
-        asked = Asked(f"interrupt-{number}", value, new or [])
+        asked = Asked(f"interrupt-{number}", value, new or [], conflicts=[])
         async with self.app.pool.connection() as conn, conn.transaction():
             await self.app.inbox.project(conn, run, mail_as_text(_mail(subject, body)), [asked])
             item_id = await _id(conn, "select id from inbox_items where interrupt_id = %s", (f"interrupt-{number}",))
@@ -402,6 +403,7 @@ class TestItems:
             "sender": BOB,
             "subject": "Lunch?",
             "new_recipients": [],
+            "conflicts": [],
             "decided_by": None,
             "snoozed_until": None,
             "urgency": 3,

@@ -27,6 +27,10 @@ create table accounts (
     poll_after    timestamptz not null default '-infinity',  -- Google said to come back then
     syncing_until timestamptz not null default '-infinity',  -- a process looks into the mailbox
     spent_until   timestamptz not null default '-infinity',  -- the day's budget is spent; the next midnight
+    watch_topic   text,                       -- Gmail was asked to tell this Pub/Sub topic of new mail
+    watch_until   timestamptz,                -- it does so until then; null: not now
+    watch_after   timestamptz not null default '-infinity',  -- it is asked again then
+    watch_error   text,                       -- why it does not
     login_at      timestamptz not null default now(),        -- the token is from then
     login_ends    timestamptz,                -- Google ends the login by itself then; null: it did not say
     scopes        text[],                     -- what the person has allowed; null: not known, from a token file
@@ -140,6 +144,7 @@ create table inbox_items (
     allowed        text[] not null,
     mail_text      text not null,             -- the mail as the item shows it
     new_recipients text[] not null,           -- addresses in args that were never written to before
+    conflicts      text[] default '{}',       -- what stood in the calendar at a proposed time; null: not known
     teaches        boolean not null,          -- whether an answer to it is learned from
     status         text not null default 'pending'
                    check (status in ('pending', 'decided', 'applied', 'superseded', 'expired')),

@@ -15,7 +15,7 @@ Known gaps, against Google's own services:
 | scopes per method | as the discovery documents list them | by the first part of the path |
 | quota, faults | 429, 403 and 5xx under load | never |
 | requests | `fields`, batch, media upload, ETags with If-Match | `fields` and If-Match ignored; the others 404 |
-| push | users.watch and stop | 404 |
+| push | users.watch has changes published to Pub/Sub | checked and answered; nothing is published |
 | deletion | messages.delete, batchDelete, threads.delete, trash and untrash | 404; drafts alone can be deleted |
 | labels | patch, update, delete, colours, visibility | list, get and create; name and type only |
 | settings | filters, forwarding, vacation, aliases | sendAs list and get, of the one address |
@@ -31,8 +31,10 @@ Known gaps, against Google's own services:
 | drafts | rewritten headers: not documented | Message-ID is rewritten on sending only |
 | threads | groups incoming mail by its own rules | by In-Reply-To and References, or X-GM-THRID on import |
 | import | spam filter, calendar processing | none; labels as given |
-| calendars | many, shared | the primary one only |
-| events | recurrence, conferences, invitations, move, quickAdd, import, watch, syncToken | recurrence 400, rest none |
+| calendars | shared with and by others, with access roles; delete, clear, subscribing | all are the person's own; 404 |
+| calendarList | many settings; whether a new calendar is ticked: not documented | selected and hidden; not ticked |
+| events | recurrence, invitations, move, quickAdd, import, watch, syncToken | recurrence 400, rest none |
+| conferences | made at once or later, copied, changed | made at once on insert; the link leads nowhere |
 | events.list | `q`, iCalUID, extended properties, updatedMin, eventTypes | refused with 400 |
 | guests | get mail by sendUpdates and answer it | sendUpdates is checked and has no effect |
 | freebusy | whether busy times are cut to the asked span: not documented | not cut |

@@ -78,15 +78,24 @@ CREATE TABLE IF NOT EXISTS history (
 );
 CREATE INDEX IF NOT EXISTS history_happened ON history (happened);
 
+CREATE TABLE IF NOT EXISTS calendars (
+    id TEXT PRIMARY KEY,            -- those beside the primary one
+    summary TEXT NOT NULL,
+    zone TEXT NOT NULL,
+    selected INTEGER NOT NULL,
+    hidden INTEGER NOT NULL
+);
 CREATE TABLE IF NOT EXISTS events (
-    id TEXT PRIMARY KEY,
+    calendar TEXT NOT NULL,
+    id TEXT NOT NULL,
     status TEXT NOT NULL,
     starts REAL NOT NULL,           -- seconds since 1970
     ends REAL NOT NULL,
     updated TEXT NOT NULL,
-    body TEXT NOT NULL              -- the resource, as JSON
+    body TEXT NOT NULL,             -- the resource, as JSON
+    PRIMARY KEY (calendar, id)
 );
-CREATE INDEX IF NOT EXISTS events_time ON events (starts, ends);
+CREATE INDEX IF NOT EXISTS events_time ON events (calendar, starts, ends);
 
 CREATE TABLE IF NOT EXISTS deliveries (
     name TEXT PRIMARY KEY,          -- what arrives; once ever
