@@ -14,15 +14,19 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from email_assistant.accounts.accounts import UnknownAccount
 from email_assistant.accounts.vault import VaultError
-from email_assistant.app import App, open_memory
+from email_assistant.app import App, class_labels, open_memory
 from email_assistant.db.checkpoints import FencedSaver
 from email_assistant.google.errors import GoogleError
-from email_assistant.inbox.items import Item
+from email_assistant.inbox.items import Invalid, Item
+from email_assistant.inbox.mails import Correction
+from email_assistant.memory.correction import teach_triage
 from email_assistant.memory.learn import Learner, Lesson, ProfileChanged
+from email_assistant.memory.profiles import Memory
 from email_assistant.model import ModelDown, Models
 from email_assistant.queue.advance import Advancer
 from email_assistant.queue.conversations import Conversations
 from email_assistant.queue.faults import classify
+from email_assistant.queue.labels import Labels
 from email_assistant.queue.tasks import Handlers
 from email_assistant.sync.mailbox import Mailboxes
 from email_assistant.usage import BudgetSpent
@@ -39,6 +43,7 @@ class Daemon:
     mailboxes: Mailboxes
     advancer: Advancer
     learner: Learner
+    memory: Memory
     saver: FencedSaver
 
     async def run(self) -> None:
@@ -89,7 +94,9 @@ class Daemon:
         """Wake what is due and was forgotten: dead workers, lost notifications, ended undo windows and back-offs."""
         try:
             due = await self.conversations.due()
-            await self.app.queue.sweep(due, await self.app.inbox.unlearned(self.app.settings.provider))
+            provider = self.app.settings.provider
+            unlearned = {*await self.app.inbox.unlearned(provider), *await self.app.mails.unlearned(provider)}
+            await self.app.queue.sweep(due, unlearned)
         except psycopg.Error as error:
             log.warning("no sweep: the database is not available (%s)", type(error).__name__)
 
@@ -123,11 +130,20 @@ class Daemon:
                 await self.app.accounts.note_error(account_id, fault.reason, fault.until)
 
     async def learn(self, account_id: UUID) -> None:
-        """Learn from the account's answers, one after the other."""
+        """Learn from the person's corrections in the account and from their answers, one after the other."""
+        for correction in await self.app.mails.corrections(account_id):
+            await self._learn_from_correction(correction)
         inbox, seconds = self.app.inbox, self.app.settings.lease_seconds
         while item := await inbox.claim_unlearned(account_id, seconds):
             async with inbox.learning(item.id, seconds):
                 await self._learn_from(item)
+
+    async def _learn_from_correction(self, correction: Correction) -> None:
+        try:
+            await teach_triage(self.memory, correction)
+        except Invalid as error:
+            log.warning("nothing learned from correction %s: %s", correction.id, error)
+        await self.app.mails.learned(correction)
 
     async def _learn_from(self, item: Item) -> None:
         inbox = self.app.inbox
@@ -162,7 +178,10 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
     from email_assistant.queue.handover import Handover
 
     settings = app.settings
-    conversations = Conversations(app.pool, settings.provider, waits_when_spent=settings.when_spent == "wait")
+    names = class_labels(settings)
+    conversations = Conversations(
+        app.pool, settings.provider, waits_when_spent=settings.when_spent == "wait", labels=bool(names)
+    )
     models = Models(settings, app.usage, app.accounts)
     memory = open_memory(app)
     mailboxes = Mailboxes(
@@ -171,6 +190,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
         app.clients,
         enqueue=app.queue.arrived,
         backfill=timedelta(days=settings.backfill_days),
+        labels=names,
     )
     handover = Handover(
         app.pool,
@@ -201,12 +221,13 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
         app.clients,
         app.tools,
         agent.graph(saver),
+        Labels(app.pool, app.accounts, app.clients, app.mails, names),
         mailboxes.sync_thread,
         settings.lease_seconds,
         settings.max_tries,
     )
     await app.usage.forget_spent(settings.provider)
-    yield Daemon(app, conversations, mailboxes, advancer, Learner(memory, models), saver)
+    yield Daemon(app, conversations, mailboxes, advancer, Learner(memory, models), memory, saver)
 
 
 def _keep_tracing_off() -> None:

@@ -59,6 +59,12 @@ class Settings(BaseSettings):
     backfill_days: int = Field(14, ge=0)
     """Days of older mail that are stored, but not triaged, when an account is added."""
 
+    labels: bool = True
+    """Whether each mail's class is shown in Gmail as a label, and moving that label corrects the class."""
+    label_respond: str = Field("Assistant/Respond", min_length=1)
+    label_notify: str = Field("Assistant/Notify", min_length=1)
+    label_ignored: str = Field("Assistant/Ignored", min_length=1)
+
     api_token: SecretStr | None = None
     """Token of the pages and the API; unset: made at first start and kept under `home`."""
     agent_inbox_origin: str | None = None
@@ -140,6 +146,15 @@ class Settings(BaseSettings):
         if value is not None and value.tzinfo is not None:
             raise ValueError("takes a time of each account's own day, such as 08:00, without a timezone")
         return value
+
+    @model_validator(mode="after")
+    def _labels_differ(self) -> Self:
+        if len({name.lower() for name in (self.label_respond, self.label_notify, self.label_ignored)}) < 3:
+            raise ValueError(
+                "EMAIL_ASSISTANT_LABEL_RESPOND, EMAIL_ASSISTANT_LABEL_NOTIFY and EMAIL_ASSISTANT_LABEL_IGNORED must "
+                "be three different names"
+            )
+        return self
 
     @model_validator(mode="after")
     def _lease_outlasts_writes(self) -> Self:

@@ -1,7 +1,7 @@
 """People's mailboxes: address, timezone, token, state. All SQL on `accounts` but the mailbox cursor's."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,13 +11,14 @@ from zoneinfo import ZoneInfo
 
 import psycopg
 from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
 
 from email_assistant.accounts.vault import Vault
 from email_assistant.db.pool import Pool
 
 State = Literal["active", "paused", "login", "removing"]
 _COLUMNS = """id, user_id, address, provider, name, signature, timezone, background, history_id, listed_at,
-              described_at, triage_since, state, last_error,
+              described_at, triage_since, state, last_error, labels,
               case when spent_until > clock_timestamp() then spent_until end spent_until"""
 
 
@@ -42,6 +43,8 @@ class Account:
     triage_since: datetime
     state: State
     last_error: str | None
+    labels: dict[str, str]
+    """Gmail's ids of the labels for classes, by name, as far as they are known."""
     spent_until: datetime | None
     """The day's budget for models is spent until then; None while something is left."""
 
@@ -77,7 +80,8 @@ class Accounts:
                on conflict (user_id, address) do update
                set token = excluded.token, login_at = clock_timestamp(), state = 'active', last_error = null,
                    poll_after = '-infinity', provider = excluded.provider,
-                   history_id = case when accounts.provider = excluded.provider then accounts.history_id end""",
+                   history_id = case when accounts.provider = excluded.provider then accounts.history_id end,
+                   labels = case when accounts.provider = excluded.provider then accounts.labels else '{}' end""",
             (user_id, address.lower(), self._provider, self._vault.encrypt(token), triage_since),
         )
         return await self.find(user_id, address)
@@ -173,6 +177,9 @@ class Accounts:
                       described_at = clock_timestamp() where id = %s""",
             (timezone, name, signature, account_id),
         )
+
+    async def set_labels(self, account_id: UUID, labels: Mapping[str, str]) -> None:
+        await self._rows("update accounts set labels = %s where id = %s", (Jsonb(dict(labels)), account_id))
 
     async def set_background(self, account_id: UUID, text: str) -> None:
         await self._rows("update accounts set background = %s where id = %s", (text, account_id))

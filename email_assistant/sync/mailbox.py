@@ -5,7 +5,7 @@ The cursor moves only in a transaction that stores mail and enqueues its work, b
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from uuid import UUID
@@ -16,7 +16,9 @@ from email_assistant.db.pool import Connection, Pool
 from email_assistant.google.account import GoogleAccount
 from email_assistant.google.errors import GoogleError, NotFound, Refused, Revoked
 from email_assistant.google.gmail import Change, Gmail, Message, MessageRef
+from email_assistant.inbox.mails import Class
 from email_assistant.mail.html_text import html_to_text
+from email_assistant.sync.labels import moved, suspect
 from email_assistant.sync.mails import store, store_unreadable, unknown
 
 log = logging.getLogger(__name__)
@@ -38,8 +40,20 @@ class CursorMoved(Exception):
 
 class Mailboxes:
     def __init__(
-        self, pool: Pool, accounts: Accounts, clients: Clients, *, enqueue: Enqueue, backfill: timedelta
+        self,
+        pool: Pool,
+        accounts: Accounts,
+        clients: Clients,
+        *,
+        enqueue: Enqueue,
+        backfill: timedelta,
+        labels: Mapping[Class, str],
     ) -> None:
+        """
+        Args:
+            labels: the name of each class's label; empty if there are none.
+        """
+        self._labels = labels
         self._pool = pool
         self._accounts = accounts
         self._clients = clients
@@ -84,16 +98,18 @@ class Mailboxes:
 
     async def _sync(self, account: Account, gmail: Gmail) -> None:
         since = account.triage_since - self._backfill
+        changes: list[Change] = []
         if account.history_id is None:
             cursor, refs = await self._list(gmail, since)
         else:
             try:
-                cursor, refs = await self._changes(gmail, account.history_id)
+                cursor, changes = await self._changes(gmail, account.history_id)
+                refs = [MessageRef(c.message_id, c.thread_id) for c in changes if _may_bring_mail(c)]
             except NotFound:
                 last_good = (account.listed_at or account.triage_since) - _OVERLAP
                 cursor, refs = await self._list(gmail, max(since, last_good))
         new = await unknown(self._pool, account.id, refs)
-        await self._store(account, gmail, new, cursor)
+        await self._store(account, gmail, new, cursor, moved(account, self._labels, changes))
 
     async def _list(self, gmail: Gmail, since: datetime) -> tuple[int, list[MessageRef]]:
         """All messages since a time, oldest first, and a cursor from before the listing."""
@@ -108,37 +124,47 @@ class Mailboxes:
             if token is None:
                 return cursor, refs[::-1]
 
-    async def _changes(self, gmail: Gmail, start: int) -> tuple[int, list[MessageRef]]:
-        """Messages added since the cursor, and the new cursor. Raises NotFound if Gmail has forgotten the old one."""
-        refs: list[MessageRef] = []
+    async def _changes(self, gmail: Gmail, start: int) -> tuple[int, list[Change]]:
+        """What changed since the cursor, and the new cursor. Raises NotFound if Gmail has forgotten the old one."""
+        changes: list[Change] = []
         token: str | None = None
         cursors: list[int] = []
         while True:
             page = await gmail.history(start, token)
-            refs += [MessageRef(c.message_id, c.thread_id) for c in page.changes if _may_bring_mail(c)]
+            changes += page.changes
             cursors += [page.history_id] if page.history_id else []
             token = page.next_page_token
             if token is None:
                 # The first page's: mail that comes between two pages may be on neither.
-                return min(cursors, default=start), refs
+                return min(cursors, default=start), changes
 
-    async def _store(self, account: Account, gmail: Gmail, refs: Sequence[MessageRef], cursor: int) -> None:
+    async def _store(
+        self, account: Account, gmail: Gmail, refs: Sequence[MessageRef], cursor: int, labels: Mapping[str, Class]
+    ) -> None:
         """Store in batches, so that memory stays flat and the first mails are worked on while others still come; the
         cursor moves with the last one, and what was stored before a crash is known when the listing is repeated."""
         batches = [refs[i : i + _BATCH] for i in range(0, len(refs), _BATCH)] or [[]]
         for batch in batches[:-1]:
             await self._store_batch(account, gmail, batch)
-        await self._store_batch(account, gmail, batches[-1], cursor)
+        await self._store_batch(account, gmail, batches[-1], cursor, labels)
 
     async def _store_batch(
-        self, account: Account, gmail: Gmail, refs: Sequence[MessageRef], cursor: int | None = None
+        self,
+        account: Account,
+        gmail: Gmail,
+        refs: Sequence[MessageRef],
+        cursor: int | None = None,
+        labels: Mapping[str, Class] | None = None,
     ) -> None:
-        """Store messages, wake their conversations and, if a cursor is given, move it: all or nothing."""
+        """Store messages and labels that were moved, wake their conversations and, if a cursor is given, move it: all
+        or nothing."""
         messages, unreadable = await _fetch(gmail, refs)
         async with self._pool.connection() as conn, conn.transaction():
             awake = await store(conn, account, messages)
             for ref, reason in unreadable:
                 await store_unreadable(conn, account, ref, reason)
+            if labels:
+                awake |= await suspect(conn, account.id, labels)
             await self._enqueue(conn, awake)
             if cursor is not None:
                 await self._move_cursor(conn, account, cursor)
