@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 MOVED_IN = "gmail"
 
-_LABELS_ARE_SET = "a.state = 'active'"
+_LABELS_ARE_SET = "a.state = 'active' and a.mode <> 'shadow'"
 """In which accounts labels are touched at all."""
 # A week, so that labels that are turned on late, or can't be set at all, don't make work of the whole mailbox.
 LABEL_WORK = f"""
