@@ -247,7 +247,6 @@ class Mails:
         await conn.execute(
             """update mails set classification = %(class)s, triage_reason = %(why)s, reason = %(why)s, tries = 0,
                       triaged_at = statement_timestamp(), labelled = null, relabelled = null,
-                      label_after = '-infinity', label_tries = 0,
                       put_away = null,
                       state = case when %(class)s = 'ignore' then 'done' else 'triaging' end
                where account_id = %(account)s and gmail_id = %(mail)s""",

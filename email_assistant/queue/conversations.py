@@ -32,7 +32,7 @@ _NEWEST_CHARACTERS = 6000
 _OLDER_CHARACTERS = 1500
 _OLDER_MAILS = 8
 
-_LABELS = f"union select thread_id, 'label' from ({LABEL_WORK}) as labels where label_after <= clock_timestamp()"
+_LABELS = f"union select thread_id, 'label' from ({LABEL_WORK}) as labels"
 # A run that acts goes first, and one that hangs on an effect in doubt waits for a person, whatever else has come.
 _DUE = """
 with work (thread_id, kind) as (
@@ -56,6 +56,7 @@ with work (thread_id, kind) as (
 select t.id, bool_or(work.kind = 'decided') as decided
 from work join threads t on t.id = work.thread_id join accounts a on a.id = t.account_id
 where t.lease_until < clock_timestamp() and t.not_before <= clock_timestamp()
+  and (work.kind <> 'label' or t.label_after <= clock_timestamp())
   and a.state = 'active' and a.provider = %s
   and (work.kind <> 'mail' or a.spent_until <= clock_timestamp() or not %s)
   and (work.kind = 'label' or not exists (

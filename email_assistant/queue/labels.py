@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import Any
 from uuid import UUID
 
 from psycopg.rows import class_row
@@ -32,12 +31,12 @@ _LABELS_ARE_SET = "a.state = 'active' and a.mode <> 'shadow'"
 """In which accounts labels are touched at all."""
 # A week, so that labels that are turned on late, or can't be set at all, don't make work of the whole mailbox.
 LABEL_WORK = f"""
-select m.thread_id, m.account_id, m.gmail_id, m.classification, m.relabelled, m.label_after
+select m.thread_id, m.account_id, m.gmail_id, m.classification, m.relabelled
 from mails m join accounts a on a.id = m.account_id
 where {_LABELS_ARE_SET} and m.labelled is null and m.classification is not null
   and m.triaged_at > clock_timestamp() - interval '7 days'
 union all
-select m.thread_id, m.account_id, m.gmail_id, m.classification, m.relabelled, m.label_after
+select m.thread_id, m.account_id, m.gmail_id, m.classification, m.relabelled
 from mails m join accounts a on a.id = m.account_id
 where {_LABELS_ARE_SET} and m.relabelled is not null and m.state in ('waiting', 'done', 'failed')
   and not exists (select from runs r where r.thread_id = m.thread_id and r.state in ('running', 'acting'))
@@ -72,18 +71,20 @@ class Labels:
 
         What fails is tried again later, or given up where Gmail refuses it, and holds up nothing else.
         """
+        if not self.names:
+            return False
         changed = False
-        for work in await self._due(lease.thread_id) if self.names else ():
+        for work in await self._due(lease.thread_id):
             try:
                 changed |= await (self._look(lease, work) if work.relabelled else self._show(lease, work))
             except LeaseLost:
                 raise
             except Exception as error:
-                if isinstance(error, NotFound) or _is_bad_request(error):
-                    log.info("conversation %s: a label is given up (%s)", lease.thread_id, error)
-                    await self._store(lease, work, "none")
-                else:
+                if not (isinstance(error, NotFound) or _is_bad_request(error)):
                     await self._try_later(lease, work, error)
+                    break
+                log.info("conversation %s: a label is given up (%s)", lease.thread_id, error)
+                await self._store(lease, work, "none")
         return changed
 
     async def _show(self, lease: Lease, work: LabelWork) -> bool:
@@ -93,8 +94,10 @@ class Labels:
         try:
             await self._set(gmail, work, account)
         except Refused as refusal:
+            if not _is_bad_request(refusal):
+                raise
             found = await self._find(account, gmail)
-            if not _is_bad_request(refusal) or found.labels == account.labels:
+            if found.labels == account.labels:
                 raise
             await self._set(gmail, work, found)  # the person had deleted one
         await self._store(lease, work, work.classification)
@@ -114,7 +117,7 @@ class Labels:
         carried = await gmail.labels_of(work.gmail_id)
         shown = {each for each, label_id in self._ids(account).items() if label_id in carried}
         if work.relabelled is None or work.relabelled not in shown or work.relabelled == work.classification:
-            await self._sql(lease, work, "update mails set relabelled = nullif(relabelled, %s)", work.relabelled)
+            await self._drop_suspicion(lease, work)
             return False
         try:
             async with self.pool.connection() as conn, conn.transaction():
@@ -148,33 +151,45 @@ class Labels:
         log.warning("conversation %s: no label (%s)", lease.thread_id, type(error).__name__, exc_info=fault.unexpected)
         if fault.login:
             await self.accounts.set_state(work.account_id, "login", fault.reason)
-        await self._sql(
-            lease,
-            work,
-            """update mails set label_tries = label_tries + 1, label_after = greatest(%s, clock_timestamp()
-                      + make_interval(secs => least(300, 2 ^ least(label_tries, 9)) * (0.75 + random() / 2)))""",
-            fault.until or datetime.now(UTC),
-        )
+        async with self.pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            await conn.execute(
+                """update threads set label_faults = label_faults + 1, label_after = greatest(%s, clock_timestamp()
+                          + make_interval(secs => least(300, 2 ^ least(label_faults, 9)) * (0.75 + random() / 2)))
+                   where id = %s""",
+                (fault.until or datetime.now(UTC), lease.thread_id),
+            )
 
     async def _store(self, lease: Lease, work: LabelWork, labelled: str) -> None:
-        await self._sql(lease, work, "update mails set labelled = %s, relabelled = null, label_tries = 0", labelled)
+        async with self.pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            await conn.execute(
+                "update threads set label_faults = 0 where id = %s and label_faults > 0", (lease.thread_id,)
+            )
+            await conn.execute(
+                "update mails set labelled = %s, relabelled = null where account_id = %s and gmail_id = %s",
+                (labelled, work.account_id, work.gmail_id),
+            )
+
+    async def _drop_suspicion(self, lease: Lease, work: LabelWork) -> None:
+        """What history showed tells nothing new."""
+        async with self.pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            await conn.execute(
+                """update mails set relabelled = null where account_id = %s and gmail_id = %s
+                   and relabelled = %s""",
+                (work.account_id, work.gmail_id, work.relabelled),
+            )
 
     async def _due(self, thread_id: UUID) -> list[LabelWork]:
         async with self.pool.connection() as conn, conn.cursor(row_factory=class_row(LabelWork)) as cursor:
             await cursor.execute(
-                f"""select account_id, gmail_id, classification, relabelled from ({LABEL_WORK}) as work
-                    where thread_id = %s and label_after <= clock_timestamp() order by gmail_id""".encode(),
+                f"""select work.account_id, work.gmail_id, classification, relabelled from ({LABEL_WORK}) as work
+                    join threads t on t.id = work.thread_id
+                    where t.id = %s and t.label_after <= clock_timestamp() order by work.gmail_id""".encode(),
                 (thread_id,),
             )
             return await cursor.fetchall()
-
-    async def _sql(self, lease: Lease, work: LabelWork, change: str, *parameters: Any) -> None:
-        async with self.pool.connection() as conn, conn.transaction():
-            await lease.check(conn)
-            await conn.execute(
-                f"{change} where account_id = %s and gmail_id = %s".encode(),
-                (*parameters, work.account_id, work.gmail_id),
-            )
 
 
 def _is_bad_request(error: Exception) -> bool:

@@ -51,7 +51,7 @@ async def switch(home: Home, mode: Mode) -> None:
 
 
 async def no_back_off(home: Home) -> None:
-    await home.sql("update mails set label_after = '-infinity'")
+    await home.sql("update threads set label_after = '-infinity'")
 
 
 class TestShown:
@@ -237,7 +237,6 @@ class TestMoved:
         mail_id = await home.receive("Ignored")
         [cursor] = await home.sql("select history_id from accounts")
         google.fault("messages.modify", drop="after")
-        google.fault("messages.modify", status=503)
         await correct(home, mail_id, "notify")  # Gmail did it, and we don't know
         await correct(home, mail_id, "ignore")
         await look(home)

@@ -42,6 +42,8 @@ create table threads (
     epoch        bigint not null default 0,
     not_before   timestamptz not null default '-infinity',  -- back-off after a passing fault
     outages      integer not null default 0,                -- passing faults in a row
+    label_after  timestamptz not null default '-infinity',  -- the same for labels alone
+    label_faults integer not null default 0,
     complete     boolean not null default false,            -- earlier mail of it has been fetched
     drafted      text,                                      -- Gmail's message id of a draft that somebody wrote or deleted in it
     unique (account_id, gmail_id)
@@ -89,8 +91,6 @@ create table mails (
     labelled        text check (labelled in ('ignore', 'notify', 'respond', 'none')),  -- the class whose label Gmail
                                               -- shows, set by us; none: given up; null: not yet, or under way
     relabelled      text check (relabelled in ('ignore', 'notify', 'respond')),  -- by the person, to be looked at
-    label_after     timestamptz not null default '-infinity',  -- back-off of what concerns its label
-    label_tries     integer not null default 0,
     tries           integer not null default 0,  -- starts of work since its last progress
     run_id          uuid references runs on delete set null,
     primary key (account_id, gmail_id)
