@@ -22,7 +22,7 @@ from email_assistant.db.migrate import migrate
 from email_assistant.db.pool import Pool, make_pool
 from email_assistant.google.quota import Limits
 from email_assistant.inbox.items import Inbox
-from email_assistant.inbox.mails import Mails
+from email_assistant.inbox.mails import Class, Mails
 from email_assistant.notify.channels import Channels
 from email_assistant.notify.digest import Digests
 from email_assistant.notify.notices import Notices
@@ -185,6 +185,13 @@ def removal(app: App, account: Account) -> Removal:
         Conversations(app.pool, account.provider),
         app.settings.lease_seconds,
     )
+
+
+def class_labels(settings: Settings) -> dict[Class, str]:
+    """The name of each class's label in Gmail; empty if there are to be none."""
+    if not settings.labels:
+        return {}
+    return {"respond": settings.label_respond, "notify": settings.label_notify, "ignore": settings.label_ignored}
 
 
 def mail_tools(ledger: Ledger, settings: Settings) -> Registry:

@@ -113,6 +113,12 @@ class Settings(BaseSettings):
     push_token: SecretStr | None = None
     """Token in the URL to which Pub/Sub pushes."""
 
+    labels: bool = True
+    """Whether each mail's class is shown in Gmail as a label, and moving that label corrects the class."""
+    label_respond: str = Field("Assistant/Respond", min_length=1)
+    label_notify: str = Field("Assistant/Notify", min_length=1)
+    label_ignored: str = Field("Assistant/Ignored", min_length=1)
+
     api_token: SecretStr | None = None
     """Token of the pages and the API; unset: made at first start and kept under `home`."""
     agent_inbox_origin: str | None = None
@@ -219,6 +225,15 @@ class Settings(BaseSettings):
     def _push_needs_both(self) -> Self:
         if (self.push_topic is None) != (self.push_token is None):
             raise ValueError("EMAIL_ASSISTANT_PUSH_TOPIC and EMAIL_ASSISTANT_PUSH_TOKEN need each other: set both")
+        return self
+
+    @model_validator(mode="after")
+    def _labels_differ(self) -> Self:
+        if len({name.lower() for name in (self.label_respond, self.label_notify, self.label_ignored)}) < 3:
+            raise ValueError(
+                "EMAIL_ASSISTANT_LABEL_RESPOND, EMAIL_ASSISTANT_LABEL_NOTIFY and EMAIL_ASSISTANT_LABEL_IGNORED must "
+                "be three different names"
+            )
         return self
 
     @model_validator(mode="after")

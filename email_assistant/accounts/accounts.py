@@ -1,7 +1,7 @@
 """People's mailboxes: address, timezone, token, state. All SQL on `accounts` but the mailbox cursor's."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 import psycopg
 from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
 
 from email_assistant.accounts.vault import Vault
 from email_assistant.db.pool import Connection, Pool
@@ -25,7 +26,7 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 _COLUMNS = """id, user_id, address, provider, name, signature, timezone, background, history_id, listed_at,
               described_at, triage_since, state, mode, last_error, login_at, login_ends, scopes,
               backfilled_at, backfill_total, backfill_done, backfill_at, backfill_seconds, backfill_messages,
-              watch_until, watch_error,
+              watch_until, watch_error, labels,
               case when spent_until > clock_timestamp() then spent_until end spent_until"""
 
 
@@ -89,6 +90,8 @@ class Account:
     """Gmail tells of new mail by itself until then; None if it does not."""
     watch_error: str | None
     """Why it does not, though it was asked to."""
+    labels: dict[str, str]
+    """Gmail's ids of the labels for classes, by name, as far as they are known."""
     spent_until: datetime | None
     """The day's budget for models is spent until then; None while something is left."""
 
@@ -160,7 +163,8 @@ class Accounts:
                    scopes = excluded.scopes, login_ends = excluded.login_ends,
                    history_id = case when accounts.provider = excluded.provider then accounts.history_id end,
                    backfilled_at = case when accounts.provider = excluded.provider then accounts.backfilled_at end,
-                   backfill_total = case when accounts.provider = excluded.provider then accounts.backfill_total end""",
+                   backfill_total = case when accounts.provider = excluded.provider then accounts.backfill_total end,
+                   labels = case when accounts.provider = excluded.provider then accounts.labels else '{}' end""",
             (
                 user_id,
                 address.lower(),
@@ -349,6 +353,9 @@ class Accounts:
             "update accounts set watch_until = null, watch_after = %s, watch_error = %s where id = %s",
             (again, why, account_id),
         )
+
+    async def set_labels(self, account_id: UUID, labels: Mapping[str, str]) -> None:
+        await self._rows("update accounts set labels = %s where id = %s", (Jsonb(dict(labels)), account_id))
 
     async def set_background(self, account_id: UUID, text: str) -> None:
         await self._rows("update accounts set background = %s where id = %s", (text, account_id))

@@ -28,6 +28,7 @@ from email_assistant.inbox.items import Asked, Inbox
 from email_assistant.queue.conversations import Conversation, Conversations, DecisionFirst, RunRow
 from email_assistant.queue.faults import LostInterrupt, MailboxUnreadable, QuestionNotStored, classify
 from email_assistant.queue.heed import Heed
+from email_assistant.queue.labels import Labels
 from email_assistant.tools.effects import InDoubt, Ledger, NotYetClear
 from email_assistant.tools.left_drafts import LeftDrafts
 from email_assistant.tools.registry import Registry
@@ -48,6 +49,7 @@ class Advancer:
     left_drafts: LeftDrafts
     heed: Heed
     graph: "CompiledStateGraph[Any, Any, Any, Any]"
+    labels: Labels
     sync_thread: Callable[[UUID, str], Awaitable[None]]
     """Fetches what is new in a Gmail thread: what the person did there comes before what they decided here."""
     lease_seconds: float
@@ -61,6 +63,8 @@ class Advancer:
             try:
                 async with held(self.pool, thread_id, self.lease_seconds) as lease:
                     while lease and await self._step(lease):
+                        worked = True
+                    if lease and await self.labels.settle(lease):
                         worked = True
             except LeaseLost:
                 log.info("conversation %s: taken over by another worker, or its account is paused", thread_id)

@@ -5,7 +5,7 @@ The cursor moves only in a transaction that stores mail and enqueues its work, b
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
@@ -17,6 +17,7 @@ from email_assistant.db.pool import Connection, Pool
 from email_assistant.google.account import GoogleAccount
 from email_assistant.google.errors import GoogleError, NotFound, Refused, Revoked
 from email_assistant.google.gmail import Change, Gmail, Message, MessageRef
+from email_assistant.inbox.mails import Class
 from email_assistant.mail.html_text import html_to_text
 from email_assistant.sync.mails import missing_from, note, store, store_unreadable, unknown, waiting_since
 from email_assistant.sync.news import LEFT_INBOX, News
@@ -39,7 +40,20 @@ class CursorMoved(Exception):
 
 
 class Mailboxes:
-    def __init__(self, pool: Pool, accounts: Accounts, clients: Clients, *, enqueue: Enqueue) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        accounts: Accounts,
+        clients: Clients,
+        *,
+        enqueue: Enqueue,
+        labels: Mapping[Class, str],
+    ) -> None:
+        """
+        Args:
+            labels: the name of each class's label; empty if there are none.
+        """
+        self._labels = labels
         self._pool = pool
         self._accounts = accounts
         self._clients = clients
@@ -87,7 +101,7 @@ class Mailboxes:
         if account.history_id is not None:
             with suppress(NotFound):
                 _, changes = await self._changes(gmail, account.history_id)
-                return News.of(change for change in changes if change.thread_id == thread_id)
+                return News.of((c for c in changes if c.thread_id == thread_id), self._classes(account))
         return News(refs=list(await gmail.thread_refs(thread_id)))
 
     async def _sync(self, account: Account, gmail: Gmail) -> None:
@@ -97,12 +111,16 @@ class Mailboxes:
         else:
             try:
                 cursor, changes = await self._changes(gmail, account.history_id)
-                news = News.of(changes)
+                news = News.of(changes, self._classes(account))
             except NotFound:
                 last_good = (account.listed_at or account.triage_since) - _OVERLAP
                 cursor, news = await self._list(gmail, max(account.triage_since, last_good))
                 news.put_away = await self._missed(gmail, account)
         await self._store(account, gmail, news, cursor)
+
+    def _classes(self, account: Account) -> dict[str, Class]:
+        """The class that each label stands for, by its id, as far as there are labels."""
+        return {account.labels[name]: each for each, name in self._labels.items() if name in account.labels}
 
     async def _list(self, gmail: Gmail, since: datetime) -> tuple[int, News]:
         """All messages since a time, and a cursor from before the listing."""

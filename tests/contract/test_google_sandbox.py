@@ -784,6 +784,13 @@ def test_labels(shared: Sandbox) -> None:
     assert (counts["messagesTotal"], counts["messagesUnread"], counts["threadsUnread"]) == (2, 1, 1)
     assert {one["id"] for one in shared.search("label:assistant-ignored")} == {first, second}
 
+    assert shared.http.delete(f"{GMAIL}/labels/{made['id']}").status_code == 204
+    assert made["id"] not in shared.get(f"{GMAIL}/messages/{first}")["labelIds"]
+    refused = shared.http.post(f"{GMAIL}/messages/{first}/modify", json={"addLabelIds": [made["id"]]})
+    assert reason(refused) == (400, "invalidArgument")
+    assert reason(shared.http.delete(f"{GMAIL}/labels/INBOX")) == (400, "invalidArgument")
+    assert shared.post(GMAIL + "/labels", {"name": "Assistant/Ignored"})["id"] != "INBOX"
+
 
 @pytest.mark.parametrize("label", ["Label_999", "SENT", "DRAFT"])
 def test_labels_that_cannot_be_set_change_nothing(shared: Sandbox, label: str) -> None:

@@ -1,7 +1,7 @@
 """A Google double: Gmail, Calendar and the token endpoint over HTTP, in memory, in a thread of the test process.
 
 Gmail is at `<root>/gmail/v1`, Calendar at `<root>/calendar/v3`, tokens at `<root>/token`. Known gaps: no batch, no
-uploads, nothing published to topics, no labels.create, no attachments apart, no `fields` (answers are always whole),
+uploads, nothing published to topics, no attachments apart, no `fields` (answers are always whole),
 no recurring events; a search word it does not know is refused with 400, and a path it does not know is recorded as
 `unknown` and answered 404.
 """
@@ -27,8 +27,29 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from tests.doubles.mailbox import Mailbox, Message, RefusedError, invalid, not_found, show
+from tests.doubles.mailbox import SYSTEM_LABELS, Mailbox, Message, RefusedError, invalid, not_found, show
 from tests.doubles.serving import Dropped, Hold, Server
+
+UNITS = {
+    "getProfile": 1,
+    "labels.list": 1,
+    "history.list": 2,
+    "sendAs.list": 1,
+    "messages.list": 5,
+    "messages.modify": 5,
+    "labels.create": 5,
+    "drafts.list": 5,
+    "drafts.get": 5,
+    "drafts.create": 10,
+    "drafts.delete": 10,
+    "threads.modify": 10,
+    "drafts.update": 15,
+    "messages.get": 20,
+    "threads.get": 40,
+    "messages.send": 100,
+    "drafts.send": 100,
+}
+"""What a request costs of Gmail's quota (usage limits of the Gmail API, for projects made since May 2026)."""
 
 Moment = Literal["before", "after"]
 """Before Google carries a request out, or after, when only its answer is still to come."""
@@ -158,6 +179,22 @@ class Google:
         with self._lock:
             self.mailbox.delete(message_id)
 
+    def person_relabels(self, message_id: str, add: Iterable[str] = (), remove: Iterable[str] = ()) -> None:
+        """The person puts labels on a message and takes others off, by their names; a new name makes a label."""
+        with self._lock:
+            box = self.mailbox
+            box.relabel(box.message(message_id), map(box.label, add), map(box.label, remove))
+
+    def person_deletes_label(self, name: str) -> None:
+        """The person deletes a label, which takes it off every message."""
+        with self._lock:
+            self.mailbox.delete_label(name)
+
+    def labels_of(self, message_id: str) -> set[str]:
+        """The names of the labels on a message that are not Gmail's own."""
+        with self._lock:
+            return {self.mailbox.labels[i] for i in self.message(message_id).labels} - set(SYSTEM_LABELS)
+
     def person_moves(self, message_id: str, *, to: Iterable[str] = (), out_of: Iterable[str] = ()) -> None:
         """The person adds and removes labels of a message: out of INBOX is what archiving does."""
         with self._lock:
@@ -242,6 +279,10 @@ class Google:
         """The requests with one of these names, in order; all of them without a name."""
         return [call for call in list(self.requests) if not names or call.name in names]
 
+    def units(self, calls: Iterable[Call]) -> int:
+        """What these requests cost of Gmail's quota."""
+        return sum(UNITS[call.name] for call in calls if call.path.startswith("/gmail/"))
+
     @property
     def sent(self) -> list[Message]:
         """What was sent over the API, in order."""
@@ -294,6 +335,7 @@ class Google:
             ("drafts.delete", "DELETE", f"{me}/drafts/{{id}}", self._drafts_delete),
             ("history.list", "GET", f"{me}/history", self._history_list),
             ("labels.list", "GET", f"{me}/labels", self._labels_list),
+            ("labels.create", "POST", f"{me}/labels", self._labels_create),
             ("sendAs.list", "GET", f"{me}/settings/sendAs", self._send_as_list),
             ("events.list", "GET", f"{calendar}/calendars/{{calendar}}/events", self._events_list),
             ("events.insert", "POST", f"{calendar}/calendars/{{calendar}}/events", self._events_insert),
@@ -491,7 +533,19 @@ class Google:
         return {**listed, **page.next, "historyId": str(self.mailbox.history_id)}
 
     def _labels_list(self, call: Call) -> dict[str, Any]:
-        return {"labels": [{"id": i, "name": n, "type": "system"} for i, n in self.mailbox.labels.items()]}
+        return {"labels": [self._shown_label(label_id) for label_id in self.mailbox.labels]}
+
+    def _labels_create(self, call: Call) -> dict[str, Any]:
+        name = call.body.get("name") or ""
+        if not name or name.upper() in SYSTEM_LABELS:
+            raise invalid("Invalid label name")
+        if name.lower() in {known.lower() for known in self.mailbox.labels.values()}:
+            raise RefusedError(409, "aborted", "Label name exists or conflicts")
+        return self._shown_label(self.mailbox.label(name))
+
+    def _shown_label(self, label_id: str) -> dict[str, Any]:
+        kind = "system" if label_id in SYSTEM_LABELS else "user"
+        return {"id": label_id, "name": self.mailbox.labels[label_id], "type": kind}
 
     def _send_as_list(self, call: Call) -> dict[str, Any]:
         own = {

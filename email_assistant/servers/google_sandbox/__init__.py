@@ -17,7 +17,8 @@ Known gaps, against Google's own services:
 | requests | `fields`, batch, media upload, ETags with If-Match | `fields` and If-Match ignored; the others 404 |
 | push | users.watch has changes published to Pub/Sub | checked and answered; nothing is published |
 | deletion | messages.delete, batchDelete, threads.delete, trash and untrash | 404; drafts alone can be deleted |
-| labels | patch, update, delete, colours, visibility | list, get and create; name and type only |
+| labels | patch, update, colours, visibility | list, get, create and delete; name and type only |
+| history of deleted labels | not documented | none |
 | settings | filters, forwarding, vacation, aliases | sendAs list and get, of the one address |
 | search | many more operators, word stems, words without spaces between | those in search.py; lacking ones get 400 |
 | search, ages | calendar months and years | a month is 30 days, a year 365 |
