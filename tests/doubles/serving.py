@@ -59,6 +59,14 @@ class Dropped(Response):
             pass
 
 
+class Unanswered(Response):
+    """No answer at all, until the client has given up."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+
 class Server:
     """Serves an ASGI application in a thread on `ports` loopback ports, so that a test can tell its clients apart."""
 
