@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 from email_assistant.db.embedded import EmbeddedPostgres
+from tests import tables
 
 _SERVER = pytest.StashKey[EmbeddedPostgres]()
 _FOLDER = pytest.StashKey[Path]()
@@ -37,6 +38,11 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     if server := config.stash.get(_SERVER, None):
         server.stop()
         shutil.rmtree(config.stash[_FOLDER], ignore_errors=True)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what the tests have filled in."""
+    tables.show(terminalreporter)
 
 
 @pytest.fixture(scope="session")

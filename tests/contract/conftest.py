@@ -20,7 +20,7 @@ def myworld() -> Iterator[MyWorld]:
 def google(request: pytest.FixtureRequest) -> Iterator[EmulatedGoogle]:
     """Ada's account, for all tests of a file."""
     require_node()
-    with EmulatedGoogle(request.getfixturevalue("myworld"), ADA) as double:
+    with EmulatedGoogle(ADA, request.getfixturevalue("myworld")) as double:
         yield double
         assert double.calls("unknown") == []
 

@@ -29,7 +29,7 @@ _FOLDER = Path(__file__).parent / "google_emulator"
 _ME = "/gmail/v1/users/me"
 _END_OF_TIME = "9" * 30
 """A history id that will never be reached: asking from it answers with the newest one alone."""
-_CLIENT = {"client_id": "client-id", "client_secret": "client-secret"}
+CLIENT = {"client_id": "client-id", "client_secret": "client-secret"}
 _SCOPES = "https://www.googleapis.com/auth/gmail.modify https://www.googleapis.com/auth/calendar.events"
 
 
@@ -47,7 +47,7 @@ class Emulator:
 
     def __init__(self, address: str) -> None:
         self.address = address
-        client = {**_CLIENT, "redirect_uris": ["http://127.0.0.1/"]}
+        client = {**CLIENT, "redirect_uris": ["http://127.0.0.1/"]}
         seed = {"users": [{"email": address, "name": "Ada"}], "oauth_clients": [client]}
         command = ["node", str(_FOLDER / "host.mjs"), json.dumps(seed)]
         self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -63,10 +63,10 @@ class Emulator:
     def log_in(self) -> dict[str, str]:
         """The person lets the client in; return its tokens."""
         redirect = "http://127.0.0.1/"
-        consent = {"email": self.address, "client_id": _CLIENT["client_id"], "scope": _SCOPES, "redirect_uri": redirect}
+        consent = {"email": self.address, "client_id": CLIENT["client_id"], "scope": _SCOPES, "redirect_uri": redirect}
         agreed = self._http.post("/o/oauth2/v2/auth/callback", data=consent)
         [code] = parse_qs(urlsplit(agreed.headers["location"]).query)["code"]
-        form = {"grant_type": "authorization_code", "code": code, "redirect_uri": redirect, **_CLIENT}
+        form = {"grant_type": "authorization_code", "code": code, "redirect_uri": redirect, **CLIENT}
         tokens: dict[str, str] = self._http.post("/oauth2/token", data=form).raise_for_status().json()
         return tokens
 
@@ -77,32 +77,31 @@ class Emulator:
 
 
 class EmulatedGoogle(Proxy):
-    """One person's account: mail and login there, the calendar in myworld.
+    """One person's account: mail and login there, the calendar in myworld if that is given, or else there too.
 
     Its history ids have more digits than Google's 64 bits hold, so they are shown smaller by a fixed amount; an id of
     before its start has expired.
     """
 
-    def __init__(self, calendars: MyWorld, address: str, timezone: str = "Europe/Berlin") -> None:
+    def __init__(self, address: str, calendars: MyWorld | None = None, timezone: str = "Europe/Berlin") -> None:
         self._first_history_id = int((time.time() - 1) * 1000) * 10**8
         self._emulator = Emulator(address)
-        world = calendars.account(address, timezone)
-        self._calendar = httpx.Client(
-            base_url=world.service("www"), headers={"authorization": f"Bearer {world.token}"}, trust_env=False
-        )
         url = self._emulator.url
         upstreams = {
+            "/o/oauth2": Upstream(f"{url}/o/oauth2"),
             "/token": Upstream(f"{url}/oauth2/token"),
             "/revoke": Upstream(f"{url}/oauth2/revoke"),
             "/gmail": Upstream(f"{url}/gmail"),
-            "/calendar": Upstream(world.service("www") + "/calendar", world.token),
+            "/calendar": Upstream(f"{url}/calendar"),
         }
+        if calendars:
+            self._world = calendars.account(address, timezone)
+            upstreams["/calendar"] = Upstream(self._world.service("www") + "/calendar", self._world.token)
         super().__init__(address, upstreams)
-        self.login = {**_CLIENT, "refresh_token": self._emulator.log_in()["refresh_token"]}
+        self.login = {**CLIENT, "refresh_token": self._emulator.log_in()["refresh_token"]}
 
     def __exit__(self, *stop: object) -> None:
         super().__exit__(*stop)
-        self._calendar.close()
         self._emulator.stop()
 
     # What a test does
@@ -146,9 +145,10 @@ class EmulatedGoogle(Proxy):
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """What is in the calendar."""
-        listed = self._calendar.get("/calendar/v3/calendars/primary/events").raise_for_status()
-        found: list[dict[str, Any]] = listed.json()["items"]
+        """What is in the calendar of myworld."""
+        url = self._world.service("www") + "/calendar/v3/calendars/primary/events"
+        listed = httpx.get(url, headers={"authorization": f"Bearer {self._world.token}"}, trust_env=False)
+        found: list[dict[str, Any]] = listed.raise_for_status().json()["items"]
         return found
 
     def _list(self, label: str) -> list[dict[str, str]]:

@@ -63,10 +63,10 @@ class Google(Front):
             )
             return message.id
 
-    def deliver_raw(self, raw: bytes) -> str:
+    def deliver_raw(self, raw: bytes, thread: str | None = None) -> str:
         """Mail arrives, byte for byte as given; return its Gmail id."""
         with self._lock:
-            return self.mailbox.deliver_raw(raw).id
+            return self.mailbox.deliver_raw(raw, thread).id
 
     def person_sends(self, thread: str, text: str) -> str:
         """The person answers in Gmail themselves; return the sent message's id."""

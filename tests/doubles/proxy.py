@@ -9,6 +9,7 @@ from starlette.responses import Response
 from tests.doubles.front import Call, Front, error
 
 _PASSED_ON = ("content-type", "authorization")
+_HANDED_BACK = ("content-type", "location")
 
 
 @dataclass(frozen=True)
@@ -59,4 +60,5 @@ class Proxy(Front):
 
     def shown(self, call: Call, answer: httpx.Response) -> Response:
         """The other server's answer as Google would write it."""
-        return Response(answer.content, answer.status_code, {"content-type": answer.headers.get("content-type", "")})
+        kept = {name: answer.headers[name] for name in _HANDED_BACK if name in answer.headers}
+        return Response(answer.content, answer.status_code, kept)
