@@ -23,8 +23,10 @@ from email_assistant.model import ModelDown, Models
 from email_assistant.queue.advance import Advancer
 from email_assistant.queue.conversations import Conversations
 from email_assistant.queue.faults import classify
+from email_assistant.queue.heed import Heed
 from email_assistant.queue.tasks import Handlers
 from email_assistant.sync.mailbox import Mailboxes
+from email_assistant.tools.left_drafts import LeftDrafts
 from email_assistant.usage import BudgetSpent
 
 log = logging.getLogger(__name__)
@@ -192,6 +194,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
         settings.when_spent == "rules",
     )
     saver = FencedSaver(app.pool)
+    left_drafts = LeftDrafts(app.pool, settings.google_timeout_seconds)
     advancer = Advancer(
         app.pool,
         conversations,
@@ -200,6 +203,8 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
         app.accounts,
         app.clients,
         app.tools,
+        left_drafts,
+        Heed(app.pool, conversations, app.inbox, app.ledger, app.accounts, app.clients, app.tools, left_drafts),
         agent.graph(saver),
         mailboxes.sync_thread,
         settings.lease_seconds,

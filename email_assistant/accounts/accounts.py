@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -13,11 +13,15 @@ import psycopg
 from psycopg.rows import class_row
 
 from email_assistant.accounts.vault import Vault
-from email_assistant.db.pool import Pool
+from email_assistant.db.pool import Connection, Pool
 
 State = Literal["active", "paused", "login", "removing"]
+Mode = Literal["shadow", "draft", "send"]
+"""What becomes of proposals: only shown; left as drafts at Gmail as well; or carried out once the person accepts."""
+MODES: tuple[Mode, ...] = get_args(Mode)
+
 _COLUMNS = """id, user_id, address, provider, name, signature, timezone, background, history_id, listed_at,
-              described_at, triage_since, state, last_error,
+              described_at, triage_since, state, mode, last_error,
               case when spent_until > clock_timestamp() then spent_until end spent_until"""
 
 
@@ -41,6 +45,7 @@ class Account:
     """When timezone, name and signature were last asked for."""
     triage_since: datetime
     state: State
+    mode: Mode
     last_error: str | None
     spent_until: datetime | None
     """The day's budget for models is spent until then; None while something is left."""
@@ -67,18 +72,21 @@ class Accounts:
         rows = await self._rows("select id from users where name = 'home'", ())
         return UUID(str(rows[0]["id"]))
 
-    async def add(self, user_id: UUID, address: str, token: dict[str, Any], triage_since: datetime) -> Account:
-        """Add the account, or give the one that is there already a new token and make it active again.
+    async def add(
+        self, user_id: UUID, address: str, token: dict[str, Any], triage_since: datetime, mode: Mode = "send"
+    ) -> Account:
+        """Add the account, or give the one that is there already, whose mode stays, a new token and make it active.
 
         One that moved to another provider is listed anew: a mailbox cursor means nothing elsewhere.
         """
         await self._rows(
-            """insert into accounts (user_id, address, provider, token, triage_since) values (%s, %s, %s, %s, %s)
+            """insert into accounts (user_id, address, provider, token, triage_since, mode)
+               values (%s, %s, %s, %s, %s, %s)
                on conflict (user_id, address) do update
                set token = excluded.token, login_at = clock_timestamp(), state = 'active', last_error = null,
                    poll_after = '-infinity', provider = excluded.provider,
                    history_id = case when accounts.provider = excluded.provider then accounts.history_id end""",
-            (user_id, address.lower(), self._provider, self._vault.encrypt(token), triage_since),
+            (user_id, address.lower(), self._provider, self._vault.encrypt(token), triage_since, mode),
         )
         return await self.find(user_id, address)
 
@@ -124,6 +132,9 @@ class Accounts:
             "update accounts set state = %s, last_error = %s where id = %s and state <> 'removing'",
             (state, error, account_id),
         )
+
+    async def set_mode(self, conn: Connection, account_id: UUID, mode: Mode) -> None:
+        await conn.execute("update accounts set mode = %s where id = %s", (mode, account_id))
 
     async def note_error(self, account_id: UUID, error: str, poll_after: datetime | None = None) -> None:
         """

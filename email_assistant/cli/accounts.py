@@ -3,7 +3,7 @@
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -12,6 +12,13 @@ from email_assistant.cli.context import AsJson, CommandError, err, opened, out, 
 app = typer.Typer(help="The mailboxes that are watched.", no_args_is_help=True)
 
 _LOGIN_FILE = "it must be the authorized-user JSON of a login: client_id, client_secret, refresh_token"
+
+Mode = Literal["shadow", "draft", "send"]
+_MODES: dict[Mode, str] = {
+    "shadow": "you are shown what would have been done, and nothing is sent or changed in Gmail",
+    "draft": "replies are left as drafts in Gmail too, and close when you send or discard them there",
+    "send": "what you accept is done",
+}
 
 Address = Annotated[str, typer.Argument(help="The mailbox's e-mail address.")]
 
@@ -77,6 +84,7 @@ def list_(as_json: AsJson = False) -> None:
             {
                 "address": a.address,
                 "state": a.state,
+                "mode": a.mode,
                 "timezone": a.timezone,
                 "last_sync": a.listed_at,
                 "last_error": a.last_error,
@@ -91,7 +99,7 @@ def list_(as_json: AsJson = False) -> None:
                 "No account yet. `email-assistant account add --help` says how, `email-assistant demo` needs none."
             )
         else:
-            columns = ["address", "state", "timezone", "last_sync", "last_error"]
+            columns = ["address", "state", "mode", "timezone", "last_sync", "last_error"]
             print_table(columns, [[_text(item[c]) for c in columns] for item in items])
 
     run(command)
@@ -107,6 +115,32 @@ def pause(address: Address) -> None:
 def resume(address: Address) -> None:
     """Watch a paused mailbox again."""
     run(lambda: _set_state(address, "active"))
+
+
+@app.command()
+def mode(
+    address: Address,
+    mode: Annotated[
+        Mode | None,
+        typer.Argument(
+            help="shadow: only show what would have been done. draft: leave each reply in Gmail as a draft as well, "
+            "to be sent or discarded there. send: act on what you accept. Without it, the mode is shown."
+        ),
+    ] = None,
+) -> None:
+    """Say what becomes of the proposals for a mailbox."""
+
+    async def command() -> None:
+        from email_assistant.inbox.mode import set_mode
+
+        async with opened() as app:
+            account = await app.accounts.find(app.user_id, address)
+            if mode:
+                await set_mode(app.pool, app.accounts, app.inbox, account, mode)
+        now = mode or account.mode
+        out.print(f"{account.address} is in {now} mode: {_MODES[now]}.", highlight=False)
+
+    run(command)
 
 
 @app.command()

@@ -108,7 +108,10 @@ def show(item: ItemId, as_json: AsJson = False) -> None:
             print_json(as_dict(found))
             return
         print_text(unescape(found.description))
-        out.print(f"\n{found.status}; takes {', '.join(found.allowed)}", markup=False, highlight=False)
+        because = f" ({found.ended_because})" if found.ended_because else ""
+        out.print(f"\n{found.status}{because}; takes {', '.join(found.allowed)}", markup=False, highlight=False)
+        if found.shadow:
+            out.print("Shadow mode: this is what would have been done; nothing is sent.", highlight=False)
 
     run(command)
 
@@ -263,6 +266,8 @@ def as_dict(item: "Item") -> dict[str, Any]:
         "decided_at": item.decided_at,
         "undo_until": item.undo_until,
         "superseded_by": item.superseded_by,
+        "ended_because": item.ended_because,
+        "shadow": item.shadow,
         "created_at": item.created_at,
         "snoozed_until": item.snoozed_until,
         "urgency": item.urgency,

@@ -186,12 +186,13 @@ class Gmail:
         """Send a stored draft, which ends it. Raises NotFound (or Refused) if it is no longer there, Ambiguous."""
         return await self._client.write(self._drafts.send(userId="me", body={"id": draft_id}), _message_ref)
 
-    async def delete_draft(self, draft_id: str) -> None:
-        """Delete a draft for good; one that is gone already is fine. May be repeated, so a failure is Transient."""
+    async def delete_draft(self, draft_id: str) -> bool:
+        """Delete a draft for good; False if it was gone already. May be repeated, so a failure is Transient."""
         try:
             await self._client.repeat(self._drafts.delete(userId="me", id=draft_id))
         except NotFound:
-            return
+            return False
+        return True
 
     async def send_as(self) -> tuple[SendAs, ...]:
         request = self._users.settings().sendAs().list(userId="me")

@@ -36,11 +36,17 @@ Complete = Callable[[Mapping[str, Any], str, dict[str, Any]], dict[str, Any]]
 """Checks and completes a call's arguments for a run; raises ToolError."""
 
 _EXPIRED_AT_ONCE = 200
+_ACTS: tuple[Answer, ...] = ("accept", "edit")
+"""Answers that have something done."""
 _COLUMNS = """i.id, i.user_id, i.account_id, a.address as account, i.thread_id, i.run_id, i.mail_id, m.sender,
-    m.subject, i.call_id, i.interrupt_id, i.kind, i.action, i.args, i.allowed, i.mail_text, i.new_recipients,
+    m.subject, i.call_id, i.interrupt_id, i.kind, i.action, i.args, i.mail_text, i.new_recipients,
+    a.mode = 'shadow' as shadow,
+    case a.mode when 'shadow' then array_remove(array_remove(i.allowed, 'accept'), 'edit')
+                else i.allowed end as allowed,
+    case when i.status in ('superseded', 'expired') then r.reason end as ended_because,
     i.status, i.decision, i.decided_by, i.decided_at, i.undo_until, i.applied_at, i.superseded_by, i.snoozed_until,
     i.urgency, i.created_at"""
-_JOINED = """join accounts a on a.id = i.account_id
+_JOINED = """join accounts a on a.id = i.account_id join runs r on r.id = i.run_id
     left join mails m on m.account_id = i.account_id and m.gmail_id = i.mail_id"""
 _TABLES = f"inbox_items i {_JOINED}"
 
@@ -86,6 +92,9 @@ class Item:
     action: str
     args: dict[str, Any]
     allowed: list[Answer]
+    """What it takes now; nothing that acts while its account is in shadow mode."""
+    shadow: bool
+    """It only shows what would have been done."""
     mail_text: str
     """The mail it is about, as plain text."""
     new_recipients: list[str]
@@ -99,6 +108,8 @@ class Item:
     applied_at: datetime | None
     superseded_by: UUID | None
     """The run that took its place."""
+    ended_because: str | None
+    """Why it was superseded, or expired."""
     snoozed_until: datetime | None
     """While it is pending, it is left out of listings until then."""
     urgency: int
@@ -203,6 +214,7 @@ class Inbox:
         async with self._pool.connection() as conn, conn.transaction():
             # The thread before the item, as the worker locks them that supersedes it: else they wait for each other.
             await conn.execute("select from threads where id = %s for no key update", (item.thread_id,))
+            await self._check_mode(conn, item, decision)
             cursor = await conn.execute(
                 """update inbox_items i set status = 'decided', decision = %s, decided_by = %s,
                           decided_at = statement_timestamp(), undo_until = statement_timestamp() + %s,
@@ -220,6 +232,24 @@ class Inbox:
         if not taken:
             raise Conflict(_became(item))
         return item
+
+    async def _check_mode(self, conn: Connection, item: Item, decision: Mapping[str, Any]) -> None:
+        """Refuse what acts in shadow mode, which nobody can switch on before the caller's transaction has ended."""
+        cursor = await conn.execute(
+            "select mode = 'shadow' as shadow from accounts where id = %s for share", (item.account_id,)
+        )
+        row = await cursor.fetchone()
+        if row and row["shadow"] and decision["type"] in _ACTS:
+            raise Invalid(_shadowed(item))
+
+    async def take_back(self, conn: Connection, account_id: UUID) -> None:
+        """Ask again for what the person said to do in an account, and what is not being carried out yet."""
+        await conn.execute(
+            """update inbox_items set status = 'pending', decision = null, decided_by = null, decided_at = null,
+                      undo_until = null
+               where account_id = %s and status = 'decided' and decision->>'type' = any(%s)""",
+            (account_id, list(_ACTS)),
+        )
 
     def expires_at(self, item: Item) -> datetime | None:
         """When a pending item is ignored by itself; None if it never is. What may have happened is always told."""
@@ -397,6 +427,11 @@ class Inbox:
         items = await self._items("i.run_id = %s and i.status = 'decided' and i.interrupt_id is not null", run_id)
         return {str(i.interrupt_id) for i in items}
 
+    async def to_be_done(self, run_id: UUID) -> set[str]:
+        """Ids of the calls that a run's decided items say to carry out."""
+        items = await self._items("i.run_id = %s and i.status = 'decided'", run_id)
+        return {i.call_id for i in items if (i.decision or {}).get("type") in ("accept", "edit")}
+
     async def new_recipients(self, account_id: UUID, thread_id: UUID, addresses: Sequence[str]) -> list[str]:
         """Those of the addresses that are neither in the thread nor known from the account's mail."""
         async with self._pool.connection() as conn:
@@ -498,6 +533,8 @@ class Inbox:
 
     async def _checked(self, item: Item, answer: Mapping[str, Any]) -> dict[str, Any]:
         kind, args = answer.get("type"), answer.get("args")
+        if item.shadow and kind in _ACTS:
+            raise Invalid(_shadowed(item))
         if kind not in item.allowed:
             raise Invalid(f"{kind!r} is no answer to this; it takes {', '.join(item.allowed)}")
         match kind:
@@ -543,13 +580,21 @@ async def supersede(conn: Connection, run_ids: Sequence[UUID], by: UUID | None) 
     )
 
 
+def _shadowed(item: Item) -> str:
+    return (
+        f"{item.account} is in shadow mode: this is what would have been done, and nothing is sent; "
+        f"`email-assistant account mode {item.account} send` ends that"
+    )
+
+
 def _became(item: Item) -> str:
     match item.status:
         case "decided" | "applied":
             answer = (item.decision or {}).get("type")
             return f"already answered ({answer}) by {item.decided_by} at {item.decided_at:%Y-%m-%d %H:%M:%S %Z}"
         case "superseded":
-            return "superseded: the conversation went on; see the newer item, if there is one"
+            why = item.ended_because or "the conversation went on"
+            return f"superseded: {why}" + ("; see the newer item" if item.superseded_by else "")
         case "expired":
             return "expired: it can no longer be answered"
         case "pending":

@@ -92,6 +92,8 @@ class Digests:
         if self._at is None:
             return
         for account in await self._accounts.pollable():
+            if account.mode == "shadow":
+                continue
             await self._open(account, self._at)
             if digest := await self._claim(account):
                 await self._send(account, digest)

@@ -26,13 +26,13 @@ from email_assistant.inbox.describe import mail_as_text
 from email_assistant.inbox.items import Asked, Inbox
 from email_assistant.queue.conversations import Conversation, Conversations, DecisionFirst, RunRow
 from email_assistant.queue.faults import LostInterrupt, MailboxUnreadable, QuestionNotStored, classify
+from email_assistant.queue.heed import Heed
 from email_assistant.tools.effects import InDoubt, Ledger, NotYetClear
+from email_assistant.tools.left_drafts import LeftDrafts
 from email_assistant.tools.registry import Registry
 from email_assistant.tools.spec import Call
 
 log = logging.getLogger(__name__)
-
-ANSWERED_BY_PERSON = "you answered this yourself"
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,8 @@ class Advancer:
     accounts: Accounts
     clients: Clients
     tools: Registry
+    left_drafts: LeftDrafts
+    heed: Heed
     graph: "CompiledStateGraph[Any, Any, Any, Any]"
     sync_thread: Callable[[UUID, str], Awaitable[None]]
     """Fetches what is new in a Gmail thread: what the person did there comes before what they decided here."""
@@ -72,8 +74,8 @@ class Advancer:
         run = acting or conversation.run_in("running") or conversation.run_in("waiting")
         try:
             if acting:
-                return await self._act(lease, conversation, acting)
-            await self._settle_effects(lease, conversation)
+                return await self._take_up(lease, conversation, acting)
+            await self.heed.settle_effects(lease, conversation)
             return await self._next(lease, conversation)
         except LeaseLost:
             raise
@@ -88,10 +90,10 @@ class Advancer:
         if waiting and waiting.decided:
             await self._sync(conversation)
             conversation = await self.conversations.load(lease.thread_id) or conversation
-            if not await self._read_own(lease, conversation):
-                await self._apply(lease, waiting)
+            if not await self.heed.before_decision(lease, conversation, waiting):
+                return await self._apply(lease, waiting)
             return True
-        if await self._read_own(lease, conversation):
+        if await self.heed.person(lease, conversation):
             return True
         if running := conversation.run_in("running"):
             await self._go_on(lease, conversation, running)
@@ -110,34 +112,8 @@ class Advancer:
         except (Refused, NotFound) as refusal:
             raise MailboxUnreadable(f"the mailbox can't be read: {refusal}") from refusal
 
-    async def _read_own(self, lease: Lease, conversation: Conversation) -> bool:
-        """Take note of mail that the account sent; what the person wrote themselves ends the run that waits.
-
-        A message of ours is told by the ledger, which has settled before this.
-        """
-        own = [m for m in conversation.new if m.own]
-        if not own:
-            return False
-        ours = await self.ledger.own_ids(conversation.id)
-        async with self.pool.connection() as conn, conn.transaction():
-            await lease.check(conn)
-            await self.conversations.read_own(conn, conversation.id)
-            answered = [
-                run.id
-                for run in conversation.open_runs
-                for m in own
-                if m.gmail_id not in ours and m.received_at >= conversation.mail(run.mail_id).received_at
-            ]
-            if answered:
-                await self.conversations.answered_by_person(conn, answered, ANSWERED_BY_PERSON)
-                await self.inbox.supersede(conn, answered, by=None)
-            by_hand = [m.received_at for m in own if m.gmail_id not in ours]
-            if by_hand:
-                await self.conversations.answered_before(conn, conversation.id, max(by_hand), ANSWERED_BY_PERSON)
-        return True
-
-    async def _apply(self, lease: Lease, run: RunRow) -> None:
-        """The point of no return: all answers of the run at once, and only with the account active."""
+    async def _apply(self, lease: Lease, run: RunRow) -> bool:
+        """The point of no return: all answers of the run at once, and only with the account active; then act."""
         snapshot = await self.graph.aget_state(run_config(run.id, lease), subgraphs=True)
         if not await self.inbox.decided(run.id) <= set(_pending(snapshot)):
             raise LostInterrupt("the run does not wait for the answer that was given")
@@ -145,6 +121,18 @@ class Advancer:
             await lease.check(conn, account_active=True)
             if await self.inbox.apply(conn, run.id):
                 await self.conversations.acting(conn, run.id)
+        conversation = await self.conversations.load(lease.thread_id)
+        acting = conversation.run_in("acting") if conversation else None
+        return await self._act(lease, conversation, acting) if conversation and acting else True
+
+    async def _take_up(self, lease: Lease, conversation: Conversation, run: RunRow) -> bool:
+        """Act on answers that were applied a while ago, unless the person has answered by hand since."""
+        if not run.waits:
+            await self._sync(conversation)
+            conversation = await self.conversations.load(lease.thread_id) or conversation
+            if await self.heed.before_acting(lease, conversation, run):
+                return True
+        return await self._act(lease, conversation, run)
 
     async def _act(self, lease: Lease, conversation: Conversation, run: RunRow) -> bool:
         """Go on with a run that has applied answers. If it hangs on an effect in doubt, a person's word comes first."""
@@ -175,9 +163,14 @@ class Advancer:
             raise
         asked = [Asked(i.id, i.value, await self._new_recipients(conversation, i.value["args"])) for i in interrupts]
         mail_text = mail_as_text(conversation.mail(run.mail_id).mail)
+        account = await self.accounts.get(conversation.account_id)
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
             await self.inbox.project(conn, run.id, mail_text, asked)
+            if account.mode == "draft":
+                for question in asked:
+                    if question.value["kind"] == "draft":
+                        await self.left_drafts.want(conn, run.id, question.value["call_id"], question.value["args"])
             await self.conversations.progressed(conn, run, "waiting" if interrupts else "done")
 
     async def _invoke(self, lease: Lease, run: RunRow) -> Sequence[Interrupt]:
@@ -211,15 +204,6 @@ class Advancer:
         answers = await self.inbox.answers(run.id)
         resume = {i: answer for i, answer in answers.items() if i in waiting}
         return Command(resume=resume) if resume else None
-
-    async def _settle_effects(self, lease: Lease, conversation: Conversation) -> None:
-        """Find out what became of effects that a run left started when it failed, before anything new begins."""
-        account = await self.accounts.get(conversation.account_id)
-        for effect in await self.ledger.started_in(conversation.id):
-            client = await self.clients.get(account.id)
-            run = await self.conversations.input_of(effect.run_id)
-            with suppress(InDoubt):  # it stays marked as unknown, and the next run is told
-                await self.tools.settle(Call(run, effect.call_id, account, client, lease), effect)
 
     async def _look_once_more(self, lease: Lease, conversation: Conversation, run: RunRow) -> None:
         """What was in doubt may have shown up while the person thought about it."""

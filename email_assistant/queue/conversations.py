@@ -37,6 +37,14 @@ with work (thread_id, decided) as (
     select thread_id, false from mails where state = 'new'
     union select m.thread_id, false from mails m left join runs r on r.id = m.run_id
           where m.state = 'triaging' and (r.id is null or r.state not in ('running', 'waiting', 'acting'))
+    union select m.thread_id, false from mails m join runs r on r.id = m.run_id and r.mail_id = m.gmail_id
+          where m.state = 'waiting' and m.put_away is not null and r.state = 'waiting'
+          and not exists (select from inbox_items i where i.run_id = r.id and i.status = 'decided')
+    union select id, false from threads where drafted is not null
+    union select thread_id, false from left_drafts where state in ('wanted', 'started')
+    union select d.thread_id, false from left_drafts d where d.state = 'left' and not exists (
+          select from inbox_items i where i.run_id = d.run_id and i.call_id = d.call_id
+          and i.status in ('pending', 'decided'))
     union select thread_id, false from runs where state = 'running'
     union select thread_id, true from runs where state = 'acting'
     union select d.thread_id, true from inbox_items d where d.status = 'decided'
@@ -67,6 +75,8 @@ class RunRow:
     """Something in it waits for a person, or for the end of an undo window."""
     decided: bool
     """All that waited is decided, and every undo window has passed."""
+    answered: bool
+    """Something in it was decided, and may still be taken back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +88,8 @@ class StoredMail:
     classification: Classification | None
     run_id: UUID | None
     received_at: datetime
+    put_away: str | None
+    """What the person did with it in Gmail, so that it needs no work."""
     mail: Mail
 
 
@@ -91,6 +103,8 @@ class Conversation:
     mails: Sequence[StoredMail]
     """Oldest first."""
     open_runs: Sequence[RunRow]
+    drafted: str | None
+    """Gmail's message id of a draft that was written or deleted in it, and not looked at yet."""
 
     def run_in(self, state: RunState) -> RunRow | None:
         return next((run for run in self.open_runs if run.state == state), None)
@@ -183,7 +197,7 @@ class Conversations:
     async def load(self, thread_id: UUID) -> Conversation | None:
         """The conversation as it stands; None if its account is gone or not to be worked on."""
         rows = await self._rows(
-            """select t.account_id, t.gmail_id from threads t join accounts a on a.id = t.account_id
+            """select t.account_id, t.gmail_id, t.drafted from threads t join accounts a on a.id = t.account_id
                where t.id = %s and a.state = 'active' and a.provider = %s""",
             thread_id,
             self._provider,
@@ -192,7 +206,8 @@ class Conversations:
             return None
         runs = await self._rows(
             """select r.id, r.mail_id, r.input, r.state, count(i.id) > 0 as waits,
-                      coalesce(bool_and(i.status = 'decided' and i.undo_until <= clock_timestamp()), false) as decided
+                      coalesce(bool_and(i.status = 'decided' and i.undo_until <= clock_timestamp()), false) as decided,
+                      coalesce(bool_or(i.status = 'decided'), false) as answered
                from runs r left join inbox_items i on i.run_id = r.id and i.status in ('pending', 'decided')
                where r.thread_id = %s and r.state in ('running', 'waiting', 'acting') group by r.id
                order by r.created_at""",
@@ -204,11 +219,12 @@ class Conversations:
             rows[0]["gmail_id"],
             await self.mails(thread_id),
             [RunRow(**row) for row in runs],
+            rows[0]["drafted"],
         )
 
     async def mails(self, thread_id: UUID) -> list[StoredMail]:
         rows = await self._rows(
-            """select gmail_id, own, state, classification, run_id, received_at, content from mails
+            """select gmail_id, own, state, classification, run_id, received_at, put_away, content from mails
                where thread_id = %s order by received_at, gmail_id""",
             thread_id,
         )
@@ -342,11 +358,24 @@ class Conversations:
             (run_id,),
         )
 
-    async def answered_by_person(self, conn: Connection, run_ids: Iterable[UUID], reason: str) -> None:
-        """The person did it themselves: nothing is left to do for these runs' mails."""
+    async def closed_by_person(self, conn: Connection, run_ids: Iterable[UUID], reason: str) -> None:
+        """The person did something about it in Gmail: nothing is left to do for these runs' mails."""
         ids = list(run_ids)
         await conn.execute("update runs set state = 'superseded', reason = %s where id = any(%s)", (reason, ids))
         await conn.execute("update mails set state = 'done', reason = %s where run_id = any(%s)", (reason, ids))
+
+    async def put_away(self, conn: Connection, thread_id: UUID) -> None:
+        """Mail that the person put away before any run worked on it needs no work."""
+        await conn.execute(
+            """update mails m set state = 'done', reason = put_away where thread_id = %s and not own
+               and state in ('new', 'triaging') and put_away is not null
+               and not exists (select from runs r where r.id = m.run_id and r.state in ('running', 'waiting', 'acting'))
+            """,
+            (thread_id,),
+        )
+
+    async def looked_at_draft(self, conn: Connection, thread_id: UUID, message_id: str) -> None:
+        await conn.execute("update threads set drafted = null where id = %s and drafted = %s", (thread_id, message_id))
 
     async def read_own(self, conn: Connection, thread_id: UUID) -> None:
         """The account's own mail needs no work once it was looked at."""

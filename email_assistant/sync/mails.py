@@ -13,8 +13,9 @@ from email_assistant.db.pool import Connection, Pool
 from email_assistant.google.gmail import Message, MessageRef
 from email_assistant.mail.message import Mail
 from email_assistant.mail.parse import parse_gmail
+from email_assistant.sync.news import NOT_OURS, News
 
-_LEFT_ALONE = frozenset({"DRAFT", "SPAM", "TRASH", "CHAT"})
+_NOT_IN_INBOX = "not in the inbox"
 _MAIL = TypeAdapter(Mail)
 
 
@@ -26,7 +27,7 @@ async def store(conn: Connection, account: Account, messages: Iterable[Message])
     """
     awake: set[UUID] = set()
     for message in messages:
-        if message.labels & _LEFT_ALONE:
+        if message.labels & NOT_OURS:
             continue
         mail = parse_gmail(message.payload)
         reason = _why_not_triaged(account, message, mail)
@@ -51,7 +52,7 @@ async def store_earlier(pool: Pool, account: Account, messages: Iterable[Message
     """
     async with pool.connection() as conn, conn.transaction():
         for message in messages:
-            if message.internal_date < account.triage_since and not message.labels & _LEFT_ALONE:
+            if message.internal_date < account.triage_since and not message.labels & NOT_OURS:
                 thread_id = await _thread(conn, account, message.thread_id)
                 mail = parse_gmail(message.payload)
                 await _insert(conn, account, thread_id, message, mail, "done", "earlier mail of a conversation")
@@ -68,13 +69,72 @@ async def unknown(pool: Pool, account_id: UUID, refs: Iterable[MessageRef]) -> l
     return [ref for ref in by_id.values() if ref.id not in known]
 
 
+async def note(conn: Connection, account: Account, news: News) -> set[UUID]:
+    """Store what the person did with mail that is known, in the caller's transaction.
+
+    Returns:
+        The conversations in which there is something to do now.
+    """
+    if not news.put_away and not news.drafts:
+        return set()
+    await _lock(conn, account, news)
+    drafted = await conn.execute(
+        """update threads t set drafted = n.message_id from unnest(%s::text[], %s::text[]) as n (thread_id, message_id)
+           where t.account_id = %s and t.gmail_id = n.thread_id
+           and exists (select from runs r where r.thread_id = t.id and r.state in ('running', 'waiting'))
+           and not exists (select from runs r where r.thread_id = t.id and r.state = 'acting') returning t.id""",
+        (list(news.drafts), list(news.drafts.values()), account.id),
+    )
+    put_away = await conn.execute(
+        """update mails m set put_away = n.why from unnest(%s::text[], %s::text[]) as n (gmail_id, why)
+           where m.account_id = %s and m.gmail_id = n.gmail_id and not m.own and m.put_away is distinct from n.why
+           returning m.thread_id as id""",
+        (list(news.put_away), list(news.put_away.values()), account.id),
+    )
+    back = await conn.execute(
+        """update mails set state = 'new', reason = 'moved into the inbox' where account_id = %s and gmail_id = any(%s)
+           and state = 'done' and classification is null and reason = %s returning thread_id as id""",
+        (account.id, [message for message, why in news.put_away.items() if why is None], _NOT_IN_INBOX),
+    )
+    return {row["id"] for cursor in (drafted, put_away, back) for row in await cursor.fetchall()}
+
+
+async def missing_from(conn: Connection, account: Account, inbox: Iterable[str]) -> list[str]:
+    """Mails that wait for the person and are not among those in the inbox."""
+    cursor = await conn.execute(
+        "select gmail_id from mails where account_id = %s and state = 'waiting' and gmail_id <> all(%s)",
+        (account.id, list(inbox)),
+    )
+    return [row["gmail_id"] for row in await cursor.fetchall()]
+
+
+async def waiting_since(pool: Pool, account_id: UUID) -> datetime | None:
+    """When the oldest mail came that waits for the person; None if none does."""
+    async with pool.connection() as conn:
+        cursor = await conn.execute(
+            "select min(received_at) as at from mails where account_id = %s and state = 'waiting'", (account_id,)
+        )
+        row = await cursor.fetchone()
+    return row["at"] if row else None
+
+
+async def _lock(conn: Connection, account: Account, news: News) -> None:
+    """Lock the conversations before their mails, and in one order, as workers and other looks at the mailbox do."""
+    await conn.execute(
+        """select from threads t where t.account_id = %s and (t.gmail_id = any(%s) or t.id in (
+               select thread_id from mails where account_id = %s and gmail_id = any(%s)))
+           order by t.id for no key update""",
+        (account.id, list(news.drafts), account.id, list(news.put_away)),
+    )
+
+
 def _why_not_triaged(account: Account, message: Message, mail: Mail) -> str | None:
     if message.internal_date < account.triage_since:
         return "from before the account was connected"
     if "SENT" in message.labels:
         return None
     if "INBOX" not in message.labels:
-        return "not in the inbox"
+        return _NOT_IN_INBOX
     if mail.sender and mail.sender.email.lower() == account.address:
         return "from the account's own address"
     return None

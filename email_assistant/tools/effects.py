@@ -111,6 +111,10 @@ class Ledger:
         found = await self._effects("run_id = %s and call_id = %s", run_id, call_id)
         return found[0]
 
+    async def has_happened(self, run_id: UUID) -> bool:
+        """Whether anything of this run has, or may have."""
+        return bool(await self._effects("run_id = %s and state in ('started', 'done', 'unknown')", run_id))
+
     async def started_in(self, thread_id: UUID) -> list[Effect]:
         return await self._effects("thread_id = %s and state = 'started'", thread_id)
 
@@ -122,6 +126,11 @@ class Ledger:
 
     async def doubtful_in(self, thread_id: UUID) -> list[Effect]:
         return await self._effects("thread_id = %s and state = 'unknown' order by started_at", thread_id)
+
+    async def drafts_in(self, thread_id: UUID) -> list[str]:
+        """Google's ids of drafts that we stored in this conversation and that may still be there."""
+        effects = await self._effects("thread_id = %s and draft_id is not null and state <> 'done'", thread_id)
+        return [str(effect.draft_id) for effect in effects]
 
     async def own_ids(self, thread_id: UUID) -> set[str]:
         """Google's ids of what was done in this conversation by us."""

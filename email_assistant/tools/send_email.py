@@ -49,7 +49,9 @@ SPEC = ToolSpec(
 
 
 @dataclass(frozen=True, slots=True)
-class _Reply:
+class Reply:
+    """A composed reply, and the Gmail thread that it belongs in."""
+
     raw: bytes
     mark: str
     """What it is recognised by in the mailbox."""
@@ -88,14 +90,15 @@ class SendEmailTool(Tool):
 
     async def settle(self, call: Call, effect: Effect) -> None:
         given = SendEmail.model_validate(effect.args)
-        gmail, reply = call.google.gmail, _compose(call, given)
-        if effect.draft_id is None or await _draft_exists(gmail, effect.draft_id):
+        gmail, reply = call.google.gmail, compose(call, given)
+        draft_id = effect.draft_id
+        if draft_id is None or await _take_away(gmail, draft_id, reply.mark):
             await self._ledger.fail(effect, "It was not sent.")
         else:
             await self._look_for_sent(gmail, effect, reply, given)
 
     async def _send(self, call: Call, effect: Effect, given: SendEmail) -> str:
-        gmail, reply = call.google.gmail, _compose(call, given)
+        gmail, reply = call.google.gmail, compose(call, given)
         draft_id = effect.draft_id
         if effect.state == "started":
             if draft_id and not await _draft_exists(gmail, draft_id):
@@ -126,7 +129,7 @@ class SendEmailTool(Tool):
             raise ToolError(why) from refusal
         return await self._ledger.finish(effect, sent.id, _sent_to(given))
 
-    async def _create_draft(self, gmail: Gmail, call: Call, effect: Effect, reply: _Reply) -> str:
+    async def _create_draft(self, gmail: Gmail, call: Call, effect: Effect, reply: Reply) -> str:
         await self._ledger.start(effect, call.lease)
         draft = await gmail.create_draft(reply.raw, reply.thread)
         if not await self._ledger.keep_draft(effect, draft.id, call.lease):
@@ -135,7 +138,7 @@ class SendEmailTool(Tool):
             await self._ledger.start(effect, call.lease)  # raises LeaseLost: only a fenced worker can't keep its draft
         return draft.id
 
-    async def _adopt_draft(self, gmail: Gmail, call: Call, effect: Effect, reply: _Reply) -> str | None:
+    async def _adopt_draft(self, gmail: Gmail, call: Call, effect: Effect, reply: Reply) -> str | None:
         """Find the draft that a crash left between its creation and the storing of its id."""
         await self._ledger.start(effect, call.lease)
         for ref in await gmail.drafts():
@@ -147,14 +150,14 @@ class SendEmailTool(Tool):
                 return ref.id
         return None
 
-    async def _look_for_sent(self, gmail: Gmail, effect: Effect, reply: _Reply, given: SendEmail) -> str:
+    async def _look_for_sent(self, gmail: Gmail, effect: Effect, reply: Reply, given: SendEmail) -> str:
         """The draft is gone: it was sent, or the person deleted it."""
         if found := await self._find_sent(gmail, effect, reply):
             return await self._ledger.finish(effect, found, _sent_to(given))
         await self._ledger.not_found(effect)
         raise AssertionError("not_found always raises")
 
-    async def _find_sent(self, gmail: Gmail, effect: Effect, reply: _Reply) -> str | None:
+    async def _find_sent(self, gmail: Gmail, effect: Effect, reply: Reply) -> str | None:
         started = (await self._ledger.get(effect.run_id, effect.call_id)).started_at or datetime.now(UTC)
         claimed = await self._ledger.own_ids(effect.thread_id)
 
@@ -173,7 +176,8 @@ class SendEmailTool(Tool):
         return next((m.id for m in thread if is_ours(m)), None)
 
 
-def _compose(call: Call, given: SendEmail) -> _Reply:
+def compose(call: Call, given: SendEmail) -> Reply:
+    """The message that these arguments stand for."""
     run, account = call.run, call.account
     recipients = [str(given.email_address), *given.additional_recipients]
     raw = compose_reply(
@@ -187,7 +191,20 @@ def _compose(call: Call, given: SendEmail) -> _Reply:
         signature=account.signature or None,
         date=datetime.now(account.zone),
     )
-    return _Reply(raw, mail_fingerprint(parse_bytes(raw)), run["thread"])
+    return Reply(raw, mail_fingerprint(parse_bytes(raw)), run["thread"])
+
+
+async def _take_away(gmail: Gmail, draft_id: str, mark: str) -> bool:
+    """Make sure that a draft is never sent by a worker that is slow; False if it is gone already, and so may have been.
+
+    What the person has made of it meanwhile is theirs.
+    """
+    try:
+        draft = await gmail.draft(draft_id)
+    except NotFound:
+        return False
+    is_changed = draft.payload is not None and mail_fingerprint(parse_gmail(draft.payload)) != mark
+    return is_changed or await gmail.delete_draft(draft_id)
 
 
 async def _draft_exists(gmail: Gmail, draft_id: str) -> bool:

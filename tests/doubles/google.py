@@ -78,6 +78,21 @@ class Google(Front):
         with self._lock:
             self.mailbox.delete(message_id)
 
+    def person_moves(self, message_id: str, *, to: Iterable[str] = (), out_of: Iterable[str] = ()) -> None:
+        """The person adds and removes labels of a message: out of INBOX is what archiving does."""
+        with self._lock:
+            self.mailbox.relabel(self.mailbox.message(message_id), to, out_of)
+
+    def person_drafts(self, thread: str, text: str, draft_id: str | None = None) -> str:
+        """The person begins an answer in Gmail, or changes the text of a draft; return the draft's id."""
+        with self._lock:
+            return self.mailbox.person_drafts(thread, text, draft_id)
+
+    def person_sends_draft(self, draft_id: str) -> str:
+        """The person sends a draft in Gmail; return the sent message's id."""
+        with self._lock:
+            return self.mailbox.person_sends_draft(draft_id).id
+
     def add_event(self, title: str, start: datetime, end: datetime) -> str:
         """Something stands in the calendar; return the event's id."""
         with self._lock:

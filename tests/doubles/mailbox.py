@@ -164,7 +164,24 @@ class Mailbox:
 
     def person_sends(self, thread: str, text: str) -> Message:
         """The person answers in Gmail's own pages."""
-        last = self.thread(thread)[-1]
+        return self._add(self._answer(thread, text), {"SENT"}, thread)
+
+    def person_drafts(self, thread: str, text: str, draft_id: str | None) -> str:
+        """The person begins an answer there, or goes on with one."""
+        raw = self._answer(thread, text)
+        if draft_id is None:
+            return self.create_draft(raw, thread)
+        self.update_draft(draft_id, raw, thread)
+        return draft_id
+
+    def person_sends_draft(self, draft_id: str) -> Message:
+        draft = self.draft(draft_id)
+        sent = self._add(draft.raw, {"SENT"}, draft.thread_id)
+        self.delete_draft(draft_id)
+        return sent
+
+    def _answer(self, thread: str, text: str) -> bytes:
+        last = [m for m in self.thread(thread) if "DRAFT" not in m.labels][-1]
         mail = EmailMessage(policy=policy.SMTP)
         mail["From"], mail["To"] = self.address, str(last.parsed["From"])
         mail["Subject"] = last.subject if last.subject.lower().startswith("re:") else f"Re: {last.subject}"
@@ -172,7 +189,7 @@ class Mailbox:
         mail["Message-ID"] = self._gmail_message_id()
         self._answer_last(mail, thread)
         mail.set_content(text)
-        return self._add(mail.as_bytes(), {"SENT"}, thread)
+        return mail.as_bytes()
 
     def _answer_last(self, mail: EmailMessage, thread: str) -> None:
         chain = [m.message_id for m in self.thread(thread) if "DRAFT" not in m.labels]

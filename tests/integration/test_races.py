@@ -323,7 +323,7 @@ class TestAFaultOfGoogle:
         mail_id = await home.receive()
         [item] = await home.pending()
         await home.decide(item, "accept")
-        google.fault("threads.get", status=status, reason=reason)
+        google.fault("history.list", status=status, reason=reason)
 
         await home.step()
 

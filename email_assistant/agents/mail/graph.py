@@ -142,8 +142,9 @@ class MailAgent:
     async def mark_as_read_node(self, state: LoopState) -> dict[str, Any]:
         """Take UNREAD off every mail that the run covers; repeating it, or a mail that is gone, does no harm."""
         run = state["run"]
-        client = await self.clients.get(UUID(run["account_id"]))
-        for mail_id in run["covers"]:
+        account = await self._account(run)
+        client = await self.clients.get(account.id)
+        for mail_id in run["covers"] if account.mode != "shadow" else ():
             try:
                 await client.gmail.modify_labels(mail_id, remove=("UNREAD",))
             except (NotFound, Refused):

@@ -69,7 +69,8 @@ def became(item: Item) -> str:
             said = f": {line(decision['args'])}" if decision.get("type") == "response" else ""
             return f"Already answered ({decision.get('type')}) by {item.decided_by} at {at}{said}"
         case "superseded":
-            return "Superseded: the conversation went on, and nothing of this was done."
+            because = line(item.ended_because or "the conversation went on")
+            return f"Superseded: {because}, and nothing of this was done here."
         case "expired":
             return "Expired: it can no longer be answered, and nothing of it was done."
         case "pending":
@@ -84,6 +85,8 @@ def _head(seen: Sight) -> Iterator[Part]:
     yield about, "dim"
     if end := became(item):
         yield f"\n{end}\n", "$text-warning bold"
+    elif item.shadow:
+        yield "\nShadow mode: this is what would have been done; nothing is sent.\n", "$text-warning bold"
 
 
 def _section(title: str, lines: Iterable[Part]) -> Iterator[Part]:

@@ -22,6 +22,7 @@ create table accounts (
     listed_at     timestamptz,                -- the cursor was good at this time
     triage_since  timestamptz not null,       -- older mail is stored and not triaged
     state         text not null default 'active' check (state in ('active', 'paused', 'login', 'removing')),
+    mode          text not null default 'send' check (mode in ('shadow', 'draft', 'send')),
     last_error    text,
     poll_after    timestamptz not null default '-infinity',  -- Google said to come back then
     syncing_until timestamptz not null default '-infinity',  -- a process looks into the mailbox
@@ -41,8 +42,11 @@ create table threads (
     not_before   timestamptz not null default '-infinity',  -- back-off after a passing fault
     outages      integer not null default 0,                -- passing faults in a row
     complete     boolean not null default false,            -- earlier mail of it has been fetched
+    drafted      text,                                      -- Gmail's message id of a draft that somebody wrote or deleted in it
     unique (account_id, gmail_id)
 );
+
+create index threads_drafted on threads (id) where drafted is not null;
 
 create table runs (
     id             uuid primary key,          -- uuid5(account, Gmail thread, newest mail, attempt)
@@ -80,6 +84,7 @@ create table mails (
     reason          text,
     triage_reason   text,                     -- why it has its class
     triaged_at      timestamptz,
+    put_away        text,                     -- what the person did with it in Gmail, so that it needs no work
     corrections     jsonb not null default '[]',  -- by the person, oldest first: {at, by, classification, was, because, triaged_at}
     tries           integer not null default 0,  -- starts of work since its last progress
     run_id          uuid references runs on delete set null,
@@ -87,6 +92,7 @@ create table mails (
 );
 create index mails_thread on mails (thread_id, received_at);
 create index mails_new on mails (thread_id) where state = 'new';
+create index mails_put_away on mails (thread_id) where state = 'waiting' and put_away is not null;
 create index mails_by_time on mails (user_id, received_at desc, gmail_id desc) where not own;
 create index mails_by_sender on mails (account_id, sender);
 
@@ -188,6 +194,20 @@ create table effects (
 create index effects_started on effects (thread_id) where state = 'started';
 create index effects_recipient on effects (account_id, recipient, finished_at) where state = 'done';
 
+create table left_drafts (                    -- draft mode: a reply for the person to send in Gmail
+    run_id      uuid not null references runs on delete cascade,
+    call_id     text not null,
+    user_id     uuid not null references users,
+    account_id  uuid not null references accounts on delete cascade,
+    thread_id   uuid not null references threads on delete cascade,
+    args        json not null,
+    epoch       bigint,
+    state       text not null default 'wanted' check (state in ('wanted', 'started', 'left', 'gone')),
+    draft_id    text,                         -- Google's
+    primary key (run_id, call_id)
+);
+create index left_drafts_there on left_drafts (thread_id) where state <> 'gone';
+
 create table channels (                       -- where a person is told of what waits
     id            uuid primary key default gen_random_uuid(),
     user_id       uuid not null references users,
@@ -285,6 +305,7 @@ end
 $$;
 create trigger accounts_made after insert or delete on accounts for each row execute function tell_account();
 create trigger accounts_changed after update on accounts for each row
-    when ((new.state, new.last_error) is distinct from (old.state, old.last_error)) execute function tell_account();
+    when ((new.state, new.mode, new.last_error) is distinct from (old.state, old.mode, old.last_error))
+    execute function tell_account();
 
 insert into users (name) values ('home');

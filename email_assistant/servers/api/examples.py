@@ -30,6 +30,8 @@ _ITEM: Example = {
     "decided_at": _DECIDED,
     "undo_until": "2031-06-02T07:12:35Z",
     "superseded_by": None,
+    "ended_because": None,
+    "shadow": False,
     "sender": _BOB,
     "subject": "Lunch?",
     "new_recipients": [],

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from email_assistant.accounts.accounts import Account
+from email_assistant.accounts.accounts import Account, Mode
 from email_assistant.accounts.accounts import State as AccountState
 from email_assistant.inbox.items import MOST_AT_ONCE, Item, Status
 from email_assistant.inbox.mails import Class, MailRow
@@ -49,6 +49,8 @@ class ItemOut(_Out):
     decided_at: datetime | None
     undo_until: datetime | None = Field(description="Until then the decision can be taken back.")
     superseded_by: UUID | None = Field(description="The run that took its place.")
+    ended_because: str | None = Field(description="Why it was superseded, or expired.")
+    shadow: bool = Field(description="It only shows what would have been done: its account is in shadow mode.")
     sender: str | None
     subject: str | None
     new_recipients: list[str] = Field(description="Addresses it would reach that were never written to before.")
@@ -321,6 +323,9 @@ class AccountOut(BaseModel):
 
     address: str
     state: AccountState
+    mode: Mode = Field(
+        description="What becomes of proposals: shown only, left as Gmail drafts too, or done if accepted."
+    )
     timezone: str | None
     last_sync: datetime | None
     last_error: str | None
@@ -332,6 +337,7 @@ class AccountOut(BaseModel):
         return cls(
             address=account.address,
             state=account.state,
+            mode=account.mode,
             timezone=account.timezone,
             last_sync=account.listed_at,
             last_error=account.last_error,

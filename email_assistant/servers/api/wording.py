@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from email_assistant.accounts.accounts import Mode
 from email_assistant.inbox.items import Item
 from email_assistant.mail.charset import one_line
 from email_assistant.memory.profiles import Profile
@@ -48,6 +49,11 @@ DID: Mapping[Answer, str] = {
     "edit": "Accepted as you edited it",
     "ignore": "Ignored",
     "response": "Passed on to the assistant",
+}
+MODES: Mapping[Mode, str] = {
+    "shadow": "Shadow: only show me what you would have done",
+    "draft": "Drafts: leave replies in Gmail as drafts too, for me to send there",
+    "send": "Send: do what I accept here",
 }
 PROFILE_NAMES: Mapping[Profile, str] = {
     "triage_preferences": "which mail needs you",

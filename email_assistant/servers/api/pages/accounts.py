@@ -7,10 +7,13 @@ from uuid import UUID
 from fastapi import APIRouter, Form
 from fastapi.responses import RedirectResponse, Response
 
+from email_assistant.accounts.accounts import Mode
 from email_assistant.inbox.items import Conflict
+from email_assistant.inbox.mode import set_mode
 from email_assistant.notify.channels import NoChannel
 from email_assistant.servers.api.dependencies import Assistant, Services
 from email_assistant.servers.api.rendering import render
+from email_assistant.servers.api.wording import MODES
 
 router = APIRouter()
 
@@ -32,6 +35,14 @@ async def set_state(
     return RedirectResponse("/accounts", 303)
 
 
+@router.post("/accounts/mode")
+async def change_mode(app: Assistant, account: Annotated[str, Form()], mode: Annotated[Mode, Form()]) -> Response:
+    """Say what becomes of an account's proposals."""
+    chosen = await app.accounts.find(app.user_id, account)
+    await set_mode(app.pool, app.accounts, app.inbox, chosen, mode)
+    return RedirectResponse("/accounts", 303)
+
+
 @router.post("/accounts/channels")
 async def remove_channel(app: Assistant, channel: Annotated[UUID, Form()]) -> Response:
     """Tell a browser or a webhook no more."""
@@ -46,6 +57,7 @@ async def _page(app: Services, refusal: Conflict | None = None) -> Response:
         "accounts.html",
         status_code=409 if refusal else 200,
         refusal=refusal,
+        modes=MODES,
         accounts=[(account, await app.usage.today(account)) for account in found],
         channels=await app.channels.of_user(app.user_id),
         digest_errors=await app.digests.last_errors(app.user_id),

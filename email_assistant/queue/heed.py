@@ -1,0 +1,184 @@
+"""What the person does in Gmail meanwhile, and what that ends here; and the drafts that are left there for them."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from uuid import UUID
+
+from email_assistant.accounts.accounts import Accounts
+from email_assistant.accounts.clients import Clients
+from email_assistant.db.lease import Lease
+from email_assistant.db.pool import Connection, Pool
+from email_assistant.google.errors import NotFound
+from email_assistant.inbox.items import Inbox
+from email_assistant.queue.conversations import Conversation, Conversations, RunRow
+from email_assistant.tools.effects import InDoubt, Ledger
+from email_assistant.tools.left_drafts import LeftDraft, LeftDrafts, find_draft
+from email_assistant.tools.registry import Registry
+from email_assistant.tools.spec import Call
+
+ANSWERED = "you answered this yourself"
+DRAFTED = "you began an answer yourself"
+TAKEN_OVER = "you changed, sent or discarded its draft in Gmail"
+
+
+@dataclass(frozen=True)
+class Heed:
+    pool: Pool
+    conversations: Conversations
+    inbox: Inbox
+    ledger: Ledger
+    accounts: Accounts
+    clients: Clients
+    tools: Registry
+    left_drafts: LeftDrafts
+
+    async def before_decision(self, lease: Lease, conversation: Conversation, run: RunRow) -> bool:
+        """Whether the person has answered in Gmail what this decided run would answer; it is closed then."""
+        return await self._read_own(lease, conversation) or await self._is_taken_over(lease, conversation, run)
+
+    async def before_acting(self, lease: Lease, conversation: Conversation, run: RunRow) -> bool:
+        """Whether the person has answered in Gmail since this run's answers were applied, of which nothing has happened
+        yet; it is closed then."""
+        if not await self._is_answered(conversation, run):
+            return False
+        await self.settle_effects(lease, conversation)
+        if await self.ledger.has_happened(run.id) or not await self._is_answered(conversation, run):
+            return False
+        async with self.pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            await self._close(conn, [run.id], ANSWERED)
+        return True
+
+    async def settle_effects(self, lease: Lease, conversation: Conversation) -> None:
+        """Find out what became of effects that were started, before anything new begins."""
+        account = await self.accounts.get(conversation.account_id)
+        for effect in await self.ledger.started_in(conversation.id):
+            client = await self.clients.get(account.id)
+            run = await self.conversations.input_of(effect.run_id)
+            with suppress(InDoubt):  # it stays marked as unknown, and the next run is told
+                await self.tools.settle(Call(run, effect.call_id, account, client, lease), effect)
+
+    async def _is_answered(self, conversation: Conversation, run: RunRow) -> bool:
+        """Whether a message that is not ours went out after the mail that this run answers."""
+        ours = await self.ledger.own_ids(conversation.id)
+        asked_at = conversation.mail(run.mail_id).received_at
+        return any(m.own and m.gmail_id not in ours and m.received_at >= asked_at for m in conversation.mails)
+
+    async def person(self, lease: Lease, conversation: Conversation) -> bool:
+        """Do the next thing that follows from what the person did in Gmail; False if nothing does.
+
+        A decision that they took here counts for more than all but an answer of theirs.
+        """
+        return (
+            await self._tend_drafts(lease, conversation)
+            or await self._read_own(lease, conversation)
+            or await self._read_draft(lease, conversation)
+            or await self._read_put_away(lease, conversation)
+        )
+
+    async def _read_own(self, lease: Lease, conversation: Conversation) -> bool:
+        """Take note of mail that the account sent; what the person wrote themselves ends the run that waits.
+
+        A message of ours is told by the ledger, which has settled before this.
+        """
+        own = [m for m in conversation.new if m.own]
+        if not own:
+            return False
+        ours = await self.ledger.own_ids(conversation.id)
+        async with self.pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            await self.conversations.read_own(conn, conversation.id)
+            answered = [
+                run.id
+                for run in conversation.open_runs
+                for m in own
+                if m.gmail_id not in ours and m.received_at >= conversation.mail(run.mail_id).received_at
+            ]
+            if answered:
+                await self._close(conn, answered, ANSWERED)
+            by_hand = [m.received_at for m in own if m.gmail_id not in ours]
+            if by_hand:
+                await self.conversations.answered_before(conn, conversation.id, max(by_hand), ANSWERED)
+        return True
+
+    async def _read_draft(self, lease: Lease, conversation: Conversation) -> bool:
+        """Look at a draft that somebody wrote or deleted in the conversation; the person's own ends what waits."""
+        run = conversation.run_in("waiting")
+        if conversation.drafted is None or (run is None and conversation.run_in("running")):
+            return False
+        reason = await self._said_by_draft(conversation, conversation.drafted) if run and not run.answered else None
+        async with self.pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            await self.conversations.looked_at_draft(conn, conversation.id, conversation.drafted)
+            if run and reason:
+                await self._close(conn, [run.id], reason)
+        return True
+
+    async def _said_by_draft(self, conversation: Conversation, message_id: str) -> str | None:
+        """Why nothing is left to do here, if the person wrote that draft or discarded ours."""
+        gmail = (await self.clients.get(conversation.account_id)).gmail
+        left = [draft.draft_id for draft in await self.left_drafts.of_thread(conversation.id) if draft.draft_id]
+        ours = [await find_draft(gmail, i) for i in (*left, *await self.ledger.drafts_in(conversation.id))]
+        if None in ours[: len(left)]:
+            return TAKEN_OVER
+        if any(draft and draft.message_id == message_id for draft in ours):
+            return None
+        try:
+            message = await gmail.message(message_id)
+        except NotFound:
+            return None
+        return DRAFTED if "DRAFT" in message.labels else None
+
+    async def _is_taken_over(self, lease: Lease, conversation: Conversation, run: RunRow) -> bool:
+        """Take the drafts of a decided run away from Gmail; whatever the person did with one there ends the run, unless
+        they decided that nothing is to be sent."""
+        taken = [
+            left.call_id
+            for left in await self.left_drafts.of_thread(conversation.id)
+            if left.run_id == run.id and not await self._take_away(lease, conversation, left)
+        ]
+        if not await self.inbox.to_be_done(run.id) & set(taken):
+            return False
+        async with self.pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            await self._close(conn, [run.id], TAKEN_OVER)
+        return True
+
+    async def _tend_drafts(self, lease: Lease, conversation: Conversation) -> bool:
+        """Leave at Gmail what is to be left there, and take away what is over."""
+        for left in await self.left_drafts.of_thread(conversation.id):
+            if left.state != "left" and left.waits:
+                await self.left_drafts.leave(await self._call_of(lease, conversation, left), left)
+                return True
+            if not left.waits:
+                await self._take_away(lease, conversation, left)
+                return True
+        return False
+
+    async def _take_away(self, lease: Lease, conversation: Conversation, left: LeftDraft) -> bool:
+        return await self.left_drafts.take_away(await self._call_of(lease, conversation, left), left)
+
+    async def _call_of(self, lease: Lease, conversation: Conversation, left: LeftDraft) -> Call:
+        account = await self.accounts.get(conversation.account_id)
+        run = await self.conversations.input_of(left.run_id)
+        return Call(run, left.call_id, account, await self.clients.get(account.id), lease)
+
+    async def _read_put_away(self, lease: Lease, conversation: Conversation) -> bool:
+        """What the person archived or deleted before they answered it here needs no answer."""
+        away = {m.gmail_id: m.put_away for m in conversation.mails if m.put_away}
+        run = conversation.run_in("waiting")
+        reason = away.get(run.mail_id) if run and not run.answered else None
+        untouched = any(m.gmail_id in away for m in (*conversation.new, *conversation.uncovered) if not m.own)
+        if not reason and not untouched:
+            return False
+        async with self.pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            if run and reason:
+                await self._close(conn, [run.id], reason)
+            await self.conversations.put_away(conn, conversation.id)
+        return True
+
+    async def _close(self, conn: Connection, run_ids: Sequence[UUID], reason: str) -> None:
+        await self.conversations.closed_by_person(conn, run_ids, reason)
+        await self.inbox.supersede(conn, run_ids, by=None)

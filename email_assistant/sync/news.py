@@ -1,0 +1,63 @@
+"""What a stretch of a mailbox's history means for the conversations in it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from email_assistant.google.gmail import Change, MessageRef
+
+NOT_OURS = frozenset({"DRAFT", "SPAM", "TRASH", "CHAT"})
+"""Labels of messages that are left alone: neither fetched nor stored."""
+
+LEFT_INBOX = "it is no longer in Gmail's inbox"
+_ARCHIVED = "you archived this in Gmail"
+_MOVED_TO: Mapping[str, str] = {
+    "TRASH": "you moved this to Gmail's trash",
+    "SPAM": "you marked this as spam in Gmail",
+}
+_DELETED = "you deleted this in Gmail"
+
+
+@dataclass(slots=True)
+class News:
+    """What happened, without what was undone again later in the same stretch."""
+
+    refs: list[MessageRef] = field(default_factory=list)
+    """Messages that may be new to us, oldest first."""
+    put_away: dict[str, str | None] = field(default_factory=dict)
+    """By message, what the person did with it; None where they moved it into the inbox."""
+    drafts: dict[str, str] = field(default_factory=dict)
+    """By Gmail's thread id, the message id of the draft in it that was written or deleted last."""
+
+    @classmethod
+    def of(cls, changes: Iterable[Change]) -> "News":
+        news = cls()
+        for change in changes:
+            news._read(change)
+        return news
+
+    def _read(self, change: Change) -> None:
+        message = change.message_id
+        match change.kind:
+            case "added" if "DRAFT" in change.labels:
+                self.drafts[change.thread_id] = message
+            case "deleted":
+                self.put_away[message] = _DELETED
+                if "DRAFT" in change.labels or not change.labels:
+                    self.drafts.setdefault(change.thread_id, message)
+            case "added" if not change.labels & NOT_OURS:
+                self.refs.append(MessageRef(message, change.thread_id))
+            case "labels_added":
+                self._read_labels(change)
+            case "labels_removed" if "INBOX" in change.labels:
+                self.put_away[message] = self.put_away.get(message) or _ARCHIVED
+            case _:
+                pass
+
+    def _read_labels(self, change: Change) -> None:
+        moved = next((why for label, why in _MOVED_TO.items() if label in change.labels), None)
+        if moved:
+            self.put_away[change.message_id] = moved
+        elif not change.labels.isdisjoint({"INBOX", "SENT"}):
+            self.refs.append(MessageRef(change.message_id, change.thread_id))
+            if "INBOX" in change.labels:
+                self.put_away[change.message_id] = None

@@ -1,0 +1,134 @@
+"""Draft mode: a proposed reply is left at Gmail as a draft in its thread, for the person to send or discard there.
+
+Such a draft is never sent by us. When what it stands for is over, it is deleted, unless the person has changed it. All
+SQL on `left_drafts` stands here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+from uuid import UUID
+
+from psycopg.rows import class_row
+from psycopg.types.json import Json
+
+from email_assistant.db.lease import LeaseLost
+from email_assistant.db.pool import Connection, Pool
+from email_assistant.google.errors import NotFound, Refused
+from email_assistant.google.gmail import Draft, Gmail
+from email_assistant.mail.compose import mail_fingerprint
+from email_assistant.mail.parse import parse_gmail
+from email_assistant.tools.send_email import Reply, SendEmail, compose
+from email_assistant.tools.spec import Call
+
+
+@dataclass(frozen=True, slots=True)
+class LeftDraft:
+    run_id: UUID
+    call_id: str
+    args: dict[str, Any]
+    state: Literal["wanted", "started", "left"]
+    draft_id: str | None
+    waits: bool
+    """The proposal still waits for the person."""
+
+
+class LeftDrafts:
+    """
+    Args:
+        write_deadline: seconds that one write to Google takes at most; a lease must outlast it for a write to start.
+    """
+
+    def __init__(self, pool: Pool, write_deadline: float) -> None:
+        self._pool = pool
+        self._deadline = write_deadline
+
+    async def want(self, conn: Connection, run_id: UUID, call_id: str, args: Mapping[str, Any]) -> None:
+        """Have this reply left at Gmail; a repeat changes nothing."""
+        await conn.execute(
+            """insert into left_drafts (run_id, call_id, user_id, account_id, thread_id, args)
+               select id, %s, user_id, account_id, thread_id, %s from runs where id = %s on conflict do nothing""",
+            (call_id, Json(dict(args)), run_id),
+        )
+
+    async def of_thread(self, thread_id: UUID) -> list[LeftDraft]:
+        """Those that are at Gmail, or are to be."""
+        async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(LeftDraft)) as cursor:
+            await cursor.execute(
+                """select d.run_id, d.call_id, d.args, d.state, d.draft_id, exists (
+                       select from inbox_items i where i.run_id = d.run_id and i.call_id = d.call_id
+                       and i.status in ('pending', 'decided')) as waits
+                   from left_drafts d where d.thread_id = %s and d.state <> 'gone'""",
+                (thread_id,),
+            )
+            return await cursor.fetchall()
+
+    async def leave(self, call: Call, left: LeftDraft) -> None:
+        """Create the draft, or find the one that a crash left before its id was stored."""
+        gmail, reply = call.google.gmail, compose(call, SendEmail.model_validate(left.args))
+        try:
+            draft_id = await self._find(gmail, reply) if left.state == "started" else None
+            await self._start(call, left)
+            draft_id = draft_id or (await gmail.create_draft(reply.raw, reply.thread)).id
+        except (NotFound, Refused):  # the item still waits; only the copy at Gmail can't be had
+            await self._gone(left)
+            return
+        if not await self._keep(call, left, draft_id):
+            await gmail.delete_draft(draft_id)
+
+    async def take_away(self, call: Call, left: LeftDraft) -> bool:
+        """Delete the draft unless the person has changed it; False if they have, or have sent or discarded it."""
+        gmail, reply = call.google.gmail, compose(call, SendEmail.model_validate(left.args))
+        draft_id = await self._find(gmail, reply) if left.state == "started" else left.draft_id
+        draft = await find_draft(gmail, draft_id) if draft_id else None
+        untouched = draft_id is None or (draft is not None and _mark(draft) == reply.mark)
+        if draft and untouched:
+            await gmail.delete_draft(draft.id)
+        await self._gone(left)
+        return untouched
+
+    async def _find(self, gmail: Gmail, reply: Reply) -> str | None:
+        for ref in await gmail.drafts():
+            draft = await find_draft(gmail, ref.id) if ref.thread_id == reply.thread else None
+            if draft and _mark(draft) == reply.mark:
+                return ref.id
+        return None
+
+    async def _start(self, call: Call, left: LeftDraft) -> None:
+        async with self._pool.connection() as conn, conn.transaction():
+            await call.lease.check(conn, margin=self._deadline, account_active=True)
+            cursor = await conn.execute(
+                """update left_drafts set state = 'started', epoch = %s
+                   where run_id = %s and call_id = %s and state in ('wanted', 'started')""",
+                (call.lease.epoch, left.run_id, left.call_id),
+            )
+            if cursor.rowcount == 0:
+                raise LeaseLost(f"the draft of call {left.call_id} was left by another worker")
+
+    async def _keep(self, call: Call, left: LeftDraft, draft_id: str) -> bool:
+        """Store the draft's id; False if another worker has taken over."""
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute(
+                """update left_drafts set state = 'left', draft_id = %s
+                   where run_id = %s and call_id = %s and state = 'started' and epoch = %s""",
+                (draft_id, left.run_id, left.call_id, call.lease.epoch),
+            )
+        return cursor.rowcount == 1
+
+    async def _gone(self, left: LeftDraft) -> None:
+        async with self._pool.connection() as conn:
+            await conn.execute(
+                "update left_drafts set state = 'gone' where run_id = %s and call_id = %s", (left.run_id, left.call_id)
+            )
+
+
+async def find_draft(gmail: Gmail, draft_id: str) -> Draft | None:
+    """A draft with its text; None if it was sent or deleted."""
+    try:
+        return await gmail.draft(draft_id)
+    except NotFound:
+        return None
+
+
+def _mark(draft: Draft) -> str | None:
+    return mail_fingerprint(parse_gmail(draft.payload)) if draft.payload else None

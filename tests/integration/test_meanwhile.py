@@ -1,0 +1,384 @@
+"""What the person does in Gmail while something waits here; drafts that are left for them there; and shadow mode.
+
+The program's parts are driven in this process, one step at a time. Google and the model are doubles that speak the real
+protocols.
+"""
+
+import re
+
+import pytest
+
+from email_assistant.inbox.items import Invalid, Item
+from email_assistant.inbox.mode import set_mode
+from tests.doubles.google import Google
+from tests.doubles.model import Model
+from tests.integration.conftest import Start
+from tests.integration.home import Home, OpenHome, in_one_loop
+from tests.integration.scene import ADA, BOB, DONE, meeting, reply
+
+pytestmark = pytest.mark.slow
+
+ARCHIVED = "you archived this in Gmail"
+
+
+async def ask(home: Home, model: Model, text: str = "Friday is fine.") -> tuple[str, Item]:
+    """A mail comes in, and a reply to it waits for the person."""
+    model.script([[reply(text), DONE]])
+    mail_id = await home.receive()
+    [item] = await home.pending()
+    return mail_id, item
+
+
+async def look(home: Home) -> None:
+    """The mailbox is polled, and what follows is done."""
+    await home.sync()
+    await home.carry_on()
+
+
+@in_one_loop
+class TestMailThatThePersonPutsAway:
+    @pytest.mark.parametrize(
+        ("to", "out_of", "reason"),
+        [
+            ((), ("INBOX",), ARCHIVED),
+            (("TRASH",), ("INBOX",), "you moved this to Gmail's trash"),
+            (("SPAM",), ("INBOX",), "you marked this as spam in Gmail"),
+        ],
+    )
+    async def test_closes_what_waits_and_says_why(
+        self, home: Home, google: Google, model: Model, to: tuple[str, ...], out_of: tuple[str, ...], reason: str
+    ) -> None:
+        mail_id, item = await ask(home, model)
+        google.person_moves(mail_id, to=to, out_of=out_of)
+        await look(home)
+        closed = await home.item(item)
+        assert (closed.status, closed.ended_because) == ("superseded", reason)
+        mail = await home.mail(mail_id)
+        assert (mail.state, mail.reason) == ("done", reason)
+        assert google.sent == google.drafts == []
+
+    async def test_for_good_closes_it_too(self, home: Home, google: Google, model: Model) -> None:
+        mail_id, item = await ask(home, model)
+        google.person_deletes(mail_id)
+        await look(home)
+        assert (await home.item(item)).ended_because == "you deleted this in Gmail"
+
+    async def test_before_it_is_triaged_costs_no_model_call(self, home: Home, google: Google, model: Model) -> None:
+        mail_id = google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+        await home.sync()
+        google.person_moves(mail_id, out_of=("INBOX",))
+        await look(home)
+        assert (await home.mail(mail_id)).reason == ARCHIVED
+        assert model.requests == []
+
+    async def test_and_takes_out_again_before_the_next_look_changes_nothing(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        mail_id, item = await ask(home, model)
+        google.person_moves(mail_id, out_of=("INBOX",))
+        google.person_moves(mail_id, to=("INBOX",))
+        await look(home)
+        assert (await home.item(item)).status == "pending"
+
+    async def test_does_not_undo_what_they_decided_here(
+        self, open_home: OpenHome, google: Google, model: Model
+    ) -> None:
+        async with open_home(undo_seconds=3600) as home:
+            mail_id, item = await ask(home, model)
+            await home.decide(item, "accept")
+            google.person_moves(mail_id, out_of=("INBOX",))
+            model.on_triage("ignore")
+            google.deliver(BOB, "Re: Lunch?", "Never mind this one.", thread=mail_id)
+            await look(home)
+            assert (await home.item(item)).status == "decided"
+        async with open_home() as home:
+            await home.sql("update inbox_items set undo_until = clock_timestamp()")
+            await home.carry_on()
+            assert [sent.text for sent in google.sent] == ["Friday is fine."]
+
+    async def test_while_gmail_forgot_the_cursor_is_noticed(self, home: Home, google: Google, model: Model) -> None:
+        mail_id, item = await ask(home, model)
+        google.person_moves(mail_id, out_of=("INBOX",))
+        google.expire_history()
+        await look(home)
+        assert (await home.item(item)).ended_because == "it is no longer in Gmail's inbox"
+
+    async def test_into_the_inbox_is_triaged_if_it_never_was(self, home: Home, google: Google, model: Model) -> None:
+        mail_id = google.deliver(BOB, "Lunch?", "Does Friday suit you?", labels=())
+        await look(home)
+        assert (await home.mail(mail_id)).reason == "not in the inbox"
+        model.script([[reply("Yes."), DONE]])
+        google.person_moves(mail_id, to=("INBOX",))
+        await look(home)
+        assert [item.mail_id for item in await home.pending()] == [mail_id]
+        assert len([call for call in google.calls("messages.get") if mail_id in call.path]) == 1
+
+
+@in_one_loop
+class TestADraftOfThePersons:
+    async def test_supersedes_the_one_that_waits(self, home: Home, google: Google, model: Model) -> None:
+        mail_id, item = await ask(home, model)
+        draft = google.person_drafts(mail_id, "Let me see")
+        await look(home)
+        closed = await home.item(item)
+        assert (closed.status, closed.ended_because) == ("superseded", "you began an answer yourself")
+        assert [held.text for held in google.drafts] == ["Let me see"]
+        google.person_sends_draft(draft)
+        await look(home)
+        assert (await home.mail(mail_id)).state == "done"
+
+    async def test_that_they_threw_away_again_changes_nothing(self, home: Home, google: Google, model: Model) -> None:
+        mail_id, item = await ask(home, model)
+        draft = google.person_drafts(mail_id, "Let me see")
+        google.person_deletes(google.mailbox.draft(draft).id)
+        await look(home)
+        assert (await home.item(item)).status == "pending"
+
+    async def test_ours_is_not_taken_for_theirs(self, home: Home, google: Google, model: Model) -> None:
+        """The draft of an answer that is being sent, read in the history while the next mail's answer waits."""
+        model.script(lambda request: [reply(f"On: {request.mail.text.strip()}"), DONE])
+        first = await home.receive(text="Friday?")
+        [item] = await home.pending()
+        await home.answer(item, "accept")
+        google.deliver(BOB, "Re: Lunch?", "Or Monday?", thread=first)
+        await look(home)
+        [second] = await home.pending()
+        await look(home)
+        assert (await home.item(second)).status == "pending"
+
+    async def test_is_looked_at_even_if_the_wake_up_for_it_is_lost(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        mail_id, item = await ask(home, model)
+        google.person_drafts(mail_id, "Let me see")
+        await home.sync()
+        await home.sql("delete from procrastinate_jobs")
+        await home.carry_on()
+        assert (await home.item(item)).status == "superseded"
+
+
+@in_one_loop
+class TestDraftMode:
+    async def test_the_reply_is_left_in_its_thread_and_closes_when_the_person_sends_it(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        await switch(home, "draft")
+        mail_id, item = await ask(home, model)
+        [draft] = google.drafts
+        assert (draft.text, draft.thread_id, draft.recipients) == ("Friday is fine.", mail_id, ["bob@example.org"])
+        await look(home)  # its own history changes nothing
+        assert (await home.item(item)).status == "pending"
+
+        google.person_sends_draft(draft_id(google))
+        await look(home)
+
+        closed = await home.item(item)
+        assert (closed.status, closed.ended_because) == ("superseded", "you answered this yourself")
+        assert (await home.mail(mail_id)).state == "done"
+        assert google.sent == google.drafts == []
+
+    async def test_changed_by_the_person_it_still_waits_and_their_text_is_kept(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        await switch(home, "draft")
+        mail_id, item = await ask(home, model)
+        google.person_drafts(mail_id, "Saturday is better.", draft_id(google))
+        await look(home)
+        assert (await home.item(item)).status == "pending"
+
+        await home.answer(item, "ignore")
+
+        assert [draft.text for draft in google.drafts] == ["Saturday is better."]
+
+    async def test_discarded_by_the_person_it_closes(self, home: Home, google: Google, model: Model) -> None:
+        await switch(home, "draft")
+        mail_id, item = await ask(home, model)
+        google.person_deletes(google.drafts[0].id)
+        await look(home)
+        closed = await home.item(item)
+        assert (closed.status, closed.ended_because) == (
+            "superseded",
+            "you changed, sent or discarded its draft in Gmail",
+        )
+        assert (await home.mail(mail_id)).state == "done"
+
+    async def test_accepted_here_it_is_sent_once(self, home: Home, google: Google, model: Model) -> None:
+        await switch(home, "draft")
+        mail_id, item = await ask(home, model)
+        await home.answer(item, "accept")
+        assert [sent.text for sent in google.sent] == ["Friday is fine."]
+        assert google.drafts == []
+        assert (await home.mail(mail_id)).state == "done"
+
+    @pytest.mark.parametrize("did", ["change", "send", "discard"])
+    async def test_accepted_here_after_the_person_did_something_with_it_there_it_is_not_sent(
+        self, home: Home, google: Google, model: Model, did: str
+    ) -> None:
+        await switch(home, "draft")
+        mail_id, item = await ask(home, model)
+        match did:
+            case "change":
+                google.person_drafts(mail_id, "Saturday is better.", draft_id(google))
+            case "send":
+                google.person_sends_draft(draft_id(google))
+            case _:
+                google.person_deletes(google.drafts[0].id)
+        await home.answer(item, "accept")
+        assert google.sent == []
+        assert (await home.item(item)).status == "superseded"
+        assert [draft.text for draft in google.drafts] == (["Saturday is better."] if did == "change" else [])
+
+    async def test_a_newer_mail_takes_the_draft_away_and_leaves_its_own(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        await switch(home, "draft")
+        model.script(lambda request: [reply(f"On: {request.mails[-1].text.strip()}"), DONE])
+        first = await home.receive(text="Friday?")
+        assert [draft.text for draft in google.drafts] == ["On: Friday?"]
+        google.deliver(BOB, "Re: Lunch?", "Or Monday?", thread=first)
+        await look(home)
+        assert [draft.text for draft in google.drafts] == ["On: Or Monday?"]
+
+    @pytest.mark.parametrize("moment", ["before", "after"])
+    async def test_a_connection_lost_while_it_is_left_makes_one_draft(
+        self, home: Home, google: Google, model: Model, moment: str
+    ) -> None:
+        await switch(home, "draft")
+        google.fault("drafts.create", drop=moment)  # type: ignore[arg-type]
+        _, item = await ask(home, model)
+        assert [draft.text for draft in google.drafts] == ["Friday is fine."]
+        assert (await home.item(item)).status == "pending"
+        await home.answer(item, "ignore")
+        assert google.drafts == []
+
+    async def test_that_gmail_refuses_the_draft_leaves_the_item(self, home: Home, google: Google, model: Model) -> None:
+        await switch(home, "draft")
+        google.fault("drafts.create", status=400, reason="invalidArgument")
+        _, item = await ask(home, model)
+        await home.answer(item, "accept")
+        assert [sent.text for sent in google.sent] == ["Friday is fine."]
+
+
+@in_one_loop
+class TestShadowMode:
+    async def test_all_is_shown_and_nothing_is_done(self, home: Home, google: Google, model: Model) -> None:
+        await switch(home, "shadow")
+        model.script([[meeting(), reply("See you."), DONE]])
+        await home.receive()
+        for item in await home.pending():
+            assert (item.shadow, item.allowed) == (True, ["ignore", "response"])
+            for answer in ("accept", "edit"):
+                with pytest.raises(Invalid, match="shadow mode"):
+                    await home.decide(item, answer, dict(item.args))
+        assert changed(google) == []
+
+    async def test_feedback_makes_another_proposal(self, home: Home, google: Google, model: Model) -> None:
+        await switch(home, "shadow")
+        model.script([[reply("Yes."), DONE], [reply("Yes, gladly."), DONE], [DONE]])
+        await home.receive()
+        [item] = await home.pending()
+        await home.answer(item, "response", "Warmer, please.")
+        [better] = await home.pending()
+        assert better.args["response_text"] == "Yes, gladly."
+        assert changed(google) == []
+
+    async def test_mail_that_needs_nothing_more_keeps_unread(self, home: Home, google: Google, model: Model) -> None:
+        await switch(home, "shadow")
+        model.script([[reply("Yes."), DONE], [DONE]])
+        mail_id = await home.receive()
+        [item] = await home.pending()
+        await home.answer(item, "response", "I have told him on the phone.")
+        assert (await home.mail(mail_id)).state == "done"
+        assert google.message(mail_id).is_unread
+
+    async def test_when_it_ends_what_waits_can_be_done(self, home: Home, google: Google, model: Model) -> None:
+        await switch(home, "shadow")
+        _, item = await ask(home, model)
+        await switch(home, "send")
+        await home.answer(item, "accept")
+        assert len(google.sent) == 1
+
+    async def test_what_was_decided_and_not_done_when_it_began_is_asked_again(
+        self, open_home: OpenHome, google: Google, model: Model
+    ) -> None:
+        async with open_home(undo_seconds=3600) as home:
+            _, item = await ask(home, model)
+            await home.decide(item, "accept")
+            await switch(home, "shadow")
+            assert (await home.item(item)).status == "pending"
+            await home.carry_on()
+            assert changed(google) == []
+
+
+@in_one_loop
+class TestAnAnswerByHand:
+    async def test_while_gmail_is_down_takes_the_place_of_the_approved_one(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        mail_id, item = await ask(home, model)
+        await home.decide(item, "accept")
+        google.fault("drafts.create", status=503)
+        await home.step()
+        assert (await home.item(item)).status == "applied"
+        google.person_sends(mail_id, "By hand: Friday.")
+        await home.carry_on()
+        assert google.sent == google.drafts == []
+        mail = await home.mail(mail_id)
+        assert (mail.state, mail.reason) == ("done", "you answered this yourself")
+
+    @pytest.mark.parametrize("went_out", [False, True])
+    async def test_while_it_is_unclear_whether_ours_went_out_is_looked_into_first(
+        self, home: Home, google: Google, model: Model, went_out: bool
+    ) -> None:
+        mail_id, item = await ask(home, model)
+        await home.decide(item, "accept")
+        if went_out:
+            google.fault("drafts.send", drop="after")
+            google.fault("threads.get", status=503)  # nor can it be looked for now
+        else:
+            google.fault("drafts.send", status=503)
+            google.fault("threads.get", status=503)
+        await home.step()
+        google.person_sends(mail_id, "By hand: Friday.")
+        await home.carry_on()
+        assert [sent.text for sent in google.sent] == (["Friday is fine."] if went_out else [])
+        assert google.drafts == []
+        assert (await home.mail(mail_id)).state == "done"
+
+
+class TestTheModeOfAnAccount:
+    def test_is_shown_and_changed_by_command_and_page(self, start: Start, google: Google, model: Model) -> None:
+        model.script([[reply("Friday is fine."), DONE]])
+        daemon = start()
+        assert "in send mode" in daemon.cli("account", "mode", ADA)
+        daemon.cli("account", "mode", ADA, "shadow")
+        google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+        [item] = daemon.wait_for(lambda: daemon.items(status="pending"), "it waits")
+        assert (item["shadow"], item["allowed"]) == (True, ["ignore", "response"])
+        page = daemon.http.get(f"/items/{item['id']}").text
+        assert "what I would have done" in page
+        assert not re.search(r'value="accept"', page)
+        assert daemon.http.get("/api/accounts").json()["items"][0]["mode"] == "shadow"
+        refused = daemon.http.post(f"/api/inbox/{item['id']}/decision", json={"type": "accept"})
+        assert refused.status_code == 422
+        assert "shadow mode" in refused.text
+
+        answer = daemon.http.post("/accounts/mode", data={"account": ADA, "mode": "send"}, follow_redirects=False)
+
+        assert answer.status_code == 303
+        assert daemon.http.post(f"/api/inbox/{item['id']}/decision", json={"type": "accept"}).status_code == 200
+        daemon.wait_for(lambda: google.sent, "the reply is sent")
+
+
+async def switch(home: Home, mode: str) -> None:
+    await set_mode(home.app.pool, home.app.accounts, home.app.inbox, await home.account(), mode)  # type: ignore[arg-type]
+
+
+def draft_id(google: Google) -> str:
+    [only] = google.mailbox.drafts
+    return only
+
+
+def changed(google: Google) -> list[str]:
+    """Every request that changed something at Google."""
+    return [call.name for call in google.calls() if call.method != "GET" and call.name != "token"]
