@@ -5,6 +5,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,13 @@ def postgres_url(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def database_url(postgres_url: str, worker_id: str) -> Iterator[str]:
     """A fresh, empty database of the run's one server."""
+    with fresh_database(postgres_url, worker_id) as url:
+        yield url
+
+
+@contextmanager
+def fresh_database(postgres_url: str, worker_id: str) -> Iterator[str]:
+    """For fixtures that live longer than a test."""
     name = f"test_{worker_id}_{os.getpid()}_{next(_numbers)}"
     with psycopg.connect(postgres_url, autocommit=True) as conn:
         conn.execute(f'create database "{name}"')

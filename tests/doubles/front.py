@@ -5,8 +5,8 @@ import threading
 import time
 import urllib.parse
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
@@ -108,6 +108,7 @@ class Fault:
     match: str
     times: int = 1
     root: str | None = None
+    about: str = ""
     status: int | None = None
     reason: str = "backendError"
     retry_after: int | None = None
@@ -122,7 +123,8 @@ class Fault:
     delay: float = 0
 
     def takes(self, call: Call) -> bool:
-        return self.times > 0 and fnmatchcase(call.name, self.match) and self.root in (None, call.root)
+        meant = self.root in (None, call.root) and self.about in call.path
+        return self.times > 0 and meant and fnmatchcase(call.name, self.match)
 
 
 class Front:
@@ -162,12 +164,19 @@ class Front:
 
     # What a test does
 
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """What happens in this block happens between two requests."""
+        with self._lock:
+            yield
+
     def fault(
         self,
         match: str,
         *,
         times: int = 1,
         root: str | None = None,
+        about: str = "",
         status: int | None = None,
         reason: str = "backendError",
         retry_after: int | None = None,
@@ -188,12 +197,13 @@ class Front:
         after it is done; `hold` keeps the request waiting before or after it is done (`at`); `truncated` does it and
         cuts the answer's JSON in half; `html502` answers like a proxy, without doing it; `empty_page` answers with
         nothing but the token of the next page, which holds what was asked for; `delay` is in seconds. `root` limits
-        it to one of `roots`.
+        it to one of `roots`, `about` to paths that name this id.
         """
         fault = Fault(
             match,
             times,
             root,
+            about,
             status,
             reason,
             retry_after,

@@ -8,8 +8,7 @@ answered 404.
 
 import base64
 import binascii
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -37,12 +36,6 @@ class Google(Front):
         self._methods = self._implementations()
 
     # What a test does
-
-    @contextmanager
-    def at_once(self) -> Iterator[None]:
-        """What happens in this block happens between two requests."""
-        with self._lock:
-            yield
 
     def deliver(
         self,
