@@ -68,10 +68,6 @@ ROWS: Final = {
     "dropped after": Row({"drop": "after"}, "no answer", once=WRITES),
 }
 REVOKED: Final = "invalid_grant"
-HISTORY: Final[dict[str, dict[str, Any]]] = {
-    "expired history": {"status": 404, "reason": "notFound"},
-    "page without history": {"empty_page": True},
-}
 NOT_APPLICABLE: Final = "n/a: only history is read so"
 
 
@@ -178,12 +174,15 @@ def test_row(daemon: Daemon, google: EmulatedGoogle, fault: str, record_property
         tables.fill(record_property, TITLE, fault, operation, f"once, {times}")
 
 
-@pytest.mark.parametrize("fault", HISTORY)
+@pytest.mark.parametrize("fault", ["expired history", "page without history"])
 def test_history(daemon: Daemon, google: EmulatedGoogle, fault: str, record_property: tables.Record) -> None:
     began = time.monotonic()
     with google.at_once():
         mail_id = deliver(google, "read", fault)
-        google.fault("history.list", **HISTORY[fault])
+        if fault == "expired history":
+            google.expire_history()
+        else:
+            google.fault("history.list", empty_page=True)
     daemon.until_done(mail_id)
     assert len(calls_for(google, "read", mail_id, began)) == 1
     tables.fill(record_property, TITLE, fault, "read", "once, at the second try")

@@ -79,9 +79,11 @@ class Emulator:
 class EmulatedGoogle(Proxy):
     """One person's account: mail and login there, the calendar in myworld if that is given, or else there too.
 
-    Its history ids have more digits than Google's 64 bits hold, so they are shown smaller by a fixed amount; an id of
-    before its start has expired.
+    Its history ids have more digits than Google's 64 bits hold, so they are shown smaller by a fixed amount.
     """
+
+    history_floor = 1
+    """Asking from below this history id answers that it has expired."""
 
     def __init__(self, address: str, calendars: MyWorld | None = None, timezone: str = "Europe/Berlin") -> None:
         self._first_history_id = int((time.time() - 1) * 1000) * 10**8
@@ -128,6 +130,13 @@ class EmulatedGoogle(Proxy):
 
     def thread_of(self, message_id: str) -> str:
         return self.message(message_id).thread_id
+
+    def expire_history(self) -> None:
+        """Every historyId handed out so far is too old."""
+        passing = self.deliver(self.address, "Passing", "Only so that the history goes on.", labels=["TRASH"])
+        self._emulator.ask("DELETE", f"/messages/{passing}")
+        newest = self._emulator.ask("GET", "/history", startHistoryId=_END_OF_TIME)["historyId"]
+        self.history_floor = int(self._small(newest))
 
     @property
     def sent(self) -> list[Message]:
@@ -176,7 +185,7 @@ class EmulatedGoogle(Proxy):
     # As Google does it
 
     def carry_out(self, call: Call) -> Response:
-        if call.name == "history.list" and int(call.get("startHistoryId")) < 1:
+        if call.name == "history.list" and int(call.get("startHistoryId")) < self.history_floor:
             return error(call, 404, "notFound", "Requested entity was not found.")
         if call.name != "getProfile":
             return super().carry_out(call)
