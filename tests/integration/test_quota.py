@@ -13,7 +13,8 @@ from googleapiclient.discovery_cache import get_static_doc
 from email_assistant.google.errors import RateLimited, Transient
 from email_assistant.google.quota import UNITS, Urgency, calls_are
 from email_assistant.settings import Settings
-from tests.doubles.google import Call, Google
+from tests.doubles.front import Call
+from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.integration.conftest import Start
 from tests.integration.home import Home, OpenHome, in_one_loop
