@@ -2,7 +2,7 @@
 
 import typer
 
-from email_assistant.cli import accounts, auth, backup, bench, health, inbox, mails, memory, notify, run
+from email_assistant.cli import accounts, auth, backup, bench, health, inbox, mails, mcp, memory, notify, run
 from email_assistant.cli.context import ensure_output, flush_output
 
 app = typer.Typer(
@@ -25,6 +25,7 @@ app.add_typer(mails.app, name="mails")
 app.command("retry")(mails.retry)
 app.add_typer(memory.app, name="memory")
 app.add_typer(notify.app, name="notify")
+app.add_typer(mcp.app, name="mcp")
 app.command("status")(health.status)
 app.command("doctor")(health.doctor)
 app.command("backup")(backup.backup)

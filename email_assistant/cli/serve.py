@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from email_assistant.app import App, api_token, database, open_app
 from email_assistant.cli.context import CommandError, err, out
@@ -108,7 +109,12 @@ async def serve(app: App, token: str | None, host: str, listener: socket.socket)
         agent_inbox_origin=app.settings.agent_inbox_origin,
         push_token=push_token.get_secret_value() if push_token else None,
     )
-    config = uvicorn.Config(api, log_config=None, access_log=False, lifespan="off")
+    await serve_app(api, listener)
+
+
+async def serve_app(app: ASGIApp, listener: socket.socket, *, lifespan: bool = False) -> None:
+    """Serve any application until cancelled."""
+    config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="on" if lifespan else "off")
     server = _Server(config)
     serving = asyncio.ensure_future(server.serve(sockets=[listener]))
     try:

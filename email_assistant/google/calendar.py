@@ -1,4 +1,4 @@
-"""Google Calendar, as far as this product needs it: what stands in the person's calendars, and new events in theirs."""
+"""Google Calendar, as far as this product needs it: what stands in the person's calendars, new events and changes."""
 
 import asyncio
 import time
@@ -6,13 +6,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, tzinfo
 from datetime import time as time_of_day
+from functools import partial
 from typing import Any, Final, Literal
 from zoneinfo import ZoneInfo
 
 from email_assistant.google.client import Client
 from email_assistant.google.errors import NotFound, Refused
 
-_PRIMARY: Final = "primary"
+PRIMARY: Final = "primary"
+"""How Google calls the person's own calendar."""
 _PAGE: Final = 2500  # Google's maximum
 _MOST_LISTED: Final = 250  # Google's maximum
 _LIST_SECONDS: Final = 600
@@ -46,6 +48,10 @@ class Event:
     link: str | None
     meet_link: str | None
     """Where to join its video conference, if Google has made one."""
+    location: str = ""
+    description: str = ""
+    calendar: str = PRIMARY
+    """The id of the calendar that it was read from."""
 
     def span(self, zone: tzinfo) -> tuple[datetime, datetime]:
         """When it begins and ends, in UTC, in which times can be compared across a change of the clocks; days without
@@ -58,13 +64,16 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
-    """A calendar of the person's list. `shown` is whether they have it ticked, `solutions` which conferences it may
-    hold, None when Google does not tell."""
+class Entry:
+    """A calendar of the person's list. `shown` is whether they have it ticked, `writable` whether they may change what
+    stands in it, `solutions` which conferences it may hold, None when Google does not tell."""
 
     id: str
+    name: str
+    timezone: str | None
     primary: bool
     shown: bool
+    writable: bool
     solutions: tuple[str, ...] | None
 
 
@@ -76,14 +85,14 @@ class Calendar:
         self._settings = service.settings()
         self._list = service.calendarList()
         self._events = service.events()
-        self._listed: tuple[_Entry, ...] = ()
+        self._listed: tuple[Entry, ...] = ()
         self._listed_at = float("-inf")
 
     async def timezone(self) -> str | None:
         """The person's timezone as an IANA name, None when Google does not tell."""
         sources = (
             (self._settings.get(setting="timezone"), "value"),
-            (self._events.list(calendarId=_PRIMARY, maxResults=1), "timeZone"),
+            (self._events.list(calendarId=PRIMARY, maxResults=1), "timeZone"),
         )
         for request, field in sources:
             try:
@@ -94,19 +103,35 @@ class Calendar:
                 return str(name)
         return None
 
-    async def events(self, start: datetime, end: datetime) -> tuple[Event, ...]:
+    async def calendars(self) -> tuple[Entry, ...]:
+        """The person's list of calendars; empty where it may not be read: people who logged in long ago were not asked
+        for that."""
+        if time.monotonic() - self._listed_at > _LIST_SECONDS:
+            self._listed = await self._read_list()
+            self._listed_at = time.monotonic()
+        return self._listed
+
+    async def events(self, start: datetime, end: datetime, calendar: str | None = None) -> tuple[Event, ...]:
         """All events that touch the time from `start` to `end`, by start: those of the primary calendar, and of all
         others that the person has ticked in Google Calendar. One that stands in several of them is told once.
 
-        Days without hours are those of `start`'s timezone. Raises ValueError for a naive datetime.
+        Days without hours are those of `start`'s timezone.
+
+        Args:
+            calendar: the id of one calendar, to look at that one only. Raises NotFound if there is none.
+
+        Raises ValueError for a naive datetime.
         """
         zone = _zone_of(start)
         bounds = {"timeMin": start.isoformat(), "timeMax": _aware(end).isoformat()}
-        # Invitations come into the primary calendar, so it counts even where the person has it out of sight.
-        ids = [_PRIMARY, *(entry.id for entry in await self._list_of_calendars() if entry.shown and not entry.primary)]
-        found = await asyncio.gather(*(self._events_of(calendar, bounds) for calendar in ids))
+        if calendar is None:
+            # Invitations come into the primary calendar, so it counts even where the person has it out of sight.
+            ids = [PRIMARY, *(entry.id for entry in await self.calendars() if entry.shown and not entry.primary)]
+            found = await asyncio.gather(*(self._events_if_there(each, bounds) for each in ids))
+        else:
+            found = [await self._events_of(calendar, bounds)]
         # Of several copies the primary calendar's stays, as that one tells the person's own answer.
-        once = {(event.uid, event.start): event for calendar in reversed(found) for event in calendar}
+        once = {(event.uid, event.start): event for events in reversed(found) for event in events}
         touching = (event for event in once.values() if event.overlaps(start, end, zone))
         return tuple(sorted(touching, key=lambda event: (event.span(zone), event.summary)))
 
@@ -115,17 +140,20 @@ class Calendar:
         event_id: str,
         *,
         summary: str,
-        start: datetime,
-        end: datetime,
+        start: datetime | date,
+        end: datetime | date,
         timezone: str,
         attendees: Iterable[str],
         description: str | None = None,
+        location: str | None = None,
+        calendar: str = PRIMARY,
         send_updates: SendUpdates = "all",
         meet: bool = False,
     ) -> Event:
         """Create an event under an id of our choice: 5 to 1024 characters of a-v and 0-9.
 
         Args:
+            start, end: datetimes, or days of which the last one is not part of the event.
             meet: ask for a Meet conference; where the calendar may have none, the event is made without.
 
         Raises Exists when the id is taken, Ambiguous, and ValueError for a naive datetime.
@@ -133,49 +161,73 @@ class Calendar:
         body: dict[str, Any] = {
             "id": event_id,
             "summary": summary,
-            "start": {"dateTime": _aware(start).isoformat(), "timeZone": timezone},
-            "end": {"dateTime": _aware(end).isoformat(), "timeZone": timezone},
+            "start": _when(start, timezone),
+            "end": _when(end, timezone),
             "attendees": [{"email": address} for address in attendees],
         }
-        if description is not None:
-            body["description"] = description
+        body |= _given(description=description, location=location)
+        insert = partial(self._insert, calendar, send_updates)
         if meet and await self._may_meet():
             # The same request id never makes a second conference.
             create = {"requestId": event_id, "conferenceSolutionKey": {"type": _MEET}}
             try:
-                return await self._insert(
-                    body | {"conferenceData": {"createRequest": create}}, send_updates, conferenceDataVersion=1
-                )
+                return await insert(body | {"conferenceData": {"createRequest": create}}, conferenceDataVersion=1)
             except Refused as refusal:
                 if refusal.status != 400:
                     raise
-        return await self._insert(body, send_updates)
+        return await insert(body)
 
-    async def event(self, event_id: str) -> Event:
+    async def patch(
+        self,
+        event_id: str,
+        *,
+        calendar: str = PRIMARY,
+        summary: str | None = None,
+        start: datetime | date | None = None,
+        end: datetime | date | None = None,
+        attendees: Iterable[str] | None = None,
+        description: str | None = None,
+        location: str | None = None,
+        send_updates: SendUpdates = "all",
+    ) -> Event:
+        """Change those fields of an event that are given, and nothing else; who stays invited keeps their answer.
+
+        Raises NotFound when there is no such event, Ambiguous, and ValueError for a naive datetime.
+        """
+        body = _given(summary=summary, description=description, location=location)
+        # A patch leaves what it does not name: the other kind of time has to be taken away by name.
+        body |= {
+            side: {"date": None, "dateTime": None} | _when(at)
+            for side, at in (("start", start), ("end", end))
+            if at is not None
+        }
+        if attendees is not None:
+            request = self._events.get(calendarId=calendar, eventId=event_id)
+            invited = await self._client.read(request, _attendees)
+            body["attendees"] = [invited.get(address.lower(), {"email": address}) for address in attendees]
+        request = self._events.patch(calendarId=calendar, eventId=event_id, body=body, sendUpdates=send_updates)
+        return await self._client.write(request, partial(_event, calendar=calendar))
+
+    async def event(self, event_id: str, calendar: str = PRIMARY) -> Event:
         """Raises NotFound when there is no such event, or it was deleted.
 
         Google keeps a deleted event as "cancelled", with nothing but its id guaranteed
         (https://developers.google.com/workspace/calendar/api/v3/reference/events#status).
         """
-        request = self._events.get(calendarId=_PRIMARY, eventId=event_id)
-        event = await self._client.read(request, lambda answer: None if _is_cancelled(answer) else _event(answer))
+        request = self._events.get(calendarId=calendar, eventId=event_id)
+        event = await self._client.read(
+            request, lambda answer: None if _is_cancelled(answer) else _event(answer, calendar)
+        )
         if event is None:
             raise NotFound(f"{request.methodId}: the event was deleted")
         return event
 
     async def _may_meet(self) -> bool:
-        primary = next((entry for entry in await self._list_of_calendars() if entry.primary), None)
+        primary = next((entry for entry in await self.calendars() if entry.primary), None)
         return primary is None or primary.solutions is None or _MEET in primary.solutions
 
-    async def _list_of_calendars(self) -> tuple[_Entry, ...]:
-        if time.monotonic() - self._listed_at > _LIST_SECONDS:
-            self._listed = await self._read_list()
-            self._listed_at = time.monotonic()
-        return self._listed
-
-    async def _read_list(self) -> tuple[_Entry, ...]:
-        """Empty where it may not be read: people who logged in long ago were not asked for that."""
-        entries: list[_Entry] = []
+    async def _read_list(self) -> tuple[Entry, ...]:
+        entries: list[Entry] = []
         token: str | None = None
         try:
             while True:
@@ -186,6 +238,15 @@ class Calendar:
                     return tuple(entries)
         except (NotFound, Refused):
             return ()
+
+    async def _events_if_there(self, calendar: str, bounds: dict[str, str]) -> list[Event]:
+        try:
+            return await self._events_of(calendar, bounds)
+        except NotFound:
+            if calendar == PRIMARY:
+                raise
+            self._listed_at = float("-inf")  # it was taken off the list since that was read
+            return []
 
     async def _events_of(self, calendar: str, bounds: dict[str, str]) -> list[Event]:
         found: list[Event] = []
@@ -199,26 +260,31 @@ class Calendar:
                 pageToken=token,
                 **bounds,
             )
-            try:
-                events, token = await self._client.read(request, _event_page)
-            except NotFound:
-                if calendar == _PRIMARY:
-                    raise
-                self._listed_at = float("-inf")  # it was taken off the list since that was read
-                return []
+            events, token = await self._client.read(request, partial(_event_page, calendar=calendar))
             found += events
             if token is None:
                 return found
 
-    async def _insert(self, body: dict[str, Any], send_updates: SendUpdates, **options: Any) -> Event:
-        request = self._events.insert(calendarId=_PRIMARY, body=body, sendUpdates=send_updates, **options)
-        return await self._client.write(request, _event)
+    async def _insert(self, calendar: str, send_updates: SendUpdates, body: dict[str, Any], **options: Any) -> Event:
+        request = self._events.insert(calendarId=calendar, body=body, sendUpdates=send_updates, **options)
+        return await self._client.write(request, partial(_event, calendar=calendar))
 
 
 def _aware(moment: datetime) -> datetime:
     if moment.tzinfo is None:
         raise ValueError("a time without a timezone")
     return moment
+
+
+def _when(at: datetime | date, timezone: str | None = None) -> dict[str, str]:
+    """A time as Google takes it, or a day."""
+    if not isinstance(at, datetime):
+        return {"date": at.isoformat()}
+    return {"dateTime": _aware(at).isoformat(), **_given(timeZone=timezone)}
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _zone_of(moment: datetime) -> tzinfo:
@@ -232,22 +298,25 @@ def _instant(at: datetime | date, zone: tzinfo) -> datetime:
     return moment.astimezone(UTC)
 
 
-def _entry_page(answer: dict[str, Any]) -> tuple[list[_Entry], str | None]:
+def _entry_page(answer: dict[str, Any]) -> tuple[list[Entry], str | None]:
     return [_entry(entry) for entry in answer.get("items", ())], answer.get("nextPageToken")
 
 
-def _entry(answer: dict[str, Any]) -> _Entry:
+def _entry(answer: dict[str, Any]) -> Entry:
     solutions = answer.get("conferenceProperties", {}).get("allowedConferenceSolutionTypes")
-    return _Entry(
+    return Entry(
         id=answer["id"],
+        name=answer.get("summaryOverride") or answer.get("summary", ""),
+        timezone=answer.get("timeZone"),
         primary=answer.get("primary", False),
         shown=answer.get("selected", False) and not answer.get("hidden") and not answer.get("deleted"),
+        writable=answer.get("accessRole") in ("owner", "writer"),
         solutions=None if solutions is None else tuple(solutions),
     )
 
 
-def _event_page(answer: dict[str, Any]) -> tuple[list[Event], str | None]:
-    events = [_event(item) for item in answer.get("items", ()) if not _is_cancelled(item)]
+def _event_page(answer: dict[str, Any], calendar: str) -> tuple[list[Event], str | None]:
+    events = [_event(item, calendar) for item in answer.get("items", ()) if not _is_cancelled(item)]
     return events, answer.get("nextPageToken")
 
 
@@ -255,7 +324,7 @@ def _is_cancelled(answer: dict[str, Any]) -> bool:
     return answer.get("status") == "cancelled"
 
 
-def _event(answer: dict[str, Any]) -> Event:
+def _event(answer: dict[str, Any], calendar: str) -> Event:
     attendees = answer.get("attendees", ())
     own = next((str(person.get("responseStatus")) for person in attendees if person.get("self")), "accepted")
     return Event(
@@ -271,7 +340,15 @@ def _event(answer: dict[str, Any]) -> Event:
         status=answer.get("status", "confirmed"),
         link=answer.get("htmlLink"),
         meet_link=_meet_link(answer),
+        location=answer.get("location", ""),
+        description=answer.get("description", ""),
+        calendar=calendar,
     )
+
+
+def _attendees(answer: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Who is invited, by address, each as Google tells it."""
+    return {person["email"].lower(): person for person in answer.get("attendees", ()) if "email" in person}
 
 
 def _meet_link(answer: dict[str, Any]) -> str | None:

@@ -11,6 +11,7 @@ from email_assistant.google.errors import NotFound
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _PAGE: Final = 500  # Google's maximum
+_HEAD: Final = ("From", "To", "Cc", "Subject", "Date")
 
 ChangeKind = Literal["added", "deleted", "labels_added", "labels_removed"]
 _KINDS: Final[tuple[tuple[str, ChangeKind], ...]] = (
@@ -66,7 +67,7 @@ class MessagePage:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A whole message; `payload` is Gmail's tree of MIME parts, `size` an estimate in bytes."""
+    """A message; `payload` is Gmail's tree of MIME parts, `size` an estimate in bytes, `snippet` its first words."""
 
     id: str
     thread_id: str
@@ -75,6 +76,7 @@ class Message:
     history_id: int
     payload: dict[str, Any]
     size: int
+    snippet: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +155,11 @@ class Gmail:
     async def message(self, message_id: str) -> Message:
         """Raises NotFound when the message is gone."""
         return await self._client.read(self._messages.get(userId="me", id=message_id, format="full"), _message)
+
+    async def message_head(self, message_id: str) -> Message:
+        """A message of which `payload` holds nothing but the headers in `_HEAD`. Raises NotFound when it is gone."""
+        request = self._messages.get(userId="me", id=message_id, format="metadata", metadataHeaders=list(_HEAD))
+        return await self._client.read(request, _message)
 
     async def labels_of(self, message_id: str) -> frozenset[str]:
         """Ids of the labels that a message carries. Raises NotFound when it is gone."""
@@ -274,6 +281,7 @@ def _message(answer: dict[str, Any]) -> Message:
         history_id=int(answer["historyId"]),
         payload=answer["payload"],
         size=answer["sizeEstimate"],
+        snippet=answer.get("snippet", ""),
     )
 
 

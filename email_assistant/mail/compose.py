@@ -1,4 +1,4 @@
-"""A reply as RFC 5322 bytes, and how to recognise it again."""
+"""A mail as RFC 5322 bytes, and how to recognise it again."""
 
 import re
 import unicodedata
@@ -39,11 +39,40 @@ def compose_reply(
     """A plain-text reply with CRLF line ends.
 
     `subject` is the thread's; `references` are those of the mail that `in_reply_to` names. Gmail threads by both.
+    Raises ValueError like `compose_mail`.
+    """
+    return compose_mail(
+        to=to,
+        cc=cc,
+        sender=sender,
+        subject=reply_subject(subject),
+        text=text,
+        in_reply_to=in_reply_to,
+        references=references,
+        signature=signature,
+        date=date,
+    )
+
+
+def compose_mail(
+    *,
+    to: Sequence[str | Address],
+    cc: Sequence[str | Address] = (),
+    sender: Address,
+    subject: str,
+    text: str,
+    in_reply_to: str | None = None,
+    references: Sequence[str] = (),
+    signature: str | None = None,
+    date: datetime,
+) -> bytes:
+    """A plain-text mail with CRLF line ends.
+
     Raises ValueError for a recipient that isn't one valid address, for no recipient in `to`, for a naive `date`, and
     for control characters in anything that goes into a header.
     """
     if not to:
-        raise ValueError("a reply needs a recipient")
+        raise ValueError("a mail needs a recipient")
     if date.tzinfo is None:
         raise ValueError("the date has no timezone")
     message = _body(with_signature(text, signature))
@@ -51,7 +80,7 @@ def compose_reply(
     message["To"] = ", ".join(map(_mailbox, to))
     if cc:
         message["Cc"] = ", ".join(map(_mailbox, cc))
-    message["Subject"] = _encoded(reply_subject(subject))
+    message["Subject"] = _encoded(subject)
     message["Date"] = format_datetime(date)
     parent = _usable_ids([in_reply_to] if in_reply_to else [])
     if parent:

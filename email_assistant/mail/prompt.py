@@ -49,7 +49,12 @@ def for_prompt(mail: Mail, mail_id: str, *, timezone: tzinfo, limit: int) -> str
 def delimited(tag: str, text: str) -> str:
     """Data of any kind as a block of a prompt, which nothing inside it can close. `tag` is one of those known here."""
     assert tag in _TAGS
-    return f"<{tag}>\n{_neutral(clean(text))}\n</{tag}>"
+    return f"<{tag}>\n{inert(text)}\n</{tag}>"
+
+
+def inert(text: str) -> str:
+    """Data that can neither open nor close a block, nor hide anything from the person."""
+    return _neutral(clean(text))
 
 
 def clean(text: str) -> str:

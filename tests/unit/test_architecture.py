@@ -21,7 +21,8 @@ FLOORS = [
     {"cli"},
     {"daemon", "bench"},
     {"app"},
-    {"servers.api", "servers.calendar_mcp", "servers.ask_seller_server", "queue", "sync"},
+    {"servers.calendar_mcp", "servers.mail_mcp"},
+    {"servers.api", "servers.mcp", "servers.ask_seller_server", "queue", "sync"},
     {"agents"},
     {"tools", "gate", "inbox", "memory", "model", "trail", "notify"},
     {"accounts", "usage"},
@@ -41,13 +42,13 @@ READS_OR_WRITES = {
 
 COLLABORATORS = {
     *("Accounts", "Advancer", "Clients", "Conversations", "FencedSaver", "Handover", "Inbox", "Labels"),
-    *("Learner", "Ledger", "MailAgent", "Mailboxes", "Mails", "Memory", "Models", "Queue", "Registry", "Removal"),
-    *("Usage", "Vault", "Watches"),
+    *("Learner", "Ledger", "MailAgent", "Mailboxes", "Mails", "Memory", "Models", "Outbox", "Queue", "Registry"),
+    *("Removal", "Usage", "Vault", "Watches"),
 }
 """What is made once, by the composition root, and handed to everything else."""
 
 HEAVY = {
-    *("fastapi", "googleapiclient", "langchain", "langchain_core", "langchain_openai", "langgraph", "openai"),
+    *("fastapi", "googleapiclient", "langchain", "langchain_core", "langchain_openai", "langgraph", "mcp", "openai"),
     *("psycopg", "textual"),
 }
 
@@ -206,7 +207,7 @@ class TestPurity:
 
 class TestStart:
     @pytest.mark.parametrize(
-        "arguments", [["--help"], ["up", "--help"], ["inbox", "--help"], ["inbox", "list", "--help"]]
+        "arguments", [["--help"], ["up", "--help"], ["inbox", "--help"], ["inbox", "list", "--help"], ["mcp", "--help"]]
     )
     def test_help_loads_nothing_heavy(self, arguments: list[str]) -> None:
         script = (

@@ -266,6 +266,19 @@ create table left_drafts (                    -- draft mode: a reply for the per
 );
 create index left_drafts_there on left_drafts (thread_id) where state <> 'gone';
 
+create table outbox (                         -- mail that a program has sent, under a key of its own choice
+    account_id  uuid not null references accounts on delete cascade,
+    key         text not null,
+    user_id     uuid not null references users,
+    args_hash   text not null,                -- another mail under the same key is refused
+    mark        text,                         -- what it is recognised by at Gmail
+    draft_id    text,                         -- Google's; only this draft may be sent
+    message_id  text,                         -- Google's id of the sent mail
+    thread_id   text,                         -- Google's
+    started_at  timestamptz not null default clock_timestamp(),
+    primary key (account_id, key)
+);
+
 create table channels (                       -- where a person is told of what waits
     id            uuid primary key default gen_random_uuid(),
     user_id       uuid not null references users,

@@ -1,0 +1,146 @@
+"""`email-assistant mcp …`"""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from email_assistant.cli.context import CommandError, err, print_json, run
+
+if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
+
+    from email_assistant.app import App
+
+app = typer.Typer(help="Your calendars and mail as tools of your editor, or of any MCP client.", no_args_is_help=True)
+
+What = Literal["calendar", "mail"]
+_PORTS: dict[What, int] = {"calendar": 8766, "mail": 8767}
+OfAccount = Annotated[str | None, typer.Option("--account", help="Whose (an address); without it, your only one's.")]
+
+
+@app.command()
+def serve(
+    what: Annotated[What, typer.Argument(help="calendar: list, add and change events. mail: search, read, send.")],
+    http: Annotated[bool, typer.Option("--http", help="Over HTTP with the token, instead of standard input.")] = False,
+    host: Annotated[str, typer.Option(help="Address to listen on. Beyond loopback, put TLS in front.")] = "127.0.0.1",
+    port: Annotated[int | None, typer.Option(help="Port; by default 8766 for calendar, 8767 for mail.")] = None,
+    account: OfAccount = None,
+) -> None:
+    """Serve the tools of one account; a client starts this itself, unless you say --http."""
+
+    async def command() -> None:
+        from contextlib import nullcontext
+
+        from email_assistant.app import database, open_app
+        from email_assistant.cli.serve import bound, patience, until_stopped
+        from email_assistant.servers.mcp.transport import serve_stdio
+        from email_assistant.settings import Settings
+        from email_assistant.telemetry import log_to_stderr
+
+        settings = Settings.load()
+        log_to_stderr(settings.log_level)
+        listening = bound(host, _PORTS[what] if port is None else port) if http else nullcontext()
+        with listening as listener, database(settings, keep=True) as url:
+            async with open_app(settings, url) as opened:
+                server = await _server(opened, what, account)
+                serving = serve_stdio(server) if listener is None else _serve_http(opened, server, listener, host)
+                await until_stopped(serving, patience=patience(settings))
+
+    run(command)
+
+
+@app.command()
+def config(
+    http: Annotated[bool, typer.Option("--http", help="For servers that you run with `mcp serve … --http`.")] = False,
+    vscode: Annotated[bool, typer.Option("--vscode", help="In the form of VS Code's mcp.json.")] = False,
+    account: OfAccount = None,
+) -> None:
+    """Print what to paste into an MCP client: Claude Desktop and Code, Cursor, Windsurf and others; or VS Code."""
+
+    async def command() -> None:
+        from email_assistant.settings import Settings
+
+        settings = Settings.load()
+        environment = {"EMAIL_ASSISTANT_HOME": str(settings.folder)}
+        environment |= {"EMAIL_ASSISTANT_GOOGLE_ROOT": settings.google_root} if settings.google_root else {}
+        environment |= {"EMAIL_ASSISTANT_GOOGLE_NAME": settings.google_name} if settings.google_name else {}
+        # Secrets are not printed: this text is pasted into files that are shared.
+        environment |= {"DATABASE_URL": "YOUR-DATABASE-URL"} if settings.database_url else {}
+        environment |= {"EMAIL_ASSISTANT_SECRET_KEY": "YOUR-SECRET-KEY"} if settings.secret_key else {}
+        servers = {
+            f"email-assistant-{what}": _over_http(port) if http else _over_stdio(what, account, environment)
+            for what, port in _PORTS.items()
+        }
+        print_json({"servers" if vscode else "mcpServers": servers})
+        if http:
+            where = (
+                "the value of EMAIL_ASSISTANT_API_TOKEN"
+                if settings.api_token
+                else f"what stands in {settings.folder / 'api_token.txt'} after the first start"
+            )
+            _hint(f"YOUR-TOKEN is {where}. Run `email-assistant mcp serve calendar --http`, and the same with mail.")
+        elif any(value.startswith("YOUR-") for value in environment.values()):
+            _hint("Put your own values in the place of YOUR-….")
+
+    run(command)
+
+
+async def _server(app: "App", what: What, address: str | None) -> "Server[Any, Any]":
+    from email_assistant.servers.mcp.mailbox import open_mailbox
+
+    mailbox = await open_mailbox(app, address)
+    if what == "mail":
+        from email_assistant.servers.mail_mcp import create_mail_server
+
+        return create_mail_server(mailbox, app.outbox)
+    from email_assistant.servers.calendar_mcp import create_calendar_server
+
+    return create_calendar_server(mailbox, meet=app.settings.meet_links)
+
+
+async def _serve_http(app: "App", server: "Server[Any, Any]", listener: Any, host: str) -> None:
+    from email_assistant.app import api_token
+    from email_assistant.cli.serve import is_loopback, serve_app
+    from email_assistant.servers.mcp.transport import PATH, create_http_app
+
+    if not is_loopback(host):
+        _hint("It is reachable from other machines: put TLS in front.")
+    address, port = listener.getsockname()[:2]
+    _hint(f"Serving at http://{f'[{address}]' if ':' in address else address}:{port}{PATH}. Ctrl-C stops.")
+    api = create_http_app(server, token=api_token(app.settings), is_loopback=is_loopback(host))
+    await serve_app(api, listener, lifespan=True)
+
+
+def _over_stdio(what: What, account: str | None, environment: dict[str, str]) -> dict[str, Any]:
+    command, *arguments = _command()
+    whose = ["--account", account] if account else []
+    return {
+        "type": "stdio",
+        "command": command,
+        "args": [*arguments, "mcp", "serve", what, *whose],
+        "env": environment,
+    }
+
+
+def _over_http(port: int) -> dict[str, Any]:
+    return {
+        "type": "http",
+        "url": f"http://127.0.0.1:{port}/mcp",
+        "headers": {"Authorization": "Bearer YOUR-TOKEN"},
+    }
+
+
+def _command() -> list[str]:
+    """What starts this program from anywhere."""
+    script = Path(sys.executable).with_name("email-assistant")
+    if script.exists():
+        return [str(script)]
+    if not Path(sys.executable).is_file():
+        raise CommandError("this Python can't be named; write the command that starts email-assistant yourself")
+    return [sys.executable, "-m", "email_assistant"]
+
+
+def _hint(line: str) -> None:
+    err.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,126 @@
+"""The one account behind an MCP server: whether its tools may be used now, and Google's errors in plain words."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Literal, Protocol
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from email_assistant.accounts.accounts import Account, Accounts, UnknownAccount
+from email_assistant.accounts.clients import Clients
+from email_assistant.accounts.vault import VaultError
+from email_assistant.google.account import GoogleAccount
+from email_assistant.google.errors import Ambiguous, GoogleError, NotFound, RateLimited, Refused, Revoked, Transient
+from email_assistant.google.quota import Urgency, calls_are
+from email_assistant.tools.outbox import Outbox
+from email_assistant.tools.spec import ToolError
+
+Purpose = Literal["read", "write"]
+
+
+class Services(Protocol):
+    """What the servers work with; opened, and closed, by whoever serves them."""
+
+    @property
+    def accounts(self) -> Accounts: ...
+    @property
+    def clients(self) -> Clients: ...
+    @property
+    def outbox(self) -> Outbox: ...
+    @property
+    def user_id(self) -> UUID: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One use of the account."""
+
+    account: Account
+    google: GoogleAccount
+    zone: ZoneInfo
+
+
+class Mailbox:
+    """The account, as it is each time that it is used."""
+
+    def __init__(self, accounts: Accounts, clients: Clients, account_id: UUID) -> None:
+        self._accounts = accounts
+        self._clients = clients
+        self._account_id = account_id
+        self._zone: ZoneInfo | None = None
+
+    @asynccontextmanager
+    async def visit(self, purpose: Purpose) -> AsyncIterator[Visit]:
+        """Use the account for one call of a tool.
+
+        Raises:
+            ToolError: it may not be used so now, or Google did not do what was asked for within the block.
+        """
+        try:
+            account = await self._accounts.get(self._account_id)
+            _check(account, purpose)
+            google = await self._clients.get(account.id)
+            with calls_are(Urgency.PERSON if purpose == "write" else Urgency.MAIL):
+                yield Visit(account, google, await self._zone_of(account, google))
+        except Revoked as error:
+            await self._accounts.set_state(self._account_id, "login", str(error))
+            raise ToolError(_LOGGED_OUT.format(account.address)) from None
+        except (GoogleError, UnknownAccount, VaultError) as error:
+            raise ToolError(_explained(error)) from None
+
+    async def _zone_of(self, account: Account, google: GoogleAccount) -> ZoneInfo:
+        """The account's timezone; asked for where the account has never been synchronised."""
+        if account.timezone:
+            return account.zone
+        if self._zone is None:
+            self._zone = ZoneInfo(await google.calendar.timezone() or "UTC")
+        return self._zone
+
+
+async def open_mailbox(app: Services, address: str | None) -> Mailbox:
+    """The account of that address, by default the only one. Raises UnknownAccount."""
+    if address is not None:
+        return Mailbox(app.accounts, app.clients, (await app.accounts.find(app.user_id, address)).id)
+    known = await app.accounts.of_user(app.user_id)
+    if len(known) != 1:
+        there_are = ", ".join(account.address for account in known)
+        raise UnknownAccount(
+            f"say which account with --account: {there_are}" if known else "no account yet; see `auth login --help`"
+        )
+    return Mailbox(app.accounts, app.clients, known[0].id)
+
+
+_LOGGED_OUT = "Google no longer accepts the login: the person must run `email-assistant auth login {0}`"
+_STATES = {
+    "paused": "{0} is paused: the person can run `email-assistant account resume {0}`",
+    "login": _LOGGED_OUT,
+    "removing": "{0} is being removed",
+}
+_SHADOW = (
+    "{0} is in shadow mode, in which nothing is sent or changed: "
+    "the person can run `email-assistant account mode {0} send`"
+)
+
+
+def _check(account: Account, purpose: Purpose) -> None:
+    if account.state != "active":
+        raise ToolError(_STATES[account.state].format(account.address))
+    if purpose == "write" and account.mode == "shadow":
+        raise ToolError(_SHADOW.format(account.address))
+
+
+def _explained(error: GoogleError | UnknownAccount | VaultError) -> str:
+    match error:
+        case NotFound():
+            return f"there is no such thing, or no longer ({error})"
+        case RateLimited():
+            return f"{error}; nothing was done, try again later"
+        case Ambiguous():
+            return f"{error}: it may have been done; the same call again looks first"
+        case Transient():
+            return f"{error}; try again"
+        case Refused():
+            return f"Google refuses, and nothing was done ({error})"
+        case _:
+            return str(error)
