@@ -20,7 +20,7 @@ from email_assistant.mail.parse import parse_bytes, parse_gmail
 from email_assistant.mail.prompt import delimited, for_prompt, inert
 from email_assistant.servers.mcp.mailbox import Mailbox, Visit
 from email_assistant.servers.mcp.tools import Arguments, Result, Tool, create_server, in_brackets
-from email_assistant.tools.outbox import KeyTaken, Letter, NotSure, Outbox
+from email_assistant.tools.outbox import DraftGone, KeyTaken, Letter, Outbox
 from email_assistant.tools.spec import ToolError
 
 _MOST_FOUND: Final = 50
@@ -200,10 +200,10 @@ class MailTools:
                 )
             except KeyTaken:
                 raise ToolError("idempotency_key: it stands for another mail; make up a new one") from None
-            except NotSure:
+            except DraftGone:
                 raise ToolError(
-                    "it is not known whether the mail was sent: Gmail has no such draft and shows no such mail in Sent "
-                    "yet. The same call again looks first; the person should look into Sent"
+                    "it is not known whether the mail was sent: its draft is gone, and it is not in Sent, or not yet. "
+                    "The same call again looks once more, and sends nothing; the person should look into Sent"
                 ) from None
             return SentOut(message_id=posted.message_id, thread_id=posted.thread_id, already_sent=posted.before)
 

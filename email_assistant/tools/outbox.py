@@ -32,8 +32,8 @@ class KeyTaken(Exception):
     """Another mail was sent, or begun, under this key."""
 
 
-class NotSure(Exception):
-    """It can't be known now whether the mail was sent; asking again under the same key looks first."""
+class DraftGone(Exception):
+    """The mail's draft is gone, and it is not in Sent, or not yet: nothing more is sent under this key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Outbox:
             compose: makes the mail of it; called only where it has not been drafted yet.
 
         Raises:
-            KeyTaken, NotSure, GoogleError, and what `compose` raises.
+            KeyTaken, DraftGone, GoogleError, and what `compose` raises.
         """
         row = await self._begun(account, key, args)
         if row.message_id and row.thread_id:
@@ -102,7 +102,9 @@ class Outbox:
             # Gmail has also been seen to answer 400 where a draft was sent before.
             if isinstance(error, Refused) and await _is_there(gmail, draft_id):
                 raise
-            found = await self._found_sent(gmail, account, row)
+            found = await self._find_sent(gmail, account, row)
+            if found is None:
+                raise error if isinstance(error, Ambiguous) else DraftGone(key) from None
             return await self._keep_sent(account, key, found, before=not isinstance(error, Ambiguous))
         return await self._keep_sent(account, key, sent, before=False)
 
@@ -157,8 +159,11 @@ class Outbox:
             await gmail.delete_draft(draft_id)
         return stored
 
-    async def _found_sent(self, gmail: Gmail, account: Account, row: _Row) -> MessageRef:
-        """The mail in Sent, once its draft is gone or Gmail's answer is lost. Raises NotSure."""
+    async def _find_sent(self, gmail: Gmail, account: Account, row: _Row) -> MessageRef | None:
+        """The mail, once its draft is gone or Gmail's answer is lost: another call has sent it, or it is in Sent."""
+        now = await self._row(account, row.key)
+        if now.message_id and now.thread_id:
+            return MessageRef(now.message_id, now.thread_id)
         known = await self._known(account, "message_id")
         for ref in (await gmail.list_messages(label_ids=["SENT"], max_results=_LOOKED_THROUGH)).refs:
             message = await gmail.message(ref.id)
@@ -166,7 +171,7 @@ class Outbox:
                 break
             if message.id not in known and _mark(parse_gmail(message.payload)) == row.mark:
                 return ref
-        raise NotSure(row.key)
+        return None
 
     async def _keep_sent(self, account: Account, key: str, sent: MessageRef, *, before: bool) -> Posted:
         await self._set(account, key, "message_id = %s, thread_id = %s", sent.id, sent.thread_id)

@@ -157,6 +157,13 @@ class Daemon:
         """Start a process that has mailboxes looked at."""
         return self._start("scheduler", "scheduler")
 
+    def mcp(self, what: str, *arguments: str) -> tuple[Process, str]:
+        """Start an MCP server over HTTP; return it and its address, at which it listens."""
+        port = _free_port()
+        process = self._start(what, "mcp", "serve", what, "--http", "--port", str(port), *arguments)
+        self.wait_for(lambda: "Serving at" in process.log or not process.is_running, "the MCP server listens")
+        return process, f"http://127.0.0.1:{port}/mcp"
+
     def kill(self, sig: signal.Signals = signal.SIGKILL) -> None:
         """Send every process a signal and wait until it has ended."""
         for process in self.processes:

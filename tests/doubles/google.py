@@ -409,7 +409,11 @@ class Google(Front):
 
     def _events_patch(self, call: Call) -> dict[str, Any]:
         event = self._events_get(call)
-        event.update(call.body)
+        changed = _merged(event, call.body)
+        if self._instant(changed["start"]) >= self._instant(changed["end"]):
+            raise RefusedError(400, "timeRangeEmpty", "The specified time range is empty.")
+        event.clear()
+        event.update(changed)
         return event
 
     def _calendars_get(self, call: Call) -> dict[str, Any]:
@@ -457,6 +461,17 @@ def _page(call: Call, found: list[Any]) -> Page:
     size, start = min(int(call.get("maxResults", "100")), 500), int(call.get("pageToken", "0"))
     more = {"nextPageToken": str(start + size)} if start + size < len(found) else {}
     return Page(found[start : start + size], more)
+
+
+def _merged(old: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """What a patch makes of an object: null takes a field away, objects within are patched, lists are replaced."""
+    merged = {name: value for name, value in old.items() if name not in changes}
+    for name, value in changes.items():
+        if isinstance(value, Mapping):
+            merged[name] = _merged(old.get(name, {}), value)
+        elif value is not None:
+            merged[name] = value
+    return merged
 
 
 def _when(at: date) -> dict[str, str]:
