@@ -11,7 +11,7 @@ import pytest
 
 from tests.doubles.daemon import Daemon
 from tests.doubles.emulator import EmulatedGoogle
-from tests.doubles.front import Moment
+from tests.doubles.front import UNITS, Moment
 from tests.doubles.model import Model, tool
 from tests.doubles.serving import Hold
 from tests.integration.scene import ADA, BOB, DONE, NEXT_WEEK, meeting, reply
@@ -77,6 +77,20 @@ def test_what_came_while_it_was_stopped_is_caught_up_with(daemon: Daemon, google
         google.expire_history()
     assert {found["mail_id"] for found in daemon.pending(2)} == {second, third}
     assert answered_by_hand in [message.id for message in google.sent]
+
+
+def test_a_mail_that_is_ignored_costs_one_look_at_it(daemon: Daemon, google: EmulatedGoogle, model: Model) -> None:
+    daemon.until_polled(1)
+    before = google.units
+    model.on_triage("ignore")
+    mail_id = google.deliver(BOB, "Offers", "Only today.")
+    daemon.until_done(mail_id)
+    daemon.until_polled(2)
+    model.on_triage("respond")
+    cost = google.units - before
+    del cost["history.list"]
+    assert cost["messages.get"] == UNITS["messages.get"]
+    assert cost.total() <= 25
 
 
 @pytest.mark.parametrize(
