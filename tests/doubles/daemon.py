@@ -147,6 +147,12 @@ class Daemon:
         own = {"EMAIL_ASSISTANT_GOOGLE_ROOT": google_root, "OPENAI_BASE_URL": model_root}
         return self._start("worker", "worker", **{name: value for name, value in own.items() if value})
 
+    def api(self) -> Process:
+        """Start a process that only serves the inbox and the API; return when it answers."""
+        process = self._start("api", "api", "--host", "127.0.0.1", "--port", str(self._port))
+        self.wait_for(self._is_healthy, "the API answers /health")
+        return process
+
     def scheduler(self) -> Process:
         """Start a process that has mailboxes looked at."""
         return self._start("scheduler", "scheduler")

@@ -4,8 +4,7 @@ import json
 import threading
 import time
 import urllib.parse
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -28,7 +27,10 @@ _ME: Final = "/gmail/v1/users/{user}"
 _CALENDAR: Final = "/calendar/v3"
 METHODS: Final = (
     ("token", "POST", "/token"),
+    ("clock", "GET", "/token"),
     ("getProfile", "GET", f"{_ME}/profile"),
+    ("watch", "POST", f"{_ME}/watch"),
+    ("stop", "POST", f"{_ME}/stop"),
     ("messages.list", "GET", f"{_ME}/messages"),
     ("messages.send", "POST", f"{_ME}/messages/send"),
     ("messages.get", "GET", f"{_ME}/messages/{{id}}"),
@@ -43,6 +45,7 @@ METHODS: Final = (
     ("drafts.delete", "DELETE", f"{_ME}/drafts/{{id}}"),
     ("history.list", "GET", f"{_ME}/history"),
     ("labels.list", "GET", f"{_ME}/labels"),
+    ("labels.create", "POST", f"{_ME}/labels"),
     ("sendAs.list", "GET", f"{_ME}/settings/sendAs"),
     ("events.list", "GET", f"{_CALENDAR}/calendars/{{calendar}}/events"),
     ("events.insert", "POST", f"{_CALENDAR}/calendars/{{calendar}}/events"),
@@ -58,7 +61,7 @@ METHODS: Final = (
 UNITS: Final = {
     **dict.fromkeys(("getProfile", "labels.list", "sendAs.list"), 1),
     "history.list": 2,
-    **dict.fromkeys(("messages.list", "messages.modify", "drafts.list", "drafts.get"), 5),
+    **dict.fromkeys(("messages.list", "messages.modify", "labels.create", "drafts.list", "drafts.get"), 5),
     **dict.fromkeys(("threads.modify", "drafts.create", "drafts.delete"), 10),
     "drafts.update": 15,
     "messages.get": 20,
@@ -227,13 +230,9 @@ class Front:
         """The requests with one of these names, in order; all of them without a name."""
         return [call for call in list(self.requests) if not names or call.name in names]
 
-    @property
-    def units(self) -> Counter[str]:
-        """What the requests so far cost of the Gmail quota, by method."""
-        ledger: Counter[str] = Counter()
-        for call in self.calls(*UNITS):
-            ledger[call.name] += UNITS[call.name]
-        return ledger
+    def units(self, calls: Iterable[Call]) -> int:
+        """What these requests cost of Gmail's quota."""
+        return sum(UNITS[call.name] for call in calls if call.path.startswith("/gmail/"))
 
     def write_token_file(self, path: Path) -> Path:
         """Write the person's login, in the `authorized_user` form of google-auth."""

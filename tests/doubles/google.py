@@ -1,23 +1,23 @@
 """A Google double: Gmail, Calendar and the token endpoint over HTTP, in memory, in a thread of the test process.
 
 Gmail is at `<root>/gmail/v1`, Calendar at `<root>/calendar/v3`, tokens at `<root>/token`. Known gaps: no batch, no
-uploads, no watch, no labels.create, no attachments apart, no `fields` (answers are always whole), no recurring events;
-a search word it does not know is refused with 400, and a path it does not know is recorded as `unknown` and
-answered 404.
+uploads, nothing published to topics, no attachments apart, no `fields` (answers are always whole),
+no recurring events; a search word it does not know is refused with 400, and a path it does not know is recorded as
+`unknown` and answered 404.
 """
 
 import base64
 import binascii
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from starlette.responses import JSONResponse, Response
 
 from tests.doubles.front import Call, Front, error
-from tests.doubles.mailbox import Mailbox, Message, RefusedError, invalid, not_found, show
+from tests.doubles.mailbox import SYSTEM_LABELS, Mailbox, Message, RefusedError, invalid, not_found, show
 
 
 class Google(Front):
@@ -30,9 +30,17 @@ class Google(Front):
         self.timezone = timezone
         self.mailbox = Mailbox(address)
         self.events: dict[str, dict[str, Any]] = {}
+        """Those of the primary calendar."""
+        self.calendars: dict[str, dict[str, Any]] = {}
+        """The person's other calendars, as their list shows them."""
+        self.meets = True
+        """Whether the primary calendar may hold Meet conferences."""
+        self._others: dict[str, dict[str, dict[str, Any]]] = {}
         self.refresh_tokens = {self.login["refresh_token"]}
         self.access_tokens: set[str] = set()
         self.signature = ""
+        self.watch_topic = ""
+        """The Pub/Sub topic that is told of changes, none at first. Nothing is published."""
         self._methods = self._implementations()
 
     # What a test does
@@ -71,6 +79,22 @@ class Google(Front):
         with self._lock:
             self.mailbox.delete(message_id)
 
+    def person_relabels(self, message_id: str, add: Iterable[str] = (), remove: Iterable[str] = ()) -> None:
+        """The person puts labels on a message and takes others off, by their names; a new name makes a label."""
+        with self._lock:
+            box = self.mailbox
+            box.relabel(box.message(message_id), map(box.label, add), map(box.label, remove))
+
+    def person_deletes_label(self, name: str) -> None:
+        """The person deletes a label, which takes it off every message."""
+        with self._lock:
+            self.mailbox.delete_label(name)
+
+    def labels_of(self, message_id: str) -> set[str]:
+        """The names of the labels on a message that are not Gmail's own."""
+        with self._lock:
+            return {self.mailbox.labels[i] for i in self.message(message_id).labels} - set(SYSTEM_LABELS)
+
     def person_moves(self, message_id: str, *, to: Iterable[str] = (), out_of: Iterable[str] = ()) -> None:
         """The person adds and removes labels of a message: out of INBOX is what archiving does."""
         with self._lock:
@@ -86,16 +110,28 @@ class Google(Front):
         with self._lock:
             return self.mailbox.person_sends_draft(draft_id).id
 
-    def add_event(self, title: str, start: datetime, end: datetime) -> str:
-        """Something stands in the calendar; return the event's id."""
+    def add_calendar(self, name: str, *, selected: bool = True) -> str:
+        """The person has one more calendar, ticked or not; return its id."""
         with self._lock:
-            event_id = f"event{len(self.events) + 1}"
-            self.events[event_id] = {
+            calendar = f"{name}@group.calendar.google.com"
+            entry = {"id": calendar, "summary": name, "accessRole": "reader", "timeZone": self.timezone}
+            self.calendars[calendar] = entry | ({"selected": True} if selected else {})
+            self._others[calendar] = {}
+            return calendar
+
+    def add_event(self, title: str, start: date, end: date, *, calendar: str = "primary", **more: Any) -> str:
+        """Something stands in a calendar, at times or on whole days, with fields of the test's own; return its id."""
+        with self._lock:
+            events = self._events_in(calendar)
+            event_id = f"event{len(events) + 1}"
+            events[event_id] = {
                 "id": event_id,
+                "iCalUID": f"{event_id}-{calendar}@google.com",
                 "status": "confirmed",
                 "summary": title,
-                "start": {"dateTime": start.isoformat()},
-                "end": {"dateTime": end.isoformat()},
+                "start": _when(start),
+                "end": _when(end),
+                **more,
             }
             return event_id
 
@@ -127,7 +163,10 @@ class Google(Front):
     def _implementations(self) -> dict[str, Callable[[Call], Any]]:
         return {
             "token": self._token,
+            "clock": self._no_grant,
             "getProfile": self._profile,
+            "watch": self._watch,
+            "stop": self._stop,
             "messages.list": self._messages_list,
             "messages.send": self._messages_send,
             "messages.get": self._messages_get,
@@ -142,6 +181,7 @@ class Google(Front):
             "drafts.delete": self._drafts_delete,
             "history.list": self._history_list,
             "labels.list": self._labels_list,
+            "labels.create": self._labels_create,
             "sendAs.list": self._send_as_list,
             "events.list": self._events_list,
             "events.insert": self._events_insert,
@@ -164,14 +204,12 @@ class Google(Front):
             return error(call, refused.status, refused.reason, refused.message)
 
     def _check_caller(self, call: Call) -> None:
-        if call.name == "token":
+        if call.name in ("token", "clock"):
             return
         if call.authorization.removeprefix("Bearer ") not in self.access_tokens:
             raise RefusedError(401, "authError", "Request had invalid authentication credentials.")
         if call.path_params.get("user", "me") not in ("me", self.address):
             raise RefusedError(403, "forbidden", f"Delegation denied for {self.address}")
-        if call.path_params.get("calendar", "primary") not in ("primary", self.address):
-            raise not_found()
 
     def _token(self, call: Call) -> dict[str, Any]:
         if call.body.get("grant_type") != "refresh_token" or call.body.get("refresh_token") not in self.refresh_tokens:
@@ -179,6 +217,9 @@ class Google(Front):
         token = f"access-{len(self.calls('token'))}"
         self.access_tokens.add(token)
         return {"access_token": token, "expires_in": 3599, "token_type": "Bearer"}
+
+    def _no_grant(self, call: Call) -> Any:
+        raise not_found()
 
     # Gmail
 
@@ -191,6 +232,14 @@ class Google(Front):
             "threadsTotal": len(threads),
             "historyId": str(box.history_id),
         }
+
+    def _watch(self, call: Call) -> dict[str, Any]:
+        self.watch_topic = call.body["topicName"]
+        expiration = datetime.now(UTC) + timedelta(days=7)
+        return {"historyId": str(self.mailbox.history_id), "expiration": str(int(expiration.timestamp() * 1000))}
+
+    def _stop(self, call: Call) -> None:
+        self.watch_topic = ""
 
     def _messages_list(self, call: Call) -> dict[str, Any]:
         hidden_too = call.get("includeSpamTrash") == "true"
@@ -277,7 +326,19 @@ class Google(Front):
         return {**listed, **page.next, "historyId": str(self.mailbox.history_id)}
 
     def _labels_list(self, call: Call) -> dict[str, Any]:
-        return {"labels": [{"id": i, "name": n, "type": "system"} for i, n in self.mailbox.labels.items()]}
+        return {"labels": [self._shown_label(label_id) for label_id in self.mailbox.labels]}
+
+    def _labels_create(self, call: Call) -> dict[str, Any]:
+        name = call.body.get("name") or ""
+        if not name or name.upper() in SYSTEM_LABELS:
+            raise invalid("Invalid label name")
+        if name.lower() in {known.lower() for known in self.mailbox.labels.values()}:
+            raise RefusedError(409, "aborted", "Label name exists or conflicts")
+        return self._shown_label(self.mailbox.label(name))
+
+    def _shown_label(self, label_id: str) -> dict[str, Any]:
+        kind = "system" if label_id in SYSTEM_LABELS else "user"
+        return {"id": label_id, "name": self.mailbox.labels[label_id], "type": kind}
 
     def _send_as_list(self, call: Call) -> dict[str, Any]:
         own = {
@@ -293,7 +354,8 @@ class Google(Front):
 
     def _events_list(self, call: Call) -> dict[str, Any]:
         earliest, latest = _bound(call.get("timeMin")), _bound(call.get("timeMax"))
-        found = [event for event in self.events.values() if event["status"] != "cancelled"]
+        events = self._events_in(call.path_params["calendar"])
+        found = [event for event in events.values() if event["status"] != "cancelled"]
         if earliest:
             found = [event for event in found if self._instant(event["end"]) > earliest]
         if latest:
@@ -303,9 +365,17 @@ class Google(Front):
         page = _page(call, found)
         return {"kind": "calendar#events", "timeZone": self.timezone, "items": page.items, **page.next}
 
+    def _events_in(self, calendar: str) -> dict[str, dict[str, Any]]:
+        if calendar in ("primary", self.address):
+            return self.events
+        try:
+            return self._others[calendar]
+        except KeyError:
+            raise not_found() from None
+
     def _events_get(self, call: Call) -> dict[str, Any]:
         try:
-            return self.events[call.path_params["id"]]
+            return self._events_in(call.path_params["calendar"])[call.path_params["id"]]
         except KeyError:
             raise not_found() from None
 
@@ -321,10 +391,21 @@ class Google(Front):
             "status": "confirmed",
             "organizer": {"email": self.address, "self": True},
             **call.body,
+            **self._conference(call, event_id),
             "id": event_id,
+            "iCalUID": f"{event_id}@google.com",
             "htmlLink": f"{self.root}/event/{event_id}",
         }
         return self.events[event_id]
+
+    def _conference(self, call: Call, event_id: str) -> dict[str, Any]:
+        """What a request for a conference makes of an event; without version 1 it is ignored."""
+        if call.get("conferenceDataVersion") != "1" or "conferenceData" not in call.body:
+            return {"conferenceData": {}}
+        if not self.meets:
+            raise RefusedError(400, "invalid", "Invalid conference type value.")
+        link = f"https://meet.google.com/{event_id[:3]}-{event_id[3:7]}-{event_id[7:10]}"
+        return {"hangoutLink": link, "conferenceData": {"entryPoints": [{"entryPointType": "video", "uri": link}]}}
 
     def _events_patch(self, call: Call) -> dict[str, Any]:
         event = self._events_get(call)
@@ -335,7 +416,8 @@ class Google(Front):
         return {"id": self.address, "summary": self.address, "timeZone": self.timezone}
 
     def _calendar_list(self, call: Call) -> dict[str, Any]:
-        return {"items": [{"id": self.address, "primary": True, "timeZone": self.timezone, "accessRole": "owner"}]}
+        own = {"id": self.address, "primary": True, "timeZone": self.timezone, "accessRole": "owner", "selected": True}
+        return {"items": [own, *self.calendars.values()]}
 
     def _settings_get(self, call: Call) -> dict[str, Any]:
         if call.path_params["id"] != "timezone":
@@ -375,6 +457,10 @@ def _page(call: Call, found: list[Any]) -> Page:
     size, start = min(int(call.get("maxResults", "100")), 500), int(call.get("pageToken", "0"))
     more = {"nextPageToken": str(start + size)} if start + size < len(found) else {}
     return Page(found[start : start + size], more)
+
+
+def _when(at: date) -> dict[str, str]:
+    return {"dateTime" if isinstance(at, datetime) else "date": at.isoformat()}
 
 
 def _gap(call: Call) -> None:

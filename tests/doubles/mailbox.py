@@ -239,7 +239,24 @@ class Mailbox:
         self.drafts = {key: draft for key, draft in self.drafts.items() if draft.id != message_id}
         self._record("messageDeleted", message)
 
+    def label(self, name: str) -> str:
+        """The id of the label with this name, which is made if it isn't there."""
+        known = {each: label_id for label_id, each in self.labels.items()}
+        if name not in known:
+            self._count += 1
+            self.labels[f"Label_{self._count}"] = name
+            return f"Label_{self._count}"
+        return known[name]
+
+    def delete_label(self, name: str) -> None:
+        """Remove a label for good, and from every message; what history says of that is not documented."""
+        label_id = self.label(name)
+        del self.labels[label_id]
+        for message in self.messages.values():
+            message.labels.discard(label_id)
+
     def relabel(self, message: Message, add: Iterable[str], remove: Iterable[str]) -> None:
+        add, remove = list(add), list(remove)
         unknown = [label for label in (*add, *remove) if label not in self.labels]
         if unknown:
             raise invalid(f"Invalid label: {unknown[0]}")
