@@ -20,6 +20,7 @@ from email_assistant.accounts.vault import Vault, VaultError, keep_secret, kept_
 from email_assistant.db.embedded import EmbeddedPostgres
 from email_assistant.db.migrate import migrate
 from email_assistant.db.pool import Pool, make_pool
+from email_assistant.google.quota import Limits
 from email_assistant.inbox.items import Inbox
 from email_assistant.inbox.mails import Class, Mails
 from email_assistant.notify.channels import Channels
@@ -29,7 +30,7 @@ from email_assistant.notify.outward import Outward
 from email_assistant.queue.conversations import Conversations
 from email_assistant.queue.removal import Removal
 from email_assistant.queue.tasks import Queue
-from email_assistant.settings import Settings
+from email_assistant.settings import Settings, WorkingHours
 from email_assistant.tools.effects import Ledger
 from email_assistant.tools.registry import Registry
 from email_assistant.usage import Usage
@@ -104,9 +105,17 @@ async def open_app(settings: Settings, url: str) -> AsyncIterator[App]:
         await queue.open()
         vault = Vault(secret_key(settings))
         accounts = Accounts(pool, vault, settings.provider)
-        clients = Clients(accounts, root=settings.google_root, timeout=settings.google_timeout_seconds)
+        limits = Limits(
+            user=settings.gmail_user_limit,
+            project=settings.gmail_project_limit,
+            calendar=settings.calendar_user_limit,
+            units=settings.quota_units,
+        )
+        clients = Clients(
+            pool, accounts, root=settings.google_root, timeout=settings.google_timeout_seconds, limits=limits
+        )
         ledger = Ledger(pool, settings.google_timeout_seconds)
-        tools = mail_tools(ledger)
+        tools = mail_tools(ledger, settings)
         inbox = Inbox(
             pool,
             enqueue=queue.decided,
@@ -185,7 +194,7 @@ def class_labels(settings: Settings) -> dict[Class, str]:
     return {"respond": settings.label_respond, "notify": settings.label_notify, "ignore": settings.label_ignored}
 
 
-def mail_tools(ledger: Ledger) -> Registry:
+def mail_tools(ledger: Ledger, settings: Settings) -> Registry:
     """The mail agent's tools."""
     from email_assistant.tools.check_calendar import CheckCalendarTool
     from email_assistant.tools.control import DoneTool, QuestionTool
@@ -193,7 +202,13 @@ def mail_tools(ledger: Ledger) -> Registry:
     from email_assistant.tools.send_email import SendEmailTool
 
     return Registry(
-        [SendEmailTool(ledger), ScheduleMeetingTool(ledger), CheckCalendarTool(), QuestionTool(), DoneTool()]
+        [
+            SendEmailTool(ledger),
+            ScheduleMeetingTool(ledger, meet_links=settings.meet_links),
+            CheckCalendarTool(WorkingHours.parse(settings.working_hours)),
+            QuestionTool(),
+            DoneTool(),
+        ]
     )
 
 

@@ -29,7 +29,9 @@ from email_assistant.queue.faults import classify
 from email_assistant.queue.heed import Heed
 from email_assistant.queue.labels import Labels
 from email_assistant.queue.tasks import Handlers
+from email_assistant.sync.backfill import Backfill
 from email_assistant.sync.mailbox import Mailboxes
+from email_assistant.sync.watch import Watches
 from email_assistant.tools.left_drafts import LeftDrafts
 from email_assistant.usage import BudgetSpent
 
@@ -43,6 +45,8 @@ class Daemon:
     app: App
     conversations: Conversations
     mailboxes: Mailboxes
+    backfill: Backfill
+    watches: Watches
     advancer: Advancer
     learner: Learner
     memory: Memory
@@ -63,6 +67,7 @@ class Daemon:
         scheduler = AsyncIOScheduler(timezone="UTC", job_defaults={"coalesce": True, "max_instances": 1})
         scheduler.add_job(self.poll, "interval", seconds=settings.poll_seconds)
         scheduler.add_job(self.sweep, "interval", seconds=settings.sweep_seconds)
+        scheduler.add_job(self.renew_watches, "interval", seconds=settings.sweep_seconds)
         scheduler.add_job(self.tell, "interval", seconds=settings.sweep_seconds)
         scheduler.add_job(self.send_digests, "interval", seconds=settings.poll_seconds)
         scheduler.start()
@@ -75,7 +80,7 @@ class Daemon:
     async def work(self) -> None:
         """Do the queue's jobs until cancelled; then what runs is finished, or handed back after `stop_seconds`."""
         settings = self.app.settings
-        handlers = Handlers(self.sync_account, self.advancer.advance, self.learn, self.tidy)
+        handlers = Handlers(self.sync_account, self.backfill_account, self.advancer.advance, self.learn, self.tidy)
         try:
             await self.app.queue.work(handlers, slots=settings.workers, stop_seconds=settings.stop_seconds)
         finally:
@@ -91,6 +96,13 @@ class Daemon:
             await self.app.queue.poll([account.id for account in await self.app.accounts.pollable()])
         except psycopg.Error as error:
             log.warning("no poll: the database is not available (%s)", type(error).__name__)
+
+    async def renew_watches(self) -> None:
+        """Have Gmail tell of new mail by itself, where there is a topic for that."""
+        try:
+            await self.watches.renew_due()
+        except psycopg.Error as error:
+            log.warning("no push: the database is not available (%s)", type(error).__name__)
 
     async def sweep(self) -> None:
         """Wake what is due and was forgotten: dead workers, lost notifications, ended undo windows and back-offs."""
@@ -118,9 +130,11 @@ class Daemon:
 
     async def sync_account(self, account_id: UUID) -> None:
         try:
-            async with self.app.accounts.syncing(account_id, self.app.settings.lease_seconds) as ours:
+            async with self.app.accounts.claimed("syncing", account_id, self.app.settings.lease_seconds) as ours:
                 if ours:
                     await self.mailboxes.sync(account_id)
+            if (await self.app.accounts.get(account_id)).wants_backfill:
+                await self.app.queue.backfill(account_id)
         except UnknownAccount:
             return
         except (GoogleError, VaultError, psycopg.Error) as error:
@@ -130,6 +144,22 @@ class Daemon:
                 await self.app.accounts.set_state(account_id, "login", fault.reason)
             elif not isinstance(error, psycopg.Error):
                 await self.app.accounts.note_error(account_id, fault.reason, fault.until)
+
+    async def backfill_account(self, account_id: UUID) -> None:
+        """Fetch a batch of older mail; after a failure, the next look that goes well has it tried again."""
+        seconds = self.app.settings.lease_seconds
+        try:
+            async with self.app.accounts.claimed("backfilling", account_id, seconds) as ours:
+                more = ours and await self.backfill.run(account_id)
+            if more:
+                await self.app.queue.backfill(account_id)
+        except UnknownAccount:
+            return
+        except (GoogleError, VaultError, psycopg.Error) as error:
+            fault = classify(error)
+            log.warning("account %s: older mail: %s", account_id, type(error).__name__)
+            if fault.login:
+                await self.app.accounts.set_state(account_id, "login", fault.reason)
 
     async def learn(self, account_id: UUID) -> None:
         """Learn from the person's corrections in the account and from their answers, one after the other."""
@@ -186,14 +216,15 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
     )
     models = Models(settings, app.usage, app.accounts)
     memory = open_memory(app)
-    mailboxes = Mailboxes(
+    mailboxes = Mailboxes(app.pool, app.accounts, app.clients, enqueue=app.queue.arrived, labels=names)
+    backfill = Backfill(
         app.pool,
         app.accounts,
         app.clients,
         enqueue=app.queue.arrived,
-        backfill=timedelta(days=settings.backfill_days),
-        labels=names,
+        reach=timedelta(days=settings.backfill_days),
     )
+    watches = Watches(app.accounts, app.clients, settings.push_topic)
     handover = Handover(
         app.pool,
         conversations,
@@ -232,7 +263,17 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
         settings.max_tries,
     )
     await app.usage.forget_spent(settings.provider)
-    yield Daemon(app, conversations, mailboxes, advancer, Learner(memory, models), memory, saver)
+    yield Daemon(
+        app,
+        conversations,
+        mailboxes,
+        backfill,
+        watches,
+        advancer,
+        Learner(memory, models),
+        memory,
+        saver,
+    )
 
 
 def _keep_tracing_off() -> None:

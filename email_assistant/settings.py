@@ -1,11 +1,12 @@
 """Every setting of the program, read from the environment and from `.env` in the working directory."""
 
 import re
+from dataclasses import dataclass
 from datetime import time, timedelta
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, Self, get_args
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import AliasChoices, BaseModel, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -18,6 +19,39 @@ class Price(BaseModel):
 
     prompt: Decimal = Field(ge=0)
     completion: Decimal = Field(ge=0)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkingHours:
+    """When a person's free time may be offered: on these days of the week (0 is Monday), between two times of day."""
+
+    days: frozenset[int]
+    begin: time
+    end: time
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read `09:00-18:00`, or with days before it `Mon-Thu,Sat 09:00-18:00`. Raises ValueError."""
+        found = _HOURS.fullmatch(text.strip())
+        try:
+            if found and (begin := time.fromisoformat(found[2])) < (end := time.fromisoformat(found[3])):
+                return cls(_days(found[1]) if found[1] else frozenset(range(7)), begin, end)
+        except (ValueError, KeyError):  # no such time, no such day
+            pass
+        raise ValueError("takes hours, such as 09:00-18:00, with days before them if you like: Mon-Fri 09:00-18:00")
+
+
+_HOURS = re.compile(r"(?:(\S+)\s+)?(\d\d:\d\d)-(\d\d:\d\d)")
+_WEEK = {name: number for number, name in enumerate(("mon", "tue", "wed", "thu", "fri", "sat", "sun"))}
+
+
+def _days(text: str) -> frozenset[int]:
+    found: set[int] = set()
+    for part in text.lower().split(","):
+        first, _, last = part.partition("-")
+        begin, end = _WEEK[first], _WEEK[last or first]
+        found.update((begin + further) % 7 for further in range((end - begin) % 7 + 1))
+    return frozenset(found)
 
 
 class SettingsError(ValueError):
@@ -56,8 +90,28 @@ class Settings(BaseSettings):
     """Name of the server at `google_root`; accounts added under one name are left alone under another."""
     poll_seconds: float = Field(20, gt=0)
     """How often each account is asked for new mail."""
+    login_seconds: float = Field(600, gt=0)
+    """How long `auth login` waits for you to answer in the browser."""
+    shadow: bool = True
+    """Whether a mailbox that `auth login` connects for the first time begins in shadow mode."""
     backfill_days: int = Field(14, ge=0)
     """Days of older mail that are stored, but not triaged, when an account is added."""
+    gmail_units_per_minute: int | None = Field(None, ge=3500)
+    """Quota of each mailbox, in Gmail's units; unset: Google's 6,000, and no limit at another server."""
+    gmail_project_units_per_minute: int | None = Field(None, ge=3500)
+    """Quota of all mailboxes of one OAuth client together; unset: Google's 1,200,000, and no limit elsewhere."""
+    calendar_requests_per_minute: int | None = Field(None, ge=100)
+    """Quota of each account's calendar; unset: Google's 600, and no limit elsewhere."""
+    quota_units: dict[str, Annotated[int, Field(ge=0, le=500)]] = Field(default_factory=dict)
+    """What methods cost where Google has changed it, as JSON by their ids: {"gmail.users.messages.get": 20}."""
+    working_hours: str = "Mon-Fri 09:00-18:00"
+    """When your free time may be offered, by each account's own timezone (`WorkingHours.parse`)."""
+    meet_links: bool = False
+    """Whether the meetings that the assistant schedules have a Google Meet link."""
+    push_topic: str | None = None
+    """Your Pub/Sub topic to which Gmail tells of new mail, as projects/P/topics/T; unset: mailboxes are only polled."""
+    push_token: SecretStr | None = None
+    """Token in the URL to which Pub/Sub pushes."""
 
     labels: bool = True
     """Whether each mail's class is shown in Gmail as a label, and moving that label corrects the class."""
@@ -147,6 +201,32 @@ class Settings(BaseSettings):
             raise ValueError("takes a time of each account's own day, such as 08:00, without a timezone")
         return value
 
+    @field_validator("working_hours")
+    @classmethod
+    def _are_working_hours(cls, value: str) -> str:
+        WorkingHours.parse(value)
+        return value
+
+    @field_validator("push_topic")
+    @classmethod
+    def _is_a_topic(cls, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(r"projects/[a-z][a-z0-9.:-]+/topics/[A-Za-z][\w.~+%-]+", value):
+            raise ValueError("takes the full name of a Pub/Sub topic, such as projects/my-project/topics/gmail")
+        return value
+
+    @field_validator("push_token")
+    @classmethod
+    def _is_hard_to_guess(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and not re.fullmatch(r"[\w.~-]{16,}", value.get_secret_value(), re.ASCII):
+            raise ValueError("takes at least 16 letters, digits, dots, hyphens, underscores or tildes")
+        return value
+
+    @model_validator(mode="after")
+    def _push_needs_both(self) -> Self:
+        if (self.push_topic is None) != (self.push_token is None):
+            raise ValueError("EMAIL_ASSISTANT_PUSH_TOPIC and EMAIL_ASSISTANT_PUSH_TOKEN need each other: set both")
+        return self
+
     @model_validator(mode="after")
     def _labels_differ(self) -> Self:
         if len({name.lower() for name in (self.label_respond, self.label_notify, self.label_ignored)}) < 3:
@@ -221,6 +301,22 @@ class Settings(BaseSettings):
     def lifetime(self) -> timedelta | None:
         """How long an item may wait."""
         return timedelta(days=self.expire_days) if self.expire_days else None
+
+    @property
+    def gmail_user_limit(self) -> int | None:
+        return self.gmail_units_per_minute or self._of_google(6_000)
+
+    @property
+    def gmail_project_limit(self) -> int | None:
+        return self.gmail_project_units_per_minute or self._of_google(1_200_000)
+
+    @property
+    def calendar_user_limit(self) -> int | None:
+        return self.calendar_requests_per_minute or self._of_google(600)
+
+    def _of_google(self, limit: int) -> int | None:
+        """A limit that holds for Google itself."""
+        return None if self.google_root else limit
 
     @property
     def provider(self) -> str:

@@ -260,6 +260,7 @@ def as_dict(item: "Item") -> dict[str, Any]:
         "allowed": item.allowed,
         "description": item.description,
         "new_recipients": item.new_recipients,
+        "conflicts": item.conflicts,
         "status": item.status,
         "decision": item.decision,
         "decided_by": item.decided_by,

@@ -28,7 +28,7 @@ async def run_up(host: str, port: int, *, no_token: bool) -> None:
         async with open_app(settings, url) as app, open_daemon(app) as daemon:
             token = _welcome(settings, listener, host, no_token=no_token)
             if not await app.accounts.pollable():
-                out.print("No account is watched yet: `email-assistant account add --help` says how.")
+                out.print("No account is watched yet: `email-assistant auth login --help` says how.")
             await until_stopped(daemon.run(), serve(app, token, host, listener), patience=patience(settings))
 
 
@@ -100,7 +100,14 @@ async def _end(tasks: Collection[asyncio.Task[None]], patience: float) -> None:
 
 async def serve(app: App, token: str | None, host: str, listener: socket.socket) -> None:
     """Serve the inbox's pages and API until cancelled."""
-    api = create_api(app, token=token, host=host, agent_inbox_origin=app.settings.agent_inbox_origin)
+    push_token = app.settings.push_token
+    api = create_api(
+        app,
+        token=token,
+        host=host,
+        agent_inbox_origin=app.settings.agent_inbox_origin,
+        push_token=push_token.get_secret_value() if push_token else None,
+    )
     config = uvicorn.Config(api, log_config=None, access_log=False, lifespan="off")
     server = _Server(config)
     serving = asyncio.ensure_future(server.serve(sockets=[listener]))

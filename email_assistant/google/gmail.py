@@ -217,6 +217,19 @@ class Gmail:
             return False
         return True
 
+    async def watch(self, topic: str) -> datetime:
+        """Have Gmail tell a Pub/Sub topic of every change, until the time that is returned; doing so again renews it.
+
+        Raises Refused or NotFound when it may not publish there.
+        """
+        request = self._users.watch(userId="me", body={"topicName": topic})
+        # Run like a read, since it may be repeated and its answer is what counts.
+        return await self._client.read(request, lambda answer: _moment(answer["expiration"]))
+
+    async def stop_watch(self) -> None:
+        """Have Gmail tell nobody any more. May be repeated, so a failure is Transient."""
+        await self._client.repeat(self._users.stop(userId="me"))
+
     async def send_as(self) -> tuple[SendAs, ...]:
         request = self._users.settings().sendAs().list(userId="me")
         return await self._client.read(request, lambda answer: tuple(map(_send_as, answer.get("sendAs", ()))))
@@ -257,11 +270,15 @@ def _message(answer: dict[str, Any]) -> Message:
         id=answer["id"],
         thread_id=answer["threadId"],
         labels=frozenset(answer.get("labelIds", ())),
-        internal_date=_EPOCH + timedelta(milliseconds=int(answer["internalDate"])),
+        internal_date=_moment(answer["internalDate"]),
         history_id=int(answer["historyId"]),
         payload=answer["payload"],
         size=answer["sizeEstimate"],
     )
+
+
+def _moment(milliseconds: str) -> datetime:
+    return _EPOCH + timedelta(milliseconds=int(milliseconds))
 
 
 def _draft(answer: dict[str, Any]) -> Draft:

@@ -6,6 +6,8 @@ from typing import Any
 
 from email_assistant.mail.message import Mail
 
+UNKNOWN_CONFLICTS = "The calendar could not be read: look yourself whether the time is free"
+
 _EXCERPT = 2000
 
 
@@ -20,7 +22,13 @@ def mail_as_text(mail: Mail) -> str:
     return "\n".join(lines)
 
 
-def describe(mail_text: str, action: str, args: Mapping[str, Any], new_recipients: Iterable[str]) -> str:
+def describe(
+    mail_text: str,
+    action: str,
+    args: Mapping[str, Any],
+    new_recipients: Iterable[str],
+    conflicts: Iterable[str] | None,
+) -> str:
     """The item's `description`, in Markdown.
 
     The public Agent Inbox app shows its first 65 characters as the row and renders it as live HTML: so all is escaped.
@@ -28,6 +36,8 @@ def describe(mail_text: str, action: str, args: Mapping[str, Any], new_recipient
     lines = [mail_text, "", "---", "", action]
     lines += [f"- {name}: {_plain(value)}" for name, value in args.items()]
     lines += [f"- New recipient, never written to before: {address}" for address in new_recipients]
+    lines += [f"- At that time: {_plain(conflict)}" for conflict in conflicts or ()]
+    lines += [f"- {UNKNOWN_CONFLICTS}"] if conflicts is None else []
     return escape("\n".join(lines), quote=False)
 
 

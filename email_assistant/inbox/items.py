@@ -39,7 +39,7 @@ _EXPIRED_AT_ONCE = 200
 _ACTS: tuple[Answer, ...] = ("accept", "edit")
 """Answers that have something done."""
 _COLUMNS = """i.id, i.user_id, i.account_id, a.address as account, i.thread_id, i.run_id, i.mail_id, m.sender,
-    m.subject, i.call_id, i.interrupt_id, i.kind, i.action, i.args, i.mail_text, i.new_recipients,
+    m.subject, i.call_id, i.interrupt_id, i.kind, i.action, i.args, i.mail_text, i.new_recipients, i.conflicts,
     a.mode = 'shadow' as shadow,
     case a.mode when 'shadow' then array_remove(array_remove(i.allowed, 'accept'), 'edit')
                 else i.allowed end as allowed,
@@ -71,6 +71,8 @@ class Asked:
     value: Mapping[str, Any]
     """{action, args, call_id, kind, allowed, teaches}."""
     new_recipients: list[str]
+    conflicts: list[str] | None
+    """None: the calendar could not be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,9 @@ class Item:
     """The mail it is about, as plain text."""
     new_recipients: list[str]
     """Addresses that the action would reach and that neither the thread nor the person's earlier mail knows."""
+    conflicts: list[str] | None
+    """What stood in the calendar at the proposed time when the item was made, such as "10:00-11:00 Dentist"; None if
+    that could not be known."""
     status: Status
     decision: dict[str, Any] | None
     """{type, args}."""
@@ -119,7 +124,7 @@ class Item:
     @property
     def description(self) -> str:
         """Mail and proposal as escaped Markdown."""
-        return describe(self.mail_text, self.action, self.args, self.new_recipients)
+        return describe(self.mail_text, self.action, self.args, self.new_recipients, self.conflicts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,8 +338,9 @@ class Inbox:
             value = question.value
             await conn.execute(
                 f"""insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, mail_text, call_id,
-                                            interrupt_id, kind, action, args, allowed, new_recipients, teaches, words)
-                   select user_id, account_id, thread_id, id, mail_id, %s, %s, %s, %s, %s, %s, %s, %s, %s, {WORDS}
+                                            interrupt_id, kind, action, args, allowed, new_recipients, conflicts,
+                                            teaches, words)
+                   select user_id, account_id, thread_id, id, mail_id, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, {WORDS}
                    from runs where id = %s on conflict (run_id, interrupt_id) do nothing""".encode(),
                 (
                     mail_text,
@@ -345,6 +351,7 @@ class Inbox:
                     Json(value["args"]),
                     value["allowed"],
                     question.new_recipients,
+                    question.conflicts,
                     value["teaches"],
                     *words(mail_text, value["args"]),
                     run_id,

@@ -1,9 +1,11 @@
 """A calendar part (RFC 5545) in one line."""
 
 import re
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 from .charset import readable
+from .message import CalendarEvent
 
 _MAX_READ = 200_000
 _MAX_VALUE = 300
@@ -51,10 +53,21 @@ def summarise(calendar: str) -> str:
 
 def description(calendar: str) -> str:
     """The first event's own text, such as an agenda; empty if it has none."""
+    return _unescaped(_first_event(calendar).get("DESCRIPTION", ("", ""))[1], new_line="\n").strip()
+
+
+def event(calendar: str) -> CalendarEvent | None:
+    """The first event as calendars know it; None if there is none, or it does not say which it is."""
+    found = _first_event(calendar)
+    uid = _value(found, "UID")
+    start, end = (_moment(*found.get(name, ("", ""))) for name in ("DTSTART", "DTEND"))
+    return CalendarEvent(uid, start, end) if uid else None
+
+
+def _first_event(calendar: str) -> dict[str, tuple[str, str]]:
     text = _FOLD.sub("", readable(calendar[:_MAX_READ]))
     event = _EVENT.search(text)
-    raw = _properties(text[event.end() :]).get("DESCRIPTION", ("", ""))[1] if event else ""
-    return _unescaped(raw, new_line="\n").strip()
+    return _properties(text[event.end() :]) if event else {}
 
 
 def _properties(text: str) -> dict[str, tuple[str, str]]:
@@ -105,6 +118,20 @@ def _time(parameters: str, value: str) -> str:
     zone = _ZONE.search(parameters)
     suffix = " UTC" if utc else f" {zone[1]}" if zone else ""
     return f"{year}-{month}-{day} {hour}:{minute}{suffix}"
+
+
+def _moment(parameters: str, value: str) -> datetime | None:
+    """The time if it is known where it is meant: in UTC, or in a timezone of the IANA database."""
+    match = _TIME.match(value)
+    zone = _ZONE.search(parameters)
+    if match is None or match[4] is None or not (match[6] or zone):
+        return None
+    year, month, day, hour, minute = (int(number) for number in match.groups()[:5])
+    try:
+        known = ZoneInfo(zone[1]) if zone and not match[6] else UTC
+        return datetime(year, month, day, hour, minute, tzinfo=known).astimezone(UTC)
+    except (ValueError, OverflowError, LookupError, OSError):  # no such time, no such timezone
+        return None
 
 
 def _organiser(found: dict[str, tuple[str, str]]) -> str:

@@ -17,6 +17,17 @@ class Attachment:
 
 
 @dataclass(frozen=True, slots=True)
+class CalendarEvent:
+    """The event that a mail invites to, moves, cancels or answers."""
+
+    uid: str
+    """What every calendar that it stands in knows it by."""
+    start: datetime | None
+    """Aware; None for days without hours, and where the timezone is not known."""
+    end: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class Mail:
     """A parsed message."""
 
@@ -42,6 +53,8 @@ class Mail:
     """From a mailing list or a mass sender."""
     note: str
     """What could not be read, in plain words; empty if everything was."""
+    event: CalendarEvent | None = None
+    """The first event of its calendar part."""
 
 
 def reply_address(mail: Mail) -> Address | None:

@@ -12,7 +12,7 @@ from .charset import decode, decode_words, one_line
 from .history import new_text
 from .html_text import html_to_text
 from .inline_files import without_files
-from .message import Attachment, Mail
+from .message import Attachment, CalendarEvent, Mail
 from .mime import Part
 
 _MESSAGE_ID = re.compile(r"<[^<>\s]+>")
@@ -70,6 +70,7 @@ def _mail(root: Part) -> Mail:
         auto_submitted=_is_auto_submitted(root),
         bulk=bulk,
         note="; ".join(dict.fromkeys(reader.notes)),
+        event=reader.event,
     )
 
 
@@ -131,6 +132,7 @@ class _Reader:
         self.notes: list[str] = []
         self._invites: list[str] = []
         self._agendas: list[str] = []
+        self.event: CalendarEvent | None = None
 
     def read_message(self, root: Part) -> str:
         text = self._read(root, is_root=True)
@@ -199,6 +201,7 @@ class _Reader:
         if summary and summary not in self._invites:
             self._invites.append(summary)
             self._agendas.append(invite.description(calendar))
+            self.event = self.event or invite.event(calendar)
         return ""
 
     def _read_text(self, part: Part) -> str:

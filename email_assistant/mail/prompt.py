@@ -3,10 +3,10 @@
 import re
 import unicodedata
 from collections.abc import Sequence
-from datetime import tzinfo
+from datetime import datetime, tzinfo
 
 from .address import Address
-from .message import Attachment, Mail
+from .message import Attachment, CalendarEvent, Mail
 
 _MAX_LISTED = 5
 """Recipients and attachments named before "and N more"."""
@@ -35,7 +35,8 @@ def for_prompt(mail: Mail, mail_id: str, *, timezone: tzinfo, limit: int) -> str
         "Reply-To": _reply_to(mail),
         "To": _people(mail.to),
         "Cc": _people(mail.cc),
-        "Date": _date(mail, timezone),
+        "Date": _written(mail.date, timezone),
+        "Event": _event(mail.event, timezone),
         "Subject": mail.subject,
         "Attachments": _attachments(mail.attachments),
         "Note": mail.note,
@@ -72,11 +73,21 @@ def _one_line(text: str) -> str:
     return _cut(" ".join(clean(text).split()), _MAX_HEADER).replace("\n", " ")
 
 
-def _date(mail: Mail, timezone: tzinfo) -> str:
-    if mail.date is None:
+def _event(event: CalendarEvent | None, timezone: tzinfo) -> str:
+    """When it is, where its calendar part alone would have to be converted."""
+    if event is None:
         return ""
-    date = mail.date.astimezone(timezone)
-    return f"{date:%a} {date.day} {date:%b %Y %H:%M %z}"
+    return " to ".join(filter(None, (_written(event.start, timezone), _written(event.end, timezone))))
+
+
+def _written(moment: datetime | None, timezone: tzinfo) -> str:
+    if moment is None:
+        return ""
+    try:
+        local = moment.astimezone(timezone)
+    except OverflowError:  # the first or the last day that there is
+        return ""
+    return f"{local:%a} {local.day} {local:%b %Y %H:%M %z}"
 
 
 def _reply_to(mail: Mail) -> str:

@@ -22,6 +22,7 @@ from email_assistant.db.checkpoints import run_config
 from email_assistant.db.lease import Lease, LeaseLost, held
 from email_assistant.db.pool import Pool
 from email_assistant.google.errors import NotFound, Refused
+from email_assistant.google.quota import Urgency, calls_are
 from email_assistant.inbox.describe import mail_as_text
 from email_assistant.inbox.items import Asked, Inbox
 from email_assistant.queue.conversations import Conversation, Conversations, DecisionFirst, RunRow
@@ -78,7 +79,8 @@ class Advancer:
         run = acting or conversation.run_in("running") or conversation.run_in("waiting")
         try:
             if acting:
-                return await self._take_up(lease, conversation, acting)
+                with calls_are(Urgency.PERSON):
+                    return await self._take_up(lease, conversation, acting)
             await self.heed.settle_effects(lease, conversation)
             return await self._next(lease, conversation)
         except LeaseLost:
@@ -92,10 +94,11 @@ class Advancer:
     async def _next(self, lease: Lease, conversation: Conversation) -> bool:
         waiting = conversation.run_in("waiting")
         if waiting and waiting.decided:
-            await self._sync(conversation)
-            conversation = await self.conversations.load(lease.thread_id) or conversation
-            if not await self.heed.before_decision(lease, conversation, waiting):
-                return await self._apply(lease, waiting)
+            with calls_are(Urgency.PERSON):
+                await self._sync(conversation)
+                conversation = await self.conversations.load(lease.thread_id) or conversation
+                if not await self.heed.before_decision(lease, conversation, waiting):
+                    return await self._apply(lease, waiting)
             return True
         if await self.heed.person(lease, conversation):
             return True
@@ -161,11 +164,11 @@ class Advancer:
             return
         try:
             interrupts = await self._invoke(lease, run)
+            asked = [await self._asked(lease, conversation, run, interrupt) for interrupt in interrupts]
         except asyncio.CancelledError:
             with suppress(LeaseLost):
                 await self.conversations.handed_back(lease, run)
             raise
-        asked = [Asked(i.id, i.value, await self._new_recipients(conversation, i.value["args"])) for i in interrupts]
         mail_text = mail_as_text(conversation.mail(run.mail_id).mail)
         account = await self.accounts.get(conversation.account_id)
         async with self.pool.connection() as conn, conn.transaction():
@@ -254,8 +257,25 @@ class Advancer:
                 await self.inbox.doubt(conn, effect, mail_text)
             await self.conversations.in_doubt(conn, run.id)
 
-    async def _new_recipients(self, conversation: Conversation, args: Mapping[str, Any]) -> list[str]:
-        return await self.inbox.new_recipients(conversation.account_id, conversation.id, _addresses(args))
+    async def _asked(self, lease: Lease, conversation: Conversation, run: RunRow, interrupt: Interrupt) -> Asked:
+        value: Mapping[str, Any] = interrupt.value
+        addresses = _addresses(value["args"])
+        return Asked(
+            interrupt.id,
+            value,
+            new_recipients=await self.inbox.new_recipients(conversation.account_id, conversation.id, addresses),
+            conflicts=await self._conflicts(lease, run, value) if value["kind"] == "meeting" else [],
+        )
+
+    async def _conflicts(self, lease: Lease, run: RunRow, value: Mapping[str, Any]) -> list[str] | None:
+        """What stands at the time of a proposed meeting; None if the calendar can't be read, which holds nothing up."""
+        try:
+            account = await self.accounts.get(UUID(run.input["account_id"]))
+            call = Call(run.input, value["call_id"], account, await self.clients.get(account.id), lease)
+            return await self.tools.conflicts(call, value["action"], value["args"])
+        except Exception as error:
+            log.warning("run %s: no look into the calendar (%s)", run.id, type(error).__name__)
+            return None
 
 
 def _pending(snapshot: StateSnapshot) -> Iterator[str]:

@@ -175,9 +175,10 @@ class Conversations:
         Work that backs off will move.
         """
         rows = await self._rows(
-            f"""with ours as (select id, listed_at, spent_until <= clock_timestamp() as pays from accounts
+            f"""with ours as (select id, listed_at, backfilled_at, spent_until <= clock_timestamp() as pays
+                             from accounts
                              where provider = %s and state = 'active')
-               select exists (select from ours where listed_at is null)
+               select exists (select from ours where listed_at is null or backfilled_at is null)
                    or exists (select from runs r join ours a on a.id = r.account_id
                               where r.state = 'running' and a.pays)
                    or exists (select from runs r join ours a on a.id = r.account_id join threads t on t.id = r.thread_id
@@ -500,6 +501,7 @@ def _make_run(
         reply=Reply(
             to=to.email if to else None, subject=mail.subject, in_reply_to=mail.message_id, references=references
         ),
+        invitation=next((m.mail.event.uid for m in reversed(conversation.mails) if m.mail.event), None),
         automatic=mail.auto_submitted or mail.bulk,
         given=stored.classification,
         triage_only=triage_only,

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from email_assistant.accounts.accounts import Account, Accounts
 from email_assistant.accounts.clients import Clients
+from email_assistant.accounts.vault import VaultError
 from email_assistant.db.lease import Lease, held
 from email_assistant.db.pool import Pool
 from email_assistant.google.errors import GoogleError
@@ -35,6 +36,9 @@ class Removal:
             The number of actions of which it is not known whether they happened.
         """
         await self.accounts.set_state(account.id, "removing")
+        if account.watch_until:
+            with suppress(GoogleError, VaultError):  # it ends by itself within a week
+                await (await self.clients.get(account.id)).gmail.stop_watch()
         unclear = 0
         for thread_id in await self.conversations.of_account(account.id):
             unclear += await self._close(account, thread_id)

@@ -47,7 +47,6 @@ class Mailboxes:
         clients: Clients,
         *,
         enqueue: Enqueue,
-        backfill: timedelta,
         labels: Mapping[Class, str],
     ) -> None:
         """
@@ -59,7 +58,6 @@ class Mailboxes:
         self._accounts = accounts
         self._clients = clients
         self._enqueue = enqueue
-        self._backfill = backfill
 
     async def sync(self, account_id: UUID) -> None:
         """Fetch and store what is new; with nothing new this is one `history.list`.
@@ -107,16 +105,16 @@ class Mailboxes:
         return News(refs=list(await gmail.thread_refs(thread_id)))
 
     async def _sync(self, account: Account, gmail: Gmail) -> None:
-        since = account.triage_since - self._backfill
         if account.history_id is None:
-            cursor, news = await self._list(gmail, since)
+            # The person waits for new mail; what is older is the backfill's.
+            cursor, news = await self._list(gmail, account.triage_since)
         else:
             try:
                 cursor, changes = await self._changes(gmail, account.history_id)
                 news = News.of(changes, self._classes(account))
             except NotFound:
                 last_good = (account.listed_at or account.triage_since) - _OVERLAP
-                cursor, news = await self._list(gmail, max(since, last_good))
+                cursor, news = await self._list(gmail, max(account.triage_since, last_good))
                 news.put_away = await self._missed(gmail, account)
         await self._store(account, gmail, news, cursor)
 
@@ -178,7 +176,7 @@ class Mailboxes:
     ) -> None:
         """Store messages and what else happened, wake their conversations, move the cursor if one is given: all or
         nothing."""
-        messages, unreadable = await _fetch(gmail, refs)
+        messages, unreadable = await fetch(gmail, refs)
         async with self._pool.connection() as conn, conn.transaction():
             awake = await store(conn, account, messages)
             for ref, reason in unreadable:
@@ -216,11 +214,11 @@ class Mailboxes:
         )
 
 
-async def _fetch(gmail: Gmail, refs: Sequence[MessageRef]) -> tuple[list[Message], list[tuple[MessageRef, str]]]:
+async def fetch(gmail: Gmail, refs: Sequence[MessageRef]) -> tuple[list[Message], list[tuple[MessageRef, str]]]:
     """The messages, in order, without those that are gone by now; and those that Gmail refuses to give, with why."""
     slots = asyncio.Semaphore(_FETCHES)
 
-    async def fetch(ref: MessageRef) -> Message | tuple[MessageRef, str] | None:
+    async def one(ref: MessageRef) -> Message | tuple[MessageRef, str] | None:
         async with slots:
             try:
                 return await gmail.message(ref.id)
@@ -231,5 +229,5 @@ async def _fetch(gmail: Gmail, refs: Sequence[MessageRef]) -> tuple[list[Message
                     raise  # it is not about this message, so nothing may pass it by
                 return ref, f"Gmail does not give this mail: {refusal}"
 
-    found = await asyncio.gather(*map(fetch, refs))
+    found = await asyncio.gather(*map(one, refs))
     return [f for f in found if isinstance(f, Message)], [f for f in found if isinstance(f, tuple)]

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from datetime import date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -11,9 +11,9 @@ from pydantic import field_validator
 from email_assistant.google.calendar import Event
 from email_assistant.google.errors import NotFound, Refused
 from email_assistant.mail.prompt import delimited
+from email_assistant.settings import WorkingHours
 from email_assistant.tools.spec import Arguments, Call, StringList, Tool, ToolError, ToolSpec
 
-WORKING_HOURS = (time(9), time(18))
 _MOST_DAYS = 14
 
 
@@ -45,13 +45,16 @@ SPEC = ToolSpec(
 class CheckCalendarTool(Tool):
     spec = SPEC
 
+    def __init__(self, working_hours: WorkingHours) -> None:
+        self._working_hours = working_hours
+
     async def run(self, call: Call, arguments: dict[str, Any]) -> str:
         days = [_day(text) for text in CheckCalendar.model_validate(arguments).dates]
-        zone = call.account.zone
-        described = [await self._describe(call, day, zone) for day in sorted(set(days))]
+        described = [await self._describe(call, day) for day in sorted(set(days))]
         return delimited("calendar", "\n".join(described))  # other people name the events that they invite to
 
-    async def _describe(self, call: Call, day: date, zone: ZoneInfo) -> str:
+    async def _describe(self, call: Call, day: date) -> str:
+        zone, invitation = call.account.zone, call.run["invitation"]
         start = datetime.combine(day, time(), zone)
         end = datetime.combine(day + timedelta(days=1), time(), zone)
         try:
@@ -59,39 +62,54 @@ class CheckCalendarTool(Tool):
         except (NotFound, Refused) as refusal:
             raise ToolError(f"the calendar can't be read: {refusal}") from refusal
         lines = [f"{day:%A %d-%m-%Y} ({zone.key})"]
-        lines += [f"{_span(event, zone)} {event.summary}" for event in events if event.status != "cancelled"]
-        free = free_slots(day, events, zone)
+        lines += [f"{told(event, zone)}{_remark(event, invitation)}" for event in events]
+        others = [event for event in events if not is_itself(event, invitation)]
+        free = free_slots(day, others, zone, self._working_hours)
         lines.append("Free: " + (", ".join(f"{a:%H:%M}-{b:%H:%M}" for a, b in free) or "nothing"))
         return "\n".join(lines)
 
 
-def free_slots(day: date, events: Iterable[Event], zone: ZoneInfo) -> list[tuple[datetime, datetime]]:
+def free_slots(
+    day: date, events: Iterable[Event], zone: ZoneInfo, hours: WorkingHours
+) -> list[tuple[datetime, datetime]]:
     """The parts of the day's working hours that no busy event covers, in the account's timezone."""
-    begins, ends = (datetime.combine(day, hour, zone) for hour in WORKING_HOURS)
-    busy = sorted(_interval(e, zone) for e in events if e.busy and e.status != "cancelled")
+    if day.weekday() not in hours.days:
+        return []
+    begins, ends = (datetime.combine(day, hour, zone).astimezone(UTC) for hour in (hours.begin, hours.end))
     free: list[tuple[datetime, datetime]] = []
-    for start, end in busy:
+    for start, end in sorted(event.span(zone) for event in events if event.busy):
         if start > begins:
             free.append((begins, min(start, ends)))
         begins = max(begins, end)
         if begins >= ends:
-            return free
-    return [*free, (begins, ends)]
+            break
+    else:
+        free.append((begins, ends))
+    return [(start.astimezone(zone), end.astimezone(zone)) for start, end in free]
 
 
-def _interval(event: Event, zone: ZoneInfo) -> tuple[datetime, datetime]:
-    return _moment(event.start, zone), _moment(event.end, zone)
+def is_itself(event: Event, invitation: str | None) -> bool:
+    """Whether it is only there because Google puts an invitation into the calendar by itself. One that the person has
+    said yes to takes their time, whatever a mail says."""
+    return event.tentative and event.uid == invitation
 
 
-def _moment(at: datetime | date, zone: ZoneInfo) -> datetime:
-    return at.astimezone(zone) if isinstance(at, datetime) else datetime.combine(at, time(), zone)
-
-
-def _span(event: Event, zone: ZoneInfo) -> str:
+def told(event: Event, zone: ZoneInfo) -> str:
+    """An event in one line: when, with the date where it takes more than one day, and what."""
+    what = event.summary or ("busy" if event.busy else "no title")
     if event.all_day:
-        return "all day"
-    start, end = _interval(event, zone)
-    return f"{start:%H:%M}-{end:%H:%M}"
+        return f"all day {what}"
+    start, end = (moment.astimezone(zone) for moment in event.span(zone))
+    form = "%H:%M" if start.date() == end.date() else "%d-%m %H:%M"
+    return f"{start.strftime(form)}-{end.strftime(form)} {what}"
+
+
+def _remark(event: Event, invitation: str | None) -> str:
+    if is_itself(event, invitation):
+        return " (this invitation)"
+    if not event.busy:
+        return " (takes no time)"
+    return " (not answered yet)" if event.tentative else ""
 
 
 def _day(text: str) -> date:

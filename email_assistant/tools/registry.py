@@ -30,6 +30,10 @@ class Registry:
         """Raises ToolError."""
         return await self.get(name).run(call, arguments)
 
+    async def conflicts(self, call: Call, name: str, arguments: dict[str, Any]) -> list[str]:
+        """What stands in the calendar at the time that a call is about. Raises GoogleError."""
+        return await self.get(name).conflicts(call, arguments)
+
     async def settle(self, call: Call, effect: Effect) -> None:
         """Find out what became of an effect whose run is over. Raises NotYetClear, InDoubt."""
         await self.get(effect.tool).settle(call, effect)

@@ -9,9 +9,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field
 
-from email_assistant.google.calendar import Calendar
+from email_assistant.google.calendar import Calendar, Event
 from email_assistant.google.errors import Ambiguous, Exists, NotFound, Refused
 from email_assistant.mail.address import is_valid_address
+from email_assistant.tools.check_calendar import is_itself, told
 from email_assistant.tools.effects import Effect, Ledger
 from email_assistant.tools.spec import Arguments, Call, Review, StringList, Tool, ToolError, ToolSpec
 
@@ -47,8 +48,9 @@ SPEC = ToolSpec(
 class ScheduleMeetingTool(Tool):
     spec = SPEC
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, *, meet_links: bool) -> None:
         self._ledger = ledger
+        self._meet_links = meet_links
 
     def complete(self, run: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
         given = ScheduleMeeting.model_validate(self.spec.parse(arguments).model_dump())
@@ -73,38 +75,44 @@ class ScheduleMeetingTool(Tool):
             return effect.result or ""
         return await self._ledger.uninterrupted(self._insert(call, effect, given))
 
+    async def conflicts(self, call: Call, arguments: dict[str, Any]) -> list[str]:
+        start, end, _ = _times(ScheduleMeeting.model_validate(arguments), call)
+        here = call.account.zone
+        events = await call.google.calendar.events(start.astimezone(here), end.astimezone(here))
+        return [told(event, here) for event in events if event.busy and not is_itself(event, call.run["invitation"])]
+
     async def settle(self, call: Call, effect: Effect) -> None:
         event_id, given = _event_id(effect), ScheduleMeeting.model_validate(effect.args)
-        if await _event_exists(call.google.calendar, event_id):
+        if await _find(call.google.calendar, event_id):
             await self._ledger.finish(effect, event_id, f"Meeting scheduled: {given.title}.")
         else:
             await self._ledger.fail(effect, "It was not scheduled.")
 
     async def _insert(self, call: Call, effect: Effect, given: ScheduleMeeting) -> str:
         calendar, event_id = call.google.calendar, _event_id(effect)
-        zone = _zone(given.timezone) if given.timezone else call.account.zone
-        start, end = _aware(given.start_time, zone), _aware(given.end_time, zone)
+        start, end, zone = _times(given, call)
         result = f"Meeting scheduled: {given.title}, {start.isoformat()} to {end.isoformat()}."
-        if effect.state == "started" and await _event_exists(calendar, event_id):
-            return await self._ledger.finish(effect, event_id, result)
+        if effect.state == "started" and (event := await _find(calendar, event_id)):
+            return await self._ledger.finish(effect, event_id, result + _join_at(event))
         await self._ledger.start(effect, call.lease)
         try:
-            await calendar.insert(
+            event = await calendar.insert(
                 event_id,
                 summary=given.title,
                 start=start,
                 end=end,
                 timezone=zone.key,
                 attendees=given.attendees,
+                meet=self._meet_links,
             )
         except Exists:
-            pass
+            event = None
         except Ambiguous:
-            if not await _event_exists(calendar, event_id):
+            if not (event := await _find(calendar, event_id)):
                 raise
         except Refused as refusal:
             raise ToolError(await self._ledger.fail(effect, f"Google Calendar refused: {refusal}")) from refusal
-        return await self._ledger.finish(effect, event_id, result)
+        return await self._ledger.finish(effect, event_id, result + _join_at(event))
 
 
 def _event_id(effect: Effect) -> str:
@@ -113,12 +121,21 @@ def _event_id(effect: Effect) -> str:
     return base64.b32hexencode(digest).decode().rstrip("=").lower()
 
 
-async def _event_exists(calendar: Calendar, event_id: str) -> bool:
+async def _find(calendar: Calendar, event_id: str) -> Event | None:
     try:
-        await calendar.event(event_id)
+        return await calendar.event(event_id)
     except NotFound:
-        return False
-    return True
+        return None
+
+
+def _join_at(event: Event | None) -> str:
+    return f" Video link: {event.meet_link}" if event and event.meet_link else ""
+
+
+def _times(given: ScheduleMeeting, call: Call) -> tuple[datetime, datetime, ZoneInfo]:
+    """Start and end, and the timezone in which they are written if they name none themselves."""
+    zone = _zone(given.timezone) if given.timezone else call.account.zone
+    return _aware(given.start_time, zone), _aware(given.end_time, zone), zone
 
 
 def _zone(name: str) -> ZoneInfo:

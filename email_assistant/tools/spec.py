@@ -98,6 +98,14 @@ class Tool(ABC):
             ToolError: it was refused for good; the model may propose something else.
         """
 
+    async def conflicts(self, call: Call, arguments: dict[str, Any]) -> list[str]:
+        """What stands in the calendar at the time that the call is about, a line each, for the person who reviews it.
+
+        Raises:
+            GoogleError.
+        """
+        return []
+
     async def settle(self, call: Call, effect: Effect) -> None:
         """Find out whether an effect that was started has happened, without doing it.
 

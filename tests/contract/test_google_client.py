@@ -18,6 +18,7 @@ from datetime import UTC, date, datetime, timedelta
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from cryptography import x509
@@ -27,7 +28,7 @@ from cryptography.x509.oid import NameOID
 
 from email_assistant.google import errors
 from email_assistant.google.account import GoogleAccount
-from email_assistant.google.auth import read_token_file
+from email_assistant.google.auth import Renew, read_token_file
 from email_assistant.google.calendar import Event
 from email_assistant.google.gmail import Change, DraftRef, MessageRef, SendAs
 from tests.contract.faulty_http import Answer, Fault, FaultyServer, Request, ok, refused
@@ -45,6 +46,7 @@ DRAFT = {"id": "d1", "message": {"id": "m1", "threadId": "t1"}}
 SENT = {"id": "m2", "threadId": "t1", "labelIds": ["SENT"]}
 EVENT = {
     "id": "abcde",
+    "iCalUID": "abcde@google.com",
     "status": "confirmed",
     "summary": "Tea",
     "start": {"dateTime": "2026-03-02T10:00:00+01:00"},
@@ -52,8 +54,6 @@ EVENT = {
     "attendees": [{"email": "bob@example.com"}],
     "htmlLink": "https://calendar.example/abcde",
 }
-
-Saver = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 def token(expires_in: float = 3600) -> dict[str, Any]:
@@ -70,6 +70,25 @@ def token(expires_in: float = 3600) -> dict[str, Any]:
     }
 
 
+class Stored:
+    """The token as all processes find it."""
+
+    def __init__(self, expires_in: float = -60) -> None:
+        self.token = token(expires_in)
+        self.saved: list[str] = []
+        self.is_away = False
+        self._lock = asyncio.Lock()
+
+    async def exchange(self, renew: Renew) -> None:
+        async with self._lock:
+            renewed = await renew(self.token)
+            if self.is_away:
+                raise OSError("the database is away")
+            if renewed is not self.token:
+                self.token = renewed
+                self.saved.append(renewed["token"])
+
+
 NEW_TOKEN = ok({"access_token": "renewed", "expires_in": 3600, "token_type": "Bearer"})
 
 
@@ -83,9 +102,10 @@ def server() -> Iterator[FaultyServer]:
 
 @asynccontextmanager
 async def opened(
-    server: FaultyServer, expires_in: float = 3600, save: Saver | None = None, seconds: float = AMPLE
+    server: FaultyServer, expires_in: float = 3600, stored: Stored | None = None, seconds: float = AMPLE
 ) -> AsyncIterator[GoogleAccount]:
-    account = GoogleAccount(token(expires_in), root=server.url, timeout=seconds, save_token=save)
+    exchange = stored.exchange if stored else None
+    account = GoogleAccount(token(expires_in), root=server.url, timeout=seconds, exchange_token=exchange)
     try:
         yield account
     finally:
@@ -133,7 +153,12 @@ READS = [
     Case("events", "GET", EVENTS, lambda a: a.calendar.events(NINE, NINE + timedelta(days=1)), {"items": []}),
 ]
 WRITES = [SEND, CREATE, INSERT]
-REPEATABLE = [MODIFY, DELETE]
+REPEATABLE = [
+    MODIFY,
+    DELETE,
+    Case("watch", "POST", f"{ME}/watch", lambda a: a.gmail.watch("projects/p/topics/mail"), {"expiration": "1"}),
+    Case("stop_watch", "POST", f"{ME}/stop", lambda a: a.gmail.stop_watch(), {}),
+]
 
 
 def named(cases: list[Case]) -> list[Any]:
@@ -319,19 +344,15 @@ async def test_retry_after_in_seconds_counts_from_now(server: FaultyServer, acco
 
 @pytest.mark.parametrize("case", named([PROFILE_READ, SEND]))
 async def test_a_401_costs_one_renewal_and_one_repeat(server: FaultyServer, case: Case) -> None:
-    saved: list[dict[str, Any]] = []
-
-    async def save(renewed: dict[str, Any]) -> None:
-        saved.append(renewed)
-
+    stored = Stored(3600)
     server.answer(case.method, case.path, refused(401, "authError"), ok(case.success))
-    async with opened(server, save=save) as account:
+    async with opened(server, stored=stored) as account:
         await case.act(account)
         await case.act(account)
     sent = [request.headers["authorization"] for request in server.received(case.method, case.path)]
     assert sent == [f"Bearer {SECRET}", "Bearer renewed", "Bearer renewed"]
     assert len(server.received("POST", "/token")) == 1
-    assert [renewed["token"] for renewed in saved] == ["renewed"]
+    assert stored.saved == ["renewed"]
 
 
 async def test_a_second_401_is_revoked(server: FaultyServer, account: GoogleAccount) -> None:
@@ -343,13 +364,9 @@ async def test_a_second_401_is_revoked(server: FaultyServer, account: GoogleAcco
 
 @pytest.mark.parametrize("expires_in", [-60, 60])
 async def test_five_calls_renew_an_expiring_token_once(server: FaultyServer, expires_in: float) -> None:
-    saved: list[dict[str, Any]] = []
-
-    async def save(renewed: dict[str, Any]) -> None:
-        saved.append(renewed)
-
+    stored = Stored(expires_in)
     server.answer("GET", f"{ME}/profile", ok(PROFILE))
-    async with opened(server, expires_in, save) as account:
+    async with opened(server, expires_in, stored) as account:
         await asyncio.gather(*(account.gmail.profile() for _ in range(5)))
 
     (renewal,) = server.received("POST", "/token")
@@ -362,8 +379,8 @@ async def test_five_calls_renew_an_expiring_token_once(server: FaultyServer, exp
     }
     used = {request.headers["authorization"] for request in server.received("GET", f"{ME}/profile")}
     assert used == {"Bearer renewed"}
-    (kept,) = saved
-    assert kept["token"] == "renewed"
+    assert stored.saved == ["renewed"]
+    kept = stored.token
     assert datetime.fromisoformat(kept["expiry"]) > datetime.now(UTC) + timedelta(minutes=50)
     assert kept == token() | {"token": "renewed", "expiry": kept["expiry"]}
 
@@ -379,33 +396,72 @@ async def test_five_401s_at_once_renew_once(server: FaultyServer) -> None:
 
 
 async def test_a_renewed_token_serves_a_new_account(server: FaultyServer) -> None:
-    saved: list[dict[str, Any]] = []
-
-    async def save(renewed: dict[str, Any]) -> None:
-        saved.append(renewed)
-
+    stored = Stored()
     server.answer("GET", f"{ME}/profile", ok(PROFILE))
-    async with opened(server, -60, save) as account:
+    async with opened(server, -60, stored) as account:
         await account.gmail.profile()
-    again = GoogleAccount(saved[0], root=server.url, timeout=AMPLE)
+    again = GoogleAccount(stored.token, root=server.url, timeout=AMPLE)
     await again.gmail.profile()
     await again.aclose()
     assert len(server.received("POST", "/token")) == 1
 
 
-async def test_a_token_that_cannot_be_stored_hides_no_result_and_is_offered_again(server: FaultyServer) -> None:
-    offered: list[str] = []
+async def test_whoever_comes_second_uses_what_the_first_has_stored(server: FaultyServer) -> None:
+    stored = Stored()
+    server.answer("POST", "/token", replace(NEW_TOKEN, fault="hold"))
+    server.answer("GET", f"{ME}/profile", ok(PROFILE))
+    async with opened(server, -60, stored) as first, opened(server, -60, stored) as second:
+        calls = [asyncio.create_task(account.gmail.profile()) for account in (first, second)]
+        await asyncio.to_thread(server.wait_for, "POST", "/token")
+        server.released.set()
+        await asyncio.gather(*calls)
+    assert len(server.received("POST", "/token")) == 1
+    assert stored.saved == ["renewed"]
 
-    async def save(renewed: dict[str, Any]) -> None:
-        offered.append(renewed["token"])
-        if len(offered) == 1:
-            raise OSError("the database is away")
 
+@pytest.mark.parametrize("case", named([PROFILE_READ, SEND]))
+async def test_a_stored_token_that_is_refused_too_is_renewed(server: FaultyServer, case: Case) -> None:
+    stored = Stored(3600)
+    stored.token["token"] = "renewed elsewhere"
+    server.answer(case.method, case.path, *[refused(401, "authError")] * 2, ok(case.success))
+    async with opened(server, stored=stored) as account:
+        await case.act(account)
+    sent = [request.headers["authorization"] for request in server.received(case.method, case.path)]
+    assert sent == [f"Bearer {SECRET}", "Bearer renewed elsewhere", "Bearer renewed"]
+
+
+async def test_a_token_that_cannot_be_stored_hides_no_result_and_is_used(
+    server: FaultyServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    stored = Stored()
+    stored.is_away = True
     server.answer("POST", f"{ME}/drafts/send", ok(SENT))
-    async with opened(server, -60, save) as account:
+    async with opened(server, -60, stored) as account:
         assert await account.gmail.send_draft("d1") == MessageRef("m2", "t1")
         await account.gmail.send_draft("d1")
-    assert offered == ["renewed", "renewed"]
+    assert len(server.received("POST", "/token")) == 1
+    assert "a renewed Google token was not stored (OSError)" in caplog.messages
+
+
+async def test_a_login_that_was_ended_here_is_revoked(server: FaultyServer) -> None:
+    stored = Stored()
+    stored.token = {"client_id": "client", "client_secret": "the-client-secret"}
+    async with opened(server, -60, stored) as account:
+        with pytest.raises(errors.Revoked, match="log in again"):
+            await account.gmail.profile()
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("case", named([PROFILE_READ, SEND]))
+async def test_no_renewal_without_the_lock_on_it(server: FaultyServer, case: Case) -> None:
+    async def away(renew: Renew) -> None:
+        raise OSError("the database is away")
+
+    account = GoogleAccount(token(-60), root=server.url, timeout=AMPLE, exchange_token=away)
+    with pytest.raises(errors.Transient):
+        await case.act(account)
+    await account.aclose()
+    assert server.requests == []
 
 
 @pytest.mark.parametrize("case", named([PROFILE_READ, SEND]))
@@ -823,6 +879,18 @@ async def test_send_as(server: FaultyServer, account: GoogleAccount) -> None:
     )
 
 
+async def test_watch(server: FaultyServer, account: GoogleAccount) -> None:
+    server.answer("POST", f"{ME}/watch", ok({"historyId": "42", "expiration": "1772442000000"}))
+    assert await account.gmail.watch("projects/p/topics/mail") == NINE
+    assert server.requests[0].json() == {"topicName": "projects/p/topics/mail"}
+
+
+async def test_stop_watch(server: FaultyServer, account: GoogleAccount) -> None:
+    server.answer("POST", f"{ME}/stop", Answer(204, b""))
+    await account.gmail.stop_watch()
+    assert len(server.received("POST", f"{ME}/stop")) == 1
+
+
 # Calendar
 
 
@@ -848,24 +916,27 @@ async def test_all_pages_of_events(server: FaultyServer, account: GoogleAccount)
         "GET",
         EVENTS,
         ok({"items": [EVENT, {"id": "gone0", "status": "cancelled"}], "nextPageToken": "p2"}),
-        ok({"items": [day, EVENT | {"id": "later", "attendees": [me]}]}),
+        ok({"items": [day, EVENT | {"id": "later", "iCalUID": "later@google.com", "attendees": [me]}]}),
     )
-    tea, holiday, declined = await account.calendar.events(NINE, NINE + timedelta(days=1))
+    holiday, tea, declined = await account.calendar.events(NINE, NINE + timedelta(days=1))
     assert tea == Event(
         id="abcde",
+        uid="abcde@google.com",
         summary="Tea",
         start=NINE,
         end=NINE + timedelta(hours=1),
         all_day=False,
         attendees=("bob@example.com",),
         busy=True,
+        tentative=False,
         status="confirmed",
         link="https://calendar.example/abcde",
+        meet_link=None,
     )
     assert (holiday.all_day, holiday.start, holiday.end) == (True, date(2026, 3, 2), date(2026, 3, 3))
     assert not holiday.busy
     assert not declined.busy
-    first, second = (request.query for request in server.requests)
+    first, second = (request.query for request in server.received("GET", EVENTS))
     assert (first["timeMin"], first["timeMax"]) == (["2026-03-02T09:00:00+00:00"], ["2026-03-03T09:00:00+00:00"])
     assert (first["singleEvents"], second["pageToken"]) == (["true"], ["p2"])
 
@@ -884,6 +955,189 @@ async def test_a_deleted_event_is_not_found(server: FaultyServer, account: Googl
     assert (await account.calendar.event("abcde")).summary == "Tea"
     with pytest.raises(errors.NotFound):
         await account.calendar.event("abcde")
+
+
+CALENDARS = "/calendar/v3/users/me/calendarList"
+TEAM = "/calendar/v3/calendars/team%40group.example/events"
+PRIMARY = {"id": "ann@example.com", "primary": True, "accessRole": "owner"}
+ENTRY = {"id": "team@group.example", "accessRole": "reader", "selected": True}
+DAY = (NINE, NINE + timedelta(days=1))
+
+
+def instance(start: str, end: str, **more: Any) -> dict[str, Any]:
+    return EVENT | {"id": f"abcde_{start}", "start": {"dateTime": start}, "end": {"dateTime": end}} | more
+
+
+async def test_the_events_of_all_calendars_that_are_ticked(server: FaultyServer, account: GoogleAccount) -> None:
+    others = [
+        ENTRY | {"id": "unticked", "selected": False},
+        ENTRY | {"id": "hidden", "hidden": True},
+        ENTRY | {"id": "deleted", "deleted": True},
+    ]
+    server.answer(
+        "GET",
+        CALENDARS,
+        ok({"items": [*others, PRIMARY], "nextPageToken": "p2"}),
+        ok({"items": [ENTRY | {"accessRole": "freeBusyReader"}]}),
+    )
+    untitled = instance("2026-03-02T11:00:00+01:00", "2026-03-02T12:00:00+01:00", iCalUID="u", summary=None)
+    untitled.pop("summary")
+    server.answer("GET", EVENTS, ok({"items": [EVENT]}))
+    server.answer("GET", TEAM, ok({"items": [untitled]}))
+
+    tea, busy = await account.calendar.events(*DAY)
+    assert (tea.summary, busy.summary, busy.busy) == ("Tea", "", True)
+    await account.calendar.events(*DAY)
+    assert [r.path for r in server.requests].count(CALENDARS) == 2
+    assert {r.path for r in server.requests} == {CALENDARS, EVENTS, TEAM}
+
+
+async def test_an_event_in_several_calendars_is_told_once_with_the_persons_own_answer(
+    server: FaultyServer, account: GoogleAccount
+) -> None:
+    """All instances of a series share their iCalUID; only one that begins at the same time is the same."""
+    server.answer("GET", CALENDARS, ok({"items": [ENTRY, PRIMARY]}))
+    me = {"email": "ann@example.com", "self": True, "responseStatus": "declined"}
+    own = instance("2026-03-02T10:00:00+01:00", "2026-03-02T11:00:00+01:00", attendees=[me])
+    copy = instance("2026-03-02T09:00:00Z", "2026-03-02T10:00:00Z")
+    next_one = instance("2026-03-02T14:00:00+01:00", "2026-03-02T15:00:00+01:00")
+    server.answer("GET", EVENTS, ok({"items": [own, next_one]}))
+    server.answer("GET", TEAM, ok({"items": [copy, next_one]}))
+    first, second = await account.calendar.events(*DAY)
+    assert (first.start, first.busy, second.busy) == (NINE, False, True)
+
+
+@pytest.mark.parametrize(
+    "listing", [refused(403, "insufficientPermissions"), Answer(404), ok({}), ok({"items": [ENTRY | {"selected": 0}]})]
+)
+async def test_without_a_list_of_calendars_the_primary_one_counts(
+    server: FaultyServer, account: GoogleAccount, listing: Answer
+) -> None:
+    server.answer("GET", CALENDARS, listing)
+    server.answer("GET", EVENTS, ok({"items": [EVENT]}))
+    assert [event.summary for event in await account.calendar.events(*DAY)] == ["Tea"]
+    await account.calendar.events(*DAY)
+    assert len(server.received("GET", CALENDARS)) == 1
+
+
+@pytest.mark.parametrize("path", [CALENDARS, EVENTS, TEAM])
+async def test_half_a_calendar_is_no_free_time(server: FaultyServer, account: GoogleAccount, path: str) -> None:
+    server.answer("GET", CALENDARS, ok({"items": [PRIMARY, ENTRY]}))
+    server.answer("GET", EVENTS, ok({"items": []}))
+    server.answer("GET", TEAM, ok({"items": []}))
+    server.answer("GET", path, Answer(503), ok({"items": []}))
+    with pytest.raises(errors.Transient):
+        await account.calendar.events(*DAY)
+    assert await account.calendar.events(*DAY) == ()
+
+
+async def test_a_calendar_that_was_taken_off_the_list_holds_nothing_up(
+    server: FaultyServer, account: GoogleAccount
+) -> None:
+    server.answer("GET", CALENDARS, ok({"items": [PRIMARY, ENTRY]}), ok({"items": [PRIMARY]}))
+    server.answer("GET", EVENTS, ok({"items": [EVENT]}))
+    for _ in range(2):
+        assert len(await account.calendar.events(*DAY)) == 1
+    assert len(server.received("GET", CALENDARS)) == 2
+    assert len(server.received("GET", TEAM)) == 1
+
+
+async def test_whole_days_are_those_of_the_person(server: FaultyServer, account: GoogleAccount) -> None:
+    """Google compares them in the calendar's timezone, and so may give the day before or after as well."""
+    sunday, monday = (
+        EVENT | {"id": name, "iCalUID": name, "start": {"date": start}, "end": {"date": end}}
+        for name, start, end in [("sun", "2026-03-01", "2026-03-02"), ("mon", "2026-03-02", "2026-03-03")]
+    )
+    server.answer("GET", EVENTS, ok({"items": [sunday, monday]}))
+    midnight = datetime(2026, 3, 2, tzinfo=ZoneInfo("Europe/Berlin"))
+    assert [event.id for event in await account.calendar.events(midnight, midnight + timedelta(days=1))] == ["mon"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "tentative", "busy"),
+    [("needsAction", True, True), ("tentative", True, True), ("accepted", False, True), ("declined", False, False)],
+)
+async def test_the_persons_answer_to_an_invitation(
+    server: FaultyServer, account: GoogleAccount, answer: str, tentative: bool, busy: bool
+) -> None:
+    others = {"email": "bob@example.com", "responseStatus": "needsAction"}
+    me = {"email": "ann@example.com", "self": True, "responseStatus": answer}
+    server.answer("GET", EVENTS, ok({"items": [EVENT | {"attendees": [others, me]}]}))
+    (event,) = await account.calendar.events(*DAY)
+    assert (event.tentative, event.busy) == (tentative, busy)
+
+
+def insert_with_meet(account: GoogleAccount) -> Awaitable[Event]:
+    return account.calendar.insert(
+        "abcde", summary="Tea", start=NINE, end=NINE, timezone="UTC", attendees=[], meet=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("made", "link"),
+    [
+        ({"hangoutLink": "https://meet.google.com/abc"}, "https://meet.google.com/abc"),
+        (
+            {
+                "conferenceData": {
+                    "entryPoints": [
+                        {"entryPointType": "phone", "uri": "tel:+1"},
+                        {"entryPointType": "video", "uri": "https://meet.google.com/abc"},
+                    ]
+                }
+            },
+            "https://meet.google.com/abc",
+        ),
+        ({"conferenceData": {"createRequest": {"status": {"statusCode": "pending"}}}}, None),
+    ],
+)
+async def test_a_meet_conference_is_asked_for(
+    server: FaultyServer, account: GoogleAccount, made: dict[str, Any], link: str | None
+) -> None:
+    allowed = {"conferenceProperties": {"allowedConferenceSolutionTypes": ["addOn", "hangoutsMeet"]}}
+    server.answer("GET", CALENDARS, ok({"items": [PRIMARY | allowed]}))
+    server.answer("POST", EVENTS, ok(EVENT | made))
+    assert (await insert_with_meet(account)).meet_link == link
+    (request,) = server.received("POST", EVENTS)
+    assert request.query["conferenceDataVersion"] == ["1"]
+    assert request.json()["conferenceData"] == {
+        "createRequest": {"requestId": "abcde", "conferenceSolutionKey": {"type": "hangoutsMeet"}}
+    }
+
+
+@pytest.mark.parametrize(
+    ("listing", "tries"),
+    [
+        (ok({"items": [PRIMARY | {"conferenceProperties": {"allowedConferenceSolutionTypes": ["addOn"]}}]}), 1),
+        (ok({"items": [PRIMARY]}), 2),
+        (refused(403, "insufficientPermissions"), 2),
+    ],
+)
+async def test_where_there_can_be_no_conference_the_event_is_made_without(
+    server: FaultyServer, account: GoogleAccount, listing: Answer, tries: int
+) -> None:
+    server.answer("GET", CALENDARS, listing)
+
+    def take(request: Request) -> Answer:
+        return refused(400, "invalid") if "conferenceData" in request.json() else ok(EVENT)
+
+    server.answer("POST", EVENTS, take)
+    assert (await insert_with_meet(account)).meet_link is None
+    requests = server.received("POST", EVENTS)
+    assert len(requests) == tries
+    assert "conferenceDataVersion" not in requests[-1].query
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"), [(refused(409, "duplicate"), errors.Exists), (Answer(503), errors.Ambiguous)]
+)
+async def test_an_event_with_a_conference_is_asked_for_once(
+    server: FaultyServer, account: GoogleAccount, answer: Answer, expected: type[Exception]
+) -> None:
+    server.answer("POST", EVENTS, answer)
+    with pytest.raises(expected):
+        await insert_with_meet(account)
+    assert len(server.received("POST", EVENTS)) == 1
 
 
 SETTING = "/calendar/v3/users/me/settings/timezone"

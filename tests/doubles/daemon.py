@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import httpx
 from cryptography.fernet import Fernet
 
-from tests.doubles.google import Google
+from tests.doubles.front import Front
 from tests.doubles.model import Model
 from tests.doubles.nursery import Nursery, nursery
 
@@ -81,7 +81,7 @@ class Daemon:
     Settings given as keywords go into the environment in capitals: `undo_seconds=60` is EMAIL_ASSISTANT_UNDO_SECONDS.
     """
 
-    def __init__(self, home: Path, database_url: str, google: Google, model: Model, /, **settings: object) -> None:
+    def __init__(self, home: Path, database_url: str, google: Front, model: Model, /, **settings: object) -> None:
         self.home, self._google = home, google
         self.nursery = nursery()
         self.processes: list[Process] = []
@@ -146,6 +146,12 @@ class Daemon:
         """Start a worker process, which may reach Google and the model by roots of its own."""
         own = {"EMAIL_ASSISTANT_GOOGLE_ROOT": google_root, "OPENAI_BASE_URL": model_root}
         return self._start("worker", "worker", **{name: value for name, value in own.items() if value})
+
+    def api(self) -> Process:
+        """Start a process that only serves the inbox and the API; return when it answers."""
+        process = self._start("api", "api", "--host", "127.0.0.1", "--port", str(self._port))
+        self.wait_for(self._is_healthy, "the API answers /health")
+        return process
 
     def scheduler(self) -> Process:
         """Start a process that has mailboxes looked at."""

@@ -96,7 +96,7 @@ class Mailbox:
     """What was sent over the API, in order; not what the person sent in Gmail."""
     history: list[HistoryRecord] = field(default_factory=list)
     history_id: int = 1000
-    history_floor: int = 0
+    history_floor: int = 1
     """A `startHistoryId` below this has expired."""
     labels: dict[str, str] = field(default_factory=lambda: {name: name for name in SYSTEM_LABELS})
     """Label id → name."""
@@ -158,9 +158,9 @@ class Mailbox:
             (mail.set_content if text is None else mail.add_alternative)(html, subtype="html")
         return self._add(mail.as_bytes(), labels, thread, int(when.timestamp() * 1000))
 
-    def deliver_raw(self, raw: bytes) -> Message:
+    def deliver_raw(self, raw: bytes, thread: str | None = None) -> Message:
         """Mail arrives, byte for byte as given."""
-        return self._add(raw, ("INBOX", "UNREAD"), None)
+        return self._add(raw, ("INBOX", "UNREAD"), thread)
 
     def person_sends(self, thread: str, text: str) -> Message:
         """The person answers in Gmail's own pages."""

@@ -40,6 +40,8 @@ class Home:
 
     async def sync(self) -> None:
         await self.works.mailboxes.sync(self.account_id)
+        while await self.works.backfill.run(self.account_id):
+            pass
 
     async def step(self) -> None:
         """Do all that is due, as far as it goes now."""
@@ -79,7 +81,6 @@ class Home:
             app.accounts,
             app.clients,
             enqueue=enqueue,
-            backfill=timedelta(days=14),
             labels=class_labels(app.settings),
         )
 

@@ -50,6 +50,7 @@ FIELDS = [
         "sender",
         "subject",
         "new_recipients",
+        "conflicts",
         "description",
         "decided_by",
         "created_at",
@@ -134,7 +135,7 @@ class Home:
             "allowed": allowed,
             "teaches": True,
         }
-        asked = Asked(f"interrupt-{number}", value, new or [])
+        asked = Asked(f"interrupt-{number}", value, new or [], conflicts=[])
         async with self.app.pool.connection() as conn, conn.transaction():
             await self.app.inbox.project(conn, run, mail_as_text(_mail(subject, body)), [asked])
             item_id = await _id(conn, "select id from inbox_items where interrupt_id = %s", (f"interrupt-{number}",))
@@ -402,6 +403,7 @@ class TestItems:
             "sender": BOB,
             "subject": "Lunch?",
             "new_recipients": [],
+            "conflicts": [],
             "decided_by": None,
             "snoozed_until": None,
             "urgency": 3,
@@ -915,7 +917,7 @@ class TestWaitingPage:
 
     async def test_it_says_when_there_is_nothing(self, home: Home, browser: httpx.AsyncClient) -> None:
         assert "/accounts#connect" in (await page(browser, "/")).links
-        assert "email-assistant account add" in (await page(browser, "/accounts")).text
+        assert "email-assistant auth login" in (await page(browser, "/accounts")).text
         account = await home.account()
         assert "Nothing waits for you." in (await page(browser, "/")).text
         await home.app.accounts.set_state(account, "login", "the login has expired")

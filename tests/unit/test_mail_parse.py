@@ -161,6 +161,32 @@ def test_invitation_is_summarised_once() -> None:
     assert [a.name for a in mail.attachments] == ["invite.ics"]
 
 
+@pytest.mark.parametrize(
+    ("times", "line"),
+    [
+        (
+            "DTSTART;TZID=America/New_York:20260505T100000\r\nDTEND:20260505T150000Z",
+            "Event: Tue 5 May 2026 16:00 +0200 to Tue 5 May 2026 17:00 +0200\n",
+        ),
+        ("DTSTART:20260505T080000Z\r\nDURATION:PT1H", "Event: Tue 5 May 2026 10:00 +0200\n"),
+        ('DTSTART;TZID="W. Europe Standard Time":20260505T100000', ""),  # not in the IANA database: left as written
+        ("DTSTART;TZID=../../etc/passwd:20260505T100000", ""),
+        ("DTSTART;VALUE=DATE:20260505", ""),
+        ("DTSTART:20260505T100000", ""),
+        ("DTSTART:00010101T000000Z\r\nDTEND;TZID=Pacific/Kiritimati:00010101T000000", None),
+        ("DTSTART:20269999T100000Z", ""),
+    ],
+)
+def test_an_invitation_is_at_a_time_of_the_reader(times: str, line: str | None) -> None:
+    event = f"BEGIN:VCALENDAR\r\nMETHOD:REQUEST\r\nBEGIN:VEVENT\r\nUID:one@example.org\r\n{times}\r\nSUMMARY:Plan\r\n"
+    mail = parse_bytes(message("Content-Type: text/calendar; method=REQUEST\n", event + "END:VEVENT\r\nEND:VCALENDAR"))
+    assert mail.event is not None
+    assert mail.event.uid == "one@example.org"
+    prompt = for_prompt(mail, "1", timezone=ZoneInfo("Europe/Berlin"), limit=1_000)
+    if line is not None:
+        assert f"\nTo: bob@example.org\n{line}Subject: Hello\n\n[Calendar invitation: Plan" in prompt
+
+
 def test_flowed_text_is_joined() -> None:
     body = "This is one \r\nparagraph.\r\n> quoted \r\n> words\r\n\r\n From the start\r\n-- \r\nAnn"
     mail = parse_bytes(message("Content-Type: text/plain; format=flowed\n", body))

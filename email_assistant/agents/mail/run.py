@@ -32,6 +32,8 @@ class Run(TypedDict):
     text: str
     """The newest mail, delimited for a prompt."""
     reply: Reply
+    invitation: str | None
+    """What calendars know the event by to which the conversation last invited; None if it did to none."""
     automatic: bool
     """The newest mail was sent by a program or in bulk."""
     given: Classification | None

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from textual.content import Content
 
 from email_assistant.cli.screen.desk import Row, Sight
+from email_assistant.inbox.describe import UNKNOWN_CONFLICTS
 from email_assistant.inbox.items import Item
 from email_assistant.mail.charset import one_line, plain
 from email_assistant.mail.compose import reply_subject
@@ -103,6 +104,10 @@ def _proposal(seen: Sight, does: str) -> Iterator[Part]:
         yield f"{field.label}: ", "dim"
         yield from _value(field, item)
         yield f" ({seen.form.zone.key})\n" if field.kind == "time" else "\n"
+    for conflict in item.conflicts or ():
+        yield f"At that time: {line(conflict)}\n", "$text-warning bold"
+    if item.conflicts is None:
+        yield f"{UNKNOWN_CONFLICTS}.\n", "$text-warning bold"
     if item.kind == "draft":
         yield "Subject: ", "dim"
         yield f"{line(reply_subject(item.subject or ''))}\n"

@@ -27,10 +27,43 @@ create table accounts (
     poll_after    timestamptz not null default '-infinity',  -- Google said to come back then
     syncing_until timestamptz not null default '-infinity',  -- a process looks into the mailbox
     spent_until   timestamptz not null default '-infinity',  -- the day's budget is spent; the next midnight
+    watch_topic   text,                       -- Gmail was asked to tell this Pub/Sub topic of new mail
+    watch_until   timestamptz,                -- it does so until then; null: not now
+    watch_after   timestamptz not null default '-infinity',  -- it is asked again then
+    watch_error   text,                       -- why it does not
     login_at      timestamptz not null default now(),        -- the token is from then
+    login_ends    timestamptz,                -- Google ends the login by itself then; null: it did not say
+    scopes        text[],                     -- what the person has allowed; null: not known, from a token file
     labels        jsonb not null default '{}',               -- Gmail's ids of the labels for classes, by name
     created_at    timestamptz not null default now(),
+
+    backfilled_at      timestamptz,           -- all mail from before triage_since has been fetched
+    backfilling_until  timestamptz not null default '-infinity',  -- a process is at it
+    backfill_total     integer,               -- messages to fetch; null before they are listed, and after the last
+    backfill_done      integer,               -- of them, when the last batch ended
+    backfill_at        timestamptz,           -- the last batch ended
+    backfill_seconds   double precision not null default 0,  -- of late, so long was worked on it
+    backfill_messages  double precision not null default 0,  -- and so many were fetched meanwhile
+
     unique (user_id, address)
+);
+
+create table backfill (                       -- older mail that is still to be fetched
+    account_id  uuid not null references accounts on delete cascade,
+    gmail_id    text not null,
+    user_id     uuid not null references users,
+    thread_id   text not null,                -- Gmail's
+    position    integer not null,             -- 1 is the newest
+    primary key (account_id, gmail_id)
+);
+create index backfill_by_position on backfill (account_id, position);
+
+create table quota (                          -- what was spent at Google of late: leaky buckets
+    name          text primary key,           -- gmail/<account>, calendar/<account>, project/<hash of OAuth client>
+    account_id    uuid references accounts on delete cascade,  -- null for a project's
+    level         double precision not null default 0,
+    at            timestamptz not null default clock_timestamp(),  -- the level is of then
+    closed_until  timestamptz not null default '-infinity'         -- Google said so
 );
 
 create table threads (
@@ -135,6 +168,7 @@ create table inbox_items (
     allowed        text[] not null,
     mail_text      text not null,             -- the mail as the item shows it
     new_recipients text[] not null,           -- addresses in args that were never written to before
+    conflicts      text[] default '{}',       -- what stood in the calendar at a proposed time; null: not known
     teaches        boolean not null,          -- whether an answer to it is learned from
     status         text not null default 'pending'
                    check (status in ('pending', 'decided', 'applied', 'superseded', 'expired')),
@@ -329,7 +363,7 @@ end
 $$;
 create trigger accounts_made after insert or delete on accounts for each row execute function tell_account();
 create trigger accounts_changed after update on accounts for each row
-    when ((new.state, new.mode, new.last_error) is distinct from (old.state, old.mode, old.last_error))
-    execute function tell_account();
+    when ((new.state, new.mode, new.last_error, new.backfill_done) is distinct from
+          (old.state, old.mode, old.last_error, old.backfill_done)) execute function tell_account();
 
 insert into users (name) values ('home');

@@ -13,7 +13,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from email_assistant.inbox.feed import Feed
 from email_assistant.memory.profiles import Memory
-from email_assistant.servers.api import activity, events, health, inbox, login, mails, memory, pages, push
+from email_assistant.servers.api import activity, events, google_push, health, inbox, login, mails, memory, pages, push
 from email_assistant.servers.api.agent_inbox import routes as agent_inbox
 from email_assistant.servers.api.auth import Access, AgentInboxCors, Guard, SecurityHeaders
 from email_assistant.servers.api.dependencies import Services
@@ -46,7 +46,14 @@ Times are ISO 8601 with their offset. A list comes in pages: `next` is the `curs
 _CREDENTIALS = [Depends(HTTPBearer(auto_error=False)), Depends(APIKeyHeader(name="x-api-key", auto_error=False))]
 
 
-def create_api(app: Services, *, token: str | None, host: str, agent_inbox_origin: str | None = None) -> FastAPI:
+def create_api(
+    app: Services,
+    *,
+    token: str | None,
+    host: str,
+    agent_inbox_origin: str | None = None,
+    push_token: str | None = None,
+) -> FastAPI:
     """The API and the pages of an app that is open, within its event loop.
 
     Args:
@@ -54,6 +61,7 @@ def create_api(app: Services, *, token: str | None, host: str, agent_inbox_origi
         host: the address that the server is bound to. On loopback only names of this machine are answered to, since
             another site's name may be pointed at it (DNS rebinding).
         agent_inbox_origin: the one other site whose pages may call this API, as the public Agent Inbox app.
+        push_token: what lets Google's Pub/Sub in, to tell of new mail and to nothing else; None: it is not let in.
     """
     api = DocumentedAPI(
         title="Email assistant",
@@ -65,6 +73,7 @@ def create_api(app: Services, *, token: str | None, host: str, agent_inbox_origi
     )
     api.state.assistant = app
     api.state.access = access = Access(token)
+    api.state.push_token = push_token
     api.state.memory = learned = Memory.kept_in(app.pool)
     api.state.trail = Trail(app.pool, learned)
     api.state.contexts = Contexts(app.pool, learned)
@@ -78,7 +87,7 @@ def create_api(app: Services, *, token: str | None, host: str, agent_inbox_origi
     programs.include_router(events.router)
     programs.include_router(agent_inbox.router)
     programs.include_router(push.router)
-    for router in (health.router, agent_inbox.info_router, programs, login.router, pages.router):
+    for router in (health.router, google_push.router, agent_inbox.info_router, programs, login.router, pages.router):
         api.include_router(router)
     api.mount("/static", StaticFiles(directory=_STATIC))
     add_error_handlers(api)

@@ -18,7 +18,8 @@ from email_assistant.servers.api.throttle import Guesses, TooManyGuesses
 
 COOKIE = "email_assistant_session"
 _COOKIE_SECONDS = 30 * 24 * 3600
-_OPEN_PATHS = ("/health", "/login", "/info", "/.well-known/security.txt")
+_OPEN_PATHS = ("/health", "/login", "/info", "/.well-known/security.txt", "/google/push")
+"""Of these, the last asks for a token of its own."""
 _OPEN_FOLDER = "/static/"
 _READING = ("GET", "HEAD", "OPTIONS")
 
@@ -45,14 +46,14 @@ class Access:
             return True
         address = request.client.host if request.client else ""
         self._guesses.check(address)
-        if _same(given, self._token):
+        if is_same(given, self._token):
             return True
         self._guesses.note(address, given)
         return False
 
     def is_allowed(self, request: Request) -> bool:
         """Whether the request carries a session or the token. Raises TooManyGuesses."""
-        if self._token is None or _same(request.cookies.get(COOKIE, ""), self._session()):
+        if self._token is None or is_same(request.cookies.get(COOKIE, ""), self._session()):
             return True
         scheme, bearer = get_authorization_scheme_param(request.headers.get("authorization"))
         given = [bearer] if scheme.lower() == "bearer" else []
@@ -189,7 +190,7 @@ def _unauthorized(request: Request) -> Response:
     return login_page(without_token(request) if request.method == "GET" else "/")
 
 
-def _same(given: str, known: str) -> bool:
+def is_same(given: str, known: str) -> bool:
     """In a time that does not tell how much of it is right."""
     return hmac.compare_digest(given.encode("utf-8", "replace"), known.encode())
 

@@ -14,6 +14,7 @@ from email_assistant.inbox.mails import Mails
 from email_assistant.notify.channels import Channels
 from email_assistant.notify.digest import Digests
 from email_assistant.notify.notices import Notices
+from email_assistant.queue.tasks import Queue
 from email_assistant.tools.registry import Registry
 from email_assistant.usage import Usage
 
@@ -23,6 +24,8 @@ class Services(Protocol):
 
     @property
     def pool(self) -> Pool: ...
+    @property
+    def queue(self) -> Queue: ...
     @property
     def accounts(self) -> Accounts: ...
     @property

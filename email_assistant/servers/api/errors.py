@@ -51,7 +51,7 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def is_for_programs(path: str) -> bool:
-    return path.startswith("/api/") or path == "/openapi.json" or is_for_agent_inbox(path)
+    return path.startswith("/api/") or path in ("/openapi.json", "/google/push") or is_for_agent_inbox(path)
 
 
 def is_for_agent_inbox(path: str) -> bool:

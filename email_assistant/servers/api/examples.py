@@ -35,6 +35,7 @@ _ITEM: Example = {
     "sender": _BOB,
     "subject": "Lunch?",
     "new_recipients": [],
+    "conflicts": [],
     "description": "Bob Berg: Lunch?\n\nDoes Friday suit you?\n\n---\n\nsend_email_tool\n- email_address: …",
     "decided_by": "api",
     "created_at": _PROPOSED,
@@ -167,10 +168,13 @@ _ACCOUNTS: Example = {
         {
             "address": _ADA,
             "state": "active",
+            "mode": "send",
             "timezone": "Europe/Berlin",
             "last_sync": "2031-06-02T07:12:00Z",
             "last_error": None,
+            "watch_error": None,
             "spent_until": None,
+            "older_mail": {"done": 3400, "total": 10000, "seconds_left": 1500},
             "today": {"tokens": 10580, "most_tokens": 200000, "money": 0.0052, "most_money": None},
         }
     ],

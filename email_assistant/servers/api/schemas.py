@@ -54,6 +54,10 @@ class ItemOut(_Out):
     sender: str | None
     subject: str | None
     new_recipients: list[str] = Field(description="Addresses it would reach that were never written to before.")
+    conflicts: list[str] | None = Field(
+        description="What stood in the calendar at the time of a proposed meeting, when it was proposed; "
+        "null if the calendar could not be read."
+    )
     description: str = Field(description="The mail and the proposal as text, with HTML's characters escaped.")
     decided_by: str | None
     created_at: datetime
@@ -318,6 +322,14 @@ class Today(_Out):
     most_money: float | None
 
 
+class OlderMail(_Out):
+    """How far the fetching of mail from before the account was connected is."""
+
+    done: int
+    total: int
+    seconds_left: int | None = Field(description="At the pace of late; null until that is known.")
+
+
 class AccountOut(BaseModel):
     """A connected mailbox."""
 
@@ -329,7 +341,9 @@ class AccountOut(BaseModel):
     timezone: str | None
     last_sync: datetime | None
     last_error: str | None
+    watch_error: str | None = Field(description="Why Gmail does not push, though it was asked to; polling goes on.")
     spent_until: datetime | None = Field(description="The day's budget for models is spent until then.")
+    older_mail: OlderMail | None = Field(description="Null unless mail from before the connection is being fetched.")
     today: Today
 
     @classmethod
@@ -341,7 +355,9 @@ class AccountOut(BaseModel):
             timezone=account.timezone,
             last_sync=account.listed_at,
             last_error=account.last_error,
+            watch_error=account.watch_error,
             spent_until=account.spent_until,
+            older_mail=account.older_mail and OlderMail.model_validate(account.older_mail),
             today=Today.model_validate(day),
         )
 

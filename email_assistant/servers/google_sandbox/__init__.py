@@ -8,10 +8,14 @@ Known gaps, against Google's own services:
 
 | area | Google | here |
 |---|---|---|
-| tokens | authorization code, PKCE, revocation, scopes per token | refresh grant only; every token has every scope |
+| consent | sign-in, many accounts, many clients, consent kept from before | one person, one client, asked each time |
+| consent in part | what nothing ticked comes to: not documented | a login without scopes |
+| grants | S256 and plain, or no PKCE; web servers, devices, service accounts | S256, for installed apps; refresh |
+| revocation | takes a while to reach every server | at once |
+| scopes per method | as the discovery documents list them | by the first part of the path |
 | quota, faults | 429, 403 and 5xx under load | never |
 | requests | `fields`, batch, media upload, ETags with If-Match | `fields` and If-Match ignored; the others 404 |
-| push | users.watch and stop | 404 |
+| push | users.watch has changes published to Pub/Sub | checked and answered; nothing is published |
 | deletion | messages.delete, batchDelete, threads.delete, trash and untrash | 404; drafts alone can be deleted |
 | labels | patch, update, colours, visibility | list, get, create and delete; name and type only |
 | history of deleted labels | not documented | none |
@@ -28,8 +32,10 @@ Known gaps, against Google's own services:
 | drafts | rewritten headers: not documented | Message-ID is rewritten on sending only |
 | threads | groups incoming mail by its own rules | by In-Reply-To and References, or X-GM-THRID on import |
 | import | spam filter, calendar processing | none; labels as given |
-| calendars | many, shared | the primary one only |
-| events | recurrence, conferences, invitations, move, quickAdd, import, watch, syncToken | recurrence 400, rest none |
+| calendars | shared with and by others, with access roles; delete, clear, subscribing | all are the person's own; 404 |
+| calendarList | many settings; whether a new calendar is ticked: not documented | selected and hidden; not ticked |
+| events | recurrence, invitations, move, quickAdd, import, watch, syncToken | recurrence 400, rest none |
+| conferences | made at once or later, copied, changed | made at once on insert; the link leads nowhere |
 | events.list | `q`, iCalUID, extended properties, updatedMin, eventTypes | refused with 400 |
 | guests | get mail by sendUpdates and answer it | sendUpdates is checked and has no effect |
 | freebusy | whether busy times are cut to the asked span: not documented | not cut |

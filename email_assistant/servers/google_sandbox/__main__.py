@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 import uvicorn
 
 from . import app, mbox, oauth, script
+from .calendars import Calendars
 from .correspondents import Correspondents
 from .events import Calendar
 from .mailbox import Mailbox
@@ -96,6 +97,12 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         help="let invented mails arrive, one every so many seconds, and answers come after as many;"
         " 0: none arrive by themselves and answers come at once (default: 0)",
     )
+    parser.add_argument(
+        "--login-days",
+        type=float,
+        metavar="DAYS",
+        help="say that a login lasts so long, as Google does when it is given for a time (default: no end)",
+    )
     parser.add_argument("--timezone", help=f"the calendar's timezone (default: {DEFAULT_TIMEZONE})")
     parser.add_argument(
         "--exit-with-parent",
@@ -120,11 +127,11 @@ def _serve_from(store: Store, options: argparse.Namespace, found: Survey | None)
     zone = _zone(store, options.timezone)
     scripted = _is_scripted(store, with_mbox=found is not None)
     mailbox = Mailbox(store, _address(store, options.address, found), script.ALEX if scripted else "")
-    calendar = Calendar(store, mailbox.address, zone)
+    calendars = Calendars(Calendar(store, mailbox.address, zone))
     correspondents = Correspondents(mailbox, zone, options.pace) if scripted else None
     loaded = mbox.load(options.mbox, found, mailbox) if found else Loaded(0, 0)
     if correspondents:
-        loaded = Loaded(loaded.new + correspondents.begin(calendar), loaded.known)
+        loaded = Loaded(loaded.new + correspondents.begin(calendars), loaded.known)
     outbox = Outbox(mailbox, correspondents.after_send if correspondents else lambda _: None)
     listener = _listener(options.host, options.port)
     root = f"http://{options.host}:{listener.getsockname()[1]}"
@@ -141,7 +148,10 @@ def _serve_from(store: Store, options: argparse.Namespace, found: Survey | None)
         sys.stdout.flush()
 
     config = uvicorn.Config(
-        app.build(mailbox, outbox, calendar), log_config=None, access_log=False, timeout_graceful_shutdown=2
+        app.build(mailbox, outbox, calendars, options.login_days),
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=2,
     )
     if correspondents:
         correspondents.start()

@@ -6,19 +6,20 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from . import calendar, gmail, oauth
+from .calendars import Calendars
 from .errors import ApiError, invalid
-from .events import Calendar
 from .mailbox import Mailbox
 from .outbox import Outbox
 
 
-def build(mailbox: Mailbox, outbox: Outbox, the_calendar: Calendar) -> FastAPI:
-    """The application over one person's mailbox and calendar."""
+def build(mailbox: Mailbox, outbox: Outbox, calendars: Calendars, login_days: float | None = None) -> FastAPI:
+    """The application over one person's mailbox and calendars, whose logins last so many days, if not for ever."""
     app = FastAPI(openapi_url=None)
     app.state.store = mailbox.store
     app.state.mailbox = mailbox
     app.state.outbox = outbox
-    app.state.calendar = the_calendar
+    app.state.calendars = calendars
+    app.state.login_days = login_days
     for router in (oauth.router, gmail.router, calendar.router):
         app.include_router(router)
     app.add_exception_handler(ApiError, _refused)

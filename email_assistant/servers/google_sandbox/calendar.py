@@ -1,4 +1,4 @@
-"""Google Calendar's API, version 3, over the one calendar (https://developers.google.com/workspace/calendar/api)."""
+"""Google Calendar's API, version 3, over the calendars (https://developers.google.com/workspace/calendar/api)."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
@@ -7,29 +7,29 @@ from zoneinfo import ZoneInfo
 from fastapi import APIRouter, Body, Depends, Query, Request, Response
 
 from . import oauth
-from .errors import invalid, not_found
+from .calendars import Calendars
+from .errors import ApiError, invalid, not_found
 from .events import Calendar, Event
 
 _MOST_RESULTS = 2500
+_MOST_CALENDARS = 250
 _LACKING = (
     *("q", "syncToken", "updatedMin", "iCalUID", "eventTypes"),
     *("privateExtendedProperty", "sharedExtendedProperty"),
 )
 
 
-def _calendar(request: Request) -> Calendar:
-    calendar: Calendar = request.app.state.calendar
-    return calendar
+def _calendars(request: Request) -> Calendars:
+    calendars: Calendars = request.app.state.calendars
+    return calendars
 
 
-def _primary(request: Request, calendar_id: str) -> Calendar:
-    calendar = _calendar(request)
-    calendar.check_id(calendar_id)
-    return calendar
+def _named(request: Request, calendar_id: str) -> Calendar:
+    return _calendars(request).find(calendar_id)
 
 
-Theirs = Annotated[Calendar, Depends(_calendar)]
-Primary = Annotated[Calendar, Depends(_primary)]
+Theirs = Annotated[Calendars, Depends(_calendars)]
+Named = Annotated[Calendar, Depends(_named)]
 Json = Annotated[dict[str, Any], Body()]
 SendUpdates = Annotated[Literal["all", "externalOnly", "none"], Query(alias="sendUpdates")]
 TimeZone = Annotated[str | None, Query(alias="timeZone")]
@@ -38,67 +38,77 @@ router = APIRouter(prefix="/calendar/v3", dependencies=[Depends(oauth.authorize)
 
 
 @router.get("/calendars/{calendar_id}")
-def get_calendar(calendar: Primary) -> dict[str, Any]:
+def get_calendar(calendar: Named) -> dict[str, Any]:
     """The calendar itself."""
-    return {
-        "kind": "calendar#calendar",
-        "id": calendar.address,
-        "summary": calendar.address,
-        "timeZone": calendar.zone.key,
-    }
+    return _resource(calendar)
+
+
+@router.post("/calendars")
+def insert_calendar(calendars: Theirs, body: Json) -> dict[str, Any]:
+    """Make a secondary calendar."""
+    return _resource(calendars.create(body))
 
 
 @router.get("/users/me/calendarList")
-def list_calendars(calendar: Theirs) -> dict[str, Any]:
-    """The person's calendars: one."""
-    entry = {
-        "kind": "calendar#calendarListEntry",
-        "id": calendar.address,
-        "summary": calendar.address,
-        "timeZone": calendar.zone.key,
-        "accessRole": "owner",
-        "primary": True,
-        "selected": True,
-    }
-    return {"kind": "calendar#calendarList", "items": [entry]}
+def list_calendars(
+    calendars: Theirs,
+    limit: Annotated[int, Query(alias="maxResults", ge=1)] = 100,
+    token: Annotated[int, Query(alias="pageToken", ge=0)] = 0,
+    hidden: Annotated[bool, Query(alias="showHidden")] = False,
+) -> dict[str, Any]:
+    """The person's calendars."""
+    entries, size = calendars.entries(hidden=hidden), min(limit, _MOST_CALENDARS)
+    answer: dict[str, Any] = {"kind": "calendar#calendarList", "items": entries[token : token + size]}
+    return answer | ({"nextPageToken": str(token + size)} if len(entries) > token + size else {})
+
+
+@router.patch("/users/me/calendarList/{calendar_id}")
+def patch_entry(calendars: Theirs, calendar_id: str, body: Json) -> dict[str, Any]:
+    """Tick a calendar in the list, or hide it."""
+    return calendars.change_entry(calendar_id, body)
 
 
 @router.get("/users/me/settings/{setting}")
-def get_setting(calendar: Theirs, setting: str) -> dict[str, Any]:
+def get_setting(calendars: Theirs, setting: str) -> dict[str, Any]:
     """One setting; there is only `timezone`."""
     if setting != "timezone":
         raise not_found("Not Found")
-    return {"kind": "calendar#setting", "id": setting, "value": calendar.zone.key}
+    return {"kind": "calendar#setting", "id": setting, "value": calendars.primary.zone.key}
 
 
 @router.post("/freeBusy")
-def query_free_busy(calendar: Theirs, body: Json) -> dict[str, Any]:
+def query_free_busy(calendars: Theirs, body: Json) -> dict[str, Any]:
     """When the person is busy, in UTC unless the request names a timezone."""
     after, before = _moment(body.get("timeMin"), "timeMin"), _moment(body.get("timeMax"), "timeMax")
     if before <= after:
         raise invalid("The specified time range is empty.", "timeRangeEmpty")
     zone = _zone(body.get("timeZone")) or UTC
-    spans = [
-        {"start": _written(span.start.astimezone(zone)), "end": _written(span.end.astimezone(zone))}
-        for span in calendar.busy(after, before)
-    ]
-    calendars: dict[str, Any] = {}
+    busy: dict[str, Any] = {}
     for item in body.get("items") or []:
-        known = str(item.get("id", "")).lower() in {"primary", calendar.address}
-        missing = {"errors": [{"domain": "global", "reason": "notFound"}], "busy": []}
-        calendars[str(item.get("id"))] = {"busy": spans} if known else missing
+        calendar_id = str(item.get("id"))
+        try:
+            spans = calendars.find(calendar_id).busy(after, before)
+        except ApiError as refused:
+            busy[calendar_id] = {"errors": [{"domain": "global", "reason": refused.reason}], "busy": []}
+            continue
+        busy[calendar_id] = {
+            "busy": [
+                {"start": _written(span.start.astimezone(zone)), "end": _written(span.end.astimezone(zone))}
+                for span in spans
+            ]
+        }
     return {
         "kind": "calendar#freeBusy",
         "timeMin": _written(after.astimezone(UTC)),
         "timeMax": _written(before.astimezone(UTC)),
-        "calendars": calendars,
+        "calendars": busy,
     }
 
 
 @router.get("/calendars/{calendar_id}/events")
 def list_events(
     request: Request,
-    calendar: Primary,
+    calendar: Named,
     time_min: Annotated[str | None, Query(alias="timeMin")] = None,
     time_max: Annotated[str | None, Query(alias="timeMax")] = None,
     single: Annotated[bool, Query(alias="singleEvents")] = False,
@@ -124,7 +134,7 @@ def list_events(
     )
     answer: dict[str, Any] = {
         "kind": "calendar#events",
-        "summary": calendar.address,
+        "summary": calendar.summary,
         "timeZone": calendar.zone.key,
         "accessRole": "owner",
         "items": [calendar.shown(event, _zone(time_zone)) for event in found[:size]],
@@ -133,34 +143,48 @@ def list_events(
 
 
 @router.post("/calendars/{calendar_id}/events")
-def insert_event(calendar: Primary, body: Json, send_updates: SendUpdates = "none") -> Event:
+def insert_event(
+    calendar: Named,
+    body: Json,
+    send_updates: SendUpdates = "none",
+    conference: Annotated[int, Query(alias="conferenceDataVersion", ge=0, le=1)] = 0,
+) -> Event:
     """Add an event. Guests get no mail whatever `sendUpdates` says: nothing leaves the machine."""
-    return calendar.shown(calendar.insert(body))
+    return calendar.shown(calendar.insert(body, conference=conference == 1))
 
 
 @router.get("/calendars/{calendar_id}/events/{event_id}")
-def get_event(calendar: Primary, event_id: str, time_zone: TimeZone = None) -> Event:
+def get_event(calendar: Named, event_id: str, time_zone: TimeZone = None) -> Event:
     """One event."""
     return calendar.shown(calendar.get(event_id), _zone(time_zone))
 
 
 @router.patch("/calendars/{calendar_id}/events/{event_id}")
-def patch_event(calendar: Primary, event_id: str, body: Json, send_updates: SendUpdates = "none") -> Event:
+def patch_event(calendar: Named, event_id: str, body: Json, send_updates: SendUpdates = "none") -> Event:
     """Change some fields of an event."""
     return calendar.shown(calendar.patch(event_id, body))
 
 
 @router.put("/calendars/{calendar_id}/events/{event_id}")
-def update_event(calendar: Primary, event_id: str, body: Json, send_updates: SendUpdates = "none") -> Event:
+def update_event(calendar: Named, event_id: str, body: Json, send_updates: SendUpdates = "none") -> Event:
     """Replace an event's content."""
     return calendar.shown(calendar.replace(event_id, body))
 
 
 @router.delete("/calendars/{calendar_id}/events/{event_id}", status_code=204)
-def delete_event(calendar: Primary, event_id: str, send_updates: SendUpdates = "none") -> Response:
+def delete_event(calendar: Named, event_id: str, send_updates: SendUpdates = "none") -> Response:
     """Delete an event."""
     calendar.cancel(event_id)
     return Response(status_code=204)
+
+
+def _resource(calendar: Calendar) -> dict[str, Any]:
+    return {
+        "kind": "calendar#calendar",
+        "id": calendar.id,
+        "summary": calendar.summary,
+        "timeZone": calendar.zone.key,
+    }
 
 
 def _moment(text: object, name: str) -> datetime:

@@ -12,7 +12,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from . import mime, script, threads
-from .events import Calendar
+from .calendars import Calendars
 from .mailbox import Mailbox
 from .script import Appointment, Days, Mail
 
@@ -45,8 +45,8 @@ class Correspondents:
         self._stopping = False
         self._clock = threading.Thread(target=self._run, name="correspondents", daemon=True)
 
-    def begin(self, calendar: Calendar) -> int:
-        """Fill an empty mailbox and its calendar; the number of messages stored (0 if that was done before)."""
+    def begin(self, calendars: Calendars) -> int:
+        """Fill an empty mailbox and its calendars; the number of messages stored (0 if that was done before)."""
         with self._store.transaction():
             if self._store.fact("story_began") is not None:
                 return 0
@@ -54,7 +54,10 @@ class Correspondents:
             self._store.remember("story_began", now.isoformat())
             for mail in script.INITIAL:
                 self._deliver(mail, now - mail.ago)
+            private = calendars.create({"summary": script.PRIVATE})
+            calendars.change_entry(private.id, {"selected": True})
             for appointment in script.appointments(self._days()):
+                calendar = private if appointment.private else calendars.primary
                 calendar.insert(_event(appointment, self._zone))
         return len(script.INITIAL)
 

@@ -1,5 +1,6 @@
-"""The person's one calendar and its events: their times, their rules, their storage."""
+"""One calendar and its events: their times, their rules, their storage."""
 
+import hashlib
 import json
 import re
 import secrets
@@ -29,6 +30,8 @@ _OURS = (
     "organizer",
     "iCalUID",
     "sequence",
+    "conferenceData",
+    "hangoutLink",
 )
 
 
@@ -41,20 +44,21 @@ class Span:
 
 
 class Calendar:
-    """The primary calendar of one person, in one timezone."""
+    """A calendar of one person, in one timezone: their primary one, unless it has the id of a secondary one."""
 
-    def __init__(self, store: Store, address: str, zone: ZoneInfo) -> None:
+    def __init__(self, store: Store, address: str, zone: ZoneInfo, *, secondary: str = "", summary: str = "") -> None:
         self.store = store
         self.address = address
         self.zone = zone
+        self.id = secondary or address
+        self.summary = summary or address
 
-    def check_id(self, calendar_id: str) -> None:
-        """Refuse any calendar but this one. Raises ApiError (404)."""
-        if calendar_id.lower() not in {"primary", self.address}:
-            raise not_found("Not Found")
+    def insert(self, body: Event, *, conference: bool = False) -> Event:
+        """Add an event, under the id that the body chooses if it does. Raises ApiError (400, 409).
 
-    def insert(self, body: Event) -> Event:
-        """Add an event, under the id that the body chooses if it does. Raises ApiError (400, 409)."""
+        Args:
+            conference: make the conference that the body asks for; else that is ignored.
+        """
         event_id = str(body.get("id") or "".join(secrets.choice(_ID_ALPHABET) for _ in range(26)))
         if not _ID.fullmatch(event_id):
             raise invalid("Invalid resource id value.", "invalid")
@@ -69,16 +73,18 @@ class Calendar:
             "iCalUID": body.get("iCalUID") or f"{event_id}@sandbox.example",
             "sequence": 0,
         }
+        if conference and "conferenceData" in body:
+            event |= _conference(body["conferenceData"])
         with self.store.transaction() as db:
-            if db.execute("SELECT 1 FROM events WHERE id = ?", (event_id,)).fetchone():
+            if db.execute("SELECT 1 FROM events WHERE calendar = ? AND id = ?", (self.id, event_id)).fetchone():
                 raise ApiError(409, "duplicate", "The requested identifier already exists.")
-            db.execute("INSERT INTO events VALUES (?, '', 0, 0, '', '')", (event_id,))
+            db.execute("INSERT INTO events VALUES (?, ?, '', 0, 0, '', '')", (self.id, event_id))
             return self._save(event, now)
 
     def get(self, event_id: str) -> Event:
         """One event, also a cancelled one. Raises ApiError (404)."""
         with self.store.reading() as db:
-            row = db.execute("SELECT body FROM events WHERE id = ?", (event_id,)).fetchone()
+            row = db.execute("SELECT body FROM events WHERE calendar = ? AND id = ?", (self.id, event_id)).fetchone()
         if row is None:
             raise not_found("Not Found")
         event: Event = json.loads(row["body"])
@@ -121,9 +127,10 @@ class Calendar:
         order = "updated, id" if by_updated else "starts, id"
         with self.store.reading() as db:
             rows: Iterable[sqlite3.Row] = db.execute(
-                "SELECT body FROM events WHERE ends > ? AND starts < ? AND (status <> 'cancelled' OR ?)"
-                f" ORDER BY {order} LIMIT ? OFFSET ?",
+                "SELECT body FROM events WHERE calendar = ? AND ends > ? AND starts < ?"
+                f" AND (status <> 'cancelled' OR ?) ORDER BY {order} LIMIT ? OFFSET ?",
                 (
+                    self.id,
                     after.timestamp() if after else float("-inf"),
                     before.timestamp() if before else float("inf"),
                     cancelled,
@@ -168,7 +175,7 @@ class Calendar:
     def _written_by_person(self, body: Event) -> Event:
         if body.get("recurrence"):
             raise invalid("The sandbox has no recurring events.", "invalid")
-        event = {name: value for name, value in body.items() if name not in (*_OURS, "conferenceData")}
+        event = {name: value for name, value in body.items() if name not in _OURS}
         for side in ("start", "end"):
             when = event.get(side)
             if isinstance(when, dict) and "dateTime" in when:
@@ -195,8 +202,17 @@ class Calendar:
         event |= {"updated": now, "etag": f'"{secrets.token_hex(8)}"'}
         with self.store.transaction() as db:
             db.execute(
-                "UPDATE events SET status = ?, starts = ?, ends = ?, updated = ?, body = ? WHERE id = ?",
-                (event["status"], span.start.timestamp(), span.end.timestamp(), now, json.dumps(event), event["id"]),
+                "UPDATE events SET status = ?, starts = ?, ends = ?, updated = ?, body = ?"
+                " WHERE calendar = ? AND id = ?",
+                (
+                    event["status"],
+                    span.start.timestamp(),
+                    span.end.timestamp(),
+                    now,
+                    json.dumps(event),
+                    self.id,
+                    event["id"],
+                ),
             )
         return event
 
@@ -210,6 +226,26 @@ class Calendar:
             return moment if moment.tzinfo else moment.replace(tzinfo=ZoneInfo(when.get("timeZone") or self.zone.key))
         except (TypeError, ValueError, KeyError):
             raise invalid(f"Invalid {side} time.", "invalid") from None
+
+
+def _conference(data: object) -> Event:
+    """What becomes of a request for a new conference; Google does it at once or later, here it is at once."""
+    match data:
+        case {"createRequest": {"requestId": str(request), "conferenceSolutionKey": {"type": "hangoutsMeet"}}}:
+            digest = hashlib.sha256(request.encode()).digest()
+            letters = "".join(chr(ord("a") + byte % 26) for byte in digest[:10])
+            code = f"{letters[:3]}-{letters[3:7]}-{letters[7:]}"
+            link = f"https://meet.sandbox.example/{code}"
+            key = {"type": "hangoutsMeet"}
+            create = {"requestId": request, "conferenceSolutionKey": key, "status": {"statusCode": "success"}}
+            made = {
+                "createRequest": create,
+                "entryPoints": [{"entryPointType": "video", "uri": link}],
+                "conferenceSolution": {"key": key, "name": "Google Meet"},
+                "conferenceId": code,
+            }
+            return {"hangoutLink": link, "conferenceData": made}
+    raise invalid("Invalid conference type value.", "invalid")
 
 
 def _merged(old: Event, changes: Event) -> Event:

@@ -1,6 +1,7 @@
 """Gmail's API, version 1, over the mailbox (https://developers.google.com/workspace/gmail/api/reference/rest)."""
 
 import json
+import re
 import sqlite3
 import time
 from collections.abc import Iterable
@@ -16,6 +17,7 @@ from .outbox import Outbox
 _MOST_RESULTS = 500
 _MOST_LABELS = 100
 _MOST_IDS = 1000
+_WATCH_SECONDS = 7 * 86400
 
 
 def _mailbox(request: Request, user: str) -> Mailbox:
@@ -54,6 +56,21 @@ def get_profile(mailbox: Mine) -> dict[str, Any]:
         "threadsTotal": thread_total,
         "historyId": str(mailbox.store.history_id()),
     }
+
+
+@router.post("/watch")
+def watch(mailbox: Mine, body: Json) -> dict[str, str]:
+    """Promise to tell a topic of changes. There is no Pub/Sub here: nothing is published."""
+    if not re.fullmatch(r"projects/[^/]+/topics/[^/]+", str(body.get("topicName"))):
+        raise invalid("Invalid topicName does not match projects/*/topics/*")
+    until = int((time.time() + _WATCH_SECONDS) * 1000)
+    return {"historyId": str(mailbox.store.history_id()), "expiration": str(until)}
+
+
+@router.post("/stop", status_code=204)
+def stop() -> Response:
+    """Promise to tell no more."""
+    return Response(status_code=204)
 
 
 # Messages

@@ -43,6 +43,8 @@ class Appointment:
     hours: tuple[time, time] | None
     location: str = ""
     tentative: bool = False
+    private: bool = False
+    """It stands in the calendar of that name, beside the one for work."""
 
 
 @dataclass(frozen=True)
@@ -518,11 +520,15 @@ Priya
 )
 
 
+PRIVATE = "Private"
+"""The person's second calendar."""
+
+
 def appointments(days: Days) -> list[Appointment]:
-    """What stands in the calendar this week and next."""
+    """What stands in the calendars this week and next."""
     monday = days.monday
     weekly = [
-        Appointment(summary, monday + timedelta(days=week * 7 + weekday), hours, place)
+        Appointment(summary, monday + timedelta(days=week * 7 + weekday), hours, place, private=summary == "Choir")
         for week in (0, 1)
         for summary, weekday, hours, place in (
             ("Team meeting", 0, (time(10), time(10, 45)), "Room 2"),

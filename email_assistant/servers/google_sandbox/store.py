@@ -10,7 +10,20 @@ from pathlib import Path
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS access_tokens (token TEXT PRIMARY KEY, expires REAL NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS codes (
+    code TEXT PRIMARY KEY,
+    expires REAL NOT NULL,
+    redirect_uri TEXT NOT NULL,
+    challenge TEXT NOT NULL,        -- PKCE, method S256
+    scope TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS grants (refresh_token TEXT PRIMARY KEY, scope TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS bearers (
+    token TEXT PRIMARY KEY,
+    expires REAL NOT NULL,
+    refresh_token TEXT NOT NULL REFERENCES grants ON DELETE CASCADE
+) WITHOUT ROWID;
 
 CREATE TABLE IF NOT EXISTS messages (
     id TEXT PRIMARY KEY,
@@ -65,15 +78,24 @@ CREATE TABLE IF NOT EXISTS history (
 );
 CREATE INDEX IF NOT EXISTS history_happened ON history (happened);
 
+CREATE TABLE IF NOT EXISTS calendars (
+    id TEXT PRIMARY KEY,            -- those beside the primary one
+    summary TEXT NOT NULL,
+    zone TEXT NOT NULL,
+    selected INTEGER NOT NULL,
+    hidden INTEGER NOT NULL
+);
 CREATE TABLE IF NOT EXISTS events (
-    id TEXT PRIMARY KEY,
+    calendar TEXT NOT NULL,
+    id TEXT NOT NULL,
     status TEXT NOT NULL,
     starts REAL NOT NULL,           -- seconds since 1970
     ends REAL NOT NULL,
     updated TEXT NOT NULL,
-    body TEXT NOT NULL              -- the resource, as JSON
+    body TEXT NOT NULL,             -- the resource, as JSON
+    PRIMARY KEY (calendar, id)
 );
-CREATE INDEX IF NOT EXISTS events_time ON events (starts, ends);
+CREATE INDEX IF NOT EXISTS events_time ON events (calendar, starts, ends);
 
 CREATE TABLE IF NOT EXISTS deliveries (
     name TEXT PRIMARY KEY,          -- what arrives; once ever

@@ -2,7 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -33,29 +33,31 @@ class Slot:
     busy: bool = True
     proposed: bool = False
 
-    def overlaps(self, other: "Slot") -> bool:
-        return self.start < other.end and other.start < self.end
-
 
 @router.get("/items/{item_id}/day")
 async def day(app: Assistant, item_id: ItemId) -> Response:
     item = await app.inbox.get(app.user_id, item_id)
     account = await app.accounts.find(app.user_id, item.account)
     proposal = _proposal(item.args, account.zone) if item.kind == "meeting" else None
-    slots: list[Slot] = []
+    events: tuple[Event, ...] = ()
     trouble = None if proposal else "This proposes no time."
     if proposal:
         try:
             async with asyncio.timeout(_SECONDS):
-                slots = [_slot(event, account.zone) for event in await _events(app, account.id, proposal)]
+                events = await _events(app, account.id, proposal)
         except (TimeoutError, GoogleError, VaultError, UnknownAccount):
             trouble = "Your calendar can't be read just now."
+    slots = [_slot(event, account.zone) for event in events] + ([proposal] if proposal else [])
     return render(
         "day.html",
         item=item,
         day=proposal.start if proposal else None,
-        slots=sorted([*slots, *([proposal] if proposal else [])], key=lambda slot: (slot.start, slot.end)),
-        conflicts=[slot for slot in slots if proposal and slot.busy and slot.overlaps(proposal)],
+        slots=sorted(slots, key=lambda slot: (slot.start, slot.end)),
+        conflicts=[
+            _slot(event, account.zone)
+            for event in events
+            if proposal and event.busy and event.overlaps(proposal.start, proposal.end, account.zone)
+        ],
         trouble=trouble,
     )
 
@@ -80,9 +82,5 @@ def _local(at: datetime | None, zone: ZoneInfo) -> datetime | None:
 
 
 def _slot(event: Event, zone: ZoneInfo) -> Slot:
-    start, end = _moment(event.start, zone), _moment(event.end, zone)
+    start, end = (moment.astimezone(zone) for moment in event.span(zone))
     return Slot(start, end, event.summary or "(no title)", event.all_day, event.busy)
-
-
-def _moment(at: datetime | date, zone: ZoneInfo) -> datetime:
-    return at.astimezone(zone) if isinstance(at, datetime) else datetime.combine(at, time(), zone)

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import RedirectResponse, Response
 from pydantic import BaseModel
 
+from email_assistant.inbox.describe import UNKNOWN_CONFLICTS
 from email_assistant.inbox.items import Conflict, Invalid, Item
 from email_assistant.mail.compose import reply_subject
 from email_assistant.servers.api.dependencies import Assistant, ItemId, Services
@@ -129,6 +130,7 @@ async def _page(
         context=context,
         letters=[(letter, *_shortened(letter.text, whole=whole)) for letter in letters],
         earlier=len(context.conversation) - len(letters),
+        unknown_conflicts=UNKNOWN_CONFLICTS,
         proposed=form.fields,
         inputs=sorted(
             ((field, before, _pieces(before, field)) for field, before in _pairs(form, given)),

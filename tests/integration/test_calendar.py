@@ -1,0 +1,174 @@
+"""Meetings between what stands in the person's calendars: what the agent is told of them, and what the person is."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.doubles.daemon import Daemon, Item
+from tests.doubles.google import Google
+from tests.doubles.model import Model, tool
+from tests.integration.conftest import Start
+from tests.integration.scene import ADA, BOB, DONE, meeting, reply
+
+TEN = datetime(2031, 6, 2, 8, tzinfo=UTC)
+"""Ten o'clock in Berlin, on a Monday."""
+HOUR = timedelta(hours=1)
+UNKNOWN = "The calendar could not be read: look yourself whether the time is free"
+
+
+PLAN = meeting(TEN, end_time=(TEN + HOUR).isoformat())
+
+
+def propose(daemon: Daemon, google: Google, model: Model) -> Item:
+    """The item of a proposed meeting."""
+    model.script([[PLAN], [reply("See you."), DONE]])
+    google.deliver(BOB, "Planning", "Could we meet on Monday at ten?")
+    [item] = daemon.pending()
+    assert item["kind"] == "meeting"
+    return item
+
+
+class TestConflicts:
+    def test_they_are_shown_wherever_the_meeting_is_reviewed(
+        self, daemon: Daemon, google: Google, model: Model
+    ) -> None:
+        team = google.add_calendar("team")
+        google.add_event("<b>Dentist</b>", TEN - HOUR / 2, TEN + HOUR / 2)
+        google.add_event("Later", TEN + HOUR, TEN + 2 * HOUR)
+        google.add_event("Lunch club", TEN, TEN + HOUR, transparency="transparent")
+        google.add_event("Stand-up", TEN + HOUR / 2, TEN + 2 * HOUR, calendar=team)
+        google.add_event("", TEN.date(), TEN.date() + timedelta(days=1), calendar=team)
+        expected = ["all day busy", "09:30-10:30 <b>Dentist</b>", "10:30-12:00 Stand-up"]
+
+        item = propose(daemon, google, model)
+        assert item["conflicts"] == expected
+        assert daemon.cli("inbox", "show", item["id"], "--json")["conflicts"] == expected
+        shown = daemon.cli("inbox", "show", item["id"])
+        assert all(f"At that time: {conflict}" in shown for conflict in expected)
+        page = daemon.http.get(f"/items/{item['id']}").text
+        assert "At that time: <strong><bdi>09:30-10:30 &lt;b&gt;Dentist&lt;/b&gt;</bdi></strong>" in page
+        thread = daemon.http.get(f"/threads/{item['run']}").json()
+        assert "At that time: 09:30-10:30 &lt;b&gt;Dentist&lt;/b&gt;" in str(thread)
+
+        looks = len(google.calls("events.list"))
+        daemon.http.get(f"/items/{item['id']}")
+        assert len(google.calls("events.list")) == looks
+
+    def test_a_free_time_has_none(self, daemon: Daemon, google: Google, model: Model) -> None:
+        item = propose(daemon, google, model)
+        assert item["conflicts"] == []
+        assert "At that time" not in daemon.http.get(f"/items/{item['id']}").text
+
+    def test_a_calendar_that_can_not_be_read_holds_nothing_up_and_is_said(
+        self, daemon: Daemon, google: Google, model: Model
+    ) -> None:
+        google.fault("events.list", status=503, times=1000)
+        item = propose(daemon, google, model)
+        assert item["conflicts"] is None
+        assert UNKNOWN in daemon.http.get(f"/items/{item['id']}").text
+        assert UNKNOWN in daemon.cli("inbox", "show", item["id"])
+        daemon.accept(item)
+        [draft] = daemon.pending()
+        assert draft["conflicts"] == []
+        assert [event["summary"] for event in google.events.values()] == ["Plan"]
+
+
+INVITATION = """\
+From: Bob <bob@example.org>
+To: {to}
+Subject: Invitation: Plan
+Message-ID: <invitation@example.org>
+MIME-Version: 1.0
+Content-Type: text/calendar; method=REQUEST; charset=utf-8
+
+BEGIN:VCALENDAR
+METHOD:REQUEST
+BEGIN:VEVENT
+UID:plan@example.org
+DTSTART;TZID=America/New_York:20310602T040000
+DTEND;TZID=America/New_York:20310602T050000
+SUMMARY:Plan
+ORGANIZER;CN=Bob:mailto:bob@example.org
+END:VEVENT
+END:VCALENDAR
+"""
+
+
+class TestInvitation:
+    @pytest.mark.parametrize(
+        ("answer", "line", "free", "conflicts"),
+        [
+            ("needsAction", "10:00-11:00 Plan (this invitation)", "09:00-09:30, 10:30-18:00", ["09:30-10:30 Dentist"]),
+            ("accepted", "10:00-11:00 Plan", "09:00-09:30, 11:00-18:00", ["09:30-10:30 Dentist", "10:00-11:00 Plan"]),
+        ],
+    )
+    def test_it_is_understood_and_stands_not_in_its_own_way(
+        self,
+        daemon: Daemon,
+        google: Google,
+        model: Model,
+        answer: str,
+        line: str,
+        free: str,
+        conflicts: list[str],
+    ) -> None:
+        me = {"email": ADA, "self": True, "responseStatus": answer}
+        google.add_event("Plan", TEN, TEN + HOUR, iCalUID="plan@example.org", attendees=[me])
+        google.add_event("Dentist", TEN - HOUR / 2, TEN + HOUR / 2)
+        model.script([[tool("check_calendar_tool", dates=["02-06-2031"])], [PLAN], [DONE]])
+        google.deliver_raw(INVITATION.format(to=ADA).replace("\n", "\r\n").encode())
+
+        [item] = daemon.pending()
+        first, second = model.calls("response")
+        assert first.mail.headers["event"] == "Mon 2 Jun 2031 10:00 +0200 to Mon 2 Jun 2031 11:00 +0200"
+        assert "organiser bob@example.org" in first.mail.text
+        [calendar] = second.tool_results
+        assert line in calendar.splitlines()
+        assert f"Free: {free}" in calendar.splitlines()
+        assert item["conflicts"] == conflicts
+
+
+class TestWorkingHours:
+    def test_they_are_a_setting(self, start: Start, google: Google, model: Model) -> None:
+        daemon = start(working_hours="Mon,Wed 08:00-12:00")
+        days = [tool("check_calendar_tool", dates=["02-06-2031", "03-06-2031"])]
+        model.script([days, [reply("Monday it is."), DONE]])
+        google.deliver(BOB, "Planning", "Could we meet?")
+        daemon.pending()
+        [calendar] = model.calls("response")[1].tool_results
+        assert [line for line in calendar.splitlines() if line.startswith("Free")] == [
+            "Free: 08:00-12:00",
+            "Free: nothing",
+        ]
+
+    def test_what_is_not_understood_is_said_in_one_line(self, connect: Start) -> None:
+        daemon = connect()
+        daemon.environment["EMAIL_ASSISTANT_WORKING_HOURS"] = "nine to five"
+        refused = daemon.run("status")
+        assert refused.returncode != 0
+        assert "EMAIL_ASSISTANT_WORKING_HOURS: takes hours" in " ".join(refused.stderr.split())
+
+
+class TestMeet:
+    @pytest.mark.parametrize(("wanted", "possible"), [(True, True), (True, False), (False, True)])
+    def test_a_link_is_made_by_a_setting_and_told_only_if_there_is_one(
+        self, start: Start, google: Google, model: Model, wanted: bool, possible: bool
+    ) -> None:
+        google.meets = possible
+        daemon = start(meet_links=wanted)
+        daemon.accept(propose(daemon, google, model))
+        daemon.pending()
+        [event] = google.events.values()
+        [result] = model.calls("response")[1].tool_results
+        assert ("hangoutLink" in event) == (wanted and possible)
+        assert result.endswith(f" Video link: {event['hangoutLink']}" if wanted and possible else "T11:00:00+02:00.")
+        assert "meet.google.com" not in result or (wanted and possible)
+
+    def test_a_lost_answer_makes_no_second_one(self, start: Start, google: Google, model: Model) -> None:
+        daemon = start(meet_links=True)
+        google.fault("events.insert", drop="after")
+        daemon.accept(propose(daemon, google, model))
+        daemon.pending()
+        [event] = google.events.values()
+        assert model.calls("response")[1].tool_results[0].endswith(event["hangoutLink"])
+        assert len(google.calls("events.insert")) == 1
