@@ -61,12 +61,13 @@ METHODS: Final = (
 UNITS: Final = {
     **dict.fromkeys(("getProfile", "labels.list", "sendAs.list"), 1),
     "history.list": 2,
-    **dict.fromkeys(("messages.list", "messages.modify", "labels.create", "drafts.list", "drafts.get"), 5),
+    **dict.fromkeys(("messages.list", "messages.modify", "labels.create", "drafts.list"), 5),
     **dict.fromkeys(("threads.modify", "drafts.create", "drafts.delete"), 10),
     "drafts.update": 15,
-    "messages.get": 20,
+    **dict.fromkeys(("messages.get", "drafts.get"), 20),
     "threads.get": 40,
-    **dict.fromkeys(("messages.send", "drafts.send"), 100),
+    "stop": 50,
+    **dict.fromkeys(("messages.send", "drafts.send", "watch"), 100),
 }
 """What a request costs of the Gmail quota (https://developers.google.com/workspace/gmail/api/reference/quota)."""
 
@@ -231,8 +232,8 @@ class Front:
         return [call for call in list(self.requests) if not names or call.name in names]
 
     def units(self, calls: Iterable[Call]) -> int:
-        """What these requests cost of Gmail's quota."""
-        return sum(UNITS[call.name] for call in calls if call.path.startswith("/gmail/"))
+        """What these requests cost of the Gmail quota."""
+        return sum(UNITS[call.name] for call in calls if call.name in UNITS)
 
     def write_token_file(self, path: Path) -> Path:
         """Write the person's login, in the `authorized_user` form of google-auth."""
