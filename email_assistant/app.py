@@ -20,8 +20,9 @@ from email_assistant.accounts.vault import Vault, VaultError, keep_secret, kept_
 from email_assistant.db.embedded import EmbeddedPostgres
 from email_assistant.db.migrate import migrate
 from email_assistant.db.pool import Pool, make_pool
+from email_assistant.google.quota import Limits
 from email_assistant.inbox.items import Inbox
-from email_assistant.inbox.mails import Mails
+from email_assistant.inbox.mails import Class, Mails
 from email_assistant.notify.channels import Channels
 from email_assistant.notify.digest import Digests
 from email_assistant.notify.notices import Notices
@@ -104,7 +105,15 @@ async def open_app(settings: Settings, url: str) -> AsyncIterator[App]:
         await queue.open()
         vault = Vault(secret_key(settings))
         accounts = Accounts(pool, vault, settings.provider)
-        clients = Clients(accounts, root=settings.google_root, timeout=settings.google_timeout_seconds)
+        limits = Limits(
+            user=settings.gmail_user_limit,
+            project=settings.gmail_project_limit,
+            calendar=settings.calendar_user_limit,
+            units=settings.quota_units,
+        )
+        clients = Clients(
+            pool, accounts, root=settings.google_root, timeout=settings.google_timeout_seconds, limits=limits
+        )
         ledger = Ledger(pool, settings.google_timeout_seconds)
         tools = mail_tools(ledger, settings)
         inbox = Inbox(
@@ -176,6 +185,13 @@ def removal(app: App, account: Account) -> Removal:
         Conversations(app.pool, account.provider),
         app.settings.lease_seconds,
     )
+
+
+def class_labels(settings: Settings) -> dict[Class, str]:
+    """The name of each class's label in Gmail; empty if there are to be none."""
+    if not settings.labels:
+        return {}
+    return {"respond": settings.label_respond, "notify": settings.label_notify, "ignore": settings.label_ignored}
 
 
 def mail_tools(ledger: Ledger, settings: Settings) -> Registry:

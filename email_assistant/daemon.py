@@ -14,17 +14,22 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from email_assistant.accounts.accounts import UnknownAccount
 from email_assistant.accounts.vault import VaultError
-from email_assistant.app import App, open_memory
+from email_assistant.app import App, class_labels, open_memory
 from email_assistant.db.checkpoints import FencedSaver
 from email_assistant.google.errors import GoogleError
-from email_assistant.inbox.items import Item
+from email_assistant.inbox.items import Invalid, Item
+from email_assistant.inbox.mails import Correction
+from email_assistant.memory.correction import teach_triage
 from email_assistant.memory.learn import Learner, Lesson, ProfileChanged
+from email_assistant.memory.profiles import Memory
 from email_assistant.model import ModelDown, Models
 from email_assistant.queue.advance import Advancer
 from email_assistant.queue.conversations import Conversations
 from email_assistant.queue.faults import classify
 from email_assistant.queue.heed import Heed
+from email_assistant.queue.labels import Labels
 from email_assistant.queue.tasks import Handlers
+from email_assistant.sync.backfill import Backfill
 from email_assistant.sync.mailbox import Mailboxes
 from email_assistant.sync.watch import Watches
 from email_assistant.tools.left_drafts import LeftDrafts
@@ -40,9 +45,11 @@ class Daemon:
     app: App
     conversations: Conversations
     mailboxes: Mailboxes
+    backfill: Backfill
     watches: Watches
     advancer: Advancer
     learner: Learner
+    memory: Memory
     saver: FencedSaver
 
     async def run(self) -> None:
@@ -73,7 +80,7 @@ class Daemon:
     async def work(self) -> None:
         """Do the queue's jobs until cancelled; then what runs is finished, or handed back after `stop_seconds`."""
         settings = self.app.settings
-        handlers = Handlers(self.sync_account, self.advancer.advance, self.learn, self.tidy)
+        handlers = Handlers(self.sync_account, self.backfill_account, self.advancer.advance, self.learn, self.tidy)
         try:
             await self.app.queue.work(handlers, slots=settings.workers, stop_seconds=settings.stop_seconds)
         finally:
@@ -101,7 +108,9 @@ class Daemon:
         """Wake what is due and was forgotten: dead workers, lost notifications, ended undo windows and back-offs."""
         try:
             due = await self.conversations.due()
-            await self.app.queue.sweep(due, await self.app.inbox.unlearned(self.app.settings.provider))
+            provider = self.app.settings.provider
+            unlearned = {*await self.app.inbox.unlearned(provider), *await self.app.mails.unlearned(provider)}
+            await self.app.queue.sweep(due, unlearned)
         except psycopg.Error as error:
             log.warning("no sweep: the database is not available (%s)", type(error).__name__)
 
@@ -121,9 +130,11 @@ class Daemon:
 
     async def sync_account(self, account_id: UUID) -> None:
         try:
-            async with self.app.accounts.syncing(account_id, self.app.settings.lease_seconds) as ours:
+            async with self.app.accounts.claimed("syncing", account_id, self.app.settings.lease_seconds) as ours:
                 if ours:
                     await self.mailboxes.sync(account_id)
+            if (await self.app.accounts.get(account_id)).wants_backfill:
+                await self.app.queue.backfill(account_id)
         except UnknownAccount:
             return
         except (GoogleError, VaultError, psycopg.Error) as error:
@@ -134,12 +145,37 @@ class Daemon:
             elif not isinstance(error, psycopg.Error):
                 await self.app.accounts.note_error(account_id, fault.reason, fault.until)
 
+    async def backfill_account(self, account_id: UUID) -> None:
+        """Fetch a batch of older mail; after a failure, the next look that goes well has it tried again."""
+        seconds = self.app.settings.lease_seconds
+        try:
+            async with self.app.accounts.claimed("backfilling", account_id, seconds) as ours:
+                more = ours and await self.backfill.run(account_id)
+            if more:
+                await self.app.queue.backfill(account_id)
+        except UnknownAccount:
+            return
+        except (GoogleError, VaultError, psycopg.Error) as error:
+            fault = classify(error)
+            log.warning("account %s: older mail: %s", account_id, type(error).__name__)
+            if fault.login:
+                await self.app.accounts.set_state(account_id, "login", fault.reason)
+
     async def learn(self, account_id: UUID) -> None:
-        """Learn from the account's answers, one after the other."""
+        """Learn from the person's corrections in the account and from their answers, one after the other."""
+        for correction in await self.app.mails.corrections(account_id):
+            await self._learn_from_correction(correction)
         inbox, seconds = self.app.inbox, self.app.settings.lease_seconds
         while item := await inbox.claim_unlearned(account_id, seconds):
             async with inbox.learning(item.id, seconds):
                 await self._learn_from(item)
+
+    async def _learn_from_correction(self, correction: Correction) -> None:
+        try:
+            await teach_triage(self.memory, correction)
+        except Invalid as error:
+            log.warning("nothing learned from correction %s: %s", correction.id, error)
+        await self.app.mails.learned(correction)
 
     async def _learn_from(self, item: Item) -> None:
         inbox = self.app.inbox
@@ -174,15 +210,19 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
     from email_assistant.queue.handover import Handover
 
     settings = app.settings
-    conversations = Conversations(app.pool, settings.provider, waits_when_spent=settings.when_spent == "wait")
+    names = class_labels(settings)
+    conversations = Conversations(
+        app.pool, settings.provider, waits_when_spent=settings.when_spent == "wait", labels=bool(names)
+    )
     models = Models(settings, app.usage, app.accounts)
     memory = open_memory(app)
-    mailboxes = Mailboxes(
+    mailboxes = Mailboxes(app.pool, app.accounts, app.clients, enqueue=app.queue.arrived, labels=names)
+    backfill = Backfill(
         app.pool,
         app.accounts,
         app.clients,
         enqueue=app.queue.arrived,
-        backfill=timedelta(days=settings.backfill_days),
+        reach=timedelta(days=settings.backfill_days),
     )
     watches = Watches(app.accounts, app.clients, settings.push_topic)
     handover = Handover(
@@ -217,12 +257,23 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
         left_drafts,
         Heed(app.pool, conversations, app.inbox, app.ledger, app.accounts, app.clients, app.tools, left_drafts),
         agent.graph(saver),
+        Labels(app.pool, app.accounts, app.clients, app.mails, names),
         mailboxes.sync_thread,
         settings.lease_seconds,
         settings.max_tries,
     )
     await app.usage.forget_spent(settings.provider)
-    yield Daemon(app, conversations, mailboxes, watches, advancer, Learner(memory, models), saver)
+    yield Daemon(
+        app,
+        conversations,
+        mailboxes,
+        backfill,
+        watches,
+        advancer,
+        Learner(memory, models),
+        memory,
+        saver,
+    )
 
 
 def _keep_tracing_off() -> None:

@@ -6,7 +6,7 @@ from datetime import time, timedelta
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, Self, get_args
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import AliasChoices, BaseModel, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -90,8 +90,20 @@ class Settings(BaseSettings):
     """Name of the server at `google_root`; accounts added under one name are left alone under another."""
     poll_seconds: float = Field(20, gt=0)
     """How often each account is asked for new mail."""
+    login_seconds: float = Field(600, gt=0)
+    """How long `auth login` waits for you to answer in the browser."""
+    shadow: bool = True
+    """Whether a mailbox that `auth login` connects for the first time begins in shadow mode."""
     backfill_days: int = Field(14, ge=0)
     """Days of older mail that are stored, but not triaged, when an account is added."""
+    gmail_units_per_minute: int | None = Field(None, ge=3500)
+    """Quota of each mailbox, in Gmail's units; unset: Google's 6,000, and no limit at another server."""
+    gmail_project_units_per_minute: int | None = Field(None, ge=3500)
+    """Quota of all mailboxes of one OAuth client together; unset: Google's 1,200,000, and no limit elsewhere."""
+    calendar_requests_per_minute: int | None = Field(None, ge=100)
+    """Quota of each account's calendar; unset: Google's 600, and no limit elsewhere."""
+    quota_units: dict[str, Annotated[int, Field(ge=0, le=500)]] = Field(default_factory=dict)
+    """What methods cost where Google has changed it, as JSON by their ids: {"gmail.users.messages.get": 20}."""
     working_hours: str = "Mon-Fri 09:00-18:00"
     """When your free time may be offered, by each account's own timezone (`WorkingHours.parse`)."""
     meet_links: bool = False
@@ -100,6 +112,12 @@ class Settings(BaseSettings):
     """Your Pub/Sub topic to which Gmail tells of new mail, as projects/P/topics/T; unset: mailboxes are only polled."""
     push_token: SecretStr | None = None
     """Token in the URL to which Pub/Sub pushes."""
+
+    labels: bool = True
+    """Whether each mail's class is shown in Gmail as a label, and moving that label corrects the class."""
+    label_respond: str = Field("Assistant/Respond", min_length=1)
+    label_notify: str = Field("Assistant/Notify", min_length=1)
+    label_ignored: str = Field("Assistant/Ignored", min_length=1)
 
     api_token: SecretStr | None = None
     """Token of the pages and the API; unset: made at first start and kept under `home`."""
@@ -210,6 +228,15 @@ class Settings(BaseSettings):
         return self
 
     @model_validator(mode="after")
+    def _labels_differ(self) -> Self:
+        if len({name.lower() for name in (self.label_respond, self.label_notify, self.label_ignored)}) < 3:
+            raise ValueError(
+                "EMAIL_ASSISTANT_LABEL_RESPOND, EMAIL_ASSISTANT_LABEL_NOTIFY and EMAIL_ASSISTANT_LABEL_IGNORED must "
+                "be three different names"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _lease_outlasts_writes(self) -> Self:
         # A worker may start a write only while its lease outlasts the write's deadline.
         if self.lease_seconds < 2 * self.google_timeout_seconds:
@@ -274,6 +301,22 @@ class Settings(BaseSettings):
     def lifetime(self) -> timedelta | None:
         """How long an item may wait."""
         return timedelta(days=self.expire_days) if self.expire_days else None
+
+    @property
+    def gmail_user_limit(self) -> int | None:
+        return self.gmail_units_per_minute or self._of_google(6_000)
+
+    @property
+    def gmail_project_limit(self) -> int | None:
+        return self.gmail_project_units_per_minute or self._of_google(1_200_000)
+
+    @property
+    def calendar_user_limit(self) -> int | None:
+        return self.calendar_requests_per_minute or self._of_google(600)
+
+    def _of_google(self, limit: int) -> int | None:
+        """A limit that holds for Google itself."""
+        return None if self.google_root else limit
 
     @property
     def provider(self) -> str:

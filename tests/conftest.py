@@ -5,6 +5,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import psycopg
 import pytest
 
 from email_assistant.db.embedded import EmbeddedPostgres
+from tests import tables
 
 _SERVER = pytest.StashKey[EmbeddedPostgres]()
 _FOLDER = pytest.StashKey[Path]()
@@ -39,6 +41,11 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         shutil.rmtree(config.stash[_FOLDER], ignore_errors=True)
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what the tests have filled in."""
+    tables.show(terminalreporter)
+
+
 @pytest.fixture(scope="session")
 def postgres_url(request: pytest.FixtureRequest) -> str:
     """The run's one server, as the URL of its database `postgres`."""
@@ -50,6 +57,13 @@ def postgres_url(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def database_url(postgres_url: str, worker_id: str) -> Iterator[str]:
     """A fresh, empty database of the run's one server."""
+    with fresh_database(postgres_url, worker_id) as url:
+        yield url
+
+
+@contextmanager
+def fresh_database(postgres_url: str, worker_id: str) -> Iterator[str]:
+    """For fixtures that live longer than a test."""
     name = f"test_{worker_id}_{os.getpid()}_{next(_numbers)}"
     with psycopg.connect(postgres_url, autocommit=True) as conn:
         conn.execute(f'create database "{name}"')

@@ -1,19 +1,22 @@
 """People's mailboxes: address, timezone, token, state. All SQL on `accounts` but the mailbox cursor's."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Literal, get_args
+from typing import Any, Final, Literal, get_args
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import psycopg
 from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
 
 from email_assistant.accounts.vault import Vault
 from email_assistant.db.pool import Connection, Pool
+
+_EXCHANGES: Final = 4
 
 State = Literal["active", "paused", "login", "removing"]
 Mode = Literal["shadow", "draft", "send"]
@@ -21,8 +24,28 @@ Mode = Literal["shadow", "draft", "send"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 
 _COLUMNS = """id, user_id, address, provider, name, signature, timezone, background, history_id, listed_at,
-              described_at, triage_since, state, mode, last_error, watch_until, watch_error,
+              described_at, triage_since, state, mode, last_error, login_at, login_ends, scopes,
+              backfilled_at, backfill_total, backfill_done, backfill_at, backfill_seconds, backfill_messages,
+              watch_until, watch_error, labels,
               case when spent_until > clock_timestamp() then spent_until end spent_until"""
+
+
+Claim = Literal["syncing", "backfilling"]
+"""What one process at a time does with a mailbox."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the fetching of older mail is."""
+
+    done: int
+    total: int
+    seconds_left: int | None
+    """How long the rest takes at the pace of late; None until that is known."""
+
+    def __str__(self) -> str:
+        far = f"{self.done:,} of {self.total:,}"
+        return far if self.seconds_left is None else f"{far}, {_about(self.seconds_left)} left"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +70,54 @@ class Account:
     state: State
     mode: Mode
     last_error: str | None
+    login_at: datetime
+    """When the person logged in, or out."""
+    login_ends: datetime | None
+    """When Google ends the login by itself; None if it did not say."""
+    scopes: list[str] | None
+    """What the person has allowed; None if it is not known."""
+    backfilled_at: datetime | None
+    """When the last of the older mail was fetched; None while some may be left."""
+    backfill_total: int | None
+    backfill_done: int | None
+    backfill_at: datetime | None
+    """When the last batch of it ended."""
+    backfill_seconds: float
+    """How long was worked on it of late."""
+    backfill_messages: float
+    """How many messages were fetched meanwhile."""
     watch_until: datetime | None
     """Gmail tells of new mail by itself until then; None if it does not."""
     watch_error: str | None
     """Why it does not, though it was asked to."""
+    labels: dict[str, str]
+    """Gmail's ids of the labels for classes, by name, as far as they are known."""
     spent_until: datetime | None
     """The day's budget for models is spent until then; None while something is left."""
 
     @property
     def zone(self) -> ZoneInfo:
         return ZoneInfo(self.timezone or "UTC")
+
+    @property
+    def wants_backfill(self) -> bool:
+        """Whether older mail is to be fetched: the mailbox is watched already, and some may be left."""
+        return self.state == "active" and self.history_id is not None and self.backfilled_at is None
+
+    @property
+    def older_mail(self) -> Progress | None:
+        """None before the older mail is counted, and once all of it is there."""
+        if not self.backfill_total or self.backfill_done is None:
+            return None
+        progress = Progress(self.backfill_done, self.backfill_total, None)
+        if self.backfill_seconds < _MEASURED_SECONDS or self.backfill_messages == 0:
+            return progress
+        left = (self.backfill_total - self.backfill_done) * self.backfill_seconds / self.backfill_messages
+        return replace(progress, seconds_left=round(left))
+
+
+_MEASURED_SECONDS = 5.0
+"""A pace from less than this is not told."""
 
 
 class UnknownAccount(LookupError):
@@ -70,6 +131,8 @@ class Accounts:
         self._pool = pool
         self._vault = vault
         self._provider = provider
+        # Each holds a connection while Google's token endpoint answers: many at once would leave none.
+        self._exchanges = asyncio.Semaphore(_EXCHANGES)
 
     async def home_user(self) -> UUID:
         """The one implicit user of a home installation."""
@@ -77,22 +140,53 @@ class Accounts:
         return UUID(str(rows[0]["id"]))
 
     async def add(
-        self, user_id: UUID, address: str, token: dict[str, Any], triage_since: datetime, mode: Mode = "send"
+        self,
+        user_id: UUID,
+        address: str,
+        token: dict[str, Any],
+        triage_since: datetime,
+        mode: Mode = "send",
+        *,
+        scopes: Collection[str] | None = None,
+        login_ends: datetime | None = None,
     ) -> Account:
         """Add the account, or give the one that is there already, whose mode stays, a new token and make it active.
 
         One that moved to another provider is listed anew: a mailbox cursor means nothing elsewhere.
         """
         await self._rows(
-            """insert into accounts (user_id, address, provider, token, triage_since, mode)
-               values (%s, %s, %s, %s, %s, %s)
+            """insert into accounts (user_id, address, provider, token, triage_since, mode, scopes, login_ends)
+               values (%s, %s, %s, %s, %s, %s, %s, %s)
                on conflict (user_id, address) do update
                set token = excluded.token, login_at = clock_timestamp(), state = 'active', last_error = null,
                    poll_after = '-infinity', watch_after = '-infinity', provider = excluded.provider,
-                   history_id = case when accounts.provider = excluded.provider then accounts.history_id end""",
-            (user_id, address.lower(), self._provider, self._vault.encrypt(token), triage_since, mode),
+                   scopes = excluded.scopes, login_ends = excluded.login_ends,
+                   history_id = case when accounts.provider = excluded.provider then accounts.history_id end,
+                   backfilled_at = case when accounts.provider = excluded.provider then accounts.backfilled_at end,
+                   backfill_total = case when accounts.provider = excluded.provider then accounts.backfill_total end,
+                   labels = case when accounts.provider = excluded.provider then accounts.labels else '{}' end""",
+            (
+                user_id,
+                address.lower(),
+                self._provider,
+                self._vault.encrypt(token),
+                triage_since,
+                mode,
+                None if scopes is None else sorted(scopes),
+                login_ends,
+            ),
         )
         return await self.find(user_id, address)
+
+    async def log_out(self, account: Account) -> None:
+        """Forget the login, but for the OAuth client, with which the person can log in again."""
+        _, token = await self.login(account.id)
+        client: dict[str, Any] = {key: token[key] for key in ("client_id", "client_secret") if key in token}
+        await self._rows(
+            """update accounts set token = %s, login_at = clock_timestamp(), login_ends = null, scopes = null,
+                      state = 'login', last_error = 'you logged out' where id = %s and state <> 'removing'""",
+            (self._vault.encrypt(client), account.id),
+        )
 
     async def of_user(self, user_id: UUID) -> list[Account]:
         return await self._accounts("user_id = %s order by address", (user_id,))
@@ -107,7 +201,7 @@ class Accounts:
         """Raises UnknownAccount."""
         found = await self._accounts("user_id = %s and address = %s", (user_id, address.strip().lower()))
         if not found:
-            known = ", ".join(a.address for a in await self.of_user(user_id)) or "none yet; see `account add --help`"
+            known = ", ".join(a.address for a in await self.of_user(user_id)) or "none yet; see `auth login --help`"
             raise UnknownAccount(f"no account {address}; there are: {known}")
         return found[0]
 
@@ -127,14 +221,34 @@ class Accounts:
             raise UnknownAccount(f"account {account_id} is gone, or belongs to another server")
         return rows[0]["login_at"], self._vault.decrypt(rows[0]["token"])
 
-    async def save_token(self, account_id: UUID, token: dict[str, Any]) -> None:
-        await self._rows("update accounts set token = %s where id = %s", (self._vault.encrypt(token), account_id))
+    async def exchange_token(
+        self, account_id: UUID, exchange: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
+    ) -> None:
+        """Hand the stored token to `exchange` and store what it returns: one caller at a time, in whatever process.
+
+        A token of a login that came meanwhile stays. Raises UnknownAccount, VaultError, and what `exchange` raises.
+        """
+        async with self._exchanges, self._pool.connection() as conn, conn.transaction():
+            # No lock on the row: sending asks for it, and must not wait for Google's token endpoint.
+            await conn.execute("select pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{account_id}/token",))
+            row = await (
+                await conn.execute("select login_at, token from accounts where id = %s", (account_id,))
+            ).fetchone()
+            if row is None:
+                raise UnknownAccount(f"account {account_id} is gone")
+            stored = self._vault.decrypt(row["token"])
+            token = await exchange(stored)
+            if token is not stored:
+                await conn.execute(
+                    "update accounts set token = %s where id = %s and login_at = %s",
+                    (self._vault.encrypt(token), account_id, row["login_at"]),
+                )
 
     async def set_state(self, account_id: UUID, state: State, error: str | None = None) -> None:
-        """An account that is being removed stays so."""
+        """An account that is being removed stays so; one that is in this state already keeps its reason."""
         await self._rows(
-            "update accounts set state = %s, last_error = %s where id = %s and state <> 'removing'",
-            (state, error, account_id),
+            "update accounts set state = %s, last_error = %s where id = %s and state not in ('removing', %s)",
+            (state, error, account_id, state),
         )
 
     async def set_mode(self, conn: Connection, account_id: UUID, mode: Mode) -> None:
@@ -151,35 +265,59 @@ class Accounts:
         )
 
     @asynccontextmanager
-    async def syncing(self, account_id: UUID, seconds: float) -> AsyncIterator[bool]:
-        """Whether this process may look into the mailbox for the length of the block: one does so at a time.
+    async def claimed(self, claim: Claim, account_id: UUID, seconds: float) -> AsyncIterator[bool]:
+        """Whether this process may do this with the mailbox for the length of the block: one does so at a time.
 
         So a look that takes longer than the time between two isn't begun over and over. No promise rests on it.
         """
         claimed = await self._rows(
-            """update accounts set syncing_until = clock_timestamp() + make_interval(secs => %s)
-               where id = %s and syncing_until < clock_timestamp() returning id""",
+            f"""update accounts set {claim}_until = clock_timestamp() + make_interval(secs => %s)
+                where id = %s and {claim}_until < clock_timestamp() returning id""",
             (seconds, account_id),
         )
         if not claimed:
             yield False
             return
-        renewal = asyncio.create_task(self._keep_syncing(account_id, seconds))
+        renewal = asyncio.create_task(self._keep(claim, account_id, seconds))
         try:
             yield True
         finally:
             renewal.cancel()
             with suppress(psycopg.Error):  # it runs out by itself
-                await self._rows("update accounts set syncing_until = '-infinity' where id = %s", (account_id,))
+                await self._rows(f"update accounts set {claim}_until = '-infinity' where id = %s", (account_id,))
 
-    async def _keep_syncing(self, account_id: UUID, seconds: float) -> None:
+    async def _keep(self, claim: Claim, account_id: UUID, seconds: float) -> None:
         while True:
             await asyncio.sleep(seconds / 3)
             with suppress(psycopg.Error):
                 await self._rows(
-                    "update accounts set syncing_until = clock_timestamp() + make_interval(secs => %s) where id = %s",
+                    f"update accounts set {claim}_until = clock_timestamp() + make_interval(secs => %s) where id = %s",
                     (seconds, account_id),
                 )
+
+    async def backfill_begins(self, conn: Connection, account_id: UUID, total: int) -> None:
+        """So much older mail is to be fetched."""
+        await conn.execute(
+            """update accounts set backfill_total = %s, backfill_done = 0, backfill_at = null, backfill_seconds = 0,
+                      backfill_messages = 0 where id = %s""",
+            (total, account_id),
+        )
+
+    async def backfill_progressed(
+        self, account_id: UUID, *, done: int, at: datetime, seconds: float, messages: float
+    ) -> None:
+        await self._rows(
+            """update accounts set backfill_done = %s, backfill_at = %s, backfill_seconds = %s, backfill_messages = %s
+               where id = %s""",
+            (done, at, seconds, messages, account_id),
+        )
+
+    async def backfill_ends(self, account_id: UUID) -> None:
+        await self._rows(
+            """update accounts set backfilled_at = clock_timestamp(), backfill_total = null, backfill_done = null,
+                      backfill_at = null where id = %s""",
+            (account_id,),
+        )
 
     async def describe(self, account_id: UUID, *, timezone: str | None, name: str, signature: str) -> None:
         """Keep what Google says of the account; an unknown timezone leaves what is known."""
@@ -216,6 +354,9 @@ class Accounts:
             (again, why, account_id),
         )
 
+    async def set_labels(self, account_id: UUID, labels: Mapping[str, str]) -> None:
+        await self._rows("update accounts set labels = %s where id = %s", (Jsonb(dict(labels)), account_id))
+
     async def set_background(self, account_id: UUID, text: str) -> None:
         await self._rows("update accounts set background = %s where id = %s", (text, account_id))
 
@@ -228,3 +369,10 @@ class Accounts:
         async with self._pool.connection() as conn:
             cursor = await conn.execute(query.encode(), parameters)
             return await cursor.fetchall() if cursor.description else []
+
+
+def _about(seconds: int) -> str:
+    minutes = round(seconds / 60)
+    if minutes < 1:
+        return "less than a minute"
+    return f"about {minutes} min" if minutes < 120 else f"about {round(minutes / 60)} h"

@@ -6,12 +6,18 @@ from typing import Any
 from uuid import UUID
 
 from email_assistant.accounts.accounts import Accounts
+from email_assistant.accounts.quota import AccountQuota
+from email_assistant.accounts.vault import VaultError
+from email_assistant.db.pool import Pool
 from email_assistant.google.account import GoogleAccount
+from email_assistant.google.quota import Limits
 
 
 class Clients:
-    def __init__(self, accounts: Accounts, *, root: str | None, timeout: float) -> None:
+    def __init__(self, pool: Pool, accounts: Accounts, *, root: str | None, timeout: float, limits: Limits) -> None:
+        self._pool = pool
         self._accounts = accounts
+        self._limits = limits
         self._root = root
         self._timeout = timeout
         self._clients: dict[UUID, tuple[datetime, GoogleAccount]] = {}
@@ -37,5 +43,11 @@ class Clients:
             await client.aclose()
 
     def _connect(self, account_id: UUID, token: dict[str, Any]) -> GoogleAccount:
-        save = partial(self._accounts.save_token, account_id)
-        return GoogleAccount(token, root=self._root, timeout=self._timeout, save_token=save)
+        exchange = partial(self._accounts.exchange_token, account_id)
+        quota = AccountQuota(self._pool, self._limits, account_id, str(token.get("client_id")))
+        try:
+            return GoogleAccount(token, root=self._root, timeout=self._timeout, exchange_token=exchange, quota=quota)
+        except ValueError as error:
+            raise VaultError(
+                f"the stored login can't be used ({error}): log in again with `email-assistant auth login ADDRESS`"
+            ) from None

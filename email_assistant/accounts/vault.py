@@ -11,7 +11,7 @@ from cryptography.fernet import Fernet, InvalidToken
 
 
 class VaultError(RuntimeError):
-    """A secret can't be read with the key at hand."""
+    """A secret is not there, or can't be read with the key at hand."""
 
 
 def kept_secret(path: Path, new: str) -> str:
@@ -58,6 +58,6 @@ class Vault:
         except InvalidToken:
             raise VaultError(
                 "the stored Google tokens were encrypted with another key: set EMAIL_ASSISTANT_SECRET_KEY to that one, "
-                "or add the account again"
+                "or log in again with `email-assistant auth login`"
             ) from None
         return value

@@ -123,7 +123,7 @@ async def measure(case: Case) -> Cost:
             settings = _settings(Path(folder, "home"), google["root"], base_url)
             with database(settings, keep=False) as url:
                 async with open_app(settings, url) as app, open_daemon(app) as daemon:
-                    await app.accounts.add(app.user_id, PERSON, google["token"], datetime(1970, 1, 2, tzinfo=UTC))
+                    await app.accounts.add(app.user_id, PERSON, google["token"], datetime(1970, 1, 1, tzinfo=UTC))
                     return await _follow(case, daemon, model)
 
 

@@ -2,7 +2,7 @@
 
 import typer
 
-from email_assistant.cli import accounts, backup, bench, health, inbox, mails, memory, notify, run
+from email_assistant.cli import accounts, auth, backup, bench, health, inbox, mails, memory, notify, run
 from email_assistant.cli.context import ensure_output, flush_output
 
 app = typer.Typer(
@@ -18,6 +18,7 @@ app.command("up")(run.up)
 app.command("api")(run.api)
 app.command("scheduler")(run.scheduler)
 app.command("worker")(run.worker)
+app.add_typer(auth.app, name="auth")
 app.add_typer(accounts.app, name="account")
 app.add_typer(inbox.app, name="inbox")
 app.add_typer(mails.app, name="mails")

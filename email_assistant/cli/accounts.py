@@ -14,13 +14,16 @@ app = typer.Typer(help="The mailboxes that are watched.", no_args_is_help=True)
 _LOGIN_FILE = "it must be the authorized-user JSON of a login: client_id, client_secret, refresh_token"
 
 Mode = Literal["shadow", "draft", "send"]
-_MODES: dict[Mode, str] = {
+MODES: dict[Mode, str] = {
     "shadow": "you are shown what would have been done, and nothing is sent or changed in Gmail",
     "draft": "replies are left as drafts in Gmail too, and close when you send or discard them there",
     "send": "what you accept is done",
 }
 
 Address = Annotated[str, typer.Argument(help="The mailbox's e-mail address.")]
+Since = Annotated[
+    str | None, typer.Option(help="Triage mail from before now too: 7d, 12h, or a date such as 2026-05-01.")
+]
 
 
 @app.command()
@@ -29,29 +32,29 @@ def add(
     token_file: Annotated[
         Path, typer.Option(help="Authorized-user JSON: client_id, client_secret, refresh_token, token_uri.")
     ],
-    since: Annotated[
-        str | None, typer.Option(help="Triage mail from before now too: 7d, 12h, or a date such as 2026-05-01.")
-    ] = None,
+    since: Since = None,
 ) -> None:
-    """Watch a mailbox. Adding it again gives it a new token, and ends a pause."""
+    """Watch a mailbox by a token that you have already; `auth login` gets one in the browser.
+
+    Adding it again gives it a new token, and ends a pause.
+    """
 
     async def command() -> None:
         from email_assistant.google.account import GoogleAccount
         from email_assistant.google.auth import read_token_file
         from email_assistant.google.errors import Transient
 
-        if not re.fullmatch(r"[^@\s]+@[^@\s]+", address):
-            raise CommandError(f"{address!r} is no mail address; write it like ada@example.com")
+        check_address(address)
         try:
             token = read_token_file(token_file)
         except ValueError as error:
             raise CommandError(f"{error}; {_LOGIN_FILE}") from None
-        begin = _begin(since)
+        begin = triage_begin(since)
         async with opened() as app:
             settings = app.settings
             try:
                 client = GoogleAccount(token, root=settings.google_root, timeout=settings.google_timeout_seconds)
-            except (ValueError, TypeError, AttributeError):
+            except ValueError:
                 raise CommandError(f"{token_file}: a value in it can't be read; {_LOGIN_FILE}") from None
             try:
                 found = (await client.gmail.profile()).address
@@ -87,6 +90,7 @@ def list_(as_json: AsJson = False) -> None:
                 "mode": a.mode,
                 "timezone": a.timezone,
                 "last_sync": a.listed_at,
+                "older_mail": a.older_mail,
                 "last_error": a.last_error,
                 "watch_error": a.watch_error,
                 "provider": a.provider,
@@ -97,10 +101,11 @@ def list_(as_json: AsJson = False) -> None:
             print_json({"items": items})
         elif not items:
             out.print(
-                "No account yet. `email-assistant account add --help` says how, `email-assistant demo` needs none."
+                "No account yet. `email-assistant auth login --help` says how, `email-assistant demo` needs none."
             )
         else:
             columns = ["address", "state", "mode", "timezone", "last_sync", "last_error"]
+            columns += ["older_mail"] if any(item["older_mail"] for item in items) else []
             print_table(columns, [[_text(item[c]) for c in columns] for item in items])
 
     run(command)
@@ -139,7 +144,7 @@ def mode(
             if mode:
                 await set_mode(app.pool, app.accounts, app.inbox, account, mode)
         now = mode or account.mode
-        out.print(f"{account.address} is in {now} mode: {_MODES[now]}.", highlight=False)
+        out.print(f"{account.address} is in {now} mode: {MODES[now]}.", highlight=False)
 
     run(command)
 
@@ -168,8 +173,7 @@ async def _set_state(address: str, state: str) -> None:
         account = await app.accounts.find(app.user_id, address)
         if account.state == "login" and state == "active":
             raise CommandError(
-                "Google no longer accepts the login: "
-                f"`email-assistant account add {address} --token-file FILE` with a new token"
+                f"Google no longer accepts the login: log in again with `email-assistant auth login {address}`"
             )
         await app.accounts.set_state(account.id, "paused" if state == "paused" else "active")
         if state == "active":
@@ -177,8 +181,14 @@ async def _set_state(address: str, state: str) -> None:
     out.print(f"{account.address} is {state}.", highlight=False)
 
 
-def _begin(since: str | None) -> datetime:
-    """Mail from this time on is triaged."""
+def check_address(address: str) -> None:
+    """Raises CommandError if it is no mail address."""
+    if not re.fullmatch(r"[^@\s]+@[^@\s]+", address):
+        raise CommandError(f"{address!r} is no mail address; write it like ada@example.com")
+
+
+def triage_begin(since: str | None) -> datetime:
+    """Mail from this time on is triaged. Raises CommandError."""
     now = datetime.now(UTC)
     if since is None:
         return now

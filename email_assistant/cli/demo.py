@@ -196,7 +196,7 @@ async def _add_account(app: App, google: dict[str, Any]) -> None:
         address = (await client.gmail.profile()).address
     finally:
         await client.aclose()
-    await app.accounts.add(app.user_id, address, google["token"], datetime(1970, 1, 2, tzinfo=UTC))
+    await app.accounts.add(app.user_id, address, google["token"], datetime(1970, 1, 1, tzinfo=UTC))
 
 
 def _say_hello(google: dict[str, Any], inbox_url: str, *, demo_model: bool) -> None:

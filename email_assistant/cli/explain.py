@@ -13,7 +13,7 @@ from email_assistant.cli.context import CommandError
 from email_assistant.db.backup import BackupError
 from email_assistant.db.embedded import EmbeddedError
 from email_assistant.db.pool import UnusableDatabase
-from email_assistant.google.errors import GoogleError, Refused, Revoked
+from email_assistant.google.errors import GoogleError, LoginFailed, Refused, Revoked
 from email_assistant.inbox.items import Conflict, Invalid, NoItem
 from email_assistant.inbox.pages import BadCursor
 from email_assistant.settings import SettingsError
@@ -60,8 +60,13 @@ def _meaning(error: BaseException) -> str:
 def explain_google(error: GoogleError) -> str:
     """What Google, or its absence, asks of the person."""
     match error:
+        case LoginFailed():
+            return str(error)
         case Revoked():
-            return f"{error}, with `email-assistant account add ADDRESS --token-file FILE` and a new token"
+            return (
+                f"{error}, with `email-assistant auth login ADDRESS`, "
+                "or `email-assistant account add ADDRESS --token-file FILE` and a new token"
+            )
         case Refused():
             return f"{error}; check that the token's project has the Gmail and Calendar APIs and all scopes"
         case _:

@@ -13,7 +13,11 @@ if TYPE_CHECKING:
 
     from email_assistant.accounts.accounts import Account
     from email_assistant.app import App
+    from email_assistant.google.account import GoogleAccount
     from email_assistant.settings import Settings
+
+
+_CLOCK_TOLERANCE = timedelta(minutes=2)
 
 
 def status(as_json: AsJson = False) -> None:
@@ -36,6 +40,7 @@ def status(as_json: AsJson = False) -> None:
                     "last_error": account.last_error,
                     "watch_error": account.watch_error,
                     "spent_until": account.spent_until,
+                    "older_mail": account.older_mail,
                     "today": {
                         "tokens": day.tokens,
                         "most_tokens": day.most_tokens,
@@ -60,6 +65,8 @@ def status(as_json: AsJson = False) -> None:
                 else "not looked at yet"
             )
             out.print(f"{account.address}: {account.state}, {seen}", highlight=False)
+            if account.older_mail:
+                out.print(f"  older mail: {account.older_mail}", highlight=False)
             for trouble in filter(None, (account.last_error, account.watch_error)):
                 out.print(f"  {trouble}", markup=False, highlight=False, soft_wrap=True)
             if account.spent_until:
@@ -86,7 +93,10 @@ def doctor() -> None:
         async with opened() as app:
             where = "DATABASE_URL" if app.settings.database_url else "the embedded server"
             checks = [("database", None, where), *await _check_models(app)]
-            for account in await app.accounts.of_user(app.user_id):
+            accounts = await app.accounts.of_user(app.user_id)
+            if any(account.provider == app.settings.provider for account in accounts):
+                checks += [*await _check_clock(app.settings), _check_quota(app.settings)]
+            for account in accounts:
                 checks += await _check_account(app, account)
         for name, problem, detail in checks:
             mark = ("✗", "red") if problem else ("✓", "green")
@@ -146,6 +156,36 @@ def _is_completion(answer: "httpx.Response") -> bool:
         return False
 
 
+async def _check_clock(settings: "Settings") -> list[Check]:
+    """Nothing where Google can't be asked: the accounts' own checks say so."""
+    from email_assistant.google.errors import GoogleError
+    from email_assistant.google.login import clock_error
+
+    try:
+        ahead = await clock_error(settings.google_root, settings.google_timeout_seconds)
+    except GoogleError:
+        return []
+    if abs(ahead) <= _CLOCK_TOLERANCE:
+        return [("clock", None, "as Google's")]
+    amount = (
+        f"{abs(ahead).total_seconds() / 60:.0f} minutes {'ahead of' if ahead > timedelta(0) else 'behind'} Google's"
+    )
+    remedy = "have it set over the network (Linux: `sudo timedatectl set-ntp true`)"
+    return [("clock", f"this machine's is {amount}, so logins and meetings go wrong: {remedy}", "")]
+
+
+def _check_quota(settings: "Settings") -> Check:
+    """Google does not tell what a project may spend; new ones may spend less than those from before May 2026."""
+    each, together = settings.gmail_user_limit, settings.gmail_project_limit
+    if each is None:
+        return "quota", None, "none is kept to at this server; EMAIL_ASSISTANT_GMAIL_UNITS_PER_MINUTE sets one"
+    kept = f"{each:,} Gmail units a minute for each mailbox"
+    if together is not None:
+        kept += f", {together:,} for all together"
+    where = "compare with Quotas under the Gmail API in your project's console"
+    return "quota", None, f"{kept}; {where}, and set EMAIL_ASSISTANT_GMAIL_UNITS_PER_MINUTE if it says other"
+
+
 async def _check_account(app: "App", account: "Account") -> list[Check]:
     from email_assistant.accounts.accounts import UnknownAccount
     from email_assistant.accounts.vault import VaultError
@@ -155,14 +195,49 @@ async def _check_account(app: "App", account: "Account") -> list[Check]:
     name = account.address
     if account.provider != app.settings.provider:
         return [(name, None, f"belongs to {account.provider}; left alone now")]
+    known = _check_login(account)
     try:
-        await (await app.clients.get(account.id)).gmail.profile()
+        client = await app.clients.get(account.id)
+        await client.gmail.profile()
+        return [
+            (name, None, f"{account.state}, Gmail answers"),
+            *known,
+            await _check_timezone(name, client),
+            await _check_sender(name, client),
+        ]
     except GoogleError as error:
-        return [(name, explain_google(error), "")]
+        return [(name, explain_google(error), ""), *known]
     except (VaultError, UnknownAccount) as error:
-        return [(name, f"{error}", "")]
-    zone = None if account.timezone else "the calendar's timezone is not known; times are in UTC until it is"
-    return [(name, None, f"{account.state}, Gmail answers"), (f"{name}, timezone", zone, account.timezone or "")]
+        return [(name, f"{error}", ""), *known]
+
+
+def _check_login(account: "Account") -> list[Check]:
+    """What is known of the login without asking Google."""
+    from email_assistant.cli.auth import end_problem, scopes_problem
+
+    allowed = "all that is needed" if account.scopes is not None else "not known, the token came from a file"
+    return [
+        (f"{account.address}, allowed", scopes_problem(account), allowed),
+        (f"{account.address}, end of the login", end_problem(account), "none that Google told of"),
+    ]
+
+
+async def _check_timezone(name: str, client: "GoogleAccount") -> Check:
+    zone = await client.calendar.timezone()
+    problem = "Google does not tell it, so times are in UTC: allow the calendar, and set it in Google Calendar"
+    return f"{name}, timezone", None if zone else problem, zone or ""
+
+
+async def _check_sender(name: str, client: "GoogleAccount") -> Check:
+    """Mail goes out from the account's own address, with name and signature of the default one."""
+    default = next((sender for sender in await client.gmail.send_as() if sender.default), None)
+    if default is None or default.address.lower() == name:
+        return f"{name}, sender", None, f"{default.name} <{name}>" if default and default.name else name
+    problem = (
+        f"replies are sent as {name}, not as {default.address}, your default in Gmail, whose name and signature they "
+        f"bear: make {name} the default in Gmail's settings under Accounts, or connect the other mailbox"
+    )
+    return f"{name}, sender", problem, ""
 
 
 def _listed(counts: dict[str, int]) -> str:

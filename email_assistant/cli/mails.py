@@ -99,9 +99,7 @@ async def _trail(mail: str, account: str | None, *, as_json: bool) -> None:
 
 
 async def _correct(mail: str, classification: str, account: str | None) -> None:
-    from email_assistant.app import open_memory
     from email_assistant.inbox.mails import CLASSES
-    from email_assistant.memory.correction import teach_triage
 
     chosen = next((c for c in CLASSES if c == classification), None)
     if chosen is None:
@@ -109,12 +107,13 @@ async def _correct(mail: str, classification: str, account: str | None) -> None:
     async with opened() as app:
         if account is not None:
             await app.accounts.find(app.user_id, account)
-        corrected = await app.mails.correct(app.user_id, mail, chosen, "cli", account)
-        owner = await app.accounts.find(app.user_id, corrected.account)
-        rule = await teach_triage(open_memory(app), owner.id, corrected, chosen, "cli")
-    out.print(f"Mail {mail} is now {chosen}.", markup=False, highlight=False)
-    if rule is not None:
-        print_text(f"Learned: {rule.text}")
+        await app.mails.correct(app.user_id, mail, chosen, "cli", account)
+    out.print(
+        f"Mail {mail} is now {chosen}. A rule on its sender is learned from that; `email-assistant memory show` "
+        "shows it.",
+        markup=False,
+        highlight=False,
+    )
 
 
 def retry(mail: MailId, account: OfAccount = None) -> None:

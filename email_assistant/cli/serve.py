@@ -28,7 +28,7 @@ async def run_up(host: str, port: int, *, no_token: bool) -> None:
         async with open_app(settings, url) as app, open_daemon(app) as daemon:
             token = _welcome(settings, listener, host, no_token=no_token)
             if not await app.accounts.pollable():
-                out.print("No account is watched yet: `email-assistant account add --help` says how.")
+                out.print("No account is watched yet: `email-assistant auth login --help` says how.")
             await until_stopped(daemon.run(), serve(app, token, host, listener), patience=patience(settings))
 
 

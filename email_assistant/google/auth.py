@@ -1,129 +1,206 @@
-"""An account's login: its OAuth scopes, its token file, and the access token that is renewed when needed."""
+"""An account's login: its token file, and the access token that is renewed when needed."""
 
+import asyncio
 import json
-import threading
-from collections.abc import Mapping
+import logging
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from concurrent.futures import Executor
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, NamedTuple
+from urllib.parse import urlencode
 
-from google.auth.exceptions import GoogleAuthError
-from google.oauth2.credentials import Credentials
-
-from email_assistant.google.errors import Revoked, Transient
+from email_assistant.google.errors import GoogleError, RateLimited, Refused, Revoked, Transient
 from email_assistant.google.replies import code, refusal
-from email_assistant.google.transport import Call, Reply, Transport
+from email_assistant.google.transport import Call, Transport
 
-# gmail.modify covers labels, drafts, sending and send-as addresses. calendar.events covers neither free/busy nor the
-# timezone setting (https://developers.google.com/workspace/calendar/api/auth).
-GMAIL_MODIFY: Final = "https://www.googleapis.com/auth/gmail.modify"
-CALENDAR_EVENTS: Final = "https://www.googleapis.com/auth/calendar.events"
-CALENDAR_FREEBUSY: Final = "https://www.googleapis.com/auth/calendar.freebusy"
-CALENDAR_SETTINGS: Final = "https://www.googleapis.com/auth/calendar.settings.readonly"
-SCOPES: Final = (GMAIL_MODIFY, CALENDAR_EVENTS, CALENDAR_FREEBUSY, CALENDAR_SETTINGS)
+log = logging.getLogger(__name__)
+
+_OAUTH_ROOT: Final = "https://oauth2.googleapis.com"
 
 _REQUIRED: Final = ("refresh_token", "client_id", "client_secret")
 
 # Answers of the token endpoint that only a person can change (RFC 6749 section 5.2; Google adds the last two).
 _LOGIN_IS_DEAD: Final = {"invalid_grant", "invalid_client", "unauthorized_client", "deleted_client", "disabled_client"}
 
+# An access token is renewed while it still lasts so long, as google-auth does it: clocks differ, requests take time.
+_MARGIN: Final = timedelta(minutes=3, seconds=45)
 
-def read_token_file(path: Path) -> dict[str, Any]:
-    """Read an authorized-user JSON file. Raises ValueError with one line that says what is wrong with it."""
+Token = dict[str, Any]
+"""Authorized-user JSON: client_id, client_secret and refresh_token; token and expiry, once it was used."""
+
+Renew = Callable[[Token], Awaitable[Token]]
+Exchange = Callable[[Renew], Awaitable[None]]
+"""Hands the stored token to a function and stores what it returns, for one caller at a time in whatever process."""
+
+
+def oauth_uri(root: str | None, name: Literal["token", "revoke"]) -> str:
+    """An endpoint of Google itself (None) or of the server at `root`: no token ever goes anywhere else."""
+    return f"{(root or _OAUTH_ROOT).rstrip('/')}/{name}"
+
+
+def read_json_file(path: Path) -> dict[str, Any]:
+    """Read a JSON object. Raises ValueError with one line that says what is wrong with the file."""
     try:
-        token = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ValueError(f"{path}: no such file") from None
     except OSError as error:
         raise ValueError(f"{path}: cannot be read ({error.strerror})") from None
     except ValueError:
         raise ValueError(f"{path}: not a JSON file") from None
-    if not isinstance(token, dict):
+    if not isinstance(value, dict):
         raise ValueError(f"{path}: not a JSON object")
+    return value
+
+
+def read_token_file(path: Path) -> Token:
+    """Read an authorized-user JSON file. Raises ValueError with one line that says what is wrong with it."""
+    token = read_json_file(path)
     if "installed" in token or "web" in token:
         raise ValueError(f"{path}: this is the OAuth client's file, not the token of a login")
-    if missing := [key for key in _REQUIRED if not isinstance(token.get(key), str) or not token[key]]:
+    if missing := missing_keys(token, _REQUIRED):
         raise ValueError(f"{path}: missing {', '.join(missing)}")
     return token
 
 
-class Authorization:
-    """The access token of one account, renewed by one thread at a time."""
+def missing_keys(value: Mapping[str, Any], keys: Collection[str]) -> list[str]:
+    """Those of the keys under which there is no text."""
+    return [key for key in keys if not isinstance(value.get(key), str) or not value[key]]
 
-    def __init__(self, token: Mapping[str, Any], token_uri: str | None, transport: Transport) -> None:
-        """`token` is authorized-user JSON (ValueError if it is not); `token_uri` None is Google's own endpoint."""
+
+class Bearer(NamedTuple):
+    token: str
+    is_new: bool
+    """Whether Google made it for this very call."""
+
+
+class Authorization:
+    """The access token of one account, renewed by one caller at a time."""
+
+    def __init__(
+        self, token: Mapping[str, Any], uri: str, transport: Transport, threads: Executor, exchange: Exchange | None
+    ) -> None:
+        """
+        Args:
+            token: authorized-user JSON (ValueError if it is not).
+            uri: the token endpoint.
+            exchange: where all processes find the token; None keeps it to this one.
+        """
         self._token = dict(token)
-        # Without the scopes: naming one that the person did not grant makes a refresh fail with invalid_scope.
-        wanted = {key: value for key, value in self._token.items() if key != "scopes"}
-        self._credentials = _credentials(wanted, token_uri)
+        if missing := missing_keys(self._token, _REQUIRED):
+            raise ValueError(f"the token lacks {', '.join(missing)}")
+        _expiry(self._token)
+        self._uri = uri
         self._transport = transport
-        self._refreshing = threading.Lock()
-        self._handover = threading.Lock()  # apart, as the event loop takes it: no network call happens under it
-        self._renewed: dict[str, Any] | None = None
+        self._threads = threads
+        self._exchange = exchange
+        self._one_renewal = asyncio.Lock()
         self._revoked: str | None = None
 
-    def bearer(self, call: Call, *, refused: str | None = None) -> str:
-        """An access token to use now; `refused` is the one that Google has just answered with 401.
+    async def bearer(self, call: Call, refused: Collection[str] = ()) -> Bearer:
+        """An access token to use now, none of those that Google has just `refused` with 401.
 
         Raises Revoked, RateLimited or Transient when there is none to be had.
         """
-        if not self._refreshing.acquire(timeout=call.remaining()):
-            raise Transient(f"{call.name}: the login was not renewed in time")
-        try:
+        async with self._one_renewal:
             if self._revoked:
                 raise Revoked(self._revoked)
-            if not self._credentials.valid or self._credentials.token == refused:
-                self._refresh(call)
-            return str(self._credentials.token)
-        finally:
-            self._refreshing.release()
+            is_new = not _serves(self._token, refused) and await self._renew(call, refused)
+        return Bearer(self._token["token"], is_new)
 
-    def take_renewed(self) -> dict[str, Any] | None:
-        """The renewed token as authorized-user JSON, if there is one that nobody has taken yet."""
-        with self._handover:
-            renewed, self._renewed = self._renewed, None
-        return renewed
+    async def _renew(self, call: Call, refused: Collection[str]) -> bool:
+        """Get another access token: the stored one, if it was renewed elsewhere (False), or a new one of Google's."""
+        before = self._token
+        is_new = False
 
-    def put_back(self, renewed: dict[str, Any]) -> None:
-        """Offer a taken token again, unless a newer one is waiting."""
-        with self._handover:
-            self._renewed = self._renewed or renewed
+        async def renew(stored: Token) -> Token:
+            nonlocal is_new
+            is_new = not _serves(stored, refused)
+            self._token = await self._refreshed(call, stored) if is_new else stored
+            return self._token
 
-    def _refresh(self, call: Call) -> None:
-        def ask(url: str, method: str, headers: Mapping[str, str], body: bytes, **_: Any) -> Reply:
-            return self._ask(call, url, method, headers, body)
-
+        if self._exchange is None:
+            await renew(before)
+            return True
         try:
-            self._credentials.refresh(ask)  # type: ignore[no-untyped-call]
-        except (GoogleAuthError, ValueError, TypeError):
-            raise Transient(f"{call.name}: the answer of the token endpoint is unreadable") from None
-        credentials = self._credentials
-        with self._handover:
-            self._renewed = self._token = {
-                **self._token,
-                "token": credentials.token,
-                "refresh_token": credentials.refresh_token,
-                "expiry": f"{credentials.expiry.isoformat()}Z" if credentials.expiry else None,
-            }
+            await self._exchange(renew)
+        except GoogleError:
+            raise
+        except Exception as error:
+            if self._token is before:
+                raise Transient(f"{call.name}: the login was not renewed ({type(error).__name__})") from None
+            # That it can't be stored now must not hide how the call ends; the next renewal is stored again.
+            log.warning("a renewed Google token was not stored (%s)", type(error).__name__)
+        return is_new
 
-    def _ask(self, call: Call, url: str, method: str, headers: Mapping[str, str], body: bytes) -> Reply:
-        """Send google-auth's refresh; any answer but success is raised here, as google-auth would sleep and repeat."""
-        reply = self._transport.send(call, method, url, headers=headers, body=body, effect=False)
-        if reply.status == 200:
-            return reply
-        reason = code(reply)
-        if reason in _LOGIN_IS_DEAD:
-            self._revoked = f"Google no longer accepts this login ({reason}): log in again"
-            raise Revoked(self._revoked)
-        if reply.status == 429:
-            raise refusal(call, reply)
-        # Whatever else it says is about the token endpoint: a 404 must not pass for the answer of Gmail.
-        raise Transient(f"{call.name}: the token endpoint answered {reply.status}" + (f" ({reason})" if reason else ""))
+    async def _refreshed(self, call: Call, token: Token) -> Token:
+        if missing_keys(token, _REQUIRED):
+            raise Revoked("this login was ended here: log in again")
+        # Without the scopes: naming one that the person did not grant makes a refresh fail with invalid_scope.
+        form = {"grant_type": "refresh_token", **{key: token[key] for key in _REQUIRED}}
+        loop = asyncio.get_running_loop()
+        try:
+            answer = await loop.run_in_executor(self._threads, ask_token, call, self._transport, self._uri, form)
+        except Refused as error:
+            self._revoked = f"Google no longer accepts this login ({error.reason}): log in again"
+            raise Revoked(self._revoked) from None
+        return token | access_token(answer)
 
 
-def _credentials(token: dict[str, Any], token_uri: str | None) -> Credentials:
-    credentials: Credentials = Credentials.from_authorized_user_info(token)  # type: ignore[no-untyped-call]
-    if token_uri is None:
-        return credentials
-    moved: Credentials = credentials.with_token_uri(token_uri)
-    moved.expiry = credentials.expiry  # the copy lacks it
-    return moved
+def ask_token(call: Call, transport: Transport, uri: str, form: Mapping[str, str]) -> dict[str, Any]:
+    """What the token endpoint answers to a grant.
+
+    Raises:
+        Refused: only a person can change that; `reason` is OAuth's code.
+        RateLimited, Transient.
+    """
+    headers = {"content-type": "application/x-www-form-urlencoded"}
+    reply = transport.send(call, "POST", uri, headers=headers, body=urlencode(form), effect=False)
+    if reply.status == 200:
+        return _read(call, reply.data)
+    reason = code(reply)
+    said = f"{call.name}: the token endpoint answered {reply.status}" + (f" ({reason})" if reason else "")
+    if reason in _LOGIN_IS_DEAD:
+        raise Refused(said, reply.status, reason)
+    limited = refusal(call, reply)
+    # Whatever else it says is about the token endpoint: a 404 must not pass for the answer of Gmail.
+    raise limited if isinstance(limited, RateLimited) else Transient(said)
+
+
+def _read(call: Call, data: bytes) -> dict[str, Any]:
+    unreadable = Transient(f"{call.name}: the answer of the token endpoint is unreadable")
+    try:
+        answer = json.loads(data)
+    except ValueError:
+        raise unreadable from None
+    if not isinstance(answer, dict) or missing_keys(answer, ("access_token",)):
+        raise unreadable
+    if not isinstance(answer.get("expires_in", 0), int):
+        raise unreadable
+    return answer
+
+
+def access_token(answer: Mapping[str, Any]) -> Token:
+    """The part of authorized-user JSON that the token endpoint has answered."""
+    lasts = answer.get("expires_in")
+    expiry = None if lasts is None else (datetime.now(UTC) + timedelta(seconds=lasts)).replace(tzinfo=None)
+    kept = {"refresh_token": answer["refresh_token"]} if answer.get("refresh_token") else {}
+    return {"token": answer["access_token"], "expiry": expiry and f"{expiry.isoformat()}Z", **kept}
+
+
+def _serves(token: Token, refused: Collection[str]) -> bool:
+    """Whether its access token may be used now; one of unknown age is tried."""
+    access, expiry = token.get("token"), _expiry(token)
+    return bool(access) and access not in refused and (expiry is None or expiry - _MARGIN > datetime.now(UTC))
+
+
+def _expiry(token: Token) -> datetime | None:
+    """Raises ValueError if there is one that can't be read."""
+    written = token.get("expiry")
+    if not written:
+        return None
+    if not isinstance(written, str):
+        raise ValueError("the token's expiry can't be read")
+    moment = datetime.fromisoformat(written)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -2,8 +2,7 @@
 
 import asyncio
 import json
-import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
@@ -13,13 +12,14 @@ from googleapiclient.discovery_cache import get_static_doc
 from googleapiclient.http import HttpRequest
 
 from email_assistant.google.auth import Authorization
+from email_assistant.google.errors import RateLimited, Revoked
+from email_assistant.google.quota import Quota
 from email_assistant.google.replies import refusal
-from email_assistant.google.transport import Call, Reply, Transport
-
-log = logging.getLogger(__name__)
+from email_assistant.google.transport import Call, Transport
 
 T = TypeVar("T")
-SaveToken = Callable[[dict[str, Any]], Awaitable[None]]
+Work = Callable[[Call, str], T]
+"""What is done in a thread, with an access token."""
 
 # Calls of one account that run at the same time; quota allows about five messages a second.
 THREADS: Final = 8
@@ -39,29 +39,20 @@ def build_service(name: str, version: str, root: str | None) -> Any:
 class _Http:
     """Stands for an httplib2.Http: what one request of google-api-python-client is executed with."""
 
-    def __init__(self, call: Call, transport: Transport, authorization: Authorization, *, effect: bool) -> None:
+    def __init__(self, call: Call, transport: Transport, bearer: str, *, effect: bool) -> None:
         self._call = call
         self._transport = transport
-        self._authorization = authorization
+        self._bearer = bearer
         self._effect = effect
 
     def request(
         self, uri: str, method: str = "GET", body: str | None = None, headers: Mapping[str, str] | None = None, **_: Any
     ) -> tuple[httplib2.Response, bytes]:
-        """Send, and after a 401 once more. Raises what any status but success means."""
-        call = self._call
-
-        def send(bearer: str) -> Reply:
-            signed = {**(headers or {}), "authorization": f"Bearer {bearer}"}
-            return self._transport.send(call, method, uri, headers=signed, body=body, effect=self._effect)
-
-        bearer = self._authorization.bearer(call)
-        reply = send(bearer)
-        if reply.status == 401:
-            call.settle()  # refused and not executed, so that even a write may be repeated
-            reply = send(self._authorization.bearer(call, refused=bearer))
+        """Send once. Raises what any status but success means."""
+        signed = {**(headers or {}), "authorization": f"Bearer {self._bearer}"}
+        reply = self._transport.send(self._call, method, uri, headers=signed, body=body, effect=self._effect)
         if not 200 <= reply.status < 300:
-            raise refusal(call, reply)
+            raise refusal(self._call, reply)
         return httplib2.Response({**reply.headers, "status": str(reply.status)}), reply.data
 
 
@@ -71,47 +62,80 @@ class Client:
     A call that is cancelled or out of time is cut: what was not sent by then is never sent.
     """
 
-    def __init__(self, authorization: Authorization, transport: Transport, timeout: float, save: SaveToken | None):
+    def __init__(
+        self,
+        authorization: Authorization,
+        transport: Transport,
+        threads: ThreadPoolExecutor,
+        timeout: float,
+        quota: Quota | None,
+    ) -> None:
         self._authorization = authorization
         self._transport = transport
+        self._threads = threads
         self._timeout = timeout
-        self._save = save
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="google")
+        self._quota = quota
 
     async def read(self, request: HttpRequest, parse: Callable[[dict[str, Any]], T]) -> T:
         """Execute a request that changes nothing. Raises Transient for every passing fault."""
-        return await self._run(request, lambda call: self._parsed(call, request, parse, effect=False))
+        return await self._run(request, lambda call, bearer: self._parsed(call, bearer, request, parse, effect=False))
 
     async def write(self, request: HttpRequest, parse: Callable[[dict[str, Any]], T]) -> T:
         """Execute a request that must not happen twice. Raises Ambiguous when it may have happened."""
-        return await self._run(request, lambda call: self._parsed(call, request, parse, effect=True))
+        return await self._run(request, lambda call, bearer: self._parsed(call, bearer, request, parse, effect=True))
 
     async def repeat(self, request: HttpRequest) -> None:
         """Execute a write that may happen twice, of which only the success matters. Raises Transient like a read."""
-        await self._run(request, lambda call: self._answer(call, request, effect=False))
+        await self._run(request, lambda call, bearer: self._answer(call, bearer, request, effect=False))
 
     async def aclose(self) -> None:
         """Wait for the calls under way, then close the connections."""
         await asyncio.to_thread(self._threads.shutdown)
-        await self._save_renewed()
         self._transport.close()
 
-    async def _run(self, request: HttpRequest, work: Callable[[Call], T]) -> T:
+    async def _run(self, request: HttpRequest, work: Work[T]) -> T:
         call = Call(request.methodId or request.method, self._timeout)
+        await self._admitted(call)
         try:
             async with asyncio.timeout(call.remaining()):
-                return await asyncio.get_running_loop().run_in_executor(self._threads, work, call)
+                return await self._authorized(call, work)
         except TimeoutError:
             call.cut()
             raise call.failure(f"no answer within {self._timeout:g} s") from None
         except asyncio.CancelledError:
             call.cut()
             raise
-        finally:
-            await self._save_renewed()
+        except RateLimited as limited:
+            if self._quota and limited.until:
+                await self._quota.close(call.name, limited.until)
+            raise
 
-    def _parsed(self, call: Call, request: HttpRequest, parse: Callable[[dict[str, Any]], T], *, effect: bool) -> T:
-        answer = self._answer(call, request, effect=effect)
+    async def _admitted(self, call: Call) -> None:
+        if self._quota is None:
+            return
+        try:
+            async with asyncio.timeout(call.remaining()):
+                await self._quota.admit(call.name, call.remaining())
+        except TimeoutError:
+            raise call.failure("the quota was not known in time") from None
+
+    async def _authorized(self, call: Call, work: Work[T]) -> T:
+        """Work with an access token, and after a 401 once more with another; one of another process may be bad too."""
+        refused: set[str] = set()
+        while True:
+            bearer = await self._authorization.bearer(call, refused)
+            try:
+                return await asyncio.get_running_loop().run_in_executor(self._threads, work, call, bearer.token)
+            except Revoked:
+                if refused and bearer.is_new:
+                    raise
+            call.settle()  # refused and not executed, so that even a write may be repeated
+            refused.add(bearer.token)
+
+    def _parsed(
+        self, call: Call, bearer: str, request: HttpRequest, parse: Callable[[dict[str, Any]], T], *, effect: bool
+    ) -> T:
+        answer = self._answer(call, bearer, request, effect=effect)
         # googleapiclient hands on a body that is not JSON, a truncated one for instance, as a str.
         if not isinstance(answer, dict):
             raise call.failure("unreadable answer")
@@ -120,24 +144,9 @@ class Client:
         except (AttributeError, LookupError, TypeError, ValueError):
             raise call.failure("unexpected answer") from None
 
-    def _answer(self, call: Call, request: HttpRequest, *, effect: bool) -> Any:
-        http: Any = _Http(call, self._transport, self._authorization, effect=effect)
+    def _answer(self, call: Call, bearer: str, request: HttpRequest, *, effect: bool) -> Any:
+        http: Any = _Http(call, self._transport, bearer, effect=effect)
         try:
             return request.execute(http=http, num_retries=0)
         except UnicodeDecodeError:
             raise call.failure("unreadable answer") from None
-
-    async def _save_renewed(self) -> None:
-        """Hand over a renewed token. That it can't be stored now must not hide how the call itself ended."""
-        renewed = self._authorization.take_renewed() if self._save else None
-        if self._save is None or renewed is None:
-            return
-        saved = False
-        try:
-            await self._save(renewed)
-            saved = True
-        except Exception as error:
-            log.warning("a renewed Google token was not stored (%s); trying again later", type(error).__name__)
-        finally:
-            if not saved:
-                self._authorization.put_back(renewed)

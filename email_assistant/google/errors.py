@@ -42,3 +42,7 @@ class Exists(Refused):
 
 class Ambiguous(GoogleError):
     """A write that may or may not have happened: look before doing anything else about it."""
+
+
+class LoginFailed(GoogleError):
+    """A person's login did not come about, and nothing was stored. The message says why and what to do."""

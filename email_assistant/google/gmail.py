@@ -106,6 +106,14 @@ class SendAs:
     default: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A label, by the name that the person reads; a slash in it nests where the parent is a label too."""
+
+    id: str
+    name: str
+
+
 class Gmail:
     """One person's mailbox."""
 
@@ -114,6 +122,7 @@ class Gmail:
         self._users = service.users()
         self._messages = self._users.messages()
         self._drafts = self._users.drafts()
+        self._labels = self._users.labels()
 
     async def profile(self) -> Profile:
         return await self._client.read(
@@ -145,6 +154,11 @@ class Gmail:
         """Raises NotFound when the message is gone."""
         return await self._client.read(self._messages.get(userId="me", id=message_id, format="full"), _message)
 
+    async def labels_of(self, message_id: str) -> frozenset[str]:
+        """Ids of the labels that a message carries. Raises NotFound when it is gone."""
+        request = self._messages.get(userId="me", id=message_id, format="minimal")
+        return await self._client.read(request, lambda answer: frozenset(answer.get("labelIds", ())))
+
     async def thread_refs(self, thread_id: str) -> tuple[MessageRef, ...]:
         """What a thread consists of, oldest first. Raises NotFound."""
         request = self._users.threads().get(userId="me", id=thread_id, format="minimal")
@@ -159,6 +173,15 @@ class Gmail:
         """Add and remove labels. May be repeated, so a failure is Transient, never Ambiguous."""
         body = {"addLabelIds": list(add), "removeLabelIds": list(remove)}
         await self._client.repeat(self._messages.modify(userId="me", id=message_id, body=body))
+
+    async def labels(self) -> tuple[Label, ...]:
+        """Every label of the mailbox, Gmail's own included."""
+        request = self._labels.list(userId="me")
+        return await self._client.read(request, lambda answer: tuple(map(_label, answer.get("labels", ()))))
+
+    async def create_label(self, name: str) -> Label:
+        """Raises Exists if there is one that Gmail takes for the same, Refused for a name of its own, Ambiguous."""
+        return await self._client.write(self._labels.create(userId="me", body={"name": name}), _label)
 
     async def create_draft(self, raw: bytes, thread_id: str | None) -> Draft:
         """Store an RFC 5322 message as a draft, in a thread or in a new one. Raises Ambiguous."""
@@ -269,6 +292,10 @@ def _draft_page(answer: dict[str, Any]) -> tuple[list[DraftRef], str | None]:
         for entry in answer.get("drafts", ())
     ]
     return drafts, answer.get("nextPageToken")
+
+
+def _label(answer: dict[str, Any]) -> Label:
+    return Label(answer["id"], answer["name"])
 
 
 def _send_as(entry: dict[str, Any]) -> SendAs:

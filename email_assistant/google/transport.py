@@ -102,7 +102,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A complete HTTP answer. The attributes' names are those of google.auth.transport.Response."""
+    """A complete HTTP answer."""
 
     status: int
     headers: Mapping[str, str]

@@ -6,8 +6,8 @@ from typing import Any, Literal, get_args
 from uuid import UUID
 
 from psycopg.rows import class_row
-from psycopg.types.json import Jsonb
 
+from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.inbox.items import PAGE, Conflict, Enqueue, NoItem, supersede
 from email_assistant.inbox.pages import make_cursor, read_cursor
@@ -38,6 +38,23 @@ class MailRow:
     state: State
     classification: str | None
     reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """The person's word on what a mail is."""
+
+    id: UUID
+    account_id: UUID
+    mail_id: str
+    sender: str
+    subject: str
+    by: str
+    """Where it was given, such as "cli"."""
+    classification: Class
+    at: datetime
+    triaged_as: Class
+    """The class that the mail had before the person said anything."""
 
 
 class Mails:
@@ -141,53 +158,112 @@ class Mails:
         if found.classification == classification:
             raise Conflict(f"this mail is {classification} already")
         async with self._pool.connection() as conn, conn.transaction():
-            thread_id = await self._rested(conn, user_id, found)
-            await self._reopen(conn, user_id, found)
-            await conn.execute(
-                """update mails m set classification = %(class)s, triage_reason = %(why)s, reason = %(why)s, tries = 0,
-                          triaged_at = statement_timestamp(),
-                          state = case when %(class)s = 'ignore' then 'done' else 'triaging' end,
-                          corrections = corrections || jsonb_build_array(%(correction)s || jsonb_build_object(
-                              'at', statement_timestamp(), 'was', m.classification, 'because', m.triage_reason,
-                              'triaged_at', m.triaged_at))
-                   from accounts a where a.id = m.account_id and a.address = %(account)s and m.user_id = %(user)s
-                   and m.gmail_id = %(mail)s""",
-                {
-                    "class": classification,
-                    "why": f"{CORRECTED}: {classification}",
-                    "correction": Jsonb({"by": by, "classification": classification}),
-                    "account": found.account,
-                    "user": user_id,
-                    "mail": mail_id,
-                },
-            )
+            thread_id, account_id = await self._rested(conn, user_id, found)
+            await self._carry_out(conn, account_id, mail_id, classification, by)
             await self._enqueue(conn, thread_id, None)
         return await self.get(user_id, mail_id, found.account)
 
-    async def _rested(self, conn: Connection, user_id: UUID, mail: MailRow) -> UUID:
-        """The mail's conversation, locked while nobody works on it, so that nobody takes it up before the end."""
+    async def correct_under(
+        self, conn: Connection, lease: Lease, account_id: UUID, mail_id: str, classification: Class, by: str
+    ) -> None:
+        """`correct`, in the caller's transaction, by whoever works on the conversation.
+
+        Raises:
+            Conflict: a run of the conversation, or an answer on the mail that was taken, comes first.
+            LeaseLost.
+        """
+        await lease.check(conn)
+        cursor = await conn.execute(
+            """select from mails where account_id = %s and gmail_id = %s and thread_id = %s
+               and state in ('waiting', 'done', 'failed') and classification is not null
+               and not exists (select from runs where thread_id = %s and state in ('running', 'acting'))""",
+            (account_id, mail_id, lease.thread_id, lease.thread_id),
+        )
+        if await cursor.fetchone() is None:
+            raise Conflict("its conversation is being worked on")
+        await self._carry_out(conn, account_id, mail_id, classification, by)
+
+    async def unlearned(self, provider: str) -> list[UUID]:
+        """Accounts with corrections that something may still be learned from, now."""
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute(
+                """select distinct c.account_id from corrections c join accounts a on a.id = c.account_id
+                   where c.learned_at is null and a.provider = %s and a.state = 'active'""",
+                (provider,),
+            )
+            return [row["account_id"] for row in await cursor.fetchall()]
+
+    async def corrections(self, account_id: UUID) -> list[Correction]:
+        """Corrections that nothing was learned from yet, oldest first; of each mail only the last word counts."""
+        async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(Correction)) as cursor:
+            await cursor.execute(
+                """select distinct on (c.mail_id) c.id, c.account_id, c.mail_id, m.sender, m.subject, c.by,
+                          c.classification, c.at,
+                          (select f.was from corrections f where f.account_id = c.account_id and f.mail_id = c.mail_id
+                           order by f.at limit 1) as triaged_as
+                   from corrections c join mails m on m.account_id = c.account_id and m.gmail_id = c.mail_id
+                   where c.account_id = %s and c.learned_at is null order by c.mail_id, c.at desc""",
+                (account_id,),
+            )
+            return sorted(await cursor.fetchall(), key=lambda correction: correction.at)
+
+    async def learned(self, correction: Correction) -> None:
+        """Nothing is left to learn from this correction, and from earlier ones of its mail."""
+        async with self._pool.connection() as conn:
+            await conn.execute(
+                """update corrections set learned_at = clock_timestamp()
+                   where account_id = %s and mail_id = %s and at <= %s and learned_at is null""",
+                (correction.account_id, correction.mail_id, correction.at),
+            )
+
+    async def _rested(self, conn: Connection, user_id: UUID, mail: MailRow) -> tuple[UUID, UUID]:
+        """The mail's conversation and account; nobody works on it, and nobody takes it up before the caller's end."""
         cursor = await conn.execute(
             """update threads t set not_before = '-infinity', outages = 0 from mails m, accounts a
                where m.thread_id = t.id and a.id = m.account_id and a.address = %s and m.user_id = %s
                and m.gmail_id = %s and m.state in ('waiting', 'done', 'failed') and m.readable
                and m.classification is not null and a.state <> 'removing' and t.lease_until < clock_timestamp()
                and not exists (select from runs r where r.thread_id = t.id and r.state in ('running', 'acting'))
-               returning t.id""",
+               returning t.id, t.account_id""",
             (mail.account, user_id, mail.id),
         )
         row = await cursor.fetchone()
         if row is not None:
-            return UUID(str(row["id"]))
+            return row["id"], row["account_id"]
         if mail.classification is None:
             raise Conflict(f"this mail was not triaged, so there is nothing to correct ({mail.reason or mail.state})")
         raise Conflict("its conversation is being worked on; try again when it rests")
 
-    async def _reopen(self, conn: Connection, user_id: UUID, mail: MailRow) -> None:
+    async def _carry_out(
+        self, conn: Connection, account_id: UUID, mail_id: str, classification: Class, by: str
+    ) -> None:
+        await self._reopen(conn, account_id, mail_id)
+        await conn.execute(
+            """insert into corrections (user_id, account_id, mail_id, by, classification, was, because, triaged_at)
+               select user_id, account_id, gmail_id, %s, %s, classification, triage_reason, triaged_at from mails
+               where account_id = %s and gmail_id = %s""",
+            (by, classification, account_id, mail_id),
+        )
+        await conn.execute(
+            """update mails set classification = %(class)s, triage_reason = %(why)s, reason = %(why)s, tries = 0,
+                      triaged_at = statement_timestamp(), labelled = null, relabelled = null,
+                      put_away = null,
+                      state = case when %(class)s = 'ignore' then 'done' else 'triaging' end
+               where account_id = %(account)s and gmail_id = %(mail)s""",
+            {
+                "class": classification,
+                "why": f"{CORRECTED}: {classification}",
+                "account": account_id,
+                "mail": mail_id,
+            },
+        )
+
+    async def _reopen(self, conn: Connection, account_id: UUID, mail_id: str) -> None:
         """Close the run that answers the mail, if it waits; other mails of that run are to be worked on again."""
         cursor = await conn.execute(
-            """select r.id from mails m join accounts a on a.id = m.account_id join runs r on r.id = m.run_id
-               where a.address = %s and m.user_id = %s and m.gmail_id = %s and r.state = 'waiting'""",
-            (mail.account, user_id, mail.id),
+            """select r.id from mails m join runs r on r.id = m.run_id
+               where m.account_id = %s and m.gmail_id = %s and r.state = 'waiting'""",
+            (account_id, mail_id),
         )
         run = await cursor.fetchone()
         if run is None:
@@ -204,7 +280,7 @@ class Mails:
         )
         await conn.execute(
             "update mails set state = 'triaging' where run_id = %s and state = 'waiting' and gmail_id <> %s",
-            (run["id"], mail.id),
+            (run["id"], mail_id),
         )
 
     async def counts(self, user_id: UUID) -> dict[str, dict[str, int]]:

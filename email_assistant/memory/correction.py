@@ -1,11 +1,11 @@
 """What a corrected triage teaches. No model is asked: the person said it, so the rule says it, of this sender."""
 
 from collections.abc import Mapping
-from uuid import NAMESPACE_URL, UUID, uuid5
+from uuid import NAMESPACE_URL, uuid5
 
-from email_assistant.inbox.mails import Class, MailRow
+from email_assistant.inbox.mails import Class, Correction
 from email_assistant.mail.address import is_valid_address
-from email_assistant.memory.profiles import Memory, Rule
+from email_assistant.memory.profiles import Memory
 
 _MEANS: Mapping[Class, str] = {
     "ignore": "needs neither an answer nor a notice (ignore)",
@@ -14,23 +14,30 @@ _MEANS: Mapping[Class, str] = {
 }
 
 
-async def teach_triage(memory: Memory, account_id: UUID, mail: MailRow, classification: Class, by: str) -> Rule | None:
-    """Keep a rule on mail from this sender; another correction of mail from them revises it.
+async def teach_triage(memory: Memory, correction: Correction) -> None:
+    """Carry a correction into the rule on mail from this sender; a repeat changes nothing.
 
     The rule holds nothing of the mail but the sender's address, since rules stand in prompts as the person's own words.
-    None if that is no usable address.
+    A correction back to the class that triage had found takes back what the mail had taught.
+
+    Raises:
+        Invalid: the profile is full.
     """
-    sender = mail.sender
+    sender, classification = correction.sender, correction.classification
     if not is_valid_address(sender):
-        return None
-    return await memory.add(
-        account_id,
+        return
+    took_back = classification == correction.triaged_as
+    await memory.correct(
+        correction.account_id,
         "triage_preferences",
-        f"Mail from {sender} {_MEANS[classification]}.",
-        by,
-        key=str(uuid5(NAMESPACE_URL, f"email-assistant:triage/{sender}")),
-        did=f"You corrected the triage of this mail to {classification}.",
-        mail=mail.id,
-        sender=sender,
-        subject=mail.subject,
+        str(uuid5(NAMESPACE_URL, f"email-assistant:triage/{sender}")),
+        None if took_back else f"Mail from {sender} {_MEANS[classification]}.",
+        {
+            "did": f"You corrected the triage of this mail {'back ' if took_back else ''}to {classification}.",
+            "correction": str(correction.id),
+            "mail": correction.mail_id,
+            "sender": sender,
+            "subject": correction.subject,
+            "by": correction.by,
+        },
     )

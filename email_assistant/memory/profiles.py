@@ -131,25 +131,38 @@ class Memory:
             raise NoRule(f"there is {what} whose id begins with {prefix}; `memory show` shows them")
         return found[0]
 
-    async def add(
-        self, account_id: UUID, profile: Profile, text: str, by: str, *, key: str | None = None, **origin: str
-    ) -> Rule:
-        """Add a rule that the person wrote, or state the one with this key anew.
+    async def add(self, account_id: UUID, profile: Profile, text: str, by: str) -> Rule:
+        """Add a rule that the person wrote.
 
         Raises:
             Invalid: no text, too long a text, or too many rules.
         """
-        origin = {"did": "You wrote this rule.", **origin, "by": by}
         async with self._locked(account_id, profile):
-            rules = await self._all(account_id, profile)
-            known = next((rule for rule in rules if rule.key == key), None)
-            if known is not None:
-                return await self._restate(account_id, profile, known, origin, text=_checked(text), removed=False)
-            if sum(not rule.removed for rule in rules) >= _MOST_RULES:
-                raise Invalid(f"a profile holds {_MOST_RULES} rules at most; remove one first")
-            rule = Rule(key or str(uuid4()), _checked(text), origin, _now(), [], removed=False)
-            await self._put(account_id, profile, rule)
-        return rule
+            return await self._add(account_id, profile, str(uuid4()), text, {"did": "You wrote this rule.", "by": by})
+
+    async def correct(
+        self, account_id: UUID, profile: Profile, key: str, text: str | None, origin: Mapping[str, str]
+    ) -> None:
+        """State the rule with this key by a correction, anew if there is one. A repeat changes nothing.
+
+        Args:
+            text: None takes back what was learned from this mail, unless something else was learned since.
+            origin: among others the ids of the `correction` and of its `mail`.
+
+        Raises:
+            Invalid: too many rules, or too long a text.
+        """
+        async with self._locked(account_id, profile):
+            rule = next((rule for rule in await self._all(account_id, profile) if rule.key == key), None)
+            if rule is None:
+                if text is not None:
+                    await self._add(account_id, profile, key, text, origin)
+            elif any(version["origin"].get("correction") == origin["correction"] for version in rule.versions):
+                return
+            elif text is not None:
+                await self._restate(account_id, profile, rule, origin, text=_checked(text), removed=False)
+            else:
+                await self._take_back(account_id, profile, rule, {**origin, "took_back": True})
 
     async def edit(
         self, account_id: UUID, profile: Profile, key: str, text: str, by: str, *, version: int | None = None
@@ -223,6 +236,13 @@ class Memory:
             raise Conflict(f"rule {key} was changed since: it now says {rule.text!r}")
         return rule
 
+    async def _add(self, account_id: UUID, profile: Profile, key: str, text: str, origin: Mapping[str, str]) -> Rule:
+        if len(await self.rules(account_id, profile)) >= _MOST_RULES:
+            raise Invalid(f"a profile holds {_MOST_RULES} rules at most; remove one first")
+        rule = Rule(key, _checked(text), dict(origin), _now(), [], removed=False)
+        await self._put(account_id, profile, rule)
+        return rule
+
     async def _restate(
         self, account_id: UUID, profile: Profile, rule: Rule, origin: Mapping[str, Any], **changes: Any
     ) -> Rule:
@@ -230,6 +250,14 @@ class Memory:
         stated = replace(rule, **changes, origin=dict(origin), at=_now(), history=rule.versions)
         await self._put(account_id, profile, stated)
         return stated
+
+    async def _take_back(self, account_id: UUID, profile: Profile, rule: Rule, origin: Mapping[str, Any]) -> None:
+        standing = _standing(rule.versions)
+        if not standing or standing[-1]["origin"].get("mail") != origin["mail"]:
+            return
+        others = [version for version in standing if version["origin"].get("mail") != origin["mail"]]
+        before = others[-1] if others else {"text": rule.text, "removed": True}
+        await self._restate(account_id, profile, rule, origin, text=before["text"], removed=before["removed"])
 
     async def _write(
         self, account_id: UUID, profile: Profile, change: RuleChange, shown: list[Rule], origin: dict[str, Any]
@@ -269,6 +297,17 @@ def _namespace(account_id: UUID, profile: Profile) -> tuple[str, str, str]:
 
 def _version(rule: Rule) -> dict[str, Any]:
     return {"text": rule.text, "origin": rule.origin, "at": rule.at, "removed": rule.removed}
+
+
+def _standing(versions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Versions without those that were learned from a mail and taken back."""
+    standing: list[dict[str, Any]] = []
+    for version in versions:
+        if version["origin"].get("took_back"):
+            standing = [each for each in standing if each["origin"].get("mail") != version["origin"]["mail"]]
+        else:
+            standing.append(version)
+    return standing
 
 
 def _checked(text: str) -> str:

@@ -22,11 +22,13 @@ from email_assistant.db.checkpoints import run_config
 from email_assistant.db.lease import Lease, LeaseLost, held
 from email_assistant.db.pool import Pool
 from email_assistant.google.errors import NotFound, Refused
+from email_assistant.google.quota import Urgency, calls_are
 from email_assistant.inbox.describe import mail_as_text
 from email_assistant.inbox.items import Asked, Inbox
 from email_assistant.queue.conversations import Conversation, Conversations, DecisionFirst, RunRow
 from email_assistant.queue.faults import LostInterrupt, MailboxUnreadable, QuestionNotStored, classify
 from email_assistant.queue.heed import Heed
+from email_assistant.queue.labels import Labels
 from email_assistant.tools.effects import InDoubt, Ledger, NotYetClear
 from email_assistant.tools.left_drafts import LeftDrafts
 from email_assistant.tools.registry import Registry
@@ -47,6 +49,7 @@ class Advancer:
     left_drafts: LeftDrafts
     heed: Heed
     graph: "CompiledStateGraph[Any, Any, Any, Any]"
+    labels: Labels
     sync_thread: Callable[[UUID, str], Awaitable[None]]
     """Fetches what is new in a Gmail thread: what the person did there comes before what they decided here."""
     lease_seconds: float
@@ -61,6 +64,8 @@ class Advancer:
                 async with held(self.pool, thread_id, self.lease_seconds) as lease:
                     while lease and await self._step(lease):
                         worked = True
+                    if lease and await self.labels.settle(lease):
+                        worked = True
             except LeaseLost:
                 log.info("conversation %s: taken over by another worker, or its account is paused", thread_id)
                 return
@@ -74,7 +79,8 @@ class Advancer:
         run = acting or conversation.run_in("running") or conversation.run_in("waiting")
         try:
             if acting:
-                return await self._take_up(lease, conversation, acting)
+                with calls_are(Urgency.PERSON):
+                    return await self._take_up(lease, conversation, acting)
             await self.heed.settle_effects(lease, conversation)
             return await self._next(lease, conversation)
         except LeaseLost:
@@ -88,10 +94,11 @@ class Advancer:
     async def _next(self, lease: Lease, conversation: Conversation) -> bool:
         waiting = conversation.run_in("waiting")
         if waiting and waiting.decided:
-            await self._sync(conversation)
-            conversation = await self.conversations.load(lease.thread_id) or conversation
-            if not await self.heed.before_decision(lease, conversation, waiting):
-                return await self._apply(lease, waiting)
+            with calls_are(Urgency.PERSON):
+                await self._sync(conversation)
+                conversation = await self.conversations.load(lease.thread_id) or conversation
+                if not await self.heed.before_decision(lease, conversation, waiting):
+                    return await self._apply(lease, waiting)
             return True
         if await self.heed.person(lease, conversation):
             return True

@@ -20,6 +20,7 @@ from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.mail.message import Mail, reply_address
 from email_assistant.mail.prompt import for_prompt
+from email_assistant.queue.labels import LABEL_WORK
 from email_assistant.queue.tasks import Due
 
 RunState = Literal["running", "waiting", "acting", "done", "failed", "superseded"]
@@ -31,34 +32,37 @@ _NEWEST_CHARACTERS = 6000
 _OLDER_CHARACTERS = 1500
 _OLDER_MAILS = 8
 
+_LABELS = f"union select thread_id, 'label' from ({LABEL_WORK}) as labels"
 # A run that acts goes first, and one that hangs on an effect in doubt waits for a person, whatever else has come.
 _DUE = """
-with work (thread_id, decided) as (
-    select thread_id, false from mails where state = 'new'
-    union select m.thread_id, false from mails m left join runs r on r.id = m.run_id
+with work (thread_id, kind) as (
+    select thread_id, 'mail' from mails where state = 'new'
+    union select m.thread_id, 'mail' from mails m left join runs r on r.id = m.run_id
           where m.state = 'triaging' and (r.id is null or r.state not in ('running', 'waiting', 'acting'))
-    union select m.thread_id, false from mails m join runs r on r.id = m.run_id and r.mail_id = m.gmail_id
+    union select m.thread_id, 'mail' from mails m join runs r on r.id = m.run_id and r.mail_id = m.gmail_id
           where m.state = 'waiting' and m.put_away is not null and r.state = 'waiting'
           and not exists (select from inbox_items i where i.run_id = r.id and i.status = 'decided')
-    union select id, false from threads where drafted is not null
-    union select thread_id, false from left_drafts where state in ('wanted', 'started')
-    union select d.thread_id, false from left_drafts d where d.state = 'left' and not exists (
+    union select id, 'mail' from threads where drafted is not null
+    union select thread_id, 'mail' from left_drafts where state in ('wanted', 'started')
+    union select d.thread_id, 'mail' from left_drafts d where d.state = 'left' and not exists (
           select from inbox_items i where i.run_id = d.run_id and i.call_id = d.call_id
           and i.status in ('pending', 'decided'))
-    union select thread_id, false from runs where state = 'running'
-    union select thread_id, true from runs where state = 'acting'
-    union select d.thread_id, true from inbox_items d where d.status = 'decided'
+    union select thread_id, 'mail' from runs where state = 'running'
+    union select thread_id, 'decided' from runs where state = 'acting'
+    union select d.thread_id, 'decided' from inbox_items d where d.status = 'decided'
           and not exists (select from inbox_items o where o.run_id = d.run_id and o.status in ('pending', 'decided')
                           and (o.status = 'pending' or o.undo_until > clock_timestamp()))
-)
-select t.id, bool_or(work.decided) as decided
+{labels})
+select t.id, bool_or(work.kind = 'decided') as decided
 from work join threads t on t.id = work.thread_id join accounts a on a.id = t.account_id
 where t.lease_until < clock_timestamp() and t.not_before <= clock_timestamp()
+  and (work.kind <> 'label' or t.label_after <= clock_timestamp())
   and a.state = 'active' and a.provider = %s
-  and (work.decided or a.spent_until <= clock_timestamp() or not %s)
-  and not exists (select from runs r join inbox_items i on i.run_id = r.id
+  and (work.kind <> 'mail' or a.spent_until <= clock_timestamp() or not %s)
+  and (work.kind = 'label' or not exists (
+                  select from runs r join inbox_items i on i.run_id = r.id
                   where r.thread_id = t.id and r.state = 'acting'
-                  and (i.status = 'pending' or i.status = 'decided' and i.undo_until > clock_timestamp()))"""
+                  and (i.status = 'pending' or i.status = 'decided' and i.undo_until > clock_timestamp())))"""
 
 
 class DecisionFirst(Exception):
@@ -140,11 +144,14 @@ class Conversation:
 
 
 class Conversations:
-    def __init__(self, pool: Pool, provider: str, *, waits_when_spent: bool = True) -> None:
+    def __init__(self, pool: Pool, provider: str, *, waits_when_spent: bool = True, labels: bool = False) -> None:
         """
         Args:
             waits_when_spent: new mail of an account whose budget for the model is spent is left until midnight.
+            labels: a label in Gmail that is to be set is work too.
         """
+        self._due = _DUE.format(labels=_LABELS if labels else "")
+        self._labels = labels
         self._pool = pool
         self._provider = provider
         self._waits_when_spent = waits_when_spent
@@ -155,11 +162,11 @@ class Conversations:
         Args:
             most: how many, so that a burst of mail doesn't make a look at it as long as itself.
         """
-        query = f"{_DUE} group by t.id order by decided desc, t.id limit %s"
+        query = f"{self._due} group by t.id order by decided desc, bool_and(work.kind = 'label'), t.id limit %s"
         return [Due(**row) for row in await self._rows(query, self._provider, self._waits_when_spent, most)]
 
     async def is_due(self, thread_id: UUID) -> bool:
-        query = f"{_DUE} and t.id = %s group by t.id"
+        query = f"{self._due} and t.id = %s group by t.id"
         return bool(await self._rows(query, self._provider, self._waits_when_spent, thread_id))
 
     async def is_at_rest(self) -> bool:
@@ -168,9 +175,10 @@ class Conversations:
         Work that backs off will move.
         """
         rows = await self._rows(
-            """with ours as (select id, listed_at, spent_until <= clock_timestamp() as pays from accounts
+            f"""with ours as (select id, listed_at, backfilled_at, spent_until <= clock_timestamp() as pays
+                             from accounts
                              where provider = %s and state = 'active')
-               select exists (select from ours where listed_at is null)
+               select exists (select from ours where listed_at is null or backfilled_at is null)
                    or exists (select from runs r join ours a on a.id = r.account_id
                               where r.state = 'running' and a.pays)
                    or exists (select from runs r join ours a on a.id = r.account_id join threads t on t.id = r.thread_id
@@ -184,9 +192,12 @@ class Conversations:
                    or exists (select from inbox_items i join ours a on a.id = i.account_id
                               where i.status = 'decided'
                               or i.status = 'applied' and i.teaches and i.learned_at is null and a.pays)
+                   or exists (select from corrections c join ours a on a.id = c.account_id where c.learned_at is null)
+                   or %s and exists (select from ({LABEL_WORK}) as labels join ours a on a.id = labels.account_id)
                    as moves""",
             self._provider,
             self._waits_when_spent,
+            self._labels,
         )
         return not rows[0]["moves"]
 
@@ -263,6 +274,8 @@ class Conversations:
                           triage_reason = coalesce(nullif(%(why)s, ''), triage_reason),
                           triaged_at = case when %(why)s = '' and triaged_at is not null then triaged_at
                                        else clock_timestamp() end,
+                          labelled = case when classification = %(class)s then labelled end,
+                          relabelled = case when classification = %(class)s then relabelled end,
                           reason = coalesce(nullif(%(why)s, ''), triage_reason, reason)
                    where account_id = %(account)s and gmail_id = %(mail)s""",
                 {"class": classification, "why": reason, "account": run["account_id"], "mail": run["mail"]},

@@ -55,7 +55,10 @@ def classify(error: BaseException) -> Fault:
             return Fault("the database is not available", passing=True, outage=True)
         case Revoked():
             return Fault(
-                "Google no longer accepts the login: add the account again", passing=True, outage=True, login=True
+                "Google no longer accepts the login: log in again with `email-assistant auth login`",
+                passing=True,
+                outage=True,
+                login=True,
             )
         case VaultError():
             return Fault(str(error), passing=True, outage=True)

@@ -19,8 +19,9 @@ from email_assistant.db.pool import Connection, Pool, session_settings
 
 log = logging.getLogger(__name__)
 
-BACKGROUND, DECISIONS = "background", "decisions"
+BACKGROUND, DECISIONS, BACKFILL = "background", "decisions", "backfill"
 _DECISION_SLOTS = 2
+_BACKFILL_SLOTS = 2
 _CONNECTIONS = 4
 _POLL_SECONDS = 2.0
 """How late a job starts at most when its notification was lost."""
@@ -39,9 +40,10 @@ class Due:
 
 @dataclass(frozen=True, slots=True)
 class Handlers:
-    """What the three tasks do; every one may be repeated."""
+    """What the tasks do; every one may be repeated."""
 
     sync_account: Callable[[UUID], Awaitable[None]]
+    backfill_account: Callable[[UUID], Awaitable[None]]
     advance_thread: Callable[[UUID], Awaitable[None]]
     learn: Callable[[UUID], Awaitable[None]]
     tidy: Callable[[], Awaitable[None]]
@@ -86,6 +88,10 @@ class Queue:
         for account_id in account_ids:
             await self._once("sync_account", f"account/{account_id}", _FIRST, BACKGROUND, account_id=str(account_id))
 
+    async def backfill(self, account_id: UUID) -> None:
+        """Have a batch of older mail fetched, apart from all else, which never waits for it."""
+        await self._once("backfill_account", f"backfill/{account_id}", 0, BACKFILL, account_id=str(account_id))
+
     async def forget_dead(self) -> None:
         """Remove the jobs that were running in processes that died; what they were about is woken by the sweep."""
         async with self._pool.connection() as conn:
@@ -94,9 +100,10 @@ class Queue:
     async def work(self, handlers: Handlers, *, slots: int, stop_seconds: float) -> None:
         """Run jobs until cancelled; then those that run get `stop_seconds` to end, and are handed back after that."""
         self._bind(handlers)
-        async with asyncio.TaskGroup() as workers:  # which, unlike gather, waits for both when it is cancelled
+        async with asyncio.TaskGroup() as workers:  # which, unlike gather, waits for all when it is cancelled
             workers.create_task(self._work(BACKGROUND, slots, stop_seconds))
             workers.create_task(self._work(DECISIONS, _DECISION_SLOTS, stop_seconds))
+            workers.create_task(self._work(BACKFILL, _BACKFILL_SLOTS, stop_seconds))
 
     async def _work(self, queue: str, slots: int, stop_seconds: float) -> None:
         # A restart of the database makes a worker return as if it had been asked to.
@@ -121,6 +128,10 @@ class Queue:
         @self._app.task(name="sync_account", queue=BACKGROUND)
         async def sync_account(account_id: str) -> None:
             await handlers.sync_account(UUID(account_id))
+
+        @self._app.task(name="backfill_account", queue=BACKFILL)
+        async def backfill_account(account_id: str) -> None:
+            await handlers.backfill_account(UUID(account_id))
 
         @self._app.task(name="advance_thread", queue=BACKGROUND)
         async def advance_thread(thread_id: str) -> None:

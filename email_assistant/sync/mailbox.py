@@ -5,7 +5,7 @@ The cursor moves only in a transaction that stores mail and enqueues its work, b
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
@@ -17,6 +17,7 @@ from email_assistant.db.pool import Connection, Pool
 from email_assistant.google.account import GoogleAccount
 from email_assistant.google.errors import GoogleError, NotFound, Refused, Revoked
 from email_assistant.google.gmail import Change, Gmail, Message, MessageRef
+from email_assistant.inbox.mails import Class
 from email_assistant.mail.html_text import html_to_text
 from email_assistant.sync.mails import missing_from, note, store, store_unreadable, unknown, waiting_since
 from email_assistant.sync.news import LEFT_INBOX, News
@@ -40,13 +41,23 @@ class CursorMoved(Exception):
 
 class Mailboxes:
     def __init__(
-        self, pool: Pool, accounts: Accounts, clients: Clients, *, enqueue: Enqueue, backfill: timedelta
+        self,
+        pool: Pool,
+        accounts: Accounts,
+        clients: Clients,
+        *,
+        enqueue: Enqueue,
+        labels: Mapping[Class, str],
     ) -> None:
+        """
+        Args:
+            labels: the name of each class's label; empty if there are none.
+        """
+        self._labels = labels
         self._pool = pool
         self._accounts = accounts
         self._clients = clients
         self._enqueue = enqueue
-        self._backfill = backfill
 
     async def sync(self, account_id: UUID) -> None:
         """Fetch and store what is new; with nothing new this is one `history.list`.
@@ -90,22 +101,26 @@ class Mailboxes:
         if account.history_id is not None:
             with suppress(NotFound):
                 _, changes = await self._changes(gmail, account.history_id)
-                return News.of(change for change in changes if change.thread_id == thread_id)
+                return News.of((c for c in changes if c.thread_id == thread_id), self._classes(account))
         return News(refs=list(await gmail.thread_refs(thread_id)))
 
     async def _sync(self, account: Account, gmail: Gmail) -> None:
-        since = account.triage_since - self._backfill
         if account.history_id is None:
-            cursor, news = await self._list(gmail, since)
+            # The person waits for new mail; what is older is the backfill's.
+            cursor, news = await self._list(gmail, account.triage_since)
         else:
             try:
                 cursor, changes = await self._changes(gmail, account.history_id)
-                news = News.of(changes)
+                news = News.of(changes, self._classes(account))
             except NotFound:
                 last_good = (account.listed_at or account.triage_since) - _OVERLAP
-                cursor, news = await self._list(gmail, max(since, last_good))
+                cursor, news = await self._list(gmail, max(account.triage_since, last_good))
                 news.put_away = await self._missed(gmail, account)
         await self._store(account, gmail, news, cursor)
+
+    def _classes(self, account: Account) -> dict[str, Class]:
+        """The class that each label stands for, by its id, as far as there are labels."""
+        return {account.labels[name]: each for each, name in self._labels.items() if name in account.labels}
 
     async def _list(self, gmail: Gmail, since: datetime) -> tuple[int, News]:
         """All messages since a time, and a cursor from before the listing."""
@@ -161,7 +176,7 @@ class Mailboxes:
     ) -> None:
         """Store messages and what else happened, wake their conversations, move the cursor if one is given: all or
         nothing."""
-        messages, unreadable = await _fetch(gmail, refs)
+        messages, unreadable = await fetch(gmail, refs)
         async with self._pool.connection() as conn, conn.transaction():
             awake = await store(conn, account, messages)
             for ref, reason in unreadable:
@@ -199,11 +214,11 @@ class Mailboxes:
         )
 
 
-async def _fetch(gmail: Gmail, refs: Sequence[MessageRef]) -> tuple[list[Message], list[tuple[MessageRef, str]]]:
+async def fetch(gmail: Gmail, refs: Sequence[MessageRef]) -> tuple[list[Message], list[tuple[MessageRef, str]]]:
     """The messages, in order, without those that are gone by now; and those that Gmail refuses to give, with why."""
     slots = asyncio.Semaphore(_FETCHES)
 
-    async def fetch(ref: MessageRef) -> Message | tuple[MessageRef, str] | None:
+    async def one(ref: MessageRef) -> Message | tuple[MessageRef, str] | None:
         async with slots:
             try:
                 return await gmail.message(ref.id)
@@ -214,5 +229,5 @@ async def _fetch(gmail: Gmail, refs: Sequence[MessageRef]) -> tuple[list[Message
                     raise  # it is not about this message, so nothing may pass it by
                 return ref, f"Gmail does not give this mail: {refusal}"
 
-    found = await asyncio.gather(*map(fetch, refs))
+    found = await asyncio.gather(*map(one, refs))
     return [f for f in found if isinstance(f, Message)], [f for f in found if isinstance(f, tuple)]

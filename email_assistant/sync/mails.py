@@ -75,7 +75,7 @@ async def note(conn: Connection, account: Account, news: News) -> set[UUID]:
     Returns:
         The conversations in which there is something to do now.
     """
-    if not news.put_away and not news.drafts:
+    if not news.put_away and not news.drafts and not news.relabelled:
         return set()
     await _lock(conn, account, news)
     drafted = await conn.execute(
@@ -96,7 +96,14 @@ async def note(conn: Connection, account: Account, news: News) -> set[UUID]:
            and state = 'done' and classification is null and reason = %s returning thread_id as id""",
         (account.id, [message for message, why in news.put_away.items() if why is None], _NOT_IN_INBOX),
     )
-    return {row["id"] for cursor in (drafted, put_away, back) for row in await cursor.fetchall()}
+    # Where we are about to set a label, or have set this one, it is our own; else it is to be looked at.
+    relabelled = await conn.execute(
+        """update mails m set relabelled = n.class from unnest(%s::text[], %s::text[]) as n (gmail_id, class)
+           where m.account_id = %s and m.gmail_id = n.gmail_id and m.labelled <> 'none' and m.labelled <> n.class
+           returning m.thread_id as id""",
+        (list(news.relabelled), list(news.relabelled.values()), account.id),
+    )
+    return {row["id"] for cursor in (drafted, put_away, back, relabelled) for row in await cursor.fetchall()}
 
 
 async def missing_from(conn: Connection, account: Account, inbox: Iterable[str]) -> list[str]:
@@ -124,7 +131,7 @@ async def _lock(conn: Connection, account: Account, news: News) -> None:
         """select from threads t where t.account_id = %s and (t.gmail_id = any(%s) or t.id in (
                select thread_id from mails where account_id = %s and gmail_id = any(%s)))
            order by t.id for no key update""",
-        (account.id, list(news.drafts), account.id, list(news.put_away)),
+        (account.id, list(news.drafts), account.id, [*news.put_away, *news.relabelled]),
     )
 
 

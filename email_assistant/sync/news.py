@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from email_assistant.google.gmail import Change, MessageRef
+from email_assistant.inbox.mails import Class
 
 NOT_OURS = frozenset({"DRAFT", "SPAM", "TRASH", "CHAT"})
 """Labels of messages that are left alone: neither fetched nor stored."""
@@ -28,11 +29,20 @@ class News:
     drafts: dict[str, str] = field(default_factory=dict)
     """By Gmail's thread id, the message id of the draft in it that was written or deleted last."""
 
+    relabelled: dict[str, Class] = field(default_factory=dict)
+    """By message, the class whose label was put on it last, by the person or by us."""
+
     @classmethod
-    def of(cls, changes: Iterable[Change]) -> "News":
+    def of(cls, changes: Iterable[Change], classes: Mapping[str, Class]) -> "News":
+        """
+        Args:
+            classes: the class that each of our labels stands for, by Gmail's id.
+        """
         news = cls()
         for change in changes:
             news._read(change)
+            for label in change.labels & classes.keys() if change.kind == "labels_added" else ():
+                news.relabelled[change.message_id] = classes[label]
         return news
 
     def _read(self, change: Change) -> None:

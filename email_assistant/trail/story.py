@@ -37,9 +37,12 @@ _ANSWERS: Mapping[str, str] = {
 
 _MAIL = """
 select m.account_id, m.thread_id, m.gmail_id, m.run_id, m.sender, m.received_at, m.state, m.classification,
-       m.triage_reason, m.triaged_at, m.corrections
+       m.triage_reason, m.triaged_at
 from mails m join accounts a on a.id = m.account_id
 where m.user_id = %s and m.gmail_id = %s and a.address = coalesce(%s, a.address)"""
+_CORRECTIONS = """
+select at, by, classification, was, because, triaged_at from corrections where account_id = %s and mail_id = %s
+order by at"""
 # The mail's own runs, the one that answers it now, and those that took the place of any of them.
 _RUNS = """
 with recursive its as (
@@ -99,6 +102,7 @@ class Trail:
                     f"there is no mail {mail_id}" if not found else f"several accounts have a mail {mail_id}: name one"
                 )
             mail = found[0]
+            corrections = await (await conn.execute(_CORRECTIONS.encode(), (mail["account_id"], mail_id))).fetchall()
             given = {"user": user_id, "thread": mail["thread_id"], "mail": mail_id, "run": mail["run_id"]}
             runs = await (await conn.execute(_RUNS.encode(), given)).fetchall()
             ids = [run["id"] for run in runs]
@@ -106,7 +110,7 @@ class Trail:
             effects = await (await conn.execute(_EFFECTS_OF.encode(), (ids,))).fetchall()
         learned = await self._memory.learned_from(mail["account_id"], [item["id"] for item in items], mail_id)
         told = [
-            *_of_mail(mail),
+            *_of_mail(mail, corrections),
             *(event for run in runs for event in _of_run(run, mail_id)),
             *(event for item in items for event in _of_item(item)),
             *(_of_effect(effect) for effect in effects if effect["state"] != "planned"),
@@ -115,16 +119,14 @@ class Trail:
         return sorted(told, key=lambda event: event.at or datetime.max.replace(tzinfo=UTC))
 
 
-def _of_mail(mail: Row) -> Iterator[Event]:
+def _of_mail(mail: Row, corrections: Iterable[Row]) -> Iterator[Event]:
     yield Event(mail["received_at"], "received", f"It came in from {mail['sender'] or 'an unknown sender'}.")
-    for correction in mail["corrections"]:
-        before = datetime.fromisoformat(correction["triaged_at"]) if correction["triaged_at"] else None
+    for correction in corrections:
         if not (correction["because"] or "").startswith(CORRECTED):
-            yield _classified(before, correction["was"], correction["because"])
+            yield _classified(correction["triaged_at"], correction["was"], correction["because"])
         text = f"You corrected its class from {correction['was']} to {correction['classification']}."
-        at = datetime.fromisoformat(correction["at"])
         detail = {name: correction[name] for name in ("was", "classification")}
-        yield Event(at, "corrected", text, correction["by"], detail=detail)
+        yield Event(correction["at"], "corrected", text, correction["by"], detail=detail)
     if mail["classification"] and not (mail["triage_reason"] or "").startswith(CORRECTED):
         yield _classified(mail["triaged_at"], mail["classification"], mail["triage_reason"])
 

@@ -19,7 +19,7 @@ DEFERS = "defer"
 """Name of the statements that put a job into the queue."""
 _DEFERS = re.compile(r"procrastinate_defer")
 _CHANGES = (b"INSERT", b"UPDATE", b"DELETE")
-_BOOKKEEPING = re.compile(r"procrastinate_(workers|periodic)|lease_until|syncing_until|listed_at")
+_BOOKKEEPING = re.compile(r"procrastinate_(workers|periodic)|lease_until|syncing_until|backfill|quota|listed_at")
 """Changes by which a process has not got anywhere: heartbeats, leases, the time of the last look at the mailbox."""
 _WRITES = ("insert", "update", "delete", "commit", DEFERS)
 _SHORT_NAME = re.compile(r"\s*(?:(insert)\s+into|(update)|(delete)\s+from)\s+([\w.\"]+)|\s*(\w+)", re.IGNORECASE)

@@ -28,7 +28,7 @@ from cryptography.x509.oid import NameOID
 
 from email_assistant.google import errors
 from email_assistant.google.account import GoogleAccount
-from email_assistant.google.auth import read_token_file
+from email_assistant.google.auth import Renew, read_token_file
 from email_assistant.google.calendar import Event
 from email_assistant.google.gmail import Change, DraftRef, MessageRef, SendAs
 from tests.contract.faulty_http import Answer, Fault, FaultyServer, Request, ok, refused
@@ -55,8 +55,6 @@ EVENT = {
     "htmlLink": "https://calendar.example/abcde",
 }
 
-Saver = Callable[[dict[str, Any]], Awaitable[None]]
-
 
 def token(expires_in: float = 3600) -> dict[str, Any]:
     expiry = datetime.now(UTC).replace(tzinfo=None) + timedelta(seconds=expires_in)
@@ -72,6 +70,25 @@ def token(expires_in: float = 3600) -> dict[str, Any]:
     }
 
 
+class Stored:
+    """The token as all processes find it."""
+
+    def __init__(self, expires_in: float = -60) -> None:
+        self.token = token(expires_in)
+        self.saved: list[str] = []
+        self.is_away = False
+        self._lock = asyncio.Lock()
+
+    async def exchange(self, renew: Renew) -> None:
+        async with self._lock:
+            renewed = await renew(self.token)
+            if self.is_away:
+                raise OSError("the database is away")
+            if renewed is not self.token:
+                self.token = renewed
+                self.saved.append(renewed["token"])
+
+
 NEW_TOKEN = ok({"access_token": "renewed", "expires_in": 3600, "token_type": "Bearer"})
 
 
@@ -85,9 +102,10 @@ def server() -> Iterator[FaultyServer]:
 
 @asynccontextmanager
 async def opened(
-    server: FaultyServer, expires_in: float = 3600, save: Saver | None = None, seconds: float = AMPLE
+    server: FaultyServer, expires_in: float = 3600, stored: Stored | None = None, seconds: float = AMPLE
 ) -> AsyncIterator[GoogleAccount]:
-    account = GoogleAccount(token(expires_in), root=server.url, timeout=seconds, save_token=save)
+    exchange = stored.exchange if stored else None
+    account = GoogleAccount(token(expires_in), root=server.url, timeout=seconds, exchange_token=exchange)
     try:
         yield account
     finally:
@@ -326,19 +344,15 @@ async def test_retry_after_in_seconds_counts_from_now(server: FaultyServer, acco
 
 @pytest.mark.parametrize("case", named([PROFILE_READ, SEND]))
 async def test_a_401_costs_one_renewal_and_one_repeat(server: FaultyServer, case: Case) -> None:
-    saved: list[dict[str, Any]] = []
-
-    async def save(renewed: dict[str, Any]) -> None:
-        saved.append(renewed)
-
+    stored = Stored(3600)
     server.answer(case.method, case.path, refused(401, "authError"), ok(case.success))
-    async with opened(server, save=save) as account:
+    async with opened(server, stored=stored) as account:
         await case.act(account)
         await case.act(account)
     sent = [request.headers["authorization"] for request in server.received(case.method, case.path)]
     assert sent == [f"Bearer {SECRET}", "Bearer renewed", "Bearer renewed"]
     assert len(server.received("POST", "/token")) == 1
-    assert [renewed["token"] for renewed in saved] == ["renewed"]
+    assert stored.saved == ["renewed"]
 
 
 async def test_a_second_401_is_revoked(server: FaultyServer, account: GoogleAccount) -> None:
@@ -350,13 +364,9 @@ async def test_a_second_401_is_revoked(server: FaultyServer, account: GoogleAcco
 
 @pytest.mark.parametrize("expires_in", [-60, 60])
 async def test_five_calls_renew_an_expiring_token_once(server: FaultyServer, expires_in: float) -> None:
-    saved: list[dict[str, Any]] = []
-
-    async def save(renewed: dict[str, Any]) -> None:
-        saved.append(renewed)
-
+    stored = Stored(expires_in)
     server.answer("GET", f"{ME}/profile", ok(PROFILE))
-    async with opened(server, expires_in, save) as account:
+    async with opened(server, expires_in, stored) as account:
         await asyncio.gather(*(account.gmail.profile() for _ in range(5)))
 
     (renewal,) = server.received("POST", "/token")
@@ -369,8 +379,8 @@ async def test_five_calls_renew_an_expiring_token_once(server: FaultyServer, exp
     }
     used = {request.headers["authorization"] for request in server.received("GET", f"{ME}/profile")}
     assert used == {"Bearer renewed"}
-    (kept,) = saved
-    assert kept["token"] == "renewed"
+    assert stored.saved == ["renewed"]
+    kept = stored.token
     assert datetime.fromisoformat(kept["expiry"]) > datetime.now(UTC) + timedelta(minutes=50)
     assert kept == token() | {"token": "renewed", "expiry": kept["expiry"]}
 
@@ -386,33 +396,72 @@ async def test_five_401s_at_once_renew_once(server: FaultyServer) -> None:
 
 
 async def test_a_renewed_token_serves_a_new_account(server: FaultyServer) -> None:
-    saved: list[dict[str, Any]] = []
-
-    async def save(renewed: dict[str, Any]) -> None:
-        saved.append(renewed)
-
+    stored = Stored()
     server.answer("GET", f"{ME}/profile", ok(PROFILE))
-    async with opened(server, -60, save) as account:
+    async with opened(server, -60, stored) as account:
         await account.gmail.profile()
-    again = GoogleAccount(saved[0], root=server.url, timeout=AMPLE)
+    again = GoogleAccount(stored.token, root=server.url, timeout=AMPLE)
     await again.gmail.profile()
     await again.aclose()
     assert len(server.received("POST", "/token")) == 1
 
 
-async def test_a_token_that_cannot_be_stored_hides_no_result_and_is_offered_again(server: FaultyServer) -> None:
-    offered: list[str] = []
+async def test_whoever_comes_second_uses_what_the_first_has_stored(server: FaultyServer) -> None:
+    stored = Stored()
+    server.answer("POST", "/token", replace(NEW_TOKEN, fault="hold"))
+    server.answer("GET", f"{ME}/profile", ok(PROFILE))
+    async with opened(server, -60, stored) as first, opened(server, -60, stored) as second:
+        calls = [asyncio.create_task(account.gmail.profile()) for account in (first, second)]
+        await asyncio.to_thread(server.wait_for, "POST", "/token")
+        server.released.set()
+        await asyncio.gather(*calls)
+    assert len(server.received("POST", "/token")) == 1
+    assert stored.saved == ["renewed"]
 
-    async def save(renewed: dict[str, Any]) -> None:
-        offered.append(renewed["token"])
-        if len(offered) == 1:
-            raise OSError("the database is away")
 
+@pytest.mark.parametrize("case", named([PROFILE_READ, SEND]))
+async def test_a_stored_token_that_is_refused_too_is_renewed(server: FaultyServer, case: Case) -> None:
+    stored = Stored(3600)
+    stored.token["token"] = "renewed elsewhere"
+    server.answer(case.method, case.path, *[refused(401, "authError")] * 2, ok(case.success))
+    async with opened(server, stored=stored) as account:
+        await case.act(account)
+    sent = [request.headers["authorization"] for request in server.received(case.method, case.path)]
+    assert sent == [f"Bearer {SECRET}", "Bearer renewed elsewhere", "Bearer renewed"]
+
+
+async def test_a_token_that_cannot_be_stored_hides_no_result_and_is_used(
+    server: FaultyServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    stored = Stored()
+    stored.is_away = True
     server.answer("POST", f"{ME}/drafts/send", ok(SENT))
-    async with opened(server, -60, save) as account:
+    async with opened(server, -60, stored) as account:
         assert await account.gmail.send_draft("d1") == MessageRef("m2", "t1")
         await account.gmail.send_draft("d1")
-    assert offered == ["renewed", "renewed"]
+    assert len(server.received("POST", "/token")) == 1
+    assert "a renewed Google token was not stored (OSError)" in caplog.messages
+
+
+async def test_a_login_that_was_ended_here_is_revoked(server: FaultyServer) -> None:
+    stored = Stored()
+    stored.token = {"client_id": "client", "client_secret": "the-client-secret"}
+    async with opened(server, -60, stored) as account:
+        with pytest.raises(errors.Revoked, match="log in again"):
+            await account.gmail.profile()
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("case", named([PROFILE_READ, SEND]))
+async def test_no_renewal_without_the_lock_on_it(server: FaultyServer, case: Case) -> None:
+    async def away(renew: Renew) -> None:
+        raise OSError("the database is away")
+
+    account = GoogleAccount(token(-60), root=server.url, timeout=AMPLE, exchange_token=away)
+    with pytest.raises(errors.Transient):
+        await case.act(account)
+    await account.aclose()
+    assert server.requests == []
 
 
 @pytest.mark.parametrize("case", named([PROFILE_READ, SEND]))

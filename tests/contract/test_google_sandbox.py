@@ -1,6 +1,7 @@
 """The Google sandbox as its clients see it: the real process, over HTTP."""
 
 import base64
+import hashlib
 import json
 import signal
 import sqlite3
@@ -12,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import google_auth_httplib2  # type: ignore[import-untyped]
 import googleapiclient
@@ -238,8 +240,109 @@ def test_an_access_token_dies_after_an_hour(shared: Sandbox) -> None:
     assert httpx.get(shared.ready["root"] + GMAIL + "/profile", headers=live).status_code == 200
 
     with sqlite3.connect(shared.data, timeout=5) as db:  # an hour passes
-        db.execute("UPDATE access_tokens SET expires = expires - 3600 WHERE token = ?", (answer["access_token"],))
+        db.execute("UPDATE bearers SET expires = expires - 3600 WHERE token = ?", (answer["access_token"],))
     assert reason(httpx.get(shared.ready["root"] + GMAIL + "/profile", headers=live)) == (401, "authError")
+
+
+VERIFIER = "v" * 43
+CHALLENGE = base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest()).decode().rstrip("=")
+HOME = "http://127.0.0.1:1/"
+SCOPE = "https://www.googleapis.com/auth/"
+
+
+class Login:
+    """A program that asks for consent, and the person's browser."""
+
+    def __init__(self, sandbox: Sandbox, **changes: str) -> None:
+        self.sandbox = sandbox
+        self.asked = {
+            "client_id": sandbox.ready["token"]["client_id"],
+            "redirect_uri": HOME,
+            "response_type": "code",
+            "scope": f"{SCOPE}gmail.modify {SCOPE}calendar.events",
+            "state": "s",
+            "code_challenge": CHALLENGE,
+            "code_challenge_method": "S256",
+            "access_type": "offline",
+        } | changes
+
+    def page(self) -> httpx.Response:
+        return httpx.get(f"{self.sandbox.ready['root']}/o/oauth2/v2/auth", params=self.asked)
+
+    def answer(self, *scopes: str, decision: str = "continue") -> dict[str, str]:
+        form = {"scope": [SCOPE + scope for scope in scopes], "decision": decision}
+        back = httpx.post(f"{self.sandbox.ready['root']}/o/oauth2/v2/auth", params=self.asked, data=form)
+        target, _, query = back.headers["location"].partition("?")
+        assert (back.status_code, target) == (302, HOME)
+        return dict(parse_qsl(query, keep_blank_values=True))
+
+    def redeem(self, code: str, **changes: str) -> httpx.Response:
+        form = {"grant_type": "authorization_code", "code": code, "code_verifier": VERIFIER, "redirect_uri": HOME}
+        return self.sandbox.refresh(**(form | changes))
+
+
+def test_consent_gives_a_code_for_a_login(shared: Sandbox) -> None:
+    login = Login(shared)
+    assert 'value="https://www.googleapis.com/auth/calendar.events"' in login.page().text
+    back = login.answer("gmail.modify", "calendar.events")
+    assert (back["state"], back["scope"]) == ("s", f"{SCOPE}gmail.modify {SCOPE}calendar.events")
+    answer = login.redeem(back["code"]).json()
+    assert (answer["token_type"], answer["expires_in"], answer["scope"]) == ("Bearer", 3600, back["scope"])
+    assert shared.refresh(refresh_token=answer["refresh_token"]).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "changes", [{"code_verifier": "w" * 43}, {"code_verifier": ""}, {"redirect_uri": "http://127.0.0.1:2/"}]
+)
+def test_a_code_serves_its_own_login_once(shared: Sandbox, changes: dict[str, str]) -> None:
+    login = Login(shared)
+    code = login.answer("gmail.modify")["code"]
+    assert login.redeem(code, **changes).json()["error"] == "invalid_grant"
+    code = login.answer("gmail.modify")["code"]
+    assert login.redeem(code).status_code == 200
+    assert login.redeem(code).json()["error"] == "invalid_grant"
+
+
+def test_who_says_no_gives_no_code(shared: Sandbox) -> None:
+    assert Login(shared).answer(decision="cancel") == {"state": "s", "error": "access_denied"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "error"),
+    [
+        ({"client_id": "other"}, 401, "invalid_client"),
+        ({"redirect_uri": "https://elsewhere.example/"}, 400, "redirect_uri_mismatch"),
+        ({"code_challenge": ""}, 400, "invalid_request"),
+        ({"scope": "https://www.googleapis.com/auth/nonsense"}, 400, "invalid_scope"),
+    ],
+)
+def test_a_wrong_question_never_returns_to_the_program(
+    shared: Sandbox, changes: dict[str, str], status: int, error: str
+) -> None:
+    page = Login(shared, **changes).page()
+    assert (page.status_code, error in page.text, "<form" in page.text) == (status, True, False)
+
+
+def test_a_token_opens_what_was_allowed(shared: Sandbox) -> None:
+    login = Login(shared)
+    token = login.redeem(login.answer("gmail.modify")["code"]).json()["access_token"]
+    signed = {"Authorization": f"Bearer {token}"}
+    assert httpx.get(shared.ready["root"] + GMAIL + "/profile", headers=signed).status_code == 200
+    assert reason(httpx.get(shared.ready["root"] + EVENTS, headers=signed)) == (403, "insufficientPermissions")
+
+
+@pytest.mark.parametrize("which", ["refresh_token", "access_token"])
+def test_revoking_one_token_ends_all_that_was_allowed(launch: Any, which: str) -> None:
+    sandbox = launch()
+    login = Login(sandbox)
+    answer = login.redeem(login.answer("gmail.modify")["code"]).json()
+    revoke = sandbox.ready["root"] + "/revoke"
+    assert httpx.post(revoke, data={"token": answer[which]}).status_code == 200
+    again = httpx.post(revoke, data={"token": answer[which]})
+    assert (again.status_code, again.json()["error"]) == (400, "invalid_token")
+    assert sandbox.refresh(refresh_token=answer["refresh_token"]).json()["error"] == "invalid_grant"
+    assert sandbox.refresh().json()["error"] == "invalid_grant"
+    assert reason(sandbox.http.get(GMAIL + "/profile")) == (401, "authError")
 
 
 def test_another_mailbox_is_forbidden(shared: Sandbox) -> None:
@@ -680,6 +783,13 @@ def test_labels(shared: Sandbox) -> None:
     counts = shared.get(f"{GMAIL}/labels/{made['id']}")
     assert (counts["messagesTotal"], counts["messagesUnread"], counts["threadsUnread"]) == (2, 1, 1)
     assert {one["id"] for one in shared.search("label:assistant-ignored")} == {first, second}
+
+    assert shared.http.delete(f"{GMAIL}/labels/{made['id']}").status_code == 204
+    assert made["id"] not in shared.get(f"{GMAIL}/messages/{first}")["labelIds"]
+    refused = shared.http.post(f"{GMAIL}/messages/{first}/modify", json={"addLabelIds": [made["id"]]})
+    assert reason(refused) == (400, "invalidArgument")
+    assert reason(shared.http.delete(f"{GMAIL}/labels/INBOX")) == (400, "invalidArgument")
+    assert shared.post(GMAIL + "/labels", {"name": "Assistant/Ignored"})["id"] != "INBOX"
 
 
 @pytest.mark.parametrize("label", ["Label_999", "SENT", "DRAFT"])

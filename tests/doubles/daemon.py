@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import httpx
 from cryptography.fernet import Fernet
 
-from tests.doubles.google import Google
+from tests.doubles.front import Front
 from tests.doubles.model import Model
 from tests.doubles.nursery import Nursery, nursery
 
@@ -81,7 +81,7 @@ class Daemon:
     Settings given as keywords go into the environment in capitals: `undo_seconds=60` is EMAIL_ASSISTANT_UNDO_SECONDS.
     """
 
-    def __init__(self, home: Path, database_url: str, google: Google, model: Model, /, **settings: object) -> None:
+    def __init__(self, home: Path, database_url: str, google: Front, model: Model, /, **settings: object) -> None:
         self.home, self._google = home, google
         self.nursery = nursery()
         self.processes: list[Process] = []

@@ -1,88 +1,33 @@
 """A Google double: Gmail, Calendar and the token endpoint over HTTP, in memory, in a thread of the test process.
 
 Gmail is at `<root>/gmail/v1`, Calendar at `<root>/calendar/v3`, tokens at `<root>/token`. Known gaps: no batch, no
-uploads, nothing published to topics, no labels.create, no attachments apart, no `fields` (answers are always whole),
+uploads, nothing published to topics, no attachments apart, no `fields` (answers are always whole),
 no recurring events; a search word it does not know is refused with 400, and a path it does not know is recorded as
 `unknown` and answered 404.
 """
 
 import base64
 import binascii
-import json
-import threading
-import time
-import urllib.parse
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from fnmatch import fnmatchcase
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from zoneinfo import ZoneInfo
 
-from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
-from starlette.routing import Route
+from starlette.responses import JSONResponse, Response
 
-from tests.doubles.mailbox import Mailbox, Message, RefusedError, invalid, not_found, show
-from tests.doubles.serving import Dropped, Hold, Server
-
-Moment = Literal["before", "after"]
-"""Before Google carries a request out, or after, when only its answer is still to come."""
+from tests.doubles.front import Call, Front, error
+from tests.doubles.mailbox import SYSTEM_LABELS, Mailbox, Message, RefusedError, invalid, not_found, show
 
 
-@dataclass(frozen=True)
-class Call:
-    """One request as it came."""
+class Google(Front):
+    """One person's Google account."""
 
-    name: str
-    """Google's name of the method, such as `drafts.send` or `history.list`."""
-    method: str
-    path: str
-    path_params: Mapping[str, str]
-    query: Mapping[str, list[str]]
-    body: Any
-    root: str
-    """The root by which it came."""
-    port: int
-    """The client's: requests over one connection share it."""
-    authorization: str
-    time: float
-
-    def get(self, name: str, default: str = "") -> str:
-        return self.query.get(name, [default])[0]
-
-    def all(self, name: str) -> list[str]:
-        return self.query.get(name, [])
-
-
-@dataclass
-class Fault:
-    match: str
-    times: int
-    root: str | None
-    status: int | None
-    reason: str
-    retry_after: int | None
-    drop: Moment | None
-    hold: Hold | None
-    at: Moment
-    truncated: bool
-    html502: bool
-    delay: float
-
-
-class Google:
-    """One person's Google account.
-
-    `roots` are the same account under different ports: give each process its own, and `Call.root` tells who asked.
-    """
+    login = {"client_id": "client-id", "client_secret": "client-secret", "refresh_token": "refresh-1"}
 
     def __init__(self, address: str = "ada@example.com", timezone: str = "Europe/Berlin", roots: int = 1) -> None:
-        self.address, self.timezone = address, timezone
+        super().__init__(address, roots)
+        self.timezone = timezone
         self.mailbox = Mailbox(address)
         self.events: dict[str, dict[str, Any]] = {}
         """Those of the primary calendar."""
@@ -91,38 +36,23 @@ class Google:
         self.meets = True
         """Whether the primary calendar may hold Meet conferences."""
         self._others: dict[str, dict[str, dict[str, Any]]] = {}
-        self.requests: list[Call] = []
-        self.refresh_tokens = {"refresh-1"}
+        self.refresh_tokens = {self.login["refresh_token"]}
         self.access_tokens: set[str] = set()
         self.signature = ""
         self.watch_topic = ""
         """The Pub/Sub topic that is told of changes, none at first. Nothing is published."""
-        self._faults: list[Fault] = []
-        self._holds: list[Hold] = []
-        self._lock = threading.RLock()
-        self._server = Server(self._app(), roots)
-        self.roots = self._server.urls
+        self._methods = self._implementations()
+        self._people: list[Google] = []
 
-    @property
-    def root(self) -> str:
-        return self.roots[0]
-
-    def __enter__(self) -> "Google":
-        self._server.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for hold in self._holds:
-            hold.abandon()
-        self._server.stop()
+    def another(self, address: str, timezone: str) -> "Google":
+        """Another person's account at the same server, with requests and faults in common."""
+        person = Google(address, timezone)
+        person.login = {**self.login, "refresh_token": f"refresh-{address}"}
+        person.refresh_tokens = {person.login["refresh_token"]}
+        self._people.append(person)
+        return person
 
     # What a test does
-
-    @contextmanager
-    def at_once(self) -> Iterator[None]:
-        """What happens in this block happens between two requests."""
-        with self._lock:
-            yield
 
     def deliver(
         self,
@@ -143,10 +73,10 @@ class Google:
             )
             return message.id
 
-    def deliver_raw(self, raw: bytes) -> str:
+    def deliver_raw(self, raw: bytes, thread: str | None = None) -> str:
         """Mail arrives, byte for byte as given; return its Gmail id."""
         with self._lock:
-            return self.mailbox.deliver_raw(raw).id
+            return self.mailbox.deliver_raw(raw, thread).id
 
     def person_sends(self, thread: str, text: str) -> str:
         """The person answers in Gmail themselves; return the sent message's id."""
@@ -157,6 +87,22 @@ class Google:
         """The person deletes a message or a draft for good."""
         with self._lock:
             self.mailbox.delete(message_id)
+
+    def person_relabels(self, message_id: str, add: Iterable[str] = (), remove: Iterable[str] = ()) -> None:
+        """The person puts labels on a message and takes others off, by their names; a new name makes a label."""
+        with self._lock:
+            box = self.mailbox
+            box.relabel(box.message(message_id), map(box.label, add), map(box.label, remove))
+
+    def person_deletes_label(self, name: str) -> None:
+        """The person deletes a label, which takes it off every message."""
+        with self._lock:
+            self.mailbox.delete_label(name)
+
+    def labels_of(self, message_id: str) -> set[str]:
+        """The names of the labels on a message that are not Gmail's own."""
+        with self._lock:
+            return {self.mailbox.labels[i] for i in self.message(message_id).labels} - set(SYSTEM_LABELS)
 
     def person_moves(self, message_id: str, *, to: Iterable[str] = (), out_of: Iterable[str] = ()) -> None:
         """The person adds and removes labels of a message: out of INBOX is what archiving does."""
@@ -209,39 +155,6 @@ class Google:
         with self._lock:
             self.access_tokens.clear()
 
-    def fault(
-        self,
-        match: str,
-        *,
-        times: int = 1,
-        root: str | None = None,
-        status: int | None = None,
-        reason: str = "backendError",
-        retry_after: int | None = None,
-        drop: Moment | None = None,
-        hold: Hold | None = None,
-        at: Moment = "before",
-        truncated: bool = False,
-        html502: bool = False,
-        delay: float = 0,
-    ) -> None:
-        """Let the next `times` requests whose name matches (`drafts.send`, `events.*`, `*`) go wrong.
-
-        `status` answers so without doing it; `drop` closes the connection before or after it is done; `hold` keeps
-        the request waiting before or after it is done (`at`); `truncated` does it and cuts the answer's JSON in half;
-        `html502` answers like a proxy, without doing it; `delay` is in seconds. `root` limits it to one of `roots`.
-        """
-        with self._lock:
-            self._faults.append(
-                Fault(match, times, root, status, reason, retry_after, drop, hold, at, truncated, html502, delay)
-            )
-            if hold:
-                self._holds.append(hold)
-
-    def calls(self, *names: str) -> list[Call]:
-        """The requests with one of these names, in order; all of them without a name."""
-        return [call for call in list(self.requests) if not names or call.name in names]
-
     @property
     def sent(self) -> list[Message]:
         """What was sent over the API, in order."""
@@ -254,121 +167,62 @@ class Google:
     def message(self, message_id: str) -> Message:
         return self.mailbox.message(message_id)
 
-    def write_token_file(self, path: Path) -> Path:
-        """Write the person's login, in the `authorized_user` form of google-auth."""
-        path.write_text(
-            json.dumps(
-                {
-                    "type": "authorized_user",
-                    "client_id": "client-id",
-                    "client_secret": "client-secret",
-                    "refresh_token": "refresh-1",
-                    "token_uri": f"{self.root}/token",
-                }
-            )
-        )
-        return path
-
     # The server
 
-    def _app(self) -> Starlette:
-        me = "/gmail/v1/users/{user}"
-        calendar = "/calendar/v3"
-        methods: list[tuple[str, str, str, Callable[[Call], Any]]] = [
-            ("token", "POST", "/token", self._token),
-            ("getProfile", "GET", f"{me}/profile", self._profile),
-            ("watch", "POST", f"{me}/watch", self._watch),
-            ("stop", "POST", f"{me}/stop", self._stop),
-            ("messages.list", "GET", f"{me}/messages", self._messages_list),
-            ("messages.send", "POST", f"{me}/messages/send", self._messages_send),
-            ("messages.get", "GET", f"{me}/messages/{{id}}", self._messages_get),
-            ("messages.modify", "POST", f"{me}/messages/{{id}}/modify", self._messages_modify),
-            ("threads.get", "GET", f"{me}/threads/{{id}}", self._threads_get),
-            ("threads.modify", "POST", f"{me}/threads/{{id}}/modify", self._threads_modify),
-            ("drafts.list", "GET", f"{me}/drafts", self._drafts_list),
-            ("drafts.create", "POST", f"{me}/drafts", self._drafts_create),
-            ("drafts.send", "POST", f"{me}/drafts/send", self._drafts_send),
-            ("drafts.get", "GET", f"{me}/drafts/{{id}}", self._drafts_get),
-            ("drafts.update", "PUT", f"{me}/drafts/{{id}}", self._drafts_update),
-            ("drafts.delete", "DELETE", f"{me}/drafts/{{id}}", self._drafts_delete),
-            ("history.list", "GET", f"{me}/history", self._history_list),
-            ("labels.list", "GET", f"{me}/labels", self._labels_list),
-            ("sendAs.list", "GET", f"{me}/settings/sendAs", self._send_as_list),
-            ("events.list", "GET", f"{calendar}/calendars/{{calendar}}/events", self._events_list),
-            ("events.insert", "POST", f"{calendar}/calendars/{{calendar}}/events", self._events_insert),
-            ("events.get", "GET", f"{calendar}/calendars/{{calendar}}/events/{{id}}", self._events_get),
-            ("events.patch", "PATCH", f"{calendar}/calendars/{{calendar}}/events/{{id}}", self._events_patch),
-            ("calendars.get", "GET", f"{calendar}/calendars/{{calendar}}", self._calendars_get),
-            ("calendarList.list", "GET", f"{calendar}/users/me/calendarList", self._calendar_list),
-            ("settings.get", "GET", f"{calendar}/users/me/settings/{{id}}", self._settings_get),
-            ("freebusy.query", "POST", f"{calendar}/freeBusy", self._freebusy),
-        ]
-        routes = [Route(path, self._endpoint(name, do), methods=[verb]) for name, verb, path, do in methods]
-        every_verb = ["GET", "POST", "PUT", "PATCH", "DELETE"]
-        return Starlette(routes=[*routes, Route("/{path:path}", self._endpoint("unknown", _gap), methods=every_verb)])
+    def _implementations(self) -> dict[str, Callable[[Call], Any]]:
+        return {
+            "token": self._token,
+            "clock": self._no_grant,
+            "watch": self._watch,
+            "stop": self._stop,
+            "labels.create": self._labels_create,
+            "getProfile": self._profile,
+            "messages.list": self._messages_list,
+            "messages.send": self._messages_send,
+            "messages.get": self._messages_get,
+            "messages.modify": self._messages_modify,
+            "threads.get": self._threads_get,
+            "threads.modify": self._threads_modify,
+            "drafts.list": self._drafts_list,
+            "drafts.create": self._drafts_create,
+            "drafts.send": self._drafts_send,
+            "drafts.get": self._drafts_get,
+            "drafts.update": self._drafts_update,
+            "drafts.delete": self._drafts_delete,
+            "history.list": self._history_list,
+            "labels.list": self._labels_list,
+            "sendAs.list": self._send_as_list,
+            "events.list": self._events_list,
+            "events.insert": self._events_insert,
+            "events.get": self._events_get,
+            "events.patch": self._events_patch,
+            "calendars.get": self._calendars_get,
+            "calendarList.list": self._calendar_list,
+            "settings.get": self._settings_get,
+            "freebusy.query": self._freebusy,
+            "unknown": _gap,
+        }
 
-    def _endpoint(self, name: str, do: Callable[[Call], Any]) -> Callable[[Request], Awaitable[Response]]:
-        async def endpoint(request: Request) -> Response:
-            raw = await request.body()
-            form = request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
-            call = Call(
-                name=name,
-                method=request.method,
-                path=request.url.path,
-                path_params=request.path_params,
-                query=urllib.parse.parse_qs(request.url.query, keep_blank_values=True),
-                body=dict(urllib.parse.parse_qsl(raw.decode())) if form else json.loads(raw or b"null"),
-                root="http://{}:{}".format(*request.scope["server"]),
-                port=request.scope["client"][1],
-                authorization=request.headers.get("authorization", ""),
-                time=time.monotonic(),
-            )
-            return await run_in_threadpool(self._answer, call, do)
-
-        return endpoint
-
-    def _answer(self, call: Call, do: Callable[[Call], Any]) -> Response:
-        with self._lock:
-            self.requests.append(call)
-            fault = self._take_fault(call)
-        if fault is None:
-            return self._carry_out(call, do)
-        time.sleep(fault.delay)
-        if fault.drop == "before" or not _let_through(fault, "before", call):
-            return Dropped()
-        if fault.html502:
-            return HTMLResponse("<html><h1>502 Bad Gateway</h1></html>", 502)
-        if fault.status:
-            refused = _error(call, RefusedError(fault.status, fault.reason, f"{fault.reason} (injected)"))
-            if fault.retry_after is not None:
-                refused.headers["Retry-After"] = str(fault.retry_after)
-            return refused
-        answer = self._carry_out(call, do)
-        if fault.drop == "after" or not _let_through(fault, "after", call):
-            return Dropped()
-        if fault.truncated:
-            whole = bytes(answer.body)
-            return Response(whole[: len(whole) // 2], answer.status_code, media_type="application/json")
-        return answer
-
-    def _take_fault(self, call: Call) -> Fault | None:
-        for fault in self._faults:
-            if fault.times > 0 and fnmatchcase(call.name, fault.match) and fault.root in (None, call.root):
-                fault.times -= 1
-                return fault
-        return None
-
-    def _carry_out(self, call: Call, do: Callable[[Call], Any]) -> Response:
+    def carry_out(self, call: Call) -> Response:
+        for person in self._people:
+            if person.knows(call):
+                return person.carry_out(call)
         try:
             with self._lock:
                 self._check_caller(call)
-                answer = do(call)
+                answer = self._methods[call.name](call)
                 return Response(status_code=204) if answer is None else JSONResponse(answer)
         except RefusedError as refused:
-            return _error(call, refused)
+            return error(call, refused.status, refused.reason, refused.message)
+
+    def knows(self, call: Call) -> bool:
+        """Whether it is asked for by this person's login."""
+        if call.name == "token":
+            return bool(call.body["refresh_token"] == self.login["refresh_token"])
+        return call.authorization.removeprefix("Bearer ") in self.access_tokens
 
     def _check_caller(self, call: Call) -> None:
-        if call.name == "token":
+        if call.name in ("token", "clock"):
             return
         if call.authorization.removeprefix("Bearer ") not in self.access_tokens:
             raise RefusedError(401, "authError", "Request had invalid authentication credentials.")
@@ -381,6 +235,9 @@ class Google:
         token = f"access-{len(self.calls('token'))}"
         self.access_tokens.add(token)
         return {"access_token": token, "expires_in": 3599, "token_type": "Bearer"}
+
+    def _no_grant(self, call: Call) -> Any:
+        raise not_found()
 
     # Gmail
 
@@ -487,7 +344,19 @@ class Google:
         return {**listed, **page.next, "historyId": str(self.mailbox.history_id)}
 
     def _labels_list(self, call: Call) -> dict[str, Any]:
-        return {"labels": [{"id": i, "name": n, "type": "system"} for i, n in self.mailbox.labels.items()]}
+        return {"labels": [self._shown_label(label_id) for label_id in self.mailbox.labels]}
+
+    def _labels_create(self, call: Call) -> dict[str, Any]:
+        name = call.body.get("name") or ""
+        if not name or name.upper() in SYSTEM_LABELS:
+            raise invalid("Invalid label name")
+        if name.lower() in {known.lower() for known in self.mailbox.labels.values()}:
+            raise RefusedError(409, "aborted", "Label name exists or conflicts")
+        return self._shown_label(self.mailbox.label(name))
+
+    def _shown_label(self, label_id: str) -> dict[str, Any]:
+        kind = "system" if label_id in SYSTEM_LABELS else "user"
+        return {"id": label_id, "name": self.mailbox.labels[label_id], "type": kind}
 
     def _send_as_list(self, call: Call) -> dict[str, Any]:
         own = {
@@ -608,25 +477,12 @@ def _page(call: Call, found: list[Any]) -> Page:
     return Page(found[start : start + size], more)
 
 
-def _let_through(fault: Fault, moment: Moment, call: Call) -> bool:
-    return fault.hold is None or fault.at != moment or fault.hold.wait(call.root)
-
-
 def _when(at: date) -> dict[str, str]:
     return {"dateTime" if isinstance(at, datetime) else "date": at.isoformat()}
 
 
 def _gap(call: Call) -> None:
     raise not_found()
-
-
-def _error(call: Call, refused: RefusedError) -> JSONResponse:
-    if call.name == "token":
-        body: dict[str, Any] = {"error": refused.reason, "error_description": refused.message}
-    else:
-        detail = {"domain": "global", "reason": refused.reason, "message": refused.message}
-        body = {"error": {"code": refused.status, "message": refused.message, "errors": [detail]}}
-    return JSONResponse(body, refused.status)
 
 
 def _raw(message: Mapping[str, str]) -> bytes:

@@ -96,7 +96,7 @@ class Mailbox:
     """What was sent over the API, in order; not what the person sent in Gmail."""
     history: list[HistoryRecord] = field(default_factory=list)
     history_id: int = 1000
-    history_floor: int = 0
+    history_floor: int = 1
     """A `startHistoryId` below this has expired."""
     labels: dict[str, str] = field(default_factory=lambda: {name: name for name in SYSTEM_LABELS})
     """Label id → name."""
@@ -158,9 +158,9 @@ class Mailbox:
             (mail.set_content if text is None else mail.add_alternative)(html, subtype="html")
         return self._add(mail.as_bytes(), labels, thread, int(when.timestamp() * 1000))
 
-    def deliver_raw(self, raw: bytes) -> Message:
+    def deliver_raw(self, raw: bytes, thread: str | None = None) -> Message:
         """Mail arrives, byte for byte as given."""
-        return self._add(raw, ("INBOX", "UNREAD"), None)
+        return self._add(raw, ("INBOX", "UNREAD"), thread)
 
     def person_sends(self, thread: str, text: str) -> Message:
         """The person answers in Gmail's own pages."""
@@ -239,7 +239,24 @@ class Mailbox:
         self.drafts = {key: draft for key, draft in self.drafts.items() if draft.id != message_id}
         self._record("messageDeleted", message)
 
+    def label(self, name: str) -> str:
+        """The id of the label with this name, which is made if it isn't there."""
+        known = {each: label_id for label_id, each in self.labels.items()}
+        if name not in known:
+            self._count += 1
+            self.labels[f"Label_{self._count}"] = name
+            return f"Label_{self._count}"
+        return known[name]
+
+    def delete_label(self, name: str) -> None:
+        """Remove a label for good, and from every message; what history says of that is not documented."""
+        label_id = self.label(name)
+        del self.labels[label_id]
+        for message in self.messages.values():
+            message.labels.discard(label_id)
+
     def relabel(self, message: Message, add: Iterable[str], remove: Iterable[str]) -> None:
+        add, remove = list(add), list(remove)
         unknown = [label for label in (*add, *remove) if label not in self.labels]
         if unknown:
             raise invalid(f"Invalid label: {unknown[0]}")

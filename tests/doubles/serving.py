@@ -59,11 +59,19 @@ class Dropped(Response):
             pass
 
 
+class Unanswered(Response):
+    """No answer at all, until the client has given up."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+
 class Server:
     """Serves an ASGI application in a thread on `ports` loopback ports, so that a test can tell its clients apart."""
 
     def __init__(self, app: ASGIApp, ports: int = 1) -> None:
-        self._sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(ports)]
+        self._sockets = [_listener() for _ in range(ports)]
         self.urls = [f"http://127.0.0.1:{s.getsockname()[1]}" for s in self._sockets]
         config = uvicorn.Config(
             _droppable(app), http="h11", lifespan="off", log_level="critical", timeout_graceful_shutdown=1
@@ -78,6 +86,14 @@ class Server:
     def stop(self) -> None:
         self._server.should_exit = True
         self._thread.join(timeout=10)
+
+
+def _listener() -> socket.socket:
+    # With the protocol named, asyncio sets TCP_NODELAY; without it each answer waits 40 ms for a delayed ACK.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+    return listener
 
 
 def _droppable(app: ASGIApp) -> Callable[[Scope, Receive, Send], Awaitable[None]]:

@@ -14,7 +14,7 @@ from uuid import UUID
 import pytest
 
 from email_assistant.accounts.accounts import Account
-from email_assistant.app import App
+from email_assistant.app import App, class_labels
 from email_assistant.daemon import Daemon as Works
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.mails import MailRow
@@ -40,6 +40,8 @@ class Home:
 
     async def sync(self) -> None:
         await self.works.mailboxes.sync(self.account_id)
+        while await self.works.backfill.run(self.account_id):
+            pass
 
     async def step(self) -> None:
         """Do all that is due, as far as it goes now."""
@@ -74,7 +76,13 @@ class Home:
     def mailboxes(self, enqueue: Enqueue) -> Mailboxes:
         """The mailboxes, with another way to wake conversations."""
         app = self.app
-        return Mailboxes(app.pool, app.accounts, app.clients, enqueue=enqueue, backfill=timedelta(days=14))
+        return Mailboxes(
+            app.pool,
+            app.accounts,
+            app.clients,
+            enqueue=enqueue,
+            labels=class_labels(app.settings),
+        )
 
     @asynccontextmanager
     async def at_work(self) -> AsyncIterator[None]:

@@ -917,7 +917,7 @@ class TestWaitingPage:
 
     async def test_it_says_when_there_is_nothing(self, home: Home, browser: httpx.AsyncClient) -> None:
         assert "/accounts#connect" in (await page(browser, "/")).links
-        assert "email-assistant account add" in (await page(browser, "/accounts")).text
+        assert "email-assistant auth login" in (await page(browser, "/accounts")).text
         account = await home.account()
         assert "Nothing waits for you." in (await page(browser, "/")).text
         await home.app.accounts.set_state(account, "login", "the login has expired")

@@ -89,6 +89,8 @@ async def sync(daemon: Daemon, account_id: UUID) -> None:
     while True:
         try:
             await daemon.mailboxes.sync(account_id)
+            while await daemon.backfill.run(account_id):
+                pass
         except Transient:
             continue
         return

@@ -3,7 +3,8 @@
 import pytest
 
 from tests.doubles.daemon import Daemon, Item, Process
-from tests.doubles.google import Google, Moment
+from tests.doubles.front import Moment
+from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.doubles.serving import Hold
 from tests.integration.conftest import Start

@@ -4,6 +4,7 @@ The program's parts are driven in this process, one step at a time. Google and t
 protocols.
 """
 
+import asyncio
 import re
 
 import pytest
@@ -13,7 +14,7 @@ from email_assistant.inbox.mode import set_mode
 from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.integration.conftest import Start
-from tests.integration.home import Home, OpenHome, in_one_loop
+from tests.integration.home import Home, OpenHome, in_one_loop, until
 from tests.integration.scene import ADA, BOB, DONE, meeting, reply
 
 pytestmark = pytest.mark.slow
@@ -251,6 +252,17 @@ class TestDraftMode:
         await home.answer(item, "ignore")
         assert google.drafts == []
 
+    async def test_archiving_the_mail_takes_the_draft_away_in_the_end(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        await switch(home, "draft")
+        mail_id, item = await ask(home, model)
+        google.fault("drafts.delete", status=503)
+        google.person_moves(mail_id, out_of=("INBOX",))
+        await look(home)
+        assert (await home.item(item)).ended_because == ARCHIVED
+        assert google.drafts == []
+
     async def test_that_gmail_refuses_the_draft_leaves_the_item(self, home: Home, google: Google, model: Model) -> None:
         await switch(home, "draft")
         google.fault("drafts.create", status=400, reason="invalidArgument")
@@ -298,16 +310,28 @@ class TestShadowMode:
         await home.answer(item, "accept")
         assert len(google.sent) == 1
 
+    async def test_an_answer_that_comes_as_it_begins_is_refused(self, home: Home, google: Google, model: Model) -> None:
+        _, item = await ask(home, model)
+        async with home.app.pool.connection() as conn, conn.transaction():
+            await home.app.accounts.set_mode(conn, home.account_id, "shadow")
+            answering = asyncio.create_task(home.decide(item, "accept"))
+            await until(lambda: home.sql("select pid from pg_locks where not granted"))
+        with pytest.raises(Invalid, match="shadow mode"):
+            await answering
+        await home.carry_on()
+        assert changed(google) == []
+
     async def test_what_was_decided_and_not_done_when_it_began_is_asked_again(
         self, open_home: OpenHome, google: Google, model: Model
     ) -> None:
         async with open_home(undo_seconds=3600) as home:
             _, item = await ask(home, model)
             await home.decide(item, "accept")
+            before = changed(google)
             await switch(home, "shadow")
             assert (await home.item(item)).status == "pending"
             await home.carry_on()
-            assert changed(google) == []
+            assert changed(google) == before
 
 
 @in_one_loop

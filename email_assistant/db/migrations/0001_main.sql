@@ -32,8 +32,38 @@ create table accounts (
     watch_after   timestamptz not null default '-infinity',  -- it is asked again then
     watch_error   text,                       -- why it does not
     login_at      timestamptz not null default now(),        -- the token is from then
+    login_ends    timestamptz,                -- Google ends the login by itself then; null: it did not say
+    scopes        text[],                     -- what the person has allowed; null: not known, from a token file
+    labels        jsonb not null default '{}',               -- Gmail's ids of the labels for classes, by name
     created_at    timestamptz not null default now(),
+
+    backfilled_at      timestamptz,           -- all mail from before triage_since has been fetched
+    backfilling_until  timestamptz not null default '-infinity',  -- a process is at it
+    backfill_total     integer,               -- messages to fetch; null before they are listed, and after the last
+    backfill_done      integer,               -- of them, when the last batch ended
+    backfill_at        timestamptz,           -- the last batch ended
+    backfill_seconds   double precision not null default 0,  -- of late, so long was worked on it
+    backfill_messages  double precision not null default 0,  -- and so many were fetched meanwhile
+
     unique (user_id, address)
+);
+
+create table backfill (                       -- older mail that is still to be fetched
+    account_id  uuid not null references accounts on delete cascade,
+    gmail_id    text not null,
+    user_id     uuid not null references users,
+    thread_id   text not null,                -- Gmail's
+    position    integer not null,             -- 1 is the newest
+    primary key (account_id, gmail_id)
+);
+create index backfill_by_position on backfill (account_id, position);
+
+create table quota (                          -- what was spent at Google of late: leaky buckets
+    name          text primary key,           -- gmail/<account>, calendar/<account>, project/<hash of OAuth client>
+    account_id    uuid references accounts on delete cascade,  -- null for a project's
+    level         double precision not null default 0,
+    at            timestamptz not null default clock_timestamp(),  -- the level is of then
+    closed_until  timestamptz not null default '-infinity'         -- Google said so
 );
 
 create table threads (
@@ -45,6 +75,8 @@ create table threads (
     epoch        bigint not null default 0,
     not_before   timestamptz not null default '-infinity',  -- back-off after a passing fault
     outages      integer not null default 0,                -- passing faults in a row
+    label_after  timestamptz not null default '-infinity',  -- the same for labels alone
+    label_faults integer not null default 0,
     complete     boolean not null default false,            -- earlier mail of it has been fetched
     drafted      text,                                      -- Gmail's message id of a draft that somebody wrote or deleted in it
     unique (account_id, gmail_id)
@@ -89,7 +121,9 @@ create table mails (
     triage_reason   text,                     -- why it has its class
     triaged_at      timestamptz,
     put_away        text,                     -- what the person did with it in Gmail, so that it needs no work
-    corrections     jsonb not null default '[]',  -- by the person, oldest first: {at, by, classification, was, because, triaged_at}
+    labelled        text check (labelled in ('ignore', 'notify', 'respond', 'none')),  -- the class whose label Gmail
+                                              -- shows, set by us; none: given up; null: not yet, or under way
+    relabelled      text check (relabelled in ('ignore', 'notify', 'respond')),  -- by the person, to be looked at
     tries           integer not null default 0,  -- starts of work since its last progress
     run_id          uuid references runs on delete set null,
     primary key (account_id, gmail_id)
@@ -99,6 +133,25 @@ create index mails_new on mails (thread_id) where state = 'new';
 create index mails_put_away on mails (thread_id) where state = 'waiting' and put_away is not null;
 create index mails_by_time on mails (user_id, received_at desc, gmail_id desc) where not own;
 create index mails_by_sender on mails (account_id, sender);
+create index mails_unlabelled on mails (triaged_at) where labelled is null and classification is not null;
+create index mails_relabelled on mails (thread_id) where relabelled is not null;
+
+create table corrections (                    -- of a mail's class, by the person
+    id              uuid primary key default gen_random_uuid(),
+    user_id         uuid not null references users,
+    account_id      uuid not null references accounts on delete cascade,
+    mail_id         text not null,
+    by              text not null,            -- where it was given
+    classification  text not null check (classification in ('ignore', 'notify', 'respond')),
+    was             text not null,
+    because         text,                     -- why it had that class
+    triaged_at      timestamptz,              -- since when it had it
+    at              timestamptz not null default clock_timestamp(),
+    learned_at      timestamptz,
+    foreign key (account_id, mail_id) references mails on delete cascade
+);
+create index corrections_of_mail on corrections (account_id, mail_id, at);
+create index corrections_unlearned on corrections (account_id, at) where learned_at is null;
 
 create table inbox_items (
     id             uuid primary key default gen_random_uuid(),
@@ -310,7 +363,7 @@ end
 $$;
 create trigger accounts_made after insert or delete on accounts for each row execute function tell_account();
 create trigger accounts_changed after update on accounts for each row
-    when ((new.state, new.mode, new.last_error) is distinct from (old.state, old.mode, old.last_error))
-    execute function tell_account();
+    when ((new.state, new.mode, new.last_error, new.backfill_done) is distinct from
+          (old.state, old.mode, old.last_error, old.backfill_done)) execute function tell_account();
 
 insert into users (name) values ('home');

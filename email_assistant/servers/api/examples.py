@@ -168,11 +168,13 @@ _ACCOUNTS: Example = {
         {
             "address": _ADA,
             "state": "active",
+            "mode": "send",
             "timezone": "Europe/Berlin",
             "last_sync": "2031-06-02T07:12:00Z",
             "last_error": None,
             "watch_error": None,
             "spent_until": None,
+            "older_mail": {"done": 3400, "total": 10000, "seconds_left": 1500},
             "today": {"tokens": 10580, "most_tokens": 200000, "money": 0.0052, "most_money": None},
         }
     ],

@@ -6,11 +6,9 @@ from fastapi import APIRouter, Depends, Query, Request
 
 from email_assistant.inbox.items import PAGE
 from email_assistant.inbox.mails import State
-from email_assistant.memory.correction import teach_triage
 from email_assistant.servers.api.dependencies import Assistant, BlankAsNone
 from email_assistant.servers.api.errors import documented
 from email_assistant.servers.api.inbox import MOST
-from email_assistant.servers.api.memory import Rules
 from email_assistant.servers.api.schemas import AccountPage, Correction, EventOut, MailOut, MailPage, TrailOut
 from email_assistant.trail.story import Trail
 
@@ -46,18 +44,15 @@ async def retry_mail(app: Assistant, mail_id: str, account: Account = None) -> M
 
 
 @router.post("/mails/{mail_id}/correct", responses=documented(400, 401, 403, 404, 409, 413, 422))
-async def correct_mail(
-    app: Assistant, memory: Rules, mail_id: str, correction: Correction, account: Account = None
-) -> MailOut:
-    """Say what a mail should have been. It is worked on anew with that class, and a rule on its sender is kept.
+async def correct_mail(app: Assistant, mail_id: str, correction: Correction, account: Account = None) -> MailOut:
+    """Say what a mail should have been. It is worked on anew with that class, and a rule on its sender is learned.
 
     What waits because of the old class is superseded. 409: it is of that class, was not triaged, is being worked on, or
     an answer on it was taken already.
     """
-    mail = await app.mails.correct(app.user_id, mail_id, correction.classification, "api", account)
-    owner = await app.accounts.find(app.user_id, mail.account)
-    await teach_triage(memory, owner.id, mail, correction.classification, "api")
-    return MailOut.model_validate(mail)
+    return MailOut.model_validate(
+        await app.mails.correct(app.user_id, mail_id, correction.classification, "api", account)
+    )
 
 
 @router.get("/mails/{mail_id}/trail", responses=documented(401, 404, 422))

@@ -322,6 +322,14 @@ class Today(_Out):
     most_money: float | None
 
 
+class OlderMail(_Out):
+    """How far the fetching of mail from before the account was connected is."""
+
+    done: int
+    total: int
+    seconds_left: int | None = Field(description="At the pace of late; null until that is known.")
+
+
 class AccountOut(BaseModel):
     """A connected mailbox."""
 
@@ -335,6 +343,7 @@ class AccountOut(BaseModel):
     last_error: str | None
     watch_error: str | None = Field(description="Why Gmail does not push, though it was asked to; polling goes on.")
     spent_until: datetime | None = Field(description="The day's budget for models is spent until then.")
+    older_mail: OlderMail | None = Field(description="Null unless mail from before the connection is being fetched.")
     today: Today
 
     @classmethod
@@ -348,6 +357,7 @@ class AccountOut(BaseModel):
             last_error=account.last_error,
             watch_error=account.watch_error,
             spent_until=account.spent_until,
+            older_mail=account.older_mail and OlderMail.model_validate(account.older_mail),
             today=Today.model_validate(day),
         )
 

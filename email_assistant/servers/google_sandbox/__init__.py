@@ -8,12 +8,17 @@ Known gaps, against Google's own services:
 
 | area | Google | here |
 |---|---|---|
-| tokens | authorization code, PKCE, revocation, scopes per token | refresh grant only; every token has every scope |
+| consent | sign-in, many accounts, many clients, consent kept from before | one person, one client, asked each time |
+| consent in part | what nothing ticked comes to: not documented | a login without scopes |
+| grants | S256 and plain, or no PKCE; web servers, devices, service accounts | S256, for installed apps; refresh |
+| revocation | takes a while to reach every server | at once |
+| scopes per method | as the discovery documents list them | by the first part of the path |
 | quota, faults | 429, 403 and 5xx under load | never |
 | requests | `fields`, batch, media upload, ETags with If-Match | `fields` and If-Match ignored; the others 404 |
 | push | users.watch has changes published to Pub/Sub | checked and answered; nothing is published |
 | deletion | messages.delete, batchDelete, threads.delete, trash and untrash | 404; drafts alone can be deleted |
-| labels | patch, update, delete, colours, visibility | list, get and create; name and type only |
+| labels | patch, update, colours, visibility | list, get, create and delete; name and type only |
+| history of deleted labels | not documented | none |
 | settings | filters, forwarding, vacation, aliases | sendAs list and get, of the one address |
 | search | many more operators, word stems, words without spaces between | those in search.py; lacking ones get 400 |
 | search, ages | calendar months and years | a month is 30 days, a year 365 |

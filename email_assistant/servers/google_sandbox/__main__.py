@@ -97,6 +97,12 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         help="let invented mails arrive, one every so many seconds, and answers come after as many;"
         " 0: none arrive by themselves and answers come at once (default: 0)",
     )
+    parser.add_argument(
+        "--login-days",
+        type=float,
+        metavar="DAYS",
+        help="say that a login lasts so long, as Google does when it is given for a time (default: no end)",
+    )
     parser.add_argument("--timezone", help=f"the calendar's timezone (default: {DEFAULT_TIMEZONE})")
     parser.add_argument(
         "--exit-with-parent",
@@ -142,7 +148,10 @@ def _serve_from(store: Store, options: argparse.Namespace, found: Survey | None)
         sys.stdout.flush()
 
     config = uvicorn.Config(
-        app.build(mailbox, outbox, calendars), log_config=None, access_log=False, timeout_graceful_shutdown=2
+        app.build(mailbox, outbox, calendars, options.login_days),
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=2,
     )
     if correspondents:
         correspondents.start()

@@ -12,13 +12,14 @@ from .mailbox import Mailbox
 from .outbox import Outbox
 
 
-def build(mailbox: Mailbox, outbox: Outbox, calendars: Calendars) -> FastAPI:
-    """The application over one person's mailbox and calendars."""
+def build(mailbox: Mailbox, outbox: Outbox, calendars: Calendars, login_days: float | None = None) -> FastAPI:
+    """The application over one person's mailbox and calendars, whose logins last so many days, if not for ever."""
     app = FastAPI(openapi_url=None)
     app.state.store = mailbox.store
     app.state.mailbox = mailbox
     app.state.outbox = outbox
     app.state.calendars = calendars
+    app.state.login_days = login_days
     for router in (oauth.router, gmail.router, calendar.router):
         app.include_router(router)
     app.add_exception_handler(ApiError, _refused)

@@ -314,6 +314,13 @@ def create_label(mailbox: Mine, body: Json) -> dict[str, Any]:
     return _label(mailbox.label(mailbox.create_label(name)))
 
 
+@router.delete("/labels/{label_id}", status_code=204)
+def delete_label(mailbox: Mine, label_id: str) -> Response:
+    """Delete a label for good, and take it off every message."""
+    mailbox.delete_label(label_id)
+    return Response(status_code=204)
+
+
 @router.get("/settings/sendAs")
 def list_send_as(mailbox: Mine) -> dict[str, Any]:
     """The addresses the person can send from: one."""

@@ -217,10 +217,18 @@ class Mailbox:
         with self.store.transaction() as db:
             if self.label_named(name) is not None:
                 raise ApiError(409, "aborted", "Label name exists or conflicts")
-            number = db.execute("SELECT count(*) AS n FROM labels WHERE type = 'user'").fetchone()["n"] + 1
-            label_id = f"Label_{number}"
+            newest = "SELECT coalesce(max(CAST(substr(id, 7) AS INTEGER)), 0) AS n FROM labels WHERE type = 'user'"
+            label_id = f"Label_{db.execute(newest).fetchone()['n'] + 1}"
             db.execute("INSERT INTO labels VALUES (?, ?, ?, 'user')", (label_id, name, search.label_search_name(name)))
         return label_id
+
+    def delete_label(self, label_id: str) -> None:
+        """Remove a label of the person's own, and from every message. Raises ApiError (404, or 400 for a system's)."""
+        with self.store.transaction() as db:
+            if self.label(label_id)["type"] == "system":
+                raise invalid("Invalid delete request")
+            db.execute("DELETE FROM message_labels WHERE label_id = ?", (label_id,))
+            db.execute("DELETE FROM labels WHERE id = ?", (label_id,))
 
     def label_named(self, name: str) -> str | None:
         """The id of the label with that name, case aside, or None."""

@@ -7,9 +7,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from email_assistant.inbox.items import Conflict
 from email_assistant.inbox.mails import CLASSES, STATES, Class, State
-from email_assistant.memory.correction import teach_triage
 from email_assistant.servers.api.dependencies import Assistant, BlankAsNone, Services
-from email_assistant.servers.api.memory import Rules
 from email_assistant.servers.api.pages.answered import BY
 from email_assistant.servers.api.pages.listing import Text, link, zones
 from email_assistant.servers.api.pages.rooms import ToldContexts, ToldTrail
@@ -48,18 +46,15 @@ async def correct(
     app: Assistant,
     trail: ToldTrail,
     contexts: ToldContexts,
-    memory: Rules,
     mail_id: str,
     account: Annotated[str, Form()],
     classification: Annotated[Class, Form()],
 ) -> Response:
-    """Say what the mail should have been; it is worked on anew, and a rule on its sender is kept."""
+    """Say what the mail should have been; it is worked on anew, and a rule on its sender is learned."""
     try:
-        mail = await app.mails.correct(app.user_id, mail_id, classification, BY, account)
+        await app.mails.correct(app.user_id, mail_id, classification, BY, account)
     except Conflict as refusal:
         return await _story(app, trail, contexts, mail_id, account, refusal)
-    owner = await app.accounts.find(app.user_id, mail.account)
-    await teach_triage(memory, owner.id, mail, classification, BY)
     return RedirectResponse(link(f"/mails/{mail_id}/trail", account=account), 303)
 
 

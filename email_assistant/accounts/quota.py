@@ -1,0 +1,100 @@
+"""How much of Google's quota is spent: leaky buckets in the database, since all processes spend from them.
+
+All SQL on `quota` stands here.
+"""
+
+import asyncio
+import hashlib
+import logging
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import psycopg
+
+from email_assistant.db.pool import Pool
+from email_assistant.google.errors import RateLimited, Transient
+from email_assistant.google.quota import Limits, is_calendar
+
+log = logging.getLogger(__name__)
+
+# The rows are locked in one order, for the length of this one statement; whoever waits for a lock sees the new level.
+_ADMIT = """
+with bucket as (
+    select q.name, q.closed_until, w.cost, w.room, w.rate,
+           greatest(q.level - w.rate * extract(epoch from clock_timestamp() - q.at)::float8, 0) as level
+    from quota q join unnest(%s::text[], %s::float8[], %s::float8[], %s::float8[]) w (name, cost, room, rate)
+         on w.name = q.name
+    order by q.name for update of q
+), verdict as (
+    select count(*) as found, max(greatest(
+        (level + cost - room) / rate,
+        extract(epoch from greatest(closed_until, clock_timestamp()) - clock_timestamp())::float8, 0)) as wait
+    from bucket
+), spent as (
+    update quota q set level = b.level + b.cost, at = clock_timestamp() from bucket b, verdict v
+    where q.name = b.name and v.wait = 0 and v.found = %s
+)
+select found, wait from verdict"""
+
+
+@dataclass(frozen=True, slots=True)
+class AccountQuota:
+    """Implements `google.quota.Quota`."""
+
+    pool: Pool
+    limits: Limits
+    account_id: UUID
+    client_id: str
+    """Of the OAuth client, which stands for Google's project."""
+
+    async def admit(self, method: str, seconds: float) -> None:
+        latest = time.monotonic() + seconds / 2
+        try:
+            while wait := await self._wait(method):
+                if time.monotonic() + wait > latest:
+                    until = datetime.now(UTC) + timedelta(seconds=wait)
+                    raise RateLimited(f"{method}: Google's quota is used up until {until:%H:%M:%S} UTC", until)
+                await asyncio.sleep(wait)
+        except (psycopg.OperationalError, psycopg.InterfaceError):
+            raise Transient(f"{method}: the quota can't be known, as the database is not available") from None
+
+    async def close(self, method: str, until: datetime) -> None:
+        """That it can't be stored now must not hide how the call itself ended."""
+        try:
+            async with self.pool.connection() as conn:
+                await conn.execute(
+                    "update quota set closed_until = greatest(closed_until, %s) where name = %s",
+                    (until, self._own(method)),
+                )
+        except psycopg.Error as error:
+            log.warning("account %s: Google's time to wait was not stored (%s)", self.account_id, type(error).__name__)
+
+    async def _wait(self, method: str) -> float:
+        """Seconds to wait before asking again; with 0 the call is admitted, and its cost is taken."""
+        own, project = self.limits.shares(method)
+        shares = {self._own(method): own} | ({self._project(): project} if project else {})
+        columns = (
+            list(shares),
+            [s.cost for s in shares.values()],
+            [s.room for s in shares.values()],
+            [s.rate for s in shares.values()],
+        )
+        while True:
+            async with self.pool.connection() as conn:
+                row = await (await conn.execute(_ADMIT, (*columns, len(shares)))).fetchone()
+                assert row is not None
+                if row["found"] == len(shares):
+                    return float(row["wait"])
+                await conn.execute(
+                    """insert into quota (name, account_id)
+                       select unnest(%s::text[]), unnest(%s::uuid[]) on conflict do nothing""",
+                    (list(shares), [self.account_id, None][: len(shares)]),
+                )
+
+    def _own(self, method: str) -> str:
+        return f"{'calendar' if is_calendar(method) else 'gmail'}/{self.account_id}"
+
+    def _project(self) -> str:
+        return f"project/{hashlib.sha256(self.client_id.encode()).hexdigest()[:16]}"

@@ -1,0 +1,197 @@
+"""The label in Gmail that shows a mail's class, and the person who moves it. All SQL on what concerns labels.
+
+What is to be shown is derived: a mail that was triaged and whose label is not known to be there. A label is set under
+the conversation's lease and may be set again, so a crash or an outage only delays it.
+"""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from http import HTTPStatus
+from uuid import UUID
+
+from psycopg.rows import class_row
+
+from email_assistant.accounts.accounts import Account, Accounts
+from email_assistant.accounts.clients import Clients
+from email_assistant.db.lease import Lease, LeaseLost
+from email_assistant.db.pool import Pool
+from email_assistant.google.errors import NotFound, Refused
+from email_assistant.google.gmail import Gmail
+from email_assistant.inbox.items import Conflict
+from email_assistant.inbox.mails import Class, Mails
+from email_assistant.queue.faults import classify
+
+log = logging.getLogger(__name__)
+
+MOVED_IN = "gmail"
+
+_LABELS_ARE_SET = "a.state = 'active' and a.mode <> 'shadow'"
+"""In which accounts labels are touched at all."""
+# A week, so that labels that are turned on late, or can't be set at all, don't make work of the whole mailbox.
+LABEL_WORK = f"""
+select m.thread_id, m.account_id, m.gmail_id, m.classification, m.relabelled
+from mails m join accounts a on a.id = m.account_id
+where {_LABELS_ARE_SET} and m.labelled is null and m.classification is not null
+  and m.triaged_at > clock_timestamp() - interval '7 days'
+union all
+select m.thread_id, m.account_id, m.gmail_id, m.classification, m.relabelled
+from mails m join accounts a on a.id = m.account_id
+where {_LABELS_ARE_SET} and m.relabelled is not null and m.state in ('waiting', 'done', 'failed')
+  and not exists (select from runs r where r.thread_id = m.thread_id and r.state in ('running', 'acting'))
+  and not exists (select from inbox_items i where i.run_id = m.run_id and i.status = 'decided')"""
+"""Mails whose label is to be set, or was moved and is to be looked at now that no run and no answer comes first."""
+
+
+class NoLabel(Exception):
+    """Gmail does not let a label of that name be made."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelWork:
+    account_id: UUID
+    gmail_id: str
+    classification: Class
+    relabelled: Class | None
+    """The class whose label the person seems to have put on it."""
+
+
+@dataclass(frozen=True)
+class Labels:
+    pool: Pool
+    accounts: Accounts
+    clients: Clients
+    mails: Mails
+    names: Mapping[Class, str]
+    """The label of each class; empty if there are to be none."""
+
+    async def settle(self, lease: Lease) -> bool:
+        """Set the labels of a conversation's mails, and look at those that the person moved; whether any was changed.
+
+        What fails is tried again later, or given up where Gmail refuses it, and holds up nothing else.
+        """
+        if not self.names:
+            return False
+        changed = False
+        for work in await self._due(lease.thread_id):
+            try:
+                changed |= await (self._look(lease, work) if work.relabelled else self._show(lease, work))
+            except LeaseLost:
+                raise
+            except Exception as error:
+                if not (isinstance(error, NotFound) or _is_bad_request(error)):
+                    await self._try_later(lease, work, error)
+                    break
+                log.info("conversation %s: a label is given up (%s)", lease.thread_id, error)
+                await self._store(lease, work, "none")
+        return changed
+
+    async def _show(self, lease: Lease, work: LabelWork) -> bool:
+        account, gmail = await self._mailbox(work)
+        if not all(name in account.labels for name in self.names.values()):
+            account = await self._find(account, gmail)
+        try:
+            await self._set(gmail, work, account)
+        except Refused as refusal:
+            if not _is_bad_request(refusal):
+                raise
+            found = await self._find(account, gmail)
+            if found.labels == account.labels:
+                raise
+            await self._set(gmail, work, found)  # the person had deleted one
+        await self._store(lease, work, work.classification)
+        return True
+
+    async def _set(self, gmail: Gmail, work: LabelWork, account: Account) -> None:
+        ids = self._ids(account)
+        others = [label_id for each, label_id in ids.items() if each != work.classification]
+        await gmail.modify_labels(work.gmail_id, add=(ids[work.classification],), remove=others)
+
+    async def _look(self, lease: Lease, work: LabelWork) -> bool:
+        """Take the label that a mail carries for the person's word on its class, unless it says what is known.
+
+        History alone doesn't tell: it shows our own changes too, maybe late and out of date.
+        """
+        account, gmail = await self._mailbox(work)
+        carried = await gmail.labels_of(work.gmail_id)
+        shown = {each for each, label_id in self._ids(account).items() if label_id in carried}
+        if work.relabelled is None or work.relabelled not in shown or work.relabelled == work.classification:
+            await self._drop_suspicion(lease, work)
+            return False
+        try:
+            async with self.pool.connection() as conn, conn.transaction():
+                await self.mails.correct_under(conn, lease, work.account_id, work.gmail_id, work.relabelled, MOVED_IN)
+        except Conflict:
+            return False  # it waits for its turn
+        if shown == {work.relabelled}:
+            await self._store(lease, work, work.relabelled)
+        return True
+
+    async def _mailbox(self, work: LabelWork) -> tuple[Account, Gmail]:
+        return await self.accounts.get(work.account_id), (await self.clients.get(work.account_id)).gmail
+
+    async def _find(self, account: Account, gmail: Gmail) -> Account:
+        """The account with the ids of its labels as they are now; those that are not there are made."""
+        known = {label.name.lower(): label.id for label in await gmail.labels()}
+        found = {}
+        for name in self.names.values():
+            try:
+                found[name] = known.get(name.lower()) or (await gmail.create_label(name)).id
+            except Refused as refusal:
+                raise NoLabel(f"Gmail does not take {name!r} as a label: {refusal}") from refusal
+        await self.accounts.set_labels(account.id, found)
+        return await self.accounts.get(account.id)
+
+    def _ids(self, account: Account) -> dict[Class, str]:
+        return {each: account.labels[name] for each, name in self.names.items() if name in account.labels}
+
+    async def _try_later(self, lease: Lease, work: LabelWork, error: Exception) -> None:
+        fault = classify(error)
+        log.warning("conversation %s: no label (%s)", lease.thread_id, type(error).__name__, exc_info=fault.unexpected)
+        if fault.login:
+            await self.accounts.set_state(work.account_id, "login", fault.reason)
+        async with self.pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            await conn.execute(
+                """update threads set label_faults = label_faults + 1, label_after = greatest(%s, clock_timestamp()
+                          + make_interval(secs => least(300, 2 ^ least(label_faults, 9)) * (0.75 + random() / 2)))
+                   where id = %s""",
+                (fault.until or datetime.now(UTC), lease.thread_id),
+            )
+
+    async def _store(self, lease: Lease, work: LabelWork, labelled: str) -> None:
+        async with self.pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            await conn.execute(
+                "update threads set label_faults = 0 where id = %s and label_faults > 0", (lease.thread_id,)
+            )
+            await conn.execute(
+                "update mails set labelled = %s, relabelled = null where account_id = %s and gmail_id = %s",
+                (labelled, work.account_id, work.gmail_id),
+            )
+
+    async def _drop_suspicion(self, lease: Lease, work: LabelWork) -> None:
+        """What history showed tells nothing new."""
+        async with self.pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            await conn.execute(
+                """update mails set relabelled = null where account_id = %s and gmail_id = %s
+                   and relabelled = %s""",
+                (work.account_id, work.gmail_id, work.relabelled),
+            )
+
+    async def _due(self, thread_id: UUID) -> list[LabelWork]:
+        async with self.pool.connection() as conn, conn.cursor(row_factory=class_row(LabelWork)) as cursor:
+            await cursor.execute(
+                f"""select work.account_id, work.gmail_id, classification, relabelled from ({LABEL_WORK}) as work
+                    join threads t on t.id = work.thread_id
+                    where t.id = %s and t.label_after <= clock_timestamp() order by work.gmail_id""".encode(),
+                (thread_id,),
+            )
+            return await cursor.fetchall()
+
+
+def _is_bad_request(error: Exception) -> bool:
+    """Gmail refuses what was asked about this one mail, and not everything."""
+    return isinstance(error, Refused) and error.status == HTTPStatus.BAD_REQUEST
