@@ -85,8 +85,6 @@ GAPS: Final[dict[str, dict[Double, str]]] = {
         "in memory": "our front counts what requests cost, and refuses only what a test says",
     },
     "users.watch: begins, and says when it ends": {
-        "sandbox": "it has no push",
         "myworld": "it has no push",
-        "in memory": "it has no push",
     },
 }
