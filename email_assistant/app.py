@@ -32,7 +32,7 @@ from email_assistant.queue.removal import Removal
 from email_assistant.queue.tasks import Queue
 from email_assistant.settings import Settings, WorkingHours
 from email_assistant.tools.effects import Ledger
-from email_assistant.tools.outbox import Outbox
+from email_assistant.tools.outbox import KeyedOutbox
 from email_assistant.tools.registry import Registry
 from email_assistant.usage import Usage
 
@@ -59,7 +59,7 @@ class App:
     accounts: Accounts
     clients: Clients
     ledger: Ledger
-    outbox: Outbox
+    outbox: KeyedOutbox
     tools: Registry
     inbox: Inbox
     mails: Mails
@@ -154,7 +154,7 @@ async def open_app(settings: Settings, url: str) -> AsyncIterator[App]:
                 accounts,
                 clients,
                 ledger,
-                Outbox(pool),
+                KeyedOutbox(pool),
                 tools,
                 inbox,
                 mails,

@@ -20,7 +20,7 @@ from email_assistant.mail.parse import parse_bytes, parse_gmail
 from email_assistant.mail.prompt import delimited, for_prompt, inert
 from email_assistant.servers.mcp.mailbox import Mailbox, Visit
 from email_assistant.servers.mcp.tools import Arguments, Result, Tool, create_server, in_brackets
-from email_assistant.tools.outbox import DraftGone, KeyTaken, Letter, Outbox
+from email_assistant.tools.outbox import DraftGone, KeyedOutbox, KeyTaken, Letter
 from email_assistant.tools.spec import ToolError
 
 _MOST_FOUND: Final = 50
@@ -138,7 +138,7 @@ class SentOut(Result):
 
 
 class MailTools:
-    def __init__(self, mailbox: Mailbox, outbox: Outbox) -> None:
+    def __init__(self, mailbox: Mailbox, outbox: KeyedOutbox) -> None:
         self._mailbox = mailbox
         self._outbox = outbox
 
@@ -208,7 +208,7 @@ class MailTools:
             return SentOut(message_id=posted.message_id, thread_id=posted.thread_id, already_sent=posted.before)
 
 
-def create_mail_server(mailbox: Mailbox, outbox: Outbox) -> Server[Any, Any]:
+def create_mail_server(mailbox: Mailbox, outbox: KeyedOutbox) -> Server[Any, Any]:
     """The MCP server for the mail of one account."""
     tools = MailTools(mailbox, outbox)
     return create_server(

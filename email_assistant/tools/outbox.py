@@ -68,7 +68,7 @@ class _Row:
 _COLUMNS = "key, args_hash, mark, draft_id, message_id, thread_id, started_at"
 
 
-class Outbox:
+class KeyedOutbox:
     """The mails of every account that were sent by key."""
 
     def __init__(self, pool: Pool) -> None:

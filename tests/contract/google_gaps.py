@@ -9,6 +9,7 @@ from tests.contract.google_stage import Double
 
 _NO_CONSENT: Final = "it only renews logins"
 _CLIENT_IDS: Final = "it takes no id of the client's, and makes another event"
+_NO_EVENT: Final = "it has no events.get and no events.patch"
 _RECURRENCE: Final = "it has no recurring events"
 _NO_CALENDAR_CHECKS: Final = "it checks no parameter of the calendar"
 
@@ -43,8 +44,14 @@ GAPS: Final[dict[str, dict[Double, str]]] = {
         "emulators/google": _NO_CALENDAR_CHECKS,
         "in memory": "it does not look at sendUpdates",
     },
+    "events.patch: changes only what it names": {"emulators/google": _NO_EVENT},
+    "events.patch: who stays invited keeps their answer": {
+        "emulators/google": _NO_EVENT,
+        "myworld": "it takes no guest's answer from the organiser",
+    },
+    "events.patch: from hours to whole days": {"emulators/google": _NO_EVENT},
     "events.get: a deleted event is not there": {
-        "emulators/google": "it has no events.get",
+        "emulators/google": _NO_EVENT,
         "in memory": "it has no events.delete",
     },
     "events.list: each instance of a recurring event, over the change of the clocks": {

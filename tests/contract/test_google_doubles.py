@@ -179,6 +179,17 @@ async def _(stage: Stage) -> None:
     assert header(await stage.arrives(sent), "Message-ID") == sent["Message-ID"]
 
 
+@behaviour("messages.get: headers and first words, without the text")
+async def _(stage: Stage) -> None:
+    came = await stage.arrives(mail("Head", text="First words."))
+    head = await stage.gmail.message_head(came.id)
+    assert (header(head, "Subject"), header(head, "From")) == ("Head", BOB)
+    assert head.snippet == "First words."
+    assert "UNREAD" in head.labels
+    assert not head.payload.get("parts")
+    assert not (head.payload.get("body") or {}).get("data")
+
+
 @behaviour("messages.get: any other header")
 async def _(stage: Stage) -> None:
     sent = mail(a_word())
@@ -432,6 +443,38 @@ async def _(stage: Stage) -> None:
     stage.ask("POST", EVENTS, {"id": "WXYZ!", **times}, expected=400)
     stage.ask("POST", EVENTS, times, sendUpdates="perhaps", expected=400)
     stage.ask("POST", EVENTS, {"start": times["end"], "end": times["start"]}, expected=400)
+
+
+@behaviour("events.patch: changes only what it names")
+async def _(stage: Stage) -> None:
+    body = {"summary": "Plan", "description": "Agenda", "location": "Room 1", **on_the_wire()}
+    event_id = stage.ask("POST", EVENTS, body)["id"]
+    people = ["bob@example.org", "eve@example.org"]
+    await stage.calendar.patch(event_id, summary="Review", attendees=people)
+    start = NINE + timedelta(hours=3)
+    await stage.calendar.patch(event_id, start=start, end=start + timedelta(hours=1))
+    after = await stage.calendar.event(event_id)
+    assert (after.summary, after.description, after.location) == ("Review", "Agenda", "Room 1")
+    assert (after.start, after.end) == (start, start + timedelta(hours=1))
+    assert set(after.attendees) - {ADDRESS} == set(people)
+
+
+@behaviour("events.patch: who stays invited keeps their answer")
+async def _(stage: Stage) -> None:
+    guest = {"email": "bob@example.org", "responseStatus": "accepted"}
+    event_id = stage.ask("POST", EVENTS, {"summary": "Plan", "attendees": [guest], **on_the_wire()})["id"]
+    await stage.calendar.patch(event_id, attendees=["eve@example.org", "bob@example.org"])
+    people = stage.ask("GET", f"{EVENTS}/{event_id}")["attendees"]
+    answers = {person["email"]: person.get("responseStatus", "needsAction") for person in people}
+    assert answers == {"bob@example.org": "accepted", "eve@example.org": "needsAction"}
+
+
+@behaviour("events.patch: from hours to whole days")
+async def _(stage: Stage) -> None:
+    made = stage.ask("POST", EVENTS, {"summary": "Plan", **on_the_wire()})
+    await stage.calendar.patch(made["id"], start=NINE.date(), end=NINE.date() + timedelta(days=1))
+    after = await stage.calendar.event(made["id"])
+    assert (after.all_day, after.start, after.summary) == (True, NINE.date(), "Plan")
 
 
 @behaviour("events.get: a deleted event is not there")

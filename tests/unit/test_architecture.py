@@ -42,7 +42,7 @@ READS_OR_WRITES = {
 
 COLLABORATORS = {
     *("Accounts", "Advancer", "Clients", "Conversations", "FencedSaver", "Handover", "Inbox", "Labels"),
-    *("Learner", "Ledger", "MailAgent", "Mailboxes", "Mails", "Memory", "Models", "Outbox", "Queue", "Registry"),
+    *("KeyedOutbox", "Learner", "Ledger", "MailAgent", "Mailboxes", "Mails", "Memory", "Models", "Queue", "Registry"),
     *("Removal", "Usage", "Vault", "Watches"),
 }
 """What is made once, by the composition root, and handed to everything else."""

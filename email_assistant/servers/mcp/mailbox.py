@@ -13,7 +13,7 @@ from email_assistant.accounts.vault import VaultError
 from email_assistant.google.account import GoogleAccount
 from email_assistant.google.errors import Ambiguous, GoogleError, NotFound, RateLimited, Refused, Revoked, Transient
 from email_assistant.google.quota import Urgency, calls_are
-from email_assistant.tools.outbox import Outbox
+from email_assistant.tools.outbox import KeyedOutbox
 from email_assistant.tools.spec import ToolError
 
 Purpose = Literal["read", "write"]
@@ -27,7 +27,7 @@ class Services(Protocol):
     @property
     def clients(self) -> Clients: ...
     @property
-    def outbox(self) -> Outbox: ...
+    def outbox(self) -> KeyedOutbox: ...
     @property
     def user_id(self) -> UUID: ...
 
