@@ -20,12 +20,14 @@ def log_to_stderr(level: str) -> None:
     logging.getLogger("procrastinate").setLevel("ERROR")
     # APScheduler warns whenever a poll takes longer than its interval.
     logging.getLogger("apscheduler").setLevel("ERROR")
+    # The MCP library quotes messages that it can't read.
+    logging.getLogger("mcp").setLevel("CRITICAL")
     sys.excepthook = _report
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """What a stop cancels is no error."""
-    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
+    """What a stop cancels is no error. Only the MCP library logs without a name, and quotes what it was sent."""
+    return record.name != "root" and not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
 
 
 class _Formatter(logging.Formatter):

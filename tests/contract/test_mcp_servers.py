@@ -328,6 +328,15 @@ class TestArguments:
         without = {name: value for name, value in letter("x").items() if name != "idempotency_key"}
         assert "idempotency_key: Field required" in await stage.refused("mail", "send_email", **without)
 
+    def test_what_a_client_sends_is_never_logged(self, stage: Stage) -> None:
+        headers = {"authorization": f"Bearer {API_TOKEN}", "accept": "application/json, text/event-stream"}
+        params = {"name": 5, "arguments": "a private word"}
+        for body in ({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}, "a private word", params):
+            answer = httpx.post(stage.urls["mail"], headers=headers, json=body, trust_env=False)
+            assert answer.status_code in (200, 400)
+        assert "private" not in stage.daemon.logs()
+        assert "Traceback" not in stage.daemon.logs()
+
 
 class TestCalendar:
     async def test_calendars_and_events(self, stage: Stage, google: Google) -> None:
