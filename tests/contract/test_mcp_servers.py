@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -197,6 +198,16 @@ class TestWhatIsTold:
             assert not result.isError, text(result)
         assert (tmp_path / "log").read_text() == ""
 
+    def test_standard_output_holds_messages_only(self, stage: Stage) -> None:
+        hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+        first = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello})
+        command = [sys.executable, "-m", "email_assistant", "mcp", "serve", "mail"]
+        done = subprocess.run(
+            command, input=f"{first}\na private word\n", capture_output=True, text=True, env=stage.daemon.environment
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        assert {json.loads(line)["jsonrpc"] for line in done.stdout.splitlines()} <= {"2.0"}
+
     def test_the_configuration_holds_no_secret(self, stage: Stage) -> None:
         for options in ([], ["--http"], ["--vscode"]):
             done = stage.daemon.run("mcp", "config", *options)
@@ -388,6 +399,9 @@ class TestCalendar:
         event["status"] = "cancelled"  # the person deletes it
         again = await stage.done("calendar", "create_event", **asked)
         assert again["event"]["id"] != event["id"]
+        await stage.done("calendar", "update_event", event_id=again["event"]["id"], title="Doctor")
+        third = await stage.done("calendar", "create_event", **asked)
+        assert third["event"]["title"] == "Dentist"
 
     async def test_whole_days(self, stage: Stage, google: Google) -> None:
         days = {"start": "2026-06-01", "end": "2026-06-03"}
@@ -543,6 +557,35 @@ class TestWriting:
         assert late.structuredContent == quick | {"already_sent": True}, text(late)
         assert len(sent_with(google, "two-at-once")) == 1
         assert not [draft for draft in google.drafts if "two-at-once" in draft.text]
+
+    async def test_two_calls_that_both_draft_it_are_one_mail(self, stage: Stage, google: Google) -> None:
+        drafting, sending = Hold(), Hold()
+        google.fault("drafts.create", hold=drafting)
+        google.fault("drafts.send", hold=sending)
+        first = asyncio.create_task(stage.call("mail", "send_email", **letter("both-draft-it")))
+        await asyncio.to_thread(drafting.reached)
+        second = asyncio.create_task(stage.call("mail", "send_email", **letter("both-draft-it")))
+        await asyncio.to_thread(sending.reached)
+        drafting.release()
+        overtaken = await first
+        sending.release()
+        results = [overtaken, await second]
+        assert not [text(result) for result in results if result.isError]
+        assert len({(result.structuredContent or {})["message_id"] for result in results}) == 1
+        assert len(sent_with(google, "both-draft-it")) == 1
+        assert not [draft for draft in google.drafts if "both-draft-it" in draft.text]
+
+    async def test_two_keys_with_the_same_words_are_two_mails(self, stage: Stage, google: Google) -> None:
+        one, other = (letter(key, text="We are twins.") for key in ("twins-one", "twins-other"))
+        google.fault("drafts.send", status=503)
+        await stage.refused("mail", "send_email", **one)  # its draft is left
+        google.fault("drafts.create", drop="before")
+        await stage.refused("mail", "send_email", **other)  # and is not the other's
+        await stage.done("mail", "send_email", **one)
+        google.fault("drafts.send", drop="before")
+        await stage.refused("mail", "send_email", **other)  # nor is the mail that was sent
+        await stage.done("mail", "send_email", **other)
+        assert len(sent_with(google, "We are twins.")) == 2
 
     async def test_a_draft_that_the_person_deletes_is_never_sent(self, stage: Stage, google: Google) -> None:
         google.fault("drafts.send", status=503)
