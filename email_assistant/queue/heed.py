@@ -60,10 +60,10 @@ class Heed:
                 await self.tools.settle(Call(run, effect.call_id, account, client, lease), effect)
 
     async def _is_answered(self, conversation: Conversation, run: RunRow) -> bool:
-        """Whether a message that is not ours went out after the mail that this run answers."""
+        """Whether a message that is not ours went out since the answers were applied: earlier ones were read then."""
         ours = await self.ledger.own_ids(conversation.id)
         asked_at = conversation.mail(run.mail_id).received_at
-        return any(m.own and m.gmail_id not in ours and m.received_at >= asked_at for m in conversation.mails)
+        return any(m.own and m.gmail_id not in ours and m.received_at >= asked_at for m in conversation.new)
 
     async def person(self, lease: Lease, conversation: Conversation) -> bool:
         """Do the next thing that follows from what the person did in Gmail; False if nothing does.
