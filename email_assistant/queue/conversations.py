@@ -46,7 +46,7 @@ with work (thread_id, kind) as (
     union select t.id, 'person' from threads t where t.drafted is not null
           and not exists (select from runs r where r.thread_id = t.id and r.state = 'running')
     union select thread_id, 'person' from left_drafts where state in ('wanted', 'started')
-    union select d.thread_id, 'person' from left_drafts d where d.state = 'left' and not exists (
+    union select d.thread_id, 'person' from left_drafts d where d.state in ('left', 'ending') and not exists (
           select from inbox_items i where i.run_id = d.run_id and i.call_id = d.call_id
           and i.status in ('pending', 'decided'))
     union select thread_id, 'mail' from runs where state = 'running'

@@ -118,8 +118,10 @@ class Heed:
     async def _said_by_draft(self, conversation: Conversation, message_id: str) -> str | None:
         """Why nothing is left to do here, if the person wrote that draft or discarded ours."""
         gmail = (await self.clients.get(conversation.account_id)).gmail
-        left = [draft.draft_id for draft in await self.left_drafts.of_thread(conversation.id) if draft.draft_id]
-        ours = [await find_draft(gmail, i) for i in (*left, *await self.ledger.drafts_in(conversation.id))]
+        drafts = await self.left_drafts.of_thread(conversation.id)
+        left = [draft.draft_id for draft in drafts if draft.draft_id and draft.state == "left"]
+        ending = [draft.draft_id for draft in drafts if draft.draft_id and draft.state == "ending"]
+        ours = [await find_draft(gmail, i) for i in (*left, *ending, *await self.ledger.drafts_in(conversation.id))]
         if None in ours[: len(left)]:
             return TAKEN_OVER
         if any(draft and draft.message_id == message_id for draft in ours):
@@ -148,7 +150,7 @@ class Heed:
     async def _tend_drafts(self, lease: Lease, conversation: Conversation) -> bool:
         """Leave at Gmail what is to be left there, and take away what is over."""
         for left in await self.left_drafts.of_thread(conversation.id):
-            if left.state != "left" and left.waits:
+            if left.state in ("wanted", "started") and left.waits:
                 await self.left_drafts.leave(await self._call_of(lease, conversation, left), left)
                 return True
             if not left.waits:

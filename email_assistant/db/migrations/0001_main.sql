@@ -260,8 +260,9 @@ create table left_drafts (                    -- draft mode: a reply for the per
     thread_id   uuid not null references threads on delete cascade,
     args        json not null,
     epoch       bigint,
-    state       text not null default 'wanted' check (state in ('wanted', 'started', 'left', 'gone')),
+    state       text not null default 'wanted' check (state in ('wanted', 'started', 'left', 'ending', 'gone')),
     draft_id    text,                         -- Google's
+    mark        text,                         -- the fingerprint of what was left
     primary key (run_id, call_id)
 );
 create index left_drafts_there on left_drafts (thread_id) where state <> 'gone';
