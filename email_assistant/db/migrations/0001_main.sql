@@ -130,6 +130,8 @@ create table mails (
 );
 create index mails_thread on mails (thread_id, received_at);
 create index mails_new on mails (thread_id) where state = 'new';
+create index mails_triaging on mails (thread_id) where state = 'triaging';
+create index mails_of_run on mails (run_id);
 create index mails_put_away on mails (thread_id) where state = 'waiting' and put_away is not null;
 create index mails_by_time on mails (user_id, received_at desc, gmail_id desc) where not own;
 create index mails_by_sender on mails (account_id, sender);
