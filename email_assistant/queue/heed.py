@@ -1,6 +1,6 @@
 """What the person does in Gmail meanwhile, and what that ends here; and the drafts that are left there for them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from uuid import UUID
@@ -11,7 +11,7 @@ from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.google.errors import NotFound
 from email_assistant.inbox.items import Inbox
-from email_assistant.queue.conversations import Conversation, Conversations, RunRow
+from email_assistant.queue.conversations import Conversation, Conversations, RunRow, StoredMail
 from email_assistant.tools.effects import InDoubt, Ledger
 from email_assistant.tools.left_drafts import LeftDraft, LeftDrafts, find_draft
 from email_assistant.tools.registry import Registry
@@ -60,10 +60,10 @@ class Heed:
                 await self.tools.settle(Call(run, effect.call_id, account, client, lease), effect)
 
     async def _is_answered(self, conversation: Conversation, run: RunRow) -> bool:
-        """Whether a message that is not ours went out since the answers were applied: earlier ones were read then."""
+        """Whether the person wrote since the answers were applied: what they wrote before was read then."""
         ours = await self.ledger.own_ids(conversation.id)
         asked_at = conversation.mail(run.mail_id).received_at
-        return any(m.own and m.gmail_id not in ours and m.received_at >= asked_at for m in conversation.new)
+        return any(_is_by_hand(m, ours) and m.received_at >= asked_at for m in conversation.new)
 
     async def person(self, lease: Lease, conversation: Conversation) -> bool:
         """Do the next thing that follows from what the person did in Gmail; False if nothing does.
@@ -93,11 +93,11 @@ class Heed:
                 run.id
                 for run in conversation.open_runs
                 for m in own
-                if m.gmail_id not in ours and m.received_at >= conversation.mail(run.mail_id).received_at
+                if _is_by_hand(m, ours) and m.received_at >= conversation.mail(run.mail_id).received_at
             ]
             if answered:
                 await self._close(conn, answered, ANSWERED)
-            by_hand = [m.received_at for m in own if m.gmail_id not in ours]
+            by_hand = [m.received_at for m in own if _is_by_hand(m, ours)]
             if by_hand:
                 await self.conversations.answered_before(conn, conversation.id, max(by_hand), ANSWERED)
         return True
@@ -184,3 +184,8 @@ class Heed:
     async def _close(self, conn: Connection, run_ids: Sequence[UUID], reason: str) -> None:
         await self.conversations.closed_by_person(conn, run_ids, reason)
         await self.inbox.supersede(conn, run_ids, by=None)
+
+
+def _is_by_hand(mail: StoredMail, ours: Collection[str]) -> bool:
+    """Whether the person wrote it: neither we nor a program of theirs that says so, as one that replies in a holiday."""
+    return mail.own and mail.gmail_id not in ours and not mail.mail.auto_submitted

@@ -428,6 +428,17 @@ class TestAnAnswerByHand:
         mail = await home.mail(mail_id)
         assert (mail.state, mail.reason) == ("done", "you answered this yourself")
 
+    async def test_is_not_what_a_program_of_theirs_replies(self, home: Home, google: Google, model: Model) -> None:
+        mail_id, item = await ask(home, model)
+        headers = {"Auto-Submitted": "auto-replied"}
+        google.deliver(ADA, "Re: Lunch?", "I am away.", thread=mail_id, headers=headers, labels=("SENT",))
+        await look(home)
+        assert (await home.item(item)).status == "pending"
+        await home.decide(item, "accept")
+        google.deliver(ADA, "Re: Lunch?", "I am still away.", thread=mail_id, headers=headers, labels=("SENT",))
+        await home.carry_on()
+        assert "Friday is fine." in [sent.text for sent in google.sent]
+
     async def test_from_before_the_decision_does_not_stop_it(self, home: Home, google: Google, model: Model) -> None:
         mail_id, _ = await ask(home, model)
         google.person_sends(mail_id, "By hand: Friday.")
