@@ -187,5 +187,5 @@ class Heed:
 
 
 def _is_by_hand(mail: StoredMail, ours: Collection[str]) -> bool:
-    """Whether the person wrote it: neither we nor a program of theirs that says so, as one that replies in a holiday."""
+    """Whether the person wrote it: neither we, nor a program that says so, such as one that replies in a holiday."""
     return mail.own and mail.gmail_id not in ours and not mail.mail.auto_submitted
