@@ -282,6 +282,23 @@ class TestDraftMode:
         assert google.sent == []
         assert (await home.item(item)).ended_because == "you answered this yourself"
 
+    @pytest.mark.parametrize("decided", [True, False])
+    async def test_that_gmail_refuses_to_show_it_for_a_while_costs_nothing(
+        self, home: Home, google: Google, model: Model, decided: bool
+    ) -> None:
+        await switch(home, "draft")
+        google.fault("drafts.get", status=403, reason="accessNotConfigured")
+        model.script([[reply("Friday is fine."), DONE]])
+        mail_id = await home.receive()
+        if not decided:
+            await home.sync()
+        [item] = await home.pending()
+        if decided:
+            await home.decide(item, "accept")
+        await home.carry_on()
+        assert (await home.mail(mail_id)).state == ("done" if decided else "waiting")
+        assert len(google.sent) == decided
+
     async def test_a_new_signature_is_not_taken_for_a_change_by_the_person(
         self, home: Home, google: Google, model: Model
     ) -> None:
