@@ -27,10 +27,13 @@ def show(reporter: pytest.TerminalReporter) -> None:
                     table, row, column, text = cell
                     tables[table][row][column] = (text if outcome == "passed" else "") or word
     for title, rows in tables.items():
-        columns = list(dict.fromkeys(column for cells in rows.values() for column in cells))
+        columns = sorted({column for cells in rows.values() for column in cells})
         wide = max(map(len, rows))
         widths = [max(len(column), *(len(cells.get(column, "")) for cells in rows.values())) for column in columns]
         reporter.section(title)
-        for row, texts in [("", columns), *((row, [cells.get(c, "") for c in columns]) for row, cells in rows.items())]:
+        for row, texts in [
+            ("", columns),
+            *((row, [cells.get(c, "") for c in columns]) for row, cells in sorted(rows.items())),
+        ]:
             padded = "  ".join(text.ljust(width) for text, width in zip(texts, widths, strict=True))
             reporter.write_line(f"{row.ljust(wide)}  {padded}".rstrip())

@@ -95,7 +95,7 @@ def doctor() -> None:
             checks = [("database", None, where), *await _check_models(app)]
             accounts = await app.accounts.of_user(app.user_id)
             if any(account.provider == app.settings.provider for account in accounts):
-                checks += await _check_clock(app.settings)
+                checks += [*await _check_clock(app.settings), _check_quota(app.settings)]
             for account in accounts:
                 checks += await _check_account(app, account)
         for name, problem, detail in checks:
@@ -172,6 +172,18 @@ async def _check_clock(settings: "Settings") -> list[Check]:
     )
     remedy = "have it set over the network (Linux: `sudo timedatectl set-ntp true`)"
     return [("clock", f"this machine's is {amount}, so logins and meetings go wrong: {remedy}", "")]
+
+
+def _check_quota(settings: "Settings") -> Check:
+    """Google does not tell what a project may spend; new ones may spend less than those from before May 2026."""
+    each, together = settings.gmail_user_limit, settings.gmail_project_limit
+    if each is None:
+        return "quota", None, "none is kept to at this server; EMAIL_ASSISTANT_GMAIL_UNITS_PER_MINUTE sets one"
+    kept = f"{each:,} Gmail units a minute for each mailbox"
+    if together is not None:
+        kept += f", {together:,} for all together"
+    where = "compare with Quotas under the Gmail API in your project's console"
+    return "quota", None, f"{kept}; {where}, and set EMAIL_ASSISTANT_GMAIL_UNITS_PER_MINUTE if it says other"
 
 
 async def _check_account(app: "App", account: "Account") -> list[Check]:

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from email_assistant.memory.correction import teach_triage
 from email_assistant.memory.profiles import Memory
 from tests.browser.conftest import Open
 from tests.doubles.receiver import Browser, Receiver
@@ -114,6 +115,8 @@ async def test_the_class_of_a_mail_is_corrected_and_remembered(home: Home, visit
         await v.page.get_by_role("button", name="Correct").click()
         await v.page.get_by_text("You corrected its class from respond to ignore.").wait_for()
         assert (await home.item(item.id)).status == "superseded"
+        [correction] = await home.app.mails.corrections(account)
+        await teach_triage(Memory.kept_in(home.app.pool), correction)
         await v.go("/memory")
         await v.page.get_by_text("Mail from news@example.org needs neither").first.wait_for()
 

@@ -10,7 +10,6 @@ from tests.contract.google_stage import Double
 _NO_CONSENT: Final = "it only renews logins"
 _CLIENT_IDS: Final = "it takes no id of the client's, and makes another event"
 _RECURRENCE: Final = "it has no recurring events"
-_NO_SCOPES: Final = "it lets every token do everything"
 _NO_CALENDAR_CHECKS: Final = "it checks no parameter of the calendar"
 
 GAPS: Final[dict[str, dict[Double, str]]] = {
@@ -37,11 +36,7 @@ GAPS: Final[dict[str, dict[Double, str]]] = {
     "sending: 404 for a thread that is not there": {"emulators/google": "it begins a thread of that name"},
     "sending: 400 without a recipient": {"emulators/google": "it sends to nobody"},
     "sending: another subject begins a new thread": {"emulators/google": "the thread's id decides alone"},
-    "labels: created, listed, put on mail": {"in memory": "it has no labels.create"},
-    "labels: 409 for a name that is taken": {
-        "emulators/google": "it answers 400",
-        "in memory": "it has no labels.create",
-    },
+    "labels: 409 for a name that is taken": {"emulators/google": "it answers 400"},
     "events.insert: under an id of ours, found by it": {"emulators/google": _CLIENT_IDS},
     "events.insert: 409 for an id that is taken": {"emulators/google": _CLIENT_IDS},
     "events.insert: 400 for a bad id, a bad sendUpdates, an end before the start": {
@@ -66,17 +61,12 @@ GAPS: Final[dict[str, dict[Double, str]]] = {
         "myworld": "it does not look at the client",
         "in memory": "it does not look at the client",
     },
-    "logging in by browser: an authorization code, with PKCE": {
-        "sandbox": _NO_CONSENT,
+    "logging in by browser: an authorization code, with PKCE": {"myworld": _NO_CONSENT, "in memory": _NO_CONSENT},
+    "a revoked login: invalid_grant": {"myworld": _NO_CONSENT, "in memory": _NO_CONSENT},
+    "a scope that the person did not grant: 403": {
+        "emulators/google": "it lets every token do everything",
         "myworld": _NO_CONSENT,
         "in memory": _NO_CONSENT,
-    },
-    "a revoked login: invalid_grant": {"sandbox": _NO_CONSENT, "myworld": _NO_CONSENT, "in memory": _NO_CONSENT},
-    "a scope that the person did not grant: 403": {
-        "sandbox": _NO_SCOPES,
-        "emulators/google": _NO_SCOPES,
-        "myworld": _NO_SCOPES,
-        "in memory": _NO_SCOPES,
     },
     "more than 6,000 units in a minute: 429": {
         "sandbox": "it counts nothing",
@@ -84,9 +74,5 @@ GAPS: Final[dict[str, dict[Double, str]]] = {
         "myworld": "it refuses only what a test says",
         "in memory": "our front counts what requests cost, and refuses only what a test says",
     },
-    "users.watch: begins, and says when it ends": {
-        "sandbox": "it has no push",
-        "myworld": "it has no push",
-        "in memory": "it has no push",
-    },
+    "users.watch: begins, and says when it ends": {"myworld": "it has no push"},
 }

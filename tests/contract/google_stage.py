@@ -41,12 +41,17 @@ class Stage:
         self, root: str, login: dict[str, str], deliver: Callable[[bytes, str | None], str] | None = None
     ) -> None:
         self.root = root
-        self.login = {key: login[key] for key in ("client_id", "client_secret", "refresh_token")}
-        self.account = self.log_in()
+        self.login = {key: login[key] for key in ("client_id", "client_secret")}
         self.http = httpx.Client(base_url=root, trust_env=False, timeout=20)
-        self.http.headers["authorization"] = f"Bearer {self.refresh().json()['access_token']}"
         self._deliver = deliver
-        self.gmail, self.calendar = self.account.gmail, self.account.calendar
+        self.use(login["refresh_token"])
+
+    def use(self, refresh_token: str) -> None:
+        """Go on with this login."""
+        self.login["refresh_token"] = refresh_token
+        self.http.headers["authorization"] = f"Bearer {self.refresh().json()['access_token']}"
+        account = self.log_in()
+        self.gmail, self.calendar = account.gmail, account.calendar
 
     def log_in(self, **changes: str) -> GoogleAccount:
         """A client of its own, which has no access token yet."""

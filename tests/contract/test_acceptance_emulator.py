@@ -3,12 +3,16 @@
 The program runs as its users run it. Our own double is made by those who made the program, and may share a mistake.
 """
 
+import json
+import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import httpx
 import pytest
 
+from tests.doubles.consent import agree
 from tests.doubles.daemon import Daemon
 from tests.doubles.emulator import EmulatedGoogle
 from tests.doubles.front import Moment
@@ -31,6 +35,29 @@ def daemon(tmp_path: Path, database_url: str, google: EmulatedGoogle, model: Mod
         yield program
 
 
+def test_a_login_by_browser_connects_the_mailbox(
+    tmp_path: Path, database_url: str, google: EmulatedGoogle, model: Model
+) -> None:
+    model.script([[reply("Friday is fine."), DONE]])
+    client = tmp_path / "client.json"
+    client.write_text(json.dumps({"installed": {name: google.login[name] for name in ("client_id", "client_secret")}}))
+    with Daemon(tmp_path, database_url, google, model) as program:
+        login = program._start("login", "auth", "login", "--no-browser", "--client-secret", str(client))
+        [page] = program.wait_for(lambda: re.findall(r"^http\S+$", login.log, re.MULTILINE), "the page's address")
+        with httpx.Client(trust_env=False, follow_redirects=True, timeout=30) as browser:
+            assert "You can close this page" in agree(browser, page).text
+        program.wait_for(lambda: not login.is_running, "the command ends")
+        assert f"Connected {ADA}." in login.log, login.log
+        program.cli("account", "mode", ADA, "send")
+        program.up()
+        program.until_polled(2)
+        mail_id = google.deliver(BOB, "After the login", ASKS)
+        [item] = program.pending()
+        program.accept(item)
+        program.until_done(mail_id)
+        assert [sent.text for sent in google.sent if sent.thread_id == google.thread_of(mail_id)] == ["Friday is fine."]
+
+
 def test_a_mail_becomes_a_meeting_and_a_reply(daemon: Daemon, google: EmulatedGoogle, model: Model) -> None:
     eleven = NEXT_WEEK + timedelta(hours=2)
     model.script(
@@ -48,8 +75,8 @@ def test_a_mail_becomes_a_meeting_and_a_reply(daemon: Daemon, google: EmulatedGo
     [event] = google.events
     assert datetime.fromisoformat(event["start"]["dateTime"]) == eleven
     assert "bob@example.org" in [guest["email"] for guest in event["attendees"]]
-    [sent] = google.sent
-    assert (sent.text, sent.subject, sent.thread_id) == ("At eleven.", "Re: Planning", asked.thread_id)
+    [sent] = [sent for sent in google.sent if sent.thread_id == asked.thread_id]
+    assert (sent.text, sent.subject) == ("At eleven.", "Re: Planning")
     assert (sent.addresses("From"), sent.addresses("To")) == ([ADA], ["bob@example.org"])
     assert (sent.parsed["In-Reply-To"], sent.parsed["References"]) == (asked.message_id, asked.message_id)
     assert not asked.is_unread
@@ -77,6 +104,19 @@ def test_what_came_while_it_was_stopped_is_caught_up_with(daemon: Daemon, google
         google.expire_history()
     assert {found["mail_id"] for found in daemon.pending(2)} == {second, third}
     assert answered_by_hand in [message.id for message in google.sent]
+
+
+def test_a_mail_that_is_ignored_costs_one_look_at_it(daemon: Daemon, google: EmulatedGoogle, model: Model) -> None:
+    model.on_triage("ignore")
+    daemon.until_polled(1)
+    asked = len(google.requests)
+    mail_id = google.deliver(BOB, "Offers", "Only today.")
+    daemon.until_done(mail_id)
+    daemon.until_polled(2)
+    model.on_triage("respond")
+    calls = [call for call in google.requests[asked:] if call.name != "history.list"]
+    assert [call.name for call in calls].count("messages.get") == 1
+    assert google.units(calls) <= 26
 
 
 @pytest.mark.parametrize(

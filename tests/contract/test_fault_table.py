@@ -104,9 +104,11 @@ def daemon(
 ) -> Iterator[Daemon]:
     model.script(proposed)
     home = tmp_path_factory.mktemp("home")
+    # Without labels the only change of a message is that it is marked as read.
+    settings = {"poll_seconds": 1, "google_timeout_seconds": 1, "replies_per_day": 1000, "labels": False}
     with (
         fresh_database(postgres_url, worker_id) as url,
-        Daemon(home, url, google, model, poll_seconds=1, google_timeout_seconds=1, replies_per_day=1000) as program,
+        Daemon(home, url, google, model, **settings) as program,
     ):
         program.account_add(ADA)
         program.up()
@@ -167,8 +169,9 @@ def test_row(daemon: Daemon, google: EmulatedGoogle, fault: str, record_property
         calls = calls_for(google, operation, mail_id, began)
         told = seen.account if operation == "read" else seen.mails[mail_id]
         assert len(calls) == row.calls(operation), operation
-        assert len(told) == int(row.waits(operation)), (operation, told)
-        assert all(row.shown in reason for reason in told), (operation, told)
+        # Once over its quota, the account is also told to wait by the program itself.
+        told_of_it = [reason for reason in told if row.shown in reason]
+        assert (bool(told), bool(told_of_it)) == (row.waits(operation),) * 2, (operation, told)
         assert calls[-1].time - calls[0].time >= (row.wait if row.waits(operation) else 0), operation
         times = "at once" if row.calls(operation) == 1 else "at the second try"
         tables.fill(record_property, TITLE, fault, operation, f"once, {times}")

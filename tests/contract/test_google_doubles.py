@@ -21,6 +21,7 @@ import pytest
 
 from email_assistant.google.errors import Exists, GoogleError, NotFound, Refused, Revoked
 from email_assistant.google.gmail import Message
+from email_assistant.google.scopes import SCOPES
 from tests import tables
 from tests.contract.google_gaps import GAPS
 from tests.contract.google_stage import (
@@ -36,6 +37,7 @@ from tests.contract.google_stage import (
     mail,
     opened,
 )
+from tests.doubles.consent import agree
 
 pytestmark = pytest.mark.slow
 
@@ -71,6 +73,8 @@ def an_event_id() -> str:
     return f"event{uuid4().hex}"
 
 
+GMAIL = "https://www.googleapis.com/auth/gmail.modify"
+REDIRECT = "http://127.0.0.1:9/"
 NINE = datetime.now(ZoneInfo(TIMEZONE)).replace(hour=9, minute=0, second=0, microsecond=0) + timedelta(days=3)
 
 
@@ -518,49 +522,59 @@ async def _(stage: Stage) -> None:
     assert stage.refresh(client_secret="guessed").json().get("error") == "invalid_client"
 
 
-def log_in_by_browser(stage: Stage, scope: str) -> dict[str, str]:
-    """The authorization code flow with PKCE (RFC 7636); the person agrees."""
+def consent(stage: Stage, scope: str) -> dict[str, str]:
+    """What the person's browser brings back, and the verifier that belongs to it (PKCE, RFC 7636)."""
     verifier = secrets.token_urlsafe(48)
-    challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
     asked = {
-        "email": ADDRESS,
         "client_id": stage.login["client_id"],
-        "redirect_uri": "http://127.0.0.1/",
+        "redirect_uri": REDIRECT,
+        "response_type": "code",
         "scope": scope,
         "state": "state",
-        "code_challenge": challenge,
+        "code_challenge": base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("="),
         "code_challenge_method": "S256",
     }
-    agreed = stage.http.post("/o/oauth2/v2/auth/callback", data=asked)
+    page = stage.http.get("/o/oauth2/v2/auth", params=asked)
+    assert page.status_code == 200, page.text[:200]
+    agreed = agree(stage.http, str(page.url))
     assert agreed.status_code == 302, agreed.text[:200]
-    [code] = parse_qs(urlsplit(agreed.headers["location"]).query)["code"]
-    form = {"grant_type": "authorization_code", "code": code, "redirect_uri": "http://127.0.0.1/", **stage.login}
-    stolen = stage.http.post("/token", data={**form, "code_verifier": "guessed"})
-    assert stolen.json()["error"] == "invalid_grant"
-    tokens: dict[str, str] = stage.http.post("/token", data={**form, "code_verifier": verifier}).json()
+    brought = parse_qs(urlsplit(agreed.headers["location"]).query)
+    assert brought["state"] == ["state"]
+    return {"code": brought["code"][0], "code_verifier": verifier}
+
+
+def redeemed(stage: Stage, **answer: str) -> dict[str, str]:
+    form = {"grant_type": "authorization_code", "redirect_uri": REDIRECT, **stage.login, **answer}
+    tokens: dict[str, str] = stage.http.post("/token", data=form).json()
     return tokens
 
 
 @behaviour("logging in by browser: an authorization code, with PKCE")
 async def _(stage: Stage) -> None:
-    tokens = log_in_by_browser(stage, "https://www.googleapis.com/auth/gmail.modify")
+    tokens = redeemed(stage, **consent(stage, GMAIL))
     account = stage.log_in(refresh_token=tokens["refresh_token"])
-    assert (await account.gmail.list_messages()).refs is not None
+    assert (await account.gmail.profile()).address == ADDRESS
+    stolen = consent(stage, GMAIL) | {"code_verifier": "guessed"}
+    assert redeemed(stage, **stolen)["error"] == "invalid_grant"
 
 
 @behaviour("a revoked login: invalid_grant")
 async def _(stage: Stage) -> None:
-    tokens = log_in_by_browser(stage, "https://www.googleapis.com/auth/gmail.modify")
-    stage.http.post("/revoke", data={"token": tokens["refresh_token"]})
+    token = redeemed(stage, **consent(stage, GMAIL))["refresh_token"]
+    account = stage.log_in(refresh_token=token)
+    await account.gmail.profile()
+    stage.http.post("/revoke", data={"token": token})
     with pytest.raises(Revoked):
-        await stage.log_in(refresh_token=tokens["refresh_token"]).gmail.list_messages()
+        await stage.log_in(refresh_token=token).gmail.profile()
+    everything = " ".join(scope.uri for scope in SCOPES)
+    stage.use(redeemed(stage, **consent(stage, everything))["refresh_token"])  # Google ends all logins of the client
 
 
 @behaviour("a scope that the person did not grant: 403")
 async def _(stage: Stage) -> None:
-    tokens = log_in_by_browser(stage, "https://www.googleapis.com/auth/gmail.modify")
+    token = redeemed(stage, **consent(stage, GMAIL))["refresh_token"]
     with pytest.raises(Refused):
-        await stage.log_in(refresh_token=tokens["refresh_token"]).calendar.events(NINE, NINE + timedelta(days=1))
+        await stage.log_in(refresh_token=token).calendar.events(NINE, NINE + timedelta(days=1))
 
 
 # Limits and push

@@ -78,13 +78,14 @@ def open_home(tmp_path: Path, database_url: str, google: Google, model: Model) -
 
     @asynccontextmanager
     async def open_one(**own: Any) -> AsyncIterator[Home]:
-        chosen = {
+        chosen: dict[str, Any] = {
             "google_timeout_seconds": 5,
             "undo_seconds": 0,
             "max_tries": 2,
             "max_steps": 4,
             "poll_seconds": 0.1,
             "sweep_seconds": 0.1,
+            "working_hours": "09:00-18:00",
         } | own
         settings = Settings(
             home=tmp_path / "home",

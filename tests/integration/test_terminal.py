@@ -189,6 +189,22 @@ class TestList:
             assert {(await home.item(item.id)).status for item in items} == {"pending"}
 
 
+class TestMeeting:
+    async def test_what_stands_in_its_way_is_shown_and_so_is_that_nobody_could_look(
+        self, home: Home, account: UUID
+    ) -> None:
+        item = await home.draft(account)
+        conflicts = "update inbox_items set conflicts = %s where id = %s"
+        await home.execute(conflicts, ["09:30-10:30 [b]Dentist[/b]\x1b[31m"], item.id)
+        async with shown(home) as view:
+            await view.opens("o")
+            await view.sees("At that time: 09:30-10:30 [b]Dentist[/b]")
+        await home.execute(conflicts, None, item.id)
+        async with shown(home) as view:
+            await view.opens("o")
+            await view.sees("The calendar could not be read")
+
+
 class TestAnswers:
     async def test_a_shows_what_would_be_done_before_it_accepts(self, home: Home, account: UUID) -> None:
         item = await home.draft(account)
