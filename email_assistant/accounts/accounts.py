@@ -153,8 +153,11 @@ class Accounts:
         """Add the account, or give the one that is there already, whose mode stays, a new token and make it active.
 
         One that moved to another provider is listed anew: a mailbox cursor means nothing elsewhere.
+
+        Raises:
+            UnknownAccount: it is being removed.
         """
-        await self._rows(
+        added = await self._rows(
             """insert into accounts (user_id, address, provider, token, triage_since, mode, scopes, login_ends)
                values (%s, %s, %s, %s, %s, %s, %s, %s)
                on conflict (user_id, address) do update
@@ -164,7 +167,8 @@ class Accounts:
                    history_id = case when accounts.provider = excluded.provider then accounts.history_id end,
                    backfilled_at = case when accounts.provider = excluded.provider then accounts.backfilled_at end,
                    backfill_total = case when accounts.provider = excluded.provider then accounts.backfill_total end,
-                   labels = case when accounts.provider = excluded.provider then accounts.labels else '{}' end""",
+                   labels = case when accounts.provider = excluded.provider then accounts.labels else '{}' end
+               where accounts.state <> 'removing' returning id""",
             (
                 user_id,
                 address.lower(),
@@ -176,6 +180,8 @@ class Accounts:
                 login_ends,
             ),
         )
+        if not added:
+            raise UnknownAccount(f"{address} is being removed; connect it again when that is done")
         return await self.find(user_id, address)
 
     async def log_out(self, account: Account) -> None:

@@ -15,7 +15,7 @@ import psycopg
 
 from email_assistant.db.pool import Pool
 from email_assistant.google.errors import RateLimited, Transient
-from email_assistant.google.quota import Limits, is_calendar
+from email_assistant.google.quota import Limits, is_calendar, is_sending
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +62,8 @@ class AccountQuota:
 
     async def close(self, method: str, until: datetime) -> None:
         """That it can't be stored now must not hide how the call itself ended."""
+        if is_sending(method):
+            return
         try:
             async with self.pool.connection() as conn:
                 await conn.execute(

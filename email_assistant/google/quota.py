@@ -38,6 +38,7 @@ UNITS: Final[Mapping[str, int]] = {
     "gmail.users.threads.modify": 10,
     "gmail.users.watch": 100,
 }
+_SENDING: Final = {"gmail.users.drafts.send", "gmail.users.messages.send"}
 _DEAREST: Final = 100  # of Google's table; what a method costs that stands neither there nor in the settings
 
 # What a bucket loses in a minute, of what Google allows in one. With the fifth that it can hold (below), no 60 s see
@@ -113,7 +114,15 @@ class Quota(Protocol):
         """
 
     async def close(self, method: str, until: datetime) -> None:
-        """Admit no call of the same kind before a time that Google has named."""
+        """Admit no call of the same kind before a time that Google has named; a refusal to send closes nothing."""
+
+
+def is_sending(method: str) -> bool:
+    """Whether it also counts to Gmail's limit of mails a day, which holds up nothing but sending, and that for hours.
+
+    https://developers.google.com/workspace/gmail/api/guides/handle-errors
+    """
+    return method in _SENDING
 
 
 def is_calendar(method: str) -> bool:

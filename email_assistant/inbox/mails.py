@@ -123,7 +123,7 @@ class Mails:
                 (found.account, user_id, mail_id),
             )
             cursor = await conn.execute(
-                """update mails m set tries = 0, reason = 'tried again',
+                """update mails m set tries = 0, reason = 'tried again', put_away = null,
                           state = case when classification in ('notify', 'respond') then 'triaging' else 'new' end
                    from accounts a where a.id = m.account_id and a.address = %s and m.user_id = %s and m.gmail_id = %s
                    and m.state = 'failed' and m.readable returning m.thread_id""",

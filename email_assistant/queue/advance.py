@@ -7,7 +7,7 @@ anywhere.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -97,10 +97,12 @@ class Advancer:
             with calls_are(Urgency.PERSON):
                 await self._sync(conversation)
                 conversation = await self.conversations.load(lease.thread_id) or conversation
-                if not await self.heed.before_decision(lease, conversation, waiting):
-                    return await self._apply(lease, waiting)
-            return True
-        if await self.heed.person(lease, conversation):
+                with _mailbox_is_read():
+                    closed = await self.heed.before_decision(lease, conversation, waiting)
+                return closed or await self._apply(lease, waiting)
+        with _mailbox_is_read():
+            heeded = await self.heed.person(lease, conversation)
+        if heeded:
             return True
         if running := conversation.run_in("running"):
             await self._go_on(lease, conversation, running)
@@ -113,11 +115,8 @@ class Advancer:
         return False
 
     async def _sync(self, conversation: Conversation) -> None:
-        """Nothing that is wrong with the mailbox now may cost a decision: it waits until the mailbox can be read."""
-        try:
+        with _mailbox_is_read():
             await self.sync_thread(conversation.account_id, conversation.gmail_id)
-        except (Refused, NotFound) as refusal:
-            raise MailboxUnreadable(f"the mailbox can't be read: {refusal}") from refusal
 
     async def _apply(self, lease: Lease, run: RunRow) -> bool:
         """The point of no return: all answers of the run at once, and only with the account active; then act."""
@@ -276,6 +275,15 @@ class Advancer:
         except Exception as error:
             log.warning("run %s: no look into the calendar (%s)", run.id, type(error).__name__)
             return None
+
+
+@contextmanager
+def _mailbox_is_read() -> Iterator[None]:
+    """Nothing that is wrong with the mailbox now may cost a decision, or what waits: it stays until it can be read."""
+    try:
+        yield
+    except (Refused, NotFound) as refusal:
+        raise MailboxUnreadable(f"the mailbox can't be read: {refusal}") from refusal
 
 
 def _pending(snapshot: StateSnapshot) -> Iterator[str]:

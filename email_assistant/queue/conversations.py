@@ -34,17 +34,19 @@ _OLDER_MAILS = 8
 
 _LABELS = f"union select thread_id, 'label' from ({LABEL_WORK}) as labels"
 # A run that acts goes first, and one that hangs on an effect in doubt waits for a person, whatever else has come.
+# What follows from the person's doings in Gmail (kind 'person') needs no model, and so waits for no budget.
 _DUE = """
 with work (thread_id, kind) as (
-    select thread_id, 'mail' from mails where state = 'new'
+    select thread_id, case when own then 'person' else 'mail' end from mails where state = 'new'
     union select m.thread_id, 'mail' from mails m left join runs r on r.id = m.run_id
           where m.state = 'triaging' and (r.id is null or r.state not in ('running', 'waiting', 'acting'))
-    union select m.thread_id, 'mail' from mails m join runs r on r.id = m.run_id and r.mail_id = m.gmail_id
+    union select m.thread_id, 'person' from mails m join runs r on r.id = m.run_id and r.mail_id = m.gmail_id
           where m.state = 'waiting' and m.put_away is not null and r.state = 'waiting'
           and not exists (select from inbox_items i where i.run_id = r.id and i.status = 'decided')
-    union select id, 'mail' from threads where drafted is not null
-    union select thread_id, 'mail' from left_drafts where state in ('wanted', 'started')
-    union select d.thread_id, 'mail' from left_drafts d where d.state = 'left' and not exists (
+    union select t.id, 'person' from threads t where t.drafted is not null
+          and not exists (select from runs r where r.thread_id = t.id and r.state = 'running')
+    union select thread_id, 'person' from left_drafts where state in ('wanted', 'started')
+    union select d.thread_id, 'person' from left_drafts d where d.state in ('left', 'ending') and not exists (
           select from inbox_items i where i.run_id = d.run_id and i.call_id = d.call_id
           and i.status in ('pending', 'decided'))
     union select thread_id, 'mail' from runs where state = 'running'

@@ -1,6 +1,6 @@
 """What the person does in Gmail meanwhile, and what that ends here; and the drafts that are left there for them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from uuid import UUID
@@ -11,7 +11,7 @@ from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.google.errors import NotFound
 from email_assistant.inbox.items import Inbox
-from email_assistant.queue.conversations import Conversation, Conversations, RunRow
+from email_assistant.queue.conversations import Conversation, Conversations, RunRow, StoredMail
 from email_assistant.tools.effects import InDoubt, Ledger
 from email_assistant.tools.left_drafts import LeftDraft, LeftDrafts, find_draft
 from email_assistant.tools.registry import Registry
@@ -60,10 +60,10 @@ class Heed:
                 await self.tools.settle(Call(run, effect.call_id, account, client, lease), effect)
 
     async def _is_answered(self, conversation: Conversation, run: RunRow) -> bool:
-        """Whether a message that is not ours went out after the mail that this run answers."""
+        """Whether the person wrote since the answers were applied: what they wrote before was read then."""
         ours = await self.ledger.own_ids(conversation.id)
         asked_at = conversation.mail(run.mail_id).received_at
-        return any(m.own and m.gmail_id not in ours and m.received_at >= asked_at for m in conversation.mails)
+        return any(_is_by_hand(m, ours) and m.received_at >= asked_at for m in conversation.new)
 
     async def person(self, lease: Lease, conversation: Conversation) -> bool:
         """Do the next thing that follows from what the person did in Gmail; False if nothing does.
@@ -93,11 +93,11 @@ class Heed:
                 run.id
                 for run in conversation.open_runs
                 for m in own
-                if m.gmail_id not in ours and m.received_at >= conversation.mail(run.mail_id).received_at
+                if _is_by_hand(m, ours) and m.received_at >= conversation.mail(run.mail_id).received_at
             ]
             if answered:
                 await self._close(conn, answered, ANSWERED)
-            by_hand = [m.received_at for m in own if m.gmail_id not in ours]
+            by_hand = [m.received_at for m in own if _is_by_hand(m, ours)]
             if by_hand:
                 await self.conversations.answered_before(conn, conversation.id, max(by_hand), ANSWERED)
         return True
@@ -118,8 +118,10 @@ class Heed:
     async def _said_by_draft(self, conversation: Conversation, message_id: str) -> str | None:
         """Why nothing is left to do here, if the person wrote that draft or discarded ours."""
         gmail = (await self.clients.get(conversation.account_id)).gmail
-        left = [draft.draft_id for draft in await self.left_drafts.of_thread(conversation.id) if draft.draft_id]
-        ours = [await find_draft(gmail, i) for i in (*left, *await self.ledger.drafts_in(conversation.id))]
+        drafts = await self.left_drafts.of_thread(conversation.id)
+        left = [draft.draft_id for draft in drafts if draft.draft_id and draft.state == "left"]
+        ending = [draft.draft_id for draft in drafts if draft.draft_id and draft.state == "ending"]
+        ours = [await find_draft(gmail, i) for i in (*left, *ending, *await self.ledger.drafts_in(conversation.id))]
         if None in ours[: len(left)]:
             return TAKEN_OVER
         if any(draft and draft.message_id == message_id for draft in ours):
@@ -148,7 +150,7 @@ class Heed:
     async def _tend_drafts(self, lease: Lease, conversation: Conversation) -> bool:
         """Leave at Gmail what is to be left there, and take away what is over."""
         for left in await self.left_drafts.of_thread(conversation.id):
-            if left.state != "left" and left.waits:
+            if left.state in ("wanted", "started") and left.waits:
                 await self.left_drafts.leave(await self._call_of(lease, conversation, left), left)
                 return True
             if not left.waits:
@@ -182,3 +184,8 @@ class Heed:
     async def _close(self, conn: Connection, run_ids: Sequence[UUID], reason: str) -> None:
         await self.conversations.closed_by_person(conn, run_ids, reason)
         await self.inbox.supersede(conn, run_ids, by=None)
+
+
+def _is_by_hand(mail: StoredMail, ours: Collection[str]) -> bool:
+    """Whether the person wrote it: neither we, nor a program that says so, such as one that replies in a holiday."""
+    return mail.own and mail.gmail_id not in ours and not mail.mail.auto_submitted

@@ -17,7 +17,7 @@ from email_assistant.accounts.accounts import Account, Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.db.lease import Lease, LeaseLost
 from email_assistant.db.pool import Pool
-from email_assistant.google.errors import NotFound, Refused
+from email_assistant.google.errors import Exists, NotFound, Refused
 from email_assistant.google.gmail import Gmail
 from email_assistant.inbox.items import Conflict
 from email_assistant.inbox.mails import Class, Mails
@@ -133,15 +133,20 @@ class Labels:
 
     async def _find(self, account: Account, gmail: Gmail) -> Account:
         """The account with the ids of its labels as they are now; those that are not there are made."""
-        known = {label.name.lower(): label.id for label in await gmail.labels()}
-        found = {}
-        for name in self.names.values():
-            try:
-                found[name] = known.get(name.lower()) or (await gmail.create_label(name)).id
-            except Refused as refusal:
-                raise NoLabel(f"Gmail does not take {name!r} as a label: {refusal}") from refusal
+        known = await _labels_by_name(gmail)
+        found = {name: known.get(name.lower()) or await self._make(gmail, name) for name in self.names.values()}
         await self.accounts.set_labels(account.id, found)
         return await self.accounts.get(account.id)
+
+    async def _make(self, gmail: Gmail, name: str) -> str:
+        try:
+            return (await gmail.create_label(name)).id
+        except Refused as refusal:
+            # Another conversation may have made it just now.
+            made = (await _labels_by_name(gmail)).get(name.lower()) if isinstance(refusal, Exists) else None
+            if made is None:
+                raise NoLabel(f"Gmail does not take {name!r} as a label: {refusal}") from refusal
+            return made
 
     def _ids(self, account: Account) -> dict[Class, str]:
         return {each: account.labels[name] for each, name in self.names.items() if name in account.labels}
@@ -190,6 +195,10 @@ class Labels:
                 (thread_id,),
             )
             return await cursor.fetchall()
+
+
+async def _labels_by_name(gmail: Gmail) -> dict[str, str]:
+    return {label.name.lower(): label.id for label in await gmail.labels()}
 
 
 def _is_bad_request(error: Exception) -> bool:

@@ -13,6 +13,7 @@ from uuid import UUID
 from email_assistant.accounts.accounts import Account, Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.db.pool import Pool
+from email_assistant.google.errors import Refused, Transient
 from email_assistant.google.gmail import Gmail, MessageRef
 from email_assistant.google.quota import Urgency, calls_are
 from email_assistant.sync.mailbox import Enqueue, fetch
@@ -101,7 +102,15 @@ class Backfill:
         return len(new)
 
     async def _fetch(self, account: Account, gmail: Gmail, refs: Sequence[MessageRef]) -> None:
-        messages, unreadable = await fetch(gmail, refs)
+        try:
+            messages, unreadable = await fetch(gmail, refs)
+        except (Transient, Refused):
+            await self._put_last(account.id, refs)
+            if len(refs) == 1:
+                raise
+            for ref in refs:  # so that what Google gives doesn't wait with what it does not
+                await self._fetch(account, gmail, [ref])
+            return
         for message in messages:
             # One a transaction: with several, this one and the synchronisation's could wait for each other's threads.
             async with self._pool.connection() as conn, conn.transaction():
@@ -110,6 +119,15 @@ class Backfill:
             async with self._pool.connection() as conn, conn.transaction():
                 await store_unreadable(conn, account, ref, reason)
         await self._forget(account.id, refs)
+
+    async def _put_last(self, account_id: UUID, refs: Sequence[MessageRef]) -> None:
+        """One that Google never gives holds up no other."""
+        async with self._pool.connection() as conn:
+            await conn.execute(
+                """update backfill set position = (select max(position) + 1 from backfill where account_id = %s)
+                   where account_id = %s and gmail_id = any(%s)""",
+                (account_id, account_id, [ref.id for ref in refs]),
+            )
 
     async def _next(self, account_id: UUID) -> list[MessageRef]:
         async with self._pool.connection() as conn:

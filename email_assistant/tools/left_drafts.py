@@ -18,7 +18,7 @@ from email_assistant.google.errors import NotFound, Refused
 from email_assistant.google.gmail import Draft, Gmail
 from email_assistant.mail.compose import mail_fingerprint
 from email_assistant.mail.parse import parse_gmail
-from email_assistant.tools.send_email import Reply, SendEmail, compose
+from email_assistant.tools.send_email import SendEmail, compose
 from email_assistant.tools.spec import Call
 
 
@@ -27,8 +27,11 @@ class LeftDraft:
     run_id: UUID
     call_id: str
     args: dict[str, Any]
-    state: Literal["wanted", "started", "left"]
+    state: Literal["wanted", "started", "left", "ending"]
+    """`ending`: it was about to be deleted, and so may be gone by our own doing."""
     draft_id: str | None
+    mark: str | None
+    """What it is recognised by as we left it; what we would write now may differ, by the signature for one."""
     waits: bool
     """The proposal still waits for the person."""
 
@@ -55,7 +58,7 @@ class LeftDrafts:
         """Those that are at Gmail, or are to be."""
         async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(LeftDraft)) as cursor:
             await cursor.execute(
-                """select d.run_id, d.call_id, d.args, d.state, d.draft_id, exists (
+                """select d.run_id, d.call_id, d.args, d.state, d.draft_id, d.mark, exists (
                        select from inbox_items i where i.run_id = d.run_id and i.call_id = d.call_id
                        and i.status in ('pending', 'decided')) as waits
                    from left_drafts d where d.thread_id = %s and d.state <> 'gone'""",
@@ -64,11 +67,12 @@ class LeftDrafts:
             return await cursor.fetchall()
 
     async def leave(self, call: Call, left: LeftDraft) -> None:
-        """Create the draft, or find the one that a crash left before its id was stored."""
+        """Create the draft, or find the one that a crash left before its id was stored; in shadow mode none is made."""
         gmail, reply = call.google.gmail, compose(call, SendEmail.model_validate(left.args))
         try:
-            draft_id = await self._find(gmail, reply) if left.state == "started" else None
-            await self._start(call, left)
+            draft_id = await self._find(call, left) if left.state == "started" else None
+            if not await self._start(call, left, left.mark if draft_id else reply.mark, creates=draft_id is None):
+                return
             draft_id = draft_id or (await gmail.create_draft(reply.raw, reply.thread)).id
         except (NotFound, Refused):  # the item still waits; only the copy at Gmail can't be had
             await self._gone(left)
@@ -78,32 +82,49 @@ class LeftDrafts:
 
     async def take_away(self, call: Call, left: LeftDraft) -> bool:
         """Delete the draft unless the person has changed it; False if they have, or have sent or discarded it."""
-        gmail, reply = call.google.gmail, compose(call, SendEmail.model_validate(left.args))
-        draft_id = await self._find(gmail, reply) if left.state == "started" else left.draft_id
+        gmail = call.google.gmail
+        draft_id = await self._find(call, left) if left.state == "started" else left.draft_id
         draft = await find_draft(gmail, draft_id) if draft_id else None
-        untouched = draft_id is None or (draft is not None and _mark(draft) == reply.mark)
-        if draft and untouched:
-            await gmail.delete_draft(draft.id)
+        if draft is None:
+            untouched = draft_id is None or left.state == "ending"
+        elif untouched := _mark(draft) == left.mark:
+            await self._end(call, left, draft.id)
+            untouched = await gmail.delete_draft(draft.id)
         await self._gone(left)
         return untouched
 
-    async def _find(self, gmail: Gmail, reply: Reply) -> str | None:
+    async def _find(self, call: Call, left: LeftDraft) -> str | None:
+        gmail = call.google.gmail
         for ref in await gmail.drafts():
-            draft = await find_draft(gmail, ref.id) if ref.thread_id == reply.thread else None
-            if draft and _mark(draft) == reply.mark:
+            draft = await find_draft(gmail, ref.id) if ref.thread_id == call.run["thread"] else None
+            if draft and _mark(draft) == left.mark:
                 return ref.id
         return None
 
-    async def _start(self, call: Call, left: LeftDraft) -> None:
+    async def _start(self, call: Call, left: LeftDraft, mark: str | None, *, creates: bool) -> bool:
+        """Mark it started, immediately before the outside call; False if it may not be created any more."""
         async with self._pool.connection() as conn, conn.transaction():
             await call.lease.check(conn, margin=self._deadline, account_active=True)
             cursor = await conn.execute(
-                """update left_drafts set state = 'started', epoch = %s
-                   where run_id = %s and call_id = %s and state in ('wanted', 'started')""",
-                (call.lease.epoch, left.run_id, left.call_id),
+                """update left_drafts d set epoch = %s, mark = %s,
+                          state = case when %s and a.mode = 'shadow' then 'gone' else 'started' end
+                   from accounts a where a.id = d.account_id and d.run_id = %s and d.call_id = %s
+                   and d.state in ('wanted', 'started') returning d.state""",
+                (call.lease.epoch, mark, creates, left.run_id, left.call_id),
             )
-            if cursor.rowcount == 0:
+            row = await cursor.fetchone()
+            if row is None:
                 raise LeaseLost(f"the draft of call {left.call_id} was left by another worker")
+        return bool(row["state"] == "started")
+
+    async def _end(self, call: Call, left: LeftDraft, draft_id: str) -> None:
+        """Note that it is about to be deleted: that it is gone later must not be taken for the person's doing."""
+        async with self._pool.connection() as conn, conn.transaction():
+            await call.lease.check(conn)
+            await conn.execute(
+                "update left_drafts set state = 'ending', draft_id = %s where run_id = %s and call_id = %s",
+                (draft_id, left.run_id, left.call_id),
+            )
 
     async def _keep(self, call: Call, left: LeftDraft, draft_id: str) -> bool:
         """Store the draft's id; False if another worker has taken over."""

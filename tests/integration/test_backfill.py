@@ -169,3 +169,13 @@ class TestBatches:
         await home.sql("update quota set closed_until = '-infinity'")
         await home.sync()
         assert len(await home.mails()) == 9
+
+    async def test_a_message_that_google_never_gives_holds_up_no_other(self, home: Home, google: Google) -> None:
+        newest = deliver_old(google, 20)[-1]
+        await home.works.mailboxes.sync(home.account_id)
+        google.fault("messages.get", times=1000, about=newest, status=500)
+        for _ in range(10):
+            await home.works.backfill_account(home.account_id)
+        kept = [mail.id for mail in await home.mails()]
+        assert len(kept) == 20 - 2 - 1  # without a draft, a chat, and that one
+        assert newest not in kept

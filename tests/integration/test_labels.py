@@ -1,5 +1,6 @@
 """The class of each mail as a label in Gmail, and the person who moves it there."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -8,7 +9,8 @@ from email_assistant.accounts.accounts import Mode
 from email_assistant.inbox.mode import set_mode
 from tests.doubles.google import Google
 from tests.doubles.model import Model
-from tests.integration.home import Home, OpenHome, in_one_loop
+from tests.doubles.serving import Hold
+from tests.integration.home import Home, OpenHome, in_one_loop, reached
 from tests.integration.scene import BOB, DONE, reply
 
 pytestmark = [pytest.mark.slow, in_one_loop]
@@ -92,6 +94,21 @@ class TestShown:
         google.mailbox.label("assistant/respond")
         mail_id = await home.receive("Answered")
         assert google.labels_of(mail_id) == {"assistant/respond"}
+
+    async def test_conversations_that_make_them_at_once_do_not_hinder_each_other(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        mails = [google.deliver(BOB, "Ignored", f"Number {n}.") for n in range(2)]
+        await home.sync()
+        first, second = await home.works.conversations.due()
+        hold = Hold()
+        google.fault("labels.create", hold=hold)
+        slow = asyncio.create_task(home.works.advancer.advance(first.id))
+        await reached(hold)
+        await home.works.advancer.advance(second.id)
+        hold.release()
+        await slow
+        assert [google.labels_of(mail_id) for mail_id in mails] == [{IGNORED}] * 2
 
     async def test_a_label_that_the_person_deleted_is_made_again(
         self, home: Home, google: Google, model: Model

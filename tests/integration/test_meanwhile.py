@@ -116,6 +116,36 @@ class TestMailThatThePersonPutsAway:
 
 
 @in_one_loop
+class TestWhatThePersonDoes:
+    @pytest.mark.parametrize("did", ["answer", "archive", "begin an answer"])
+    async def test_closes_what_waits_even_when_the_days_budget_is_spent(
+        self, home: Home, google: Google, model: Model, did: str
+    ) -> None:
+        mail_id, item = await ask(home, model)
+        await home.sql("update accounts set spent_until = clock_timestamp() + interval '1 hour'")
+        match did:
+            case "answer":
+                google.person_sends(mail_id, "By hand: Friday.")
+            case "archive":
+                google.person_moves(mail_id, out_of=("INBOX",))
+            case _:
+                google.person_drafts(mail_id, "Let me see")
+        await look(home)
+        assert (await home.item(item)).status == "superseded"
+
+    async def test_with_failed_mail_does_not_stop_another_try(self, home: Home, google: Google, model: Model) -> None:
+        model.fault("response", status=400)
+        mail_id = await home.receive()
+        assert (await home.mail(mail_id)).state == "failed"
+        google.person_moves(mail_id, out_of=("INBOX",))
+        await look(home)
+        model.script([[reply("Friday is fine."), DONE]])
+        await home.app.mails.retry(home.app.user_id, mail_id)
+        await home.carry_on()
+        assert [item.mail_id for item in await home.pending()] == [mail_id]
+
+
+@in_one_loop
 class TestADraftOfThePersons:
     async def test_supersedes_the_one_that_waits(self, home: Home, google: Google, model: Model) -> None:
         mail_id, item = await ask(home, model)
@@ -229,6 +259,56 @@ class TestDraftMode:
         assert (await home.item(item)).status == "superseded"
         assert [draft.text for draft in google.drafts] == (["Saturday is better."] if did == "change" else [])
 
+    async def test_a_connection_lost_while_it_is_taken_away_costs_no_decision(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        await switch(home, "draft")
+        _, item = await ask(home, model)
+        google.fault("drafts.delete", drop="after")
+        await home.answer(item, "accept")
+        assert [sent.text for sent in google.sent] == ["Friday is fine."]
+        assert (await home.item(item)).status == "applied"
+
+    async def test_a_connection_lost_while_it_is_taken_away_hides_no_answer_by_hand(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        await switch(home, "draft")
+        _, item = await ask(home, model)
+        google.fault("drafts.delete", drop="before")
+        await home.decide(item, "accept")
+        await home.step()
+        google.person_sends_draft(draft_id(google))
+        await home.carry_on()
+        assert google.sent == []
+        assert (await home.item(item)).ended_because == "you answered this yourself"
+
+    @pytest.mark.parametrize("decided", [True, False])
+    async def test_that_gmail_refuses_to_show_it_for_a_while_costs_nothing(
+        self, home: Home, google: Google, model: Model, decided: bool
+    ) -> None:
+        await switch(home, "draft")
+        google.fault("drafts.get", status=403, reason="accessNotConfigured")
+        model.script([[reply("Friday is fine."), DONE]])
+        mail_id = await home.receive()
+        if not decided:
+            await home.sync()
+        [item] = await home.pending()
+        if decided:
+            await home.decide(item, "accept")
+        await home.carry_on()
+        assert (await home.mail(mail_id)).state == ("done" if decided else "waiting")
+        assert len(google.sent) == decided
+
+    async def test_a_new_signature_is_not_taken_for_a_change_by_the_person(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        await switch(home, "draft")
+        _, item = await ask(home, model)
+        await home.app.accounts.describe(home.account_id, timezone=None, name="Ada", signature="Ada Lovelace")
+        await home.answer(item, "accept")
+        assert len(google.sent) == 1
+        assert google.drafts == []
+
     async def test_a_newer_mail_takes_the_draft_away_and_leaves_its_own(
         self, home: Home, google: Google, model: Model
     ) -> None:
@@ -312,6 +392,7 @@ class TestShadowMode:
 
     async def test_an_answer_that_comes_as_it_begins_is_refused(self, home: Home, google: Google, model: Model) -> None:
         _, item = await ask(home, model)
+        before = changed(google)
         async with home.app.pool.connection() as conn, conn.transaction():
             await home.app.accounts.set_mode(conn, home.account_id, "shadow")
             answering = asyncio.create_task(home.decide(item, "accept"))
@@ -319,7 +400,21 @@ class TestShadowMode:
         with pytest.raises(Invalid, match="shadow mode"):
             await answering
         await home.carry_on()
-        assert changed(google) == []
+        assert changed(google) == before
+
+    async def test_a_draft_that_could_not_be_left_before_it_began_is_not_left(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        await switch(home, "draft")
+        model.script([[reply("Friday is fine."), DONE]])
+        google.fault("drafts.create", status=503)
+        google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+        await home.sync()
+        await home.step()
+        before = changed(google)
+        await switch(home, "shadow")
+        await home.carry_on()
+        assert changed(google) == before
 
     async def test_what_was_decided_and_not_done_when_it_began_is_asked_again(
         self, open_home: OpenHome, google: Google, model: Model
@@ -349,6 +444,31 @@ class TestAnAnswerByHand:
         assert google.sent == google.drafts == []
         mail = await home.mail(mail_id)
         assert (mail.state, mail.reason) == ("done", "you answered this yourself")
+
+    async def test_is_not_what_a_program_of_theirs_replies(self, home: Home, google: Google, model: Model) -> None:
+        mail_id, item = await ask(home, model)
+        headers = {"Auto-Submitted": "auto-replied"}
+        google.deliver(ADA, "Re: Lunch?", "I am away.", thread=mail_id, headers=headers, labels=("SENT",))
+        await look(home)
+        assert (await home.item(item)).status == "pending"
+        await home.decide(item, "accept")
+        google.deliver(ADA, "Re: Lunch?", "I am still away.", thread=mail_id, headers=headers, labels=("SENT",))
+        await home.carry_on()
+        assert "Friday is fine." in [sent.text for sent in google.sent]
+
+    async def test_from_before_the_decision_does_not_stop_it(self, home: Home, google: Google, model: Model) -> None:
+        mail_id, _ = await ask(home, model)
+        google.person_sends(mail_id, "By hand: Friday.")
+        await look(home)
+        await home.app.mails.correct(home.app.user_id, mail_id, "notify", "test")
+        await home.carry_on()
+        [item] = await home.pending()
+        await home.decide(item, "response", "Have him bring cake.")
+        model.script([[reply("Bring cake."), DONE]])
+        model.fault(status=503)
+        await home.step()  # the model is down
+        await home.carry_on()
+        assert [item.args["response_text"] for item in await home.pending()] == ["Bring cake."]
 
     @pytest.mark.parametrize("went_out", [False, True])
     async def test_while_it_is_unclear_whether_ours_went_out_is_looked_into_first(

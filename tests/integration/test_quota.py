@@ -203,6 +203,19 @@ class TestGoogleSaysWhen:
             await home.sql("update quota set closed_until = clock_timestamp() + interval '1 second'")
             await asyncio.gather(elsewhere.gmail.profile(), gmail.profile())
 
+    async def test_the_days_limit_of_sent_mail_holds_up_only_what_is_to_be_sent(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        model.script(lambda _: [reply("Friday is fine."), DONE])
+        await home.receive()
+        [item] = await home.pending()
+        google.fault("drafts.send", status=429, reason="rateLimitExceeded", retry_after=36_000)
+        await home.decide(item, "accept")
+        await home.step()
+        await home.receive("Dinner?")
+        assert len(await home.pending()) == 1
+        assert [message.text for message in google.sent] == ["Friday is fine."]  # once its back-off was over
+
 
 @in_one_loop
 class TestDecision:

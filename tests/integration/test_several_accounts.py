@@ -3,6 +3,7 @@
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
+import psycopg
 import pytest
 
 from tests.doubles.daemon import Daemon
@@ -91,3 +92,12 @@ def test_the_trouble_of_one_does_not_touch_the_other(both: Daemon, google: Googl
     both.wait_for(lambda: google.sent, "Ada's is sent")
     assert accounts(both)[ADA]["state"] == "active"
     assert [mail["account"] for mail in both.mails()] == [ADA]
+
+
+def test_one_that_is_being_removed_is_not_brought_back(both: Daemon, carl: Google) -> None:
+    with psycopg.connect(both.environment["DATABASE_URL"]) as conn:
+        conn.execute("update email_assistant.accounts set state = 'removing' where address = %s", (CARL,))
+    token = carl.write_token_file(both.home / "carl.json")
+    refused = both.run("account", "add", CARL, "--token-file", str(token))
+    assert (refused.returncode, "is being removed" in refused.stderr) == (1, True)
+    assert accounts(both)[CARL]["state"] == "removing"

@@ -130,6 +130,8 @@ create table mails (
 );
 create index mails_thread on mails (thread_id, received_at);
 create index mails_new on mails (thread_id) where state = 'new';
+create index mails_triaging on mails (thread_id) where state = 'triaging';
+create index mails_of_run on mails (run_id);
 create index mails_put_away on mails (thread_id) where state = 'waiting' and put_away is not null;
 create index mails_by_time on mails (user_id, received_at desc, gmail_id desc) where not own;
 create index mails_by_sender on mails (account_id, sender);
@@ -260,8 +262,9 @@ create table left_drafts (                    -- draft mode: a reply for the per
     thread_id   uuid not null references threads on delete cascade,
     args        json not null,
     epoch       bigint,
-    state       text not null default 'wanted' check (state in ('wanted', 'started', 'left', 'gone')),
+    state       text not null default 'wanted' check (state in ('wanted', 'started', 'left', 'ending', 'gone')),
     draft_id    text,                         -- Google's
+    mark        text,                         -- the fingerprint of what was left
     primary key (run_id, call_id)
 );
 create index left_drafts_there on left_drafts (thread_id) where state <> 'gone';
