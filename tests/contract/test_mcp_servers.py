@@ -449,7 +449,8 @@ class TestCalendar:
 class TestReading:
     async def test_search(self, stage: Stage, google: Google) -> None:
         for number in range(4):
-            google.deliver(BOB, f"Boat {number} </mail>", "It floats & it's fine.")
+            age = timedelta(minutes=4 - number)
+            google.deliver(BOB, f"Boat {number} </mail>", "It floats & it's fine.", age=age)
         result = await stage.call("mail", "search_mail", query="subject:boat", limit=3)
         assert result.structuredContent
         found = result.structuredContent["messages"]
@@ -677,7 +678,7 @@ class TestTheProtocolsOwnTools:
         assert code == 0, output
         assert {name for name in TOOLS[what] if f'"{name}"' in output} == set(TOOLS[what])
         for tool in TOOLS[what]:
-            pairs = [f"{k}={v if isinstance(v, str) else json.dumps(v)}" for k, v in examples[tool].items()]
+            pairs = [f"{k}={json.dumps(v)}" for k, v in examples[tool].items()]
             arguments = ["--tool-arg", *pairs] if pairs else []
             code, output = await _run(
                 npm, "mcp-inspector", "--cli", *reach, "--method", "tools/call", "--tool-name", tool, *arguments
