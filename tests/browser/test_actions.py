@@ -286,9 +286,9 @@ class TestAMeeting:
             if not scripts:
                 await v.page.get_by_text("See that day in your calendar").click()
             await v.page.get_by_text("At that time: Dentist.").wait_for()
-            assert await v.page.locator(".hours li").all_inner_texts() == [
-                "10:00–10:45\nPlan (proposed)",
-                "10:30–12:00\nDentist",
+            assert [" ".join(text.split()) for text in await v.page.locator(".hours li").all_inner_texts()] == [
+                "10:00–10:45 Plan (proposed)",
+                "10:30–12:00 Dentist",
             ]
 
     async def test_a_calendar_that_does_not_answer_blocks_nothing(
