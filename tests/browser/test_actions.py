@@ -218,7 +218,8 @@ class TestWithoutScripts:
             await shows(v, "Lunch 3?")
             await by_mouse(v, "Edit")
             await v.page.get_by_label("Text", exact=True).fill("Monday is fine.\n\nAda")
-            await v.page.get_by_role("button", name="Show what I changed").click()
+            async with v.page.expect_navigation():
+                await v.page.get_by_role("button", name="Show what I changed").click()
             assert await v.page.locator("ins").all_inner_texts() == ["Monday"]
             await v.page.get_by_role("button", name="Save edit and accept").click()
             await shows(v, "Waiting for you")
@@ -229,9 +230,11 @@ class TestWithoutScripts:
         items = await waiting(home, 2)
         async with visit(scripts=False) as v:
             await v.page.get_by_text("Tick all on this page").click()
-            await v.page.locator(".bulk").get_by_role("button", name="Ignore").click()
+            async with v.page.expect_navigation():
+                await v.page.locator(".bulk").get_by_role("button", name="Ignore").click()
             assert await v.page.locator("#results li").count() == 2
-            await v.page.get_by_role("button", name="Undo all").click()
+            async with v.page.expect_navigation():
+                await v.page.get_by_role("button", name="Undo all").click()
         assert [(await status(home, item))[0] for item in items] == ["pending", "pending"]
 
     async def test_scripts_that_do_not_come_take_nothing_away(self, home: Home, visit: Open) -> None:
