@@ -201,6 +201,13 @@ class Gmail:
         """A draft with its payload. Raises NotFound when it was sent or deleted."""
         return await self._client.read(self._drafts.get(userId="me", id=draft_id, format="full"), _draft)
 
+    async def find_draft(self, draft_id: str) -> Draft | None:
+        """A draft with its payload, None when it was sent or deleted."""
+        try:
+            return await self.draft(draft_id)
+        except NotFound:
+            return None
+
     async def drafts(self, query: str = "") -> tuple[DraftRef, ...]:
         """All drafts that match Gmail's search `query`."""
         found: list[DraftRef] = []

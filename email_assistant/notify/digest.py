@@ -165,7 +165,7 @@ class Digests:
             return "sent", await _sent(gmail, digest)
         except Refused:
             # Gmail has also been seen to answer 400 where a draft was sent before.
-            if await _is_there(gmail, draft_id):
+            if await gmail.find_draft(draft_id):
                 raise
             return "sent", await _sent(gmail, digest)
 
@@ -254,14 +254,6 @@ class Digests:
         async with self._pool.connection() as conn:
             cursor = await conn.execute(query.encode(), parameters)
             return await cursor.fetchall() if cursor.description else []
-
-
-async def _is_there(gmail: Gmail, draft_id: str) -> bool:
-    try:
-        await gmail.draft(draft_id)
-    except NotFound:
-        return False
-    return True
 
 
 async def _sent(gmail: Gmail, digest: _Digest) -> str:

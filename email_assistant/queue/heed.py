@@ -13,7 +13,7 @@ from email_assistant.google.errors import NotFound
 from email_assistant.inbox.items import Inbox
 from email_assistant.queue.conversations import Conversation, Conversations, RunRow, StoredMail
 from email_assistant.tools.effects import InDoubt, Ledger
-from email_assistant.tools.left_drafts import LeftDraft, LeftDrafts, find_draft
+from email_assistant.tools.left_drafts import LeftDraft, LeftDrafts
 from email_assistant.tools.registry import Registry
 from email_assistant.tools.spec import Call
 
@@ -121,7 +121,7 @@ class Heed:
         drafts = await self.left_drafts.of_thread(conversation.id)
         left = [draft.draft_id for draft in drafts if draft.draft_id and draft.state == "left"]
         ending = [draft.draft_id for draft in drafts if draft.draft_id and draft.state == "ending"]
-        ours = [await find_draft(gmail, i) for i in (*left, *ending, *await self.ledger.drafts_in(conversation.id))]
+        ours = [await gmail.find_draft(i) for i in (*left, *ending, *await self.ledger.drafts_in(conversation.id))]
         if None in ours[: len(left)]:
             return TAKEN_OVER
         if any(draft and draft.message_id == message_id for draft in ours):

@@ -15,7 +15,7 @@ from psycopg.types.json import Json
 from email_assistant.db.lease import LeaseLost
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.google.errors import NotFound, Refused
-from email_assistant.google.gmail import Draft, Gmail
+from email_assistant.google.gmail import Draft
 from email_assistant.mail.compose import mail_fingerprint
 from email_assistant.mail.parse import parse_gmail
 from email_assistant.tools.send_email import SendEmail, compose
@@ -84,7 +84,7 @@ class LeftDrafts:
         """Delete the draft unless the person has changed it; False if they have, or have sent or discarded it."""
         gmail = call.google.gmail
         draft_id = await self._find(call, left) if left.state == "started" else left.draft_id
-        draft = await find_draft(gmail, draft_id) if draft_id else None
+        draft = await gmail.find_draft(draft_id) if draft_id else None
         if draft is None:
             untouched = draft_id is None or left.state == "ending"
         elif untouched := _mark(draft) == left.mark:
@@ -96,7 +96,7 @@ class LeftDrafts:
     async def _find(self, call: Call, left: LeftDraft) -> str | None:
         gmail = call.google.gmail
         for ref in await gmail.drafts():
-            draft = await find_draft(gmail, ref.id) if ref.thread_id == call.run["thread"] else None
+            draft = await gmail.find_draft(ref.id) if ref.thread_id == call.run["thread"] else None
             if draft and _mark(draft) == left.mark:
                 return ref.id
         return None
@@ -141,14 +141,6 @@ class LeftDrafts:
             await conn.execute(
                 "update left_drafts set state = 'gone' where run_id = %s and call_id = %s", (left.run_id, left.call_id)
             )
-
-
-async def find_draft(gmail: Gmail, draft_id: str) -> Draft | None:
-    """A draft with its text; None if it was sent or deleted."""
-    try:
-        return await gmail.draft(draft_id)
-    except NotFound:
-        return None
 
 
 def _mark(draft: Draft) -> str | None:

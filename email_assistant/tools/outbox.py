@@ -100,7 +100,7 @@ class KeyedOutbox:
             sent = await gmail.send_draft(draft_id)
         except (NotFound, Ambiguous, Refused) as error:
             # Gmail has also been seen to answer 400 where a draft was sent before.
-            if isinstance(error, Refused) and await _is_there(gmail, draft_id):
+            if isinstance(error, Refused) and await gmail.find_draft(draft_id):
                 raise
             found = await self._find_sent(gmail, account, row)
             if found is None:
@@ -206,11 +206,3 @@ class KeyedOutbox:
 def _mark(mail: Mail) -> str:
     """Equal for the mail as composed, as drafted and as sent."""
     return hashlib.sha256(f"{mail_fingerprint(mail)}\0{mail.subject}".encode()).hexdigest()
-
-
-async def _is_there(gmail: Gmail, draft_id: str) -> bool:
-    try:
-        await gmail.draft(draft_id)
-    except NotFound:
-        return False
-    return True

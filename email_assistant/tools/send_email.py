@@ -101,7 +101,7 @@ class SendEmailTool(Tool):
         gmail, reply = call.google.gmail, compose(call, given)
         draft_id = effect.draft_id
         if effect.state == "started":
-            if draft_id and not await _draft_exists(gmail, draft_id):
+            if draft_id and await gmail.find_draft(draft_id) is None:
                 return await self._look_for_sent(gmail, effect, reply, given)
             draft_id = draft_id or await self._adopt_draft(gmail, call, effect, reply)
         try:
@@ -120,7 +120,7 @@ class SendEmailTool(Tool):
             raise
         except Refused as refusal:
             # Gmail has also been seen to answer 400 where a draft was sent before.
-            if draft_id and not await _draft_exists(gmail, draft_id):
+            if draft_id and await gmail.find_draft(draft_id) is None:
                 return await self._look_for_sent(gmail, effect, reply, given)
             why = await self._ledger.fail(effect, f"Gmail refused to send: {refusal}")
             if draft_id:
@@ -199,20 +199,11 @@ async def _take_away(gmail: Gmail, draft_id: str, mark: str) -> bool:
 
     What the person has made of it meanwhile is theirs.
     """
-    try:
-        draft = await gmail.draft(draft_id)
-    except NotFound:
+    draft = await gmail.find_draft(draft_id)
+    if draft is None:
         return False
     is_changed = draft.payload is not None and mail_fingerprint(parse_gmail(draft.payload)) != mark
     return is_changed or await gmail.delete_draft(draft_id)
-
-
-async def _draft_exists(gmail: Gmail, draft_id: str) -> bool:
-    try:
-        await gmail.draft(draft_id)
-    except NotFound:
-        return False
-    return True
 
 
 def _sent_to(given: SendEmail) -> str:
