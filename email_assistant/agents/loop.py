@@ -19,6 +19,8 @@ from langgraph.graph import END
 from langgraph.graph.message import add_messages
 from langgraph.types import Command, Send, interrupt
 
+from email_assistant.tools.spec import Answer, Kind
+
 REMINDER = "Answer with a tool call."
 UNREADABLE = "invalid"
 """Name given to a call without a usable name or arguments."""
@@ -212,6 +214,20 @@ class Loop:
 
     def _stage(self, call: ToolCall) -> str:
         return self.stage_of.get(call["name"], self.stages[-1])
+
+
+def asking(
+    action: str, args: dict[str, Any], call_id: str, kind: Kind, answers: Sequence[Answer], *, teaches: bool
+) -> dict[str, Any]:
+    """The value of an interrupt. Those carry nothing but a value and an id, so the call and its kind are in it."""
+    return {
+        "action": action,
+        "args": args,
+        "call_id": call_id,
+        "kind": kind,
+        "allowed": list(answers),
+        "teaches": teaches,
+    }
 
 
 def _readable_calls(answer: AIMessage) -> list[ToolCall]:

@@ -21,7 +21,7 @@ from email_assistant.db.pool import Pool
 from email_assistant.google.errors import NotFound, Refused
 from email_assistant.google.quota import Urgency, calls_are
 from email_assistant.inbox.describe import mail_as_text
-from email_assistant.inbox.items import Asked, Inbox
+from email_assistant.inbox.items import Asked, Inbox, addresses_in
 from email_assistant.queue.conversations import Conversation, Conversations, DecisionFirst, RunRow
 from email_assistant.queue.faults import LostInterrupt, MailboxUnreadable, classify
 from email_assistant.queue.heed import Heed
@@ -223,7 +223,7 @@ class Advancer:
 
     async def _asked(self, lease: Lease, conversation: Conversation, run: RunRow, interrupt: Interrupt) -> Asked:
         value: Mapping[str, Any] = interrupt.value
-        addresses = _addresses(value["args"])
+        addresses = addresses_in(value["args"])
         return Asked(
             interrupt.id,
             value,
@@ -249,9 +249,3 @@ def _mailbox_is_read() -> Iterator[None]:
         yield
     except (Refused, NotFound) as refusal:
         raise MailboxUnreadable(f"the mailbox can't be read: {refusal}") from refusal
-
-
-def _addresses(args: Mapping[str, Any]) -> list[str]:
-    """The e-mail addresses that a call would reach."""
-    found = [args.get("email_address"), *args.get("additional_recipients", ()), *args.get("attendees", ())]
-    return [address.lower() for address in found if isinstance(address, str)]
