@@ -27,6 +27,7 @@ from email_assistant.queue.advance import Advancer
 from email_assistant.queue.conversations import Conversations
 from email_assistant.queue.faults import classify
 from email_assistant.queue.heed import Heed
+from email_assistant.queue.invoke import Invoker
 from email_assistant.queue.labels import Labels
 from email_assistant.queue.tasks import Handlers
 from email_assistant.sync.backfill import Backfill
@@ -256,7 +257,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
         app.tools,
         left_drafts,
         Heed(app.pool, conversations, app.inbox, app.ledger, app.accounts, app.clients, app.tools, left_drafts),
-        agent.graph(saver),
+        Invoker(agent.graph(saver), app.inbox),
         Labels(app.pool, app.accounts, app.clients, app.mails, names),
         mailboxes.sync_thread,
         settings.lease_seconds,

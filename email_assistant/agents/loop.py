@@ -3,12 +3,15 @@
 LangGraph runs a node again from its top after an interrupt or a crash. So proposing, deciding and acting are separate
 steps: no step before `act` has an effect, each question to a person is a task of its own, and `act` goes through the
 ledger, which makes a repeat harmless.
+
+`plan` stands between all of them: it sends what a person must decide to them, stage by stage, and goes on to `act` when
+every call of the message is decided.
 """
 
 import secrets
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, Protocol, TypedDict
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypedDict
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
@@ -58,12 +61,21 @@ class LoopState(TypedDict, total=False):
 
 
 class CallState(TypedDict):
-    """Input of one `interrupt_handler` task."""
+    """Input of one task that asks a person about a call."""
 
-    run: dict[str, Any]
     call: ToolCall
-    verdict: Verdict
+    """With its arguments complete."""
     teaches: bool
+
+
+class Ran(NamedTuple):
+    """What came of a call that was run."""
+
+    text: str
+    well: bool = True
+    """Whether it was done; if not, the model may propose something else."""
+    link: dict[str, Any] | None = None
+    """What the person must open first, plain JSON; the run then goes to the loop's `on_link`."""
 
 
 class Propose(Protocol):
@@ -77,11 +89,11 @@ class Judge(Protocol):
 
 
 class RunTool(Protocol):
-    """Run one decided call. Returns (what came of it, whether it was done); raises to come back later."""
+    """Run one decided call; raises to come back later."""
 
     def __call__(
         self, run: Mapping[str, Any], call_id: str, name: str, args: dict[str, Any], config: RunnableConfig
-    ) -> Awaitable[tuple[str, bool]]: ...
+    ) -> Awaitable[Ran]: ...
 
 
 class Question(Protocol):
@@ -92,18 +104,29 @@ class Question(Protocol):
 
 @dataclass(frozen=True)
 class Loop:
+    """The steps, and the names that the agent's graph gives their nodes."""
+
     propose: Propose
     judge: Judge
     run_tool: RunTool
     question: Question
-    ask_tool: str
-    """Tool that puts a text to the person: what a model's plain text is turned into."""
-    done_tool: str
-    finish: str
-    """Node to go to when the done tool was called."""
     max_steps: int
     """Model calls a run may make."""
-    again: str = field(default="llm_call")
+    ask_tool: str | None
+    """Tool that puts a text to the person: what a model's plain text is turned into. None: such a text is the answer,
+    and ends the run."""
+    done_tool: str | None = None
+    finish: str = END
+    """Node to go to when the done tool was called."""
+    stages: Sequence[str] = ("interrupt_handler",)
+    """Nodes that ask a person, in the order in which the calls of one message come to them."""
+    stage_of: Mapping[str, str] = field(default_factory=dict)
+    """The node that asks about a tool; those that are not named go to the last stage."""
+    ignore_ends: bool = True
+    """Whether the run ends when the person ignores a call; else the model is told so."""
+    again: str = "llm_call"
+    acts: str = "act"
+    on_link: str = END
 
     async def llm_call(self, state: LoopState) -> dict[str, Any]:
         """Propose. Call ids are minted here, since some servers repeat theirs and the ledger goes by them."""
@@ -115,62 +138,80 @@ class Loop:
         return {"messages": [message], "decisions": None, "steps": steps}
 
     async def plan(self, state: LoopState) -> Command[str]:
-        """Judge every call once, in order; the verdicts are checkpointed with the tasks they are sent to."""
+        """Judge every call that is not decided, and ask the person about those of the first stage that has any."""
         message = state["messages"][-1]
         assert isinstance(message, AIMessage)
-        if message.tool_calls:
-            return Command(goto=[await self._task(state["run"], call, teaches=True) for call in message.tool_calls])
-        if not _was_reminded(state["messages"]):
-            return Command(goto=self.again, update={"messages": [HumanMessage(REMINDER)]})
-        call = ToolCall(
-            name=self.ask_tool, args={"content": message.text or "(no answer)"}, id=_new_id(), type="tool_call"
-        )
-        asking = AIMessage("", id=message.id, tool_calls=[call], usage_metadata=message.usage_metadata)
-        return Command(goto=[await self._task(state["run"], call, teaches=False)], update={"messages": [asking]})
+        if not message.tool_calls:
+            return await self._plain_text(state, message)
+        decided = state.get("decisions") or {}
+        judged = {
+            str(call["id"]): (call, await self._judged(state["run"], call))
+            for call in message.tool_calls
+            if call["id"] not in decided
+        }
+        asked = [ToolCall(**{**call, "args": v["args"]}) for call, v in judged.values() if v["kind"] == "ask"]
+        settled = {call_id: _without_asking(v) for call_id, (_, v) in judged.items() if v["kind"] != "ask"}
+        for stage in self.stages:
+            if calls := [call for call in asked if self._stage(call) == stage]:
+                # What needs no person is decided last, so that it is judged by what holds when it runs.
+                return Command(goto=[Send(stage, CallState(call=call, teaches=True)) for call in calls])
+        return Command(goto=self.acts, update={"decisions": settled})
 
     async def interrupt_handler(self, state: CallState) -> dict[str, Any]:
-        """Decide one call; asks at most once and does nothing else."""
-        call, verdict = state["call"], state["verdict"]
-        if verdict["kind"] == "ask":
-            answer = interrupt(self.question(call["name"], verdict["args"], str(call["id"]), state["teaches"]))
-            decision = _decide(verdict["args"], answer)
-        else:
-            decision = Decision(do=verdict["kind"], args=verdict["args"], text=verdict["text"], edited=False)
-        return {"decisions": {call["id"]: decision}}
+        """Ask a person about one call; nothing else."""
+        call = state["call"]
+        answer = interrupt(self.question(call["name"], call["args"], str(call["id"]), state["teaches"]))
+        return {"decisions": {call["id"]: _decide(call["args"], answer)}}
 
     async def act(self, state: LoopState, config: RunnableConfig) -> Command[str]:
         """Run what was decided, in the order of the message; one tool message per call."""
         message, decisions = state["messages"][-1], state["decisions"]
         assert isinstance(message, AIMessage)
         answers: list[AnyMessage] = []
-        failed = False
+        all_ran: list[Ran] = []
         for call in message.tool_calls:
             decision = decisions[str(call["id"])]
-            text, well = decision["text"], True
+            ran = Ran(decision["text"])
             if decision["do"] == "run":
-                text, well = await self.run_tool(state["run"], str(call["id"]), call["name"], decision["args"], config)
-            failed = failed or not well
-            answers.append(ToolMessage(text, tool_call_id=call["id"], name=call["name"]))
+                ran = await self.run_tool(state["run"], str(call["id"]), call["name"], decision["args"], config)
+            all_ran.append(ran)
+            answers.append(ToolMessage(ran.text, tool_call_id=call["id"], name=call["name"], artifact=ran.link))
         if any(d["edited"] for d in decisions.values()):
             answers.insert(0, _with_edits(message, decisions))
-        return Command(goto=self._next(message.tool_calls, decisions, failed), update={"messages": answers})
+        return Command(goto=self._next(message.tool_calls, decisions, all_ran), update={"messages": answers})
 
-    def _next(self, calls: Sequence[ToolCall], decisions: Mapping[str, Decision], failed: bool) -> str:
+    def _next(self, calls: Sequence[ToolCall], decisions: Mapping[str, Decision], ran: Sequence[Ran]) -> str:
         does = {decisions[str(call["id"])]["do"] for call in calls}
-        if failed or "answer" in does:
+        if any(each.link for each in ran):
+            return self.on_link
+        if "answer" in does or not all(each.well for each in ran):
             return self.again
         if "stop" in does:
-            return END
+            return END if self.ignore_ends else self.again
         if "say" not in does and any(call["name"] == self.done_tool for call in calls):
             return self.finish
         return self.again
 
-    async def _task(self, run: dict[str, Any], call: ToolCall, *, teaches: bool) -> Send:
+    async def _plain_text(self, state: LoopState, message: AIMessage) -> Command[str]:
+        """A model that calls no tool is reminded once; then its text is put to the person."""
+        if self.ask_tool is None:
+            return Command(goto=END)
+        if not _was_reminded(state["messages"]):
+            return Command(goto=self.again, update={"messages": [HumanMessage(REMINDER)]})
+        call = ToolCall(
+            name=self.ask_tool, args={"content": message.text or "(no answer)"}, id=_new_id(), type="tool_call"
+        )
+        asking = AIMessage("", id=message.id, tool_calls=[call], usage_metadata=message.usage_metadata)
+        task = Send(self._stage(call), CallState(call=call, teaches=False))
+        return Command(goto=[task], update={"messages": [asking]})
+
+    async def _judged(self, run: dict[str, Any], call: ToolCall) -> Verdict:
         if call["name"] == UNREADABLE:
-            verdict = Verdict(kind="say", args={}, text="This call had no usable name or its arguments were not JSON.")
-        else:
-            verdict = await self.judge(run, call["name"], call["args"])
-        return Send("interrupt_handler", CallState(run=run, call=call, verdict=verdict, teaches=teaches))
+            return Verdict(kind="say", args={}, text="This call had no usable name or its arguments were not JSON.")
+        return await self.judge(run, call["name"], call["args"])
+
+    def _stage(self, call: ToolCall) -> str:
+        return self.stage_of.get(call["name"], self.stages[-1])
 
 
 def _readable_calls(answer: AIMessage) -> list[ToolCall]:
@@ -189,6 +230,11 @@ def _new_id() -> str:
 
 def _was_reminded(messages: Sequence[AnyMessage]) -> bool:
     return len(messages) > 1 and isinstance(messages[-2], HumanMessage) and messages[-2].text == REMINDER
+
+
+def _without_asking(verdict: Verdict) -> Decision:
+    assert verdict["kind"] != "ask"
+    return Decision(do=verdict["kind"], args=verdict["args"], text=verdict["text"], edited=False)
 
 
 def _decide(args: dict[str, Any], answer: Mapping[str, Any]) -> Decision:

@@ -32,14 +32,15 @@ MOST_AT_ONCE = 200
 
 Enqueue = Callable[[Connection, UUID, datetime | None], Awaitable[None]]
 """Wakes a conversation, for a person, at a time or at once, in the caller's transaction."""
-Complete = Callable[[Mapping[str, Any], str, dict[str, Any]], dict[str, Any]]
+Complete = Callable[[Mapping[str, Any], str, dict[str, Any]], Awaitable[dict[str, Any]]]
 """Checks and completes a call's arguments for a run; raises ToolError."""
 
 _EXPIRED_AT_ONCE = 200
 _ACTS: tuple[Answer, ...] = ("accept", "edit")
 """Answers that have something done."""
-_COLUMNS = """i.id, i.user_id, i.account_id, a.address as account, i.thread_id, i.run_id, i.mail_id, m.sender,
-    m.subject, i.call_id, i.interrupt_id, i.kind, i.action, i.args, i.mail_text, i.new_recipients, i.conflicts,
+_COLUMNS = """i.id, i.user_id, i.account_id, a.address as account, i.thread_id, i.run_id, i.mail_id, t.chat_id as chat,
+    m.sender, coalesce(m.subject, r.input->>'request') as subject, i.call_id, i.interrupt_id, i.kind, i.action, i.args,
+    i.mail_text, i.new_recipients, i.conflicts,
     a.mode = 'shadow' as shadow,
     case a.mode when 'shadow' then array_remove(array_remove(i.allowed, 'accept'), 'edit')
                 else i.allowed end as allowed,
@@ -47,7 +48,7 @@ _COLUMNS = """i.id, i.user_id, i.account_id, a.address as account, i.thread_id, 
     i.status, i.decision, i.decided_by, i.decided_at, i.undo_until, i.applied_at, i.superseded_by, i.snoozed_until,
     i.urgency, i.created_at"""
 _JOINED = """join accounts a on a.id = i.account_id join runs r on r.id = i.run_id
-    left join mails m on m.account_id = i.account_id and m.gmail_id = i.mail_id"""
+    join threads t on t.id = i.thread_id left join mails m on m.account_id = i.account_id and m.gmail_id = i.mail_id"""
 _TABLES = f"inbox_items i {_JOINED}"
 
 
@@ -84,10 +85,13 @@ class Item:
     """The account's address."""
     thread_id: UUID
     run_id: UUID
-    mail_id: str
-    """Gmail's id of the mail it is about."""
+    mail_id: str | None
+    """Gmail's id of the mail it is about; None: it comes from a chat."""
+    chat: str | None
+    """Id of the chat that it comes from."""
     sender: str | None
     subject: str | None
+    """Of the mail; of a chat, what the person asked for."""
     call_id: str
     interrupt_id: str | None
     kind: Kind
@@ -360,22 +364,40 @@ class Inbox:
 
     async def doubt(self, conn: Connection, effect: Effect, mail_text: str) -> None:
         """Ask the person about an effect of which nobody can tell whether it happened."""
+        await self._raise(conn, effect.run_id, "in_doubt", effect.call_id, effect.tool, effect.args, mail_text)
+
+    async def ask_to_open(self, conn: Connection, run_id: UUID, tool: str, url: str, why: str, mail_text: str) -> None:
+        """Ask the person to open a link that a tool needs; *accept* says that it was done."""
+        await self._raise(conn, run_id, "link", tool, tool, {"url": url, "message": why}, mail_text)
+
+    async def _raise(
+        self,
+        conn: Connection,
+        run_id: UUID,
+        kind: Kind,
+        call_id: str,
+        action: str,
+        args: Mapping[str, Any],
+        mail_text: str,
+    ) -> None:
+        """Ask what no interrupt asks; while it waits, a repeat changes nothing."""
         await conn.execute(
             f"""insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, mail_text, call_id, kind,
                                         action, args, allowed, new_recipients, teaches, words)
-               select user_id, account_id, thread_id, id, mail_id, %s, %s, 'in_doubt', %s, %s, %s, %s, false, {WORDS}
+               select user_id, account_id, thread_id, id, mail_id, %s, %s, %s, %s, %s, %s, %s, false, {WORDS}
                from runs where id = %s
-               on conflict (run_id, call_id) where kind = 'in_doubt' and status in ('pending', 'decided') do nothing
-            """.encode(),
+               on conflict (run_id, call_id, kind) where interrupt_id is null and status in ('pending', 'decided')
+               do nothing""".encode(),
             (
                 mail_text,
-                effect.call_id,
-                effect.tool,
-                Json(effect.args),
+                call_id,
+                kind,
+                action,
+                Json(args),
                 ["accept", "ignore"],
                 [],
-                *words(mail_text, effect.args),
-                effect.run_id,
+                *words(mail_text, args),
+                run_id,
             ),
         )
 
@@ -565,7 +587,7 @@ class Inbox:
             row = await cursor.fetchone()
         assert row is not None
         try:
-            return self._complete(row["input"], item.action, dict(args))
+            return await self._complete(row["input"], item.action, dict(args))
         except ToolError as error:
             raise Invalid(str(error)) from None
 

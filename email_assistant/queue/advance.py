@@ -1,4 +1,4 @@
-"""Carry one conversation as far as it goes without a person. The only caller of the mail agent's graph.
+"""Carry one conversation by mail as far as it goes without a person.
 
 Every call looks at the tables first, under the conversation's lease, and so may be repeated, doubled or killed
 anywhere.
@@ -6,19 +6,16 @@ anywhere.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from langchain_core.runnables import RunnableConfig
-from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import Command, Interrupt, StateSnapshot
+from langgraph.types import Interrupt
 
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
-from email_assistant.db.checkpoints import run_config
 from email_assistant.db.lease import Lease, LeaseLost, held
 from email_assistant.db.pool import Pool
 from email_assistant.google.errors import NotFound, Refused
@@ -26,8 +23,9 @@ from email_assistant.google.quota import Urgency, calls_are
 from email_assistant.inbox.describe import mail_as_text
 from email_assistant.inbox.items import Asked, Inbox
 from email_assistant.queue.conversations import Conversation, Conversations, DecisionFirst, RunRow
-from email_assistant.queue.faults import LostInterrupt, MailboxUnreadable, QuestionNotStored, classify
+from email_assistant.queue.faults import LostInterrupt, MailboxUnreadable, classify
 from email_assistant.queue.heed import Heed
+from email_assistant.queue.invoke import Invoker
 from email_assistant.queue.labels import Labels
 from email_assistant.tools.effects import InDoubt, Ledger, NotYetClear
 from email_assistant.tools.left_drafts import LeftDrafts
@@ -48,7 +46,7 @@ class Advancer:
     tools: Registry
     left_drafts: LeftDrafts
     heed: Heed
-    graph: "CompiledStateGraph[Any, Any, Any, Any]"
+    invoker: Invoker
     labels: Labels
     sync_thread: Callable[[UUID, str], Awaitable[None]]
     """Fetches what is new in a Gmail thread: what the person did there comes before what they decided here."""
@@ -120,8 +118,7 @@ class Advancer:
 
     async def _apply(self, lease: Lease, run: RunRow) -> bool:
         """The point of no return: all answers of the run at once, and only with the account active; then act."""
-        snapshot = await self.graph.aget_state(run_config(run.id, lease), subgraphs=True)
-        if not await self.inbox.decided(run.id) <= set(_pending(snapshot)):
+        if not await self.inbox.decided(run.id) <= await self.invoker.pending(run.id, lease):
             raise LostInterrupt("the run does not wait for the answer that was given")
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn, account_active=True)
@@ -162,8 +159,8 @@ class Advancer:
             await self._fail(lease, run, f"given up after {self.max_tries} tries", after=True)
             return
         try:
-            interrupts = await self._invoke(lease, run)
-            asked = [await self._asked(lease, conversation, run, interrupt) for interrupt in interrupts]
+            outcome = await self.invoker.invoke(run.id, {"run": run.input}, lease, begun=run.state == "acting")
+            asked = [await self._asked(lease, conversation, run, question) for question in outcome.questions]
         except asyncio.CancelledError:
             with suppress(LeaseLost):
                 await self.conversations.handed_back(lease, run)
@@ -177,39 +174,7 @@ class Advancer:
                 for question in asked:
                     if question.value["kind"] == "draft":
                         await self.left_drafts.want(conn, run.id, question.value["call_id"], question.value["args"])
-            await self.conversations.progressed(conn, run, "waiting" if interrupts else "done")
-
-    async def _invoke(self, lease: Lease, run: RunRow) -> Sequence[Interrupt]:
-        config = run_config(run.id, lease)
-        snapshot = await self.graph.aget_state(config, subgraphs=True)
-        if snapshot.created_at is None:
-            if run.state == "acting":
-                raise LostInterrupt("the run that this answer belongs to is gone")
-            graph_input: Any = {"run": run.input}
-        else:
-            # `snapshot.next` is empty too when a step's writes were stored and the process died before the checkpoint
-            # that follows them, so it doesn't tell that a run has ended; going on with an ended one does nothing.
-            graph_input = await self._resume(run, snapshot)
-        result = await self.graph.ainvoke(graph_input, {**config, "recursion_limit": 100}, durability="sync")
-        interrupts = list(result.get("__interrupt__", ()))
-        if interrupts:
-            await self._expect_stored(config, interrupts)
-        return interrupts
-
-    async def _expect_stored(self, config: RunnableConfig, interrupts: Sequence[Interrupt]) -> None:
-        """LangGraph says that a nested graph waits even when storing that has failed: its executor raises no second
-        exception beside the interrupt (`pregel/_executor.py`, 1.2). Nobody may be asked before it is stored.
-        """
-        stored = set(_pending(await self.graph.aget_state(config, subgraphs=True)))
-        if not stored.issuperset(interrupt.id for interrupt in interrupts):
-            raise QuestionNotStored
-
-    async def _resume(self, run: RunRow, snapshot: StateSnapshot) -> Command[Any] | None:
-        """The answers to what the graph waits for, by interrupt id: a plain resume would approve what nobody saw."""
-        waiting = set(_pending(snapshot))
-        answers = await self.inbox.answers(run.id)
-        resume = {i: answer for i, answer in answers.items() if i in waiting}
-        return Command(resume=resume) if resume else None
+            await self.conversations.progressed(conn, run, "waiting" if asked else "done")
 
     async def _look_once_more(self, lease: Lease, conversation: Conversation, run: RunRow) -> None:
         """What was in doubt may have shown up while the person thought about it."""
@@ -284,18 +249,6 @@ def _mailbox_is_read() -> Iterator[None]:
         yield
     except (Refused, NotFound) as refusal:
         raise MailboxUnreadable(f"the mailbox can't be read: {refusal}") from refusal
-
-
-def _pending(snapshot: StateSnapshot) -> Iterator[str]:
-    """Ids of the questions that a graph and its subgraphs wait for.
-
-    A subgraph's own snapshot is asked, since its parent still lists what was answered when a later step failed.
-    """
-    for task in snapshot.tasks:
-        if isinstance(task.state, StateSnapshot):
-            yield from _pending(task.state)
-        else:
-            yield from (interrupt.id for interrupt in task.interrupts)
 
 
 def _addresses(args: Mapping[str, Any]) -> list[str]:

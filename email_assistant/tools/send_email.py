@@ -64,7 +64,7 @@ class SendEmailTool(Tool):
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
 
-    def complete(self, run: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    async def complete(self, run: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
         given = SendEmail.model_validate(self.spec.parse(arguments).model_dump())
         if given.email_id and given.email_id not in run["mails"]:
             raise ToolError(f"email_id: this run answers {run['mail']}, not {given.email_id}")

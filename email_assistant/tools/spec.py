@@ -15,11 +15,25 @@ from email_assistant.google.account import GoogleAccount
 from email_assistant.tools.effects import Effect
 
 Answer = Literal["accept", "edit", "ignore", "response"]
-Kind = Literal["draft", "meeting", "notification", "question", "in_doubt"]
+Kind = Literal["draft", "meeting", "confirmation", "notification", "question", "link", "in_doubt"]
 
 
 class ToolError(Exception):
     """The call can't be done as it stands; the message goes back to the model."""
+
+
+class LinkNeeded(Exception):
+    """The tool can't go on before the person has opened a link, such as one to log in.
+
+    Attributes:
+        url: it is https, and its host is shown to the person; nothing of ours ever opens it.
+        message: why, in the words of the tool's server.
+    """
+
+    def __init__(self, url: str, message: str) -> None:
+        super().__init__(message)
+        self.url = url
+        self.message = message
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +95,7 @@ class Call:
 class Tool(ABC):
     spec: ToolSpec
 
-    def complete(self, run: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    async def complete(self, run: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
         """Fill in what the run knows better than the model, and check the rest against the run.
 
         Raises:

@@ -1121,7 +1121,7 @@ class TestItemPage:
     async def test_a_superseded_item_leads_to_the_newer_one(self, home: Home, browser: httpx.AsyncClient) -> None:
         account = await home.account()
         old = await home.draft(account)
-        run = await home.run(account, old.thread_id, old.mail_id, uuid4(), attempt=2)
+        run = await home.run(account, old.thread_id, str(old.mail_id), uuid4(), attempt=2)
         async with home.app.pool.connection() as conn:
             await home.app.inbox.supersede(conn, [old.run_id], by=run)
         shown = await page(browser, f"/items/{old.id}")

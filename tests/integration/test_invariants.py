@@ -346,7 +346,7 @@ class TestApproval:
         model.script([[reply("See you."), MEETING, DONE]])
         mail_id = await home.receive()
         asked = await home.pending()
-        graph = home.works.advancer.graph
+        graph = home.works.advancer.invoker.graph
         async with held(home.app.pool, asked[0].thread_id, 60) as lease:
             assert lease
             config = run_config(asked[0].run_id, lease)

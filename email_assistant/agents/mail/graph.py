@@ -15,7 +15,7 @@ from langgraph.types import Command, interrupt
 
 from email_assistant.accounts.accounts import Account, Accounts
 from email_assistant.accounts.clients import Clients
-from email_assistant.agents.loop import CallState, Loop, LoopState, Verdict
+from email_assistant.agents.loop import CallState, Loop, LoopState, Ran, Verdict
 from email_assistant.agents.mail.prompts import Triage, response_prompt, triage_prompt
 from email_assistant.agents.mail.run import Settle
 from email_assistant.db.checkpoints import lease_of
@@ -70,13 +70,13 @@ class MailAgent:
         )
         graph = StateGraph(LoopState)
         graph.add_node("llm_call", loop.llm_call)
-        graph.add_node("plan", loop.plan, destinations=("interrupt_handler", "llm_call"))
+        graph.add_node("plan", loop.plan, destinations=("interrupt_handler", "act", "llm_call"))
         graph.add_node("interrupt_handler", loop.interrupt_handler, input_schema=CallState)
         graph.add_node("act", loop.act, destinations=("llm_call", "mark_as_read_node", END))
         graph.add_node("mark_as_read_node", self.mark_as_read_node)
         graph.add_edge(START, "llm_call")
         graph.add_edge("llm_call", "plan")
-        graph.add_edge("interrupt_handler", "act")
+        graph.add_edge("interrupt_handler", "plan")
         graph.add_edge("mark_as_read_node", END)
         return graph.compile()
 
@@ -119,20 +119,20 @@ class MailAgent:
 
     async def judge(self, run: Mapping[str, Any], name: str, args: dict[str, Any]) -> Verdict:
         try:
-            complete = self.tools.complete(run, name, args)
+            complete = await self.tools.complete(run, name, args)
         except ToolError as error:
             return Verdict(kind="say", args=args, text=f"Error: {error}")
         return Verdict(kind="ask" if self.tools.get(name).spec.review else "run", args=complete, text="")
 
     async def run_tool(
         self, run: Mapping[str, Any], call_id: str, name: str, args: dict[str, Any], config: RunnableConfig
-    ) -> tuple[str, bool]:
+    ) -> Ran:
         account = await self._account(run)
         call = Call(run, call_id, account, await self.clients.get(account.id), lease_of(config))
         try:
-            return await self.tools.run(call, name, args), True
+            return Ran(await self.tools.run(call, name, args))
         except ToolError as error:
-            return f"Error: {error}", False
+            return Ran(f"Error: {error}", well=False)
 
     def question(self, name: str, args: dict[str, Any], call_id: str, teaches: bool) -> dict[str, Any]:
         review = self.tools.get(name).spec.review

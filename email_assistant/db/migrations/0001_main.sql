@@ -70,7 +70,8 @@ create table threads (
     id           uuid primary key default gen_random_uuid(),
     user_id      uuid not null references users,
     account_id   uuid not null references accounts on delete cascade,
-    gmail_id     text not null,
+    gmail_id     text,                                      -- Gmail's, of a conversation by mail
+    chat_id      text,                                      -- the client's, of one with the assistant itself
     lease_until  timestamptz not null default '-infinity',
     epoch        bigint not null default 0,
     not_before   timestamptz not null default '-infinity',  -- back-off after a passing fault
@@ -79,7 +80,9 @@ create table threads (
     label_faults integer not null default 0,
     complete     boolean not null default false,            -- earlier mail of it has been fetched
     drafted      text,                                      -- Gmail's message id of a draft that somebody wrote or deleted in it
-    unique (account_id, gmail_id)
+    unique (account_id, gmail_id),
+    unique (user_id, chat_id),
+    check (num_nonnulls(gmail_id, chat_id) = 1)
 );
 
 create index threads_drafted on threads (id) where drafted is not null;
@@ -89,17 +92,20 @@ create table runs (
     user_id        uuid not null references users,
     account_id     uuid not null references accounts on delete cascade,
     thread_id      uuid not null references threads on delete cascade,
-    mail_id        text not null,             -- Gmail id of the newest mail it covers
-    attempt        integer not null,
+    mail_id        text,                      -- Gmail id of the newest mail it covers; null: it is a turn of a chat
+    attempt        integer not null,          -- of a chat: which turn
     input          jsonb not null,            -- what its graph was started with
     state          text not null check (state in ('running', 'waiting', 'acting', 'done', 'failed', 'superseded')),
     reason         text,
+    answer         text,                      -- of a chat: what the assistant said in the end
+    tries          integer not null default 0,  -- of a chat: starts of work since its last progress
     superseded_by  uuid,
     pruned         boolean not null default false,  -- only its last checkpoint is left
     created_at     timestamptz not null default clock_timestamp(),
     ended_at       timestamptz,
     unique (thread_id, mail_id, attempt)
 );
+create unique index runs_turns on runs (thread_id, attempt) where mail_id is null;
 create index runs_unpruned on runs (created_at) where not pruned;
 create index runs_by_time on runs (user_id, created_at, id);
 create index runs_open on runs (thread_id) where state in ('running', 'waiting', 'acting');
@@ -161,10 +167,11 @@ create table inbox_items (
     account_id     uuid not null references accounts on delete cascade,
     thread_id      uuid not null references threads on delete cascade,
     run_id         uuid not null references runs on delete cascade,
-    mail_id        text not null,
+    mail_id        text,                      -- null: it comes from a chat
     call_id        text not null,
-    interrupt_id   text,                      -- null where no interrupt raised it (kind in_doubt)
-    kind           text not null check (kind in ('draft', 'meeting', 'notification', 'question', 'in_doubt')),
+    interrupt_id   text,                      -- null where no interrupt raised it (kinds in_doubt and link)
+    kind           text not null check (kind in ('draft', 'meeting', 'confirmation', 'notification', 'question', 'link',
+                                                 'in_doubt')),
     action         text not null,
     args           json not null,             -- json, not jsonb: fields keep their order
     allowed        text[] not null,
@@ -187,14 +194,14 @@ create table inbox_items (
     ended_at       timestamptz,               -- superseded or expired then
     snoozed_until  timestamptz,
     urgency        smallint not null generated always as (
-                       case kind when 'in_doubt' then 0 when 'meeting' then 1 when 'question' then 2
-                                 when 'draft' then 3 else 4 end) stored,
+                       case kind when 'in_doubt' then 0 when 'meeting' then 1 when 'confirmation' then 1
+                                 when 'question' then 2 when 'link' then 2 when 'draft' then 3 else 4 end) stored,
     words          tsvector not null default '',  -- what it can be found by (inbox.search)
     created_at     timestamptz not null default clock_timestamp(),
     unique (run_id, interrupt_id)
 );
-create unique index inbox_items_in_doubt on inbox_items (run_id, call_id)
-    where kind = 'in_doubt' and status in ('pending', 'decided');
+create unique index inbox_items_in_doubt on inbox_items (run_id, call_id, kind)
+    where interrupt_id is null and status in ('pending', 'decided');
 create index inbox_items_by_status on inbox_items (user_id, status, created_at, id);
 create index inbox_items_by_time on inbox_items (user_id, created_at, id);
 create index inbox_items_pending_by_kind on inbox_items (user_id, kind, created_at, id) where status = 'pending';
