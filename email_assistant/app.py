@@ -38,6 +38,7 @@ from email_assistant.usage import Usage
 
 if TYPE_CHECKING:
     from email_assistant.memory.profiles import Memory
+    from email_assistant.queue.chat import Chat
 
 log = logging.getLogger(__name__)
 
@@ -175,6 +176,32 @@ def open_memory(app: App) -> "Memory":
     from email_assistant.memory.profiles import Memory
 
     return Memory.kept_in(app.pool)
+
+
+def open_chat(app: App) -> "Chat":
+    """The chat agent, and the chats that it carries on."""
+    from email_assistant.agents.chat.graph import ChatAgent
+    from email_assistant.db.checkpoints import FencedSaver
+    from email_assistant.model import Models
+    from email_assistant.queue.chat import Chat
+    from email_assistant.queue.invoke import Invoker
+    from email_assistant.queue.turns import Turns
+
+    settings = app.settings
+    models = Models(settings, app.usage, app.accounts)
+    agent = ChatAgent(app.accounts, app.clients, open_memory(app), models, app.catalogue, settings.max_steps)
+    return Chat(
+        app.pool,
+        Turns(app.pool),
+        app.inbox,
+        app.ledger,
+        app.accounts,
+        app.clients,
+        app.catalogue,
+        Invoker(agent.graph(FencedSaver(app.pool)), app.inbox),
+        settings.lease_seconds,
+        settings.max_tries,
+    )
 
 
 def removal(app: App, account: Account) -> Removal:
