@@ -242,9 +242,7 @@ class Inbox:
             raise Conflict(_became(item))
         return item
 
-    async def decide_together(
-        self, user_id: UUID, answers: Sequence[tuple[UUID, Mapping[str, Any]]], by: str
-    ) -> None:
+    async def decide_together(self, user_id: UUID, answers: Sequence[tuple[UUID, Mapping[str, Any]]], by: str) -> None:
         """Take answers to several items of one conversation: all or none, and for good, with no time to undo them.
 
         Nobody is woken: the caller carries them out.

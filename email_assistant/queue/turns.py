@@ -172,9 +172,7 @@ class Turns:
 
     async def rested(self, conn: Connection, turn: TurnRow, state: State, answer: str | None = None) -> None:
         """The turn came to rest: in front of the person, or at its end."""
-        await conn.execute(
-            "update runs set state = %s, answer = %s, tries = 0 where id = %s", (state, answer, turn.id)
-        )
+        await conn.execute("update runs set state = %s, answer = %s, tries = 0 where id = %s", (state, answer, turn.id))
         await conn.execute(
             "update threads set outages = 0 where id = (select thread_id from runs where id = %s)", (turn.id,)
         )

@@ -51,4 +51,3 @@ def executor_prompt(account: Account, response_preferences: str, cal_preferences
         now=f"{now:%A} {now.day} {now:%B %Y, %H:%M}",
         timezone=account.timezone or "UTC (the calendar's is not known)",
     )
-

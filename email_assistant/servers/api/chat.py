@@ -170,9 +170,7 @@ async def _account_of(app: Services, address: str | None) -> UUID:
     raise UnknownAccount("no mailbox is connected yet: `email-assistant auth login` does that")
 
 
-def _answers(
-    body: ResumeRequest, items: list[Item], waiting: "list[Item] | Any"
-) -> list[tuple[UUID, dict[str, Any]]]:
+def _answers(body: ResumeRequest, items: list[Item], waiting: "list[Item] | Any") -> list[tuple[UUID, dict[str, Any]]]:
     """The answers by item. Raises Conflict, Invalid."""
     given: dict[str, Approval | ClarificationResponse] = {}
     for each in [*(body.approvals or ()), *(body.clarification_responses or ())]:
