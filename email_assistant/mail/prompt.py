@@ -20,7 +20,7 @@ _INVISIBLE = re.compile(
     "\U000e0000-\U000e0fff\ud800-\udfff]"
 )
 _LINE_BREAKS = re.compile("\r\n?|[\x85\u2028\u2029]")
-_TAGS = ("mail", "calendar", "draft", "proposed", "final")
+_TAGS = ("mail", "calendar", "draft", "proposed", "final", "data")
 """Every block of data that a prompt may hold. What stands inside one can open or close none of them."""
 _TAG = re.compile(rf"<(?=[\s/\\]*(?:{'|'.join(_TAGS)}))", re.IGNORECASE)
 

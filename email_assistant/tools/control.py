@@ -1,10 +1,12 @@
 """`Question`, `request_clarification` and `Done`: tools that act on nobody but the conversation of agent and person."""
 
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ConfigDict, Field
 
 from email_assistant.tools.spec import Arguments, Call, Review, Tool, ToolSpec
+
+CLARIFICATION: Final = "request_clarification"
 
 
 class _Question(Arguments):
@@ -33,7 +35,7 @@ class ClarificationTool(Tool):
     """What a chat asks with, as `Question` is what the mail agent does."""
 
     spec = ToolSpec(
-        name="request_clarification",
+        name=CLARIFICATION,
         description="Ask the person what you must know before you can do it.",
         parameters={
             "properties": {

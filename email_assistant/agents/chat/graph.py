@@ -20,15 +20,11 @@ from email_assistant.db.checkpoints import lease_of
 from email_assistant.memory.profiles import Memory
 from email_assistant.model import Models
 from email_assistant.tools.catalogue import Catalogue
-from email_assistant.tools.control import ClarificationTool
+from email_assistant.tools.control import CLARIFICATION
 from email_assistant.tools.spec import Call, LinkNeeded, ToolError
 
 _ROUTER_SEES = 8
 """Messages before the request: what "yes, that one" is about."""
-
-
-_CLARIFY = ClarificationTool()
-"""Always offered: it asks the person alone."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +45,7 @@ class ChatAgent:
             max_steps=self.max_steps,
             ask_tool=None,
             stages=("human_clarification", "human_confirmation"),
-            stage_of={_CLARIFY.spec.name: "human_clarification"},
+            stage_of={CLARIFICATION: "human_clarification"},
             ignore_ends=False,
             again="task_executor",
             acts="use_tools",
@@ -75,7 +71,7 @@ class ChatAgent:
         """Settle which types of tools the request may use. The gate holds every call to that."""
         run = state["run"]
         account = await self._account(run)
-        types = self.tools.types()
+        types = await self.tools.types()
         policy = await self.models.parse(
             "chat",
             [SystemMessage(router_prompt(account, types)), *_words(state["messages"][:-1]), state["messages"][-1]],
@@ -102,14 +98,12 @@ class ChatAgent:
             [SystemMessage(prompt), *state["messages"]],
             account_id=account.id,
             run_id=UUID(run["id"]),
-            tools=[tool.spec.schema() for tool in (*offered, _CLARIFY)],
+            tools=[tool.spec.schema() for tool in offered],
             tool_choice="auto",
         )
 
     async def judge(self, run: Mapping[str, Any], name: str, args: dict[str, Any]) -> Verdict:
         try:
-            if name == _CLARIFY.spec.name:
-                return Verdict(kind="ask", args=await _CLARIFY.complete(run, args), text="")
             does = self._ruled(run, name)
             complete = await self.tools.complete(run, name, args)
         except ToolError as error:
@@ -131,16 +125,15 @@ class ChatAgent:
             return Ran("Not done: the person must open a link first.", well=False, link=link)
 
     def question(self, name: str, args: dict[str, Any], call_id: str, teaches: bool) -> dict[str, Any]:
-        review = _CLARIFY.spec.review if name == _CLARIFY.spec.name else self.tools.review(name)
-        assert review is not None
+        review = self.tools.review(name)
         return asking(name, args, call_id, review.kind, review.answers, teaches=False)
 
     def _ruled(self, run: Mapping[str, Any], name: str) -> Literal["allow", "ask"]:
         """What the gate says to a call. Raises ToolError if it may not be."""
-        verdict = self.tools.verdict(name, run["allowed_tool_types"])
+        verdict = self.tools.rule(name, run["allowed_tool_types"])
         if verdict.do == "deny":
             raise ToolError(f"{name} may not be used: {verdict.reason}")
-        return verdict.do
+        return "ask" if verdict.do == "ask" else "allow"
 
     async def oauth_needed(self, state: LoopState) -> dict[str, Any]:
         """End the turn with what the person must open before they ask again."""

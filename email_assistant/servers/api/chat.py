@@ -18,7 +18,8 @@ from email_assistant.queue.chat import Chat, Talk
 from email_assistant.queue.invoke import Watch
 from email_assistant.servers.api.dependencies import Assistant, Services
 from email_assistant.servers.api.errors import AsciiJSON
-from email_assistant.servers.api.replies import CLARIFICATION, Reply, refused, reply_of
+from email_assistant.servers.api.replies import Reply, refused, reply_of
+from email_assistant.tools.control import CLARIFICATION
 
 _EVENT_STREAM = "text/event-stream"
 _SPEAKS = "task_executor"

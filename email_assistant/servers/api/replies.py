@@ -5,8 +5,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from email_assistant.queue.chat import Talk
-
-CLARIFICATION = "request_clarification"
+from email_assistant.tools.control import CLARIFICATION
 
 
 class PendingCall(BaseModel):
