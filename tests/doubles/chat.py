@@ -179,7 +179,7 @@ def _events(text: str) -> list[tuple[str, Json]]:
     found = []
     for block in text.replace("\r\n", "\n").strip().split("\n\n"):
         lines = [line.split(": ", 1) for line in block.splitlines() if not line.startswith(":")]
-        fields = {name: value for name, value in lines}
+        fields = dict(lines)
         if "data" in fields:
             found.append((fields["event"], json.loads(fields["data"])))
     return found

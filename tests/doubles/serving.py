@@ -103,7 +103,8 @@ def _listener(port: int) -> socket.socket:
 def _droppable(app: ASGIApp) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
     async def with_drop(scope: Scope, receive: Receive, send: Send) -> None:
         # ASGI has no message that closes a connection; uvicorn's `send` is a method of the object that holds it.
-        scope["drop"] = cast("Any", send).__self__.transport.close
+        if scope["type"] == "http":
+            scope["drop"] = cast("Any", send).__self__.transport.close
         await app(scope, receive, send)
 
     return with_drop
