@@ -17,7 +17,7 @@ from tests.doubles.serving import Hold
 
 pytestmark = pytest.mark.slow
 
-PlayOn = Callable[..., Stage]
+Prepare = Callable[..., Stage]
 
 TURNS: dict[str, Any] = {
     "plan": [[event()], "Done."],
@@ -27,7 +27,7 @@ TURNS: dict[str, Any] = {
 
 
 @pytest.fixture
-def prepare(tmp_path: Path, database_url: str) -> Iterator[PlayOn]:
+def prepare(tmp_path: Path, database_url: str) -> Iterator[Prepare]:
     """The program before it is started, with settings of the test's own."""
     with ExitStack() as opened:
 
@@ -41,7 +41,7 @@ def prepare(tmp_path: Path, database_url: str) -> Iterator[PlayOn]:
 
 
 @pytest.fixture
-def stage(prepare: PlayOn) -> Stage:
+def stage(prepare: Prepare) -> Stage:
     stage = prepare()
     stage.daemon.up()
     return stage
@@ -82,7 +82,7 @@ class TestModelDown:
         assert "event-1 is made" in stage.asked[-1].text
         assert len(stage.calendar.used("create_event")) == 1
 
-    def test_it_hangs(self, prepare: PlayOn) -> None:
+    def test_it_hangs(self, prepare: Prepare) -> None:
         stage = prepare(model_timeout_seconds=1)
         stage.daemon.up()
         talk = stage.talk()
@@ -91,7 +91,7 @@ class TestModelDown:
         stage.model.clear_faults()
         assert talk.run("look").response == "Seen."
 
-    def test_nobody_listens_there(self, prepare: PlayOn) -> None:
+    def test_nobody_listens_there(self, prepare: Prepare) -> None:
         stage = prepare()
         with Eavesdropper() as nobody:
             stage.daemon.environment["OPENAI_BASE_URL"] = f"http://{nobody.address}/v1"
@@ -113,7 +113,7 @@ class TestCalendarDown:
         stage.calendar.start()
         assert talk.run("look").response == "Seen."
 
-    def test_from_the_start(self, prepare: PlayOn) -> None:
+    def test_from_the_start(self, prepare: Prepare) -> None:
         stage = prepare()
         stage.calendar.stop()
         stage.daemon.up()
@@ -130,7 +130,10 @@ class TestCalendarDown:
         assert talk.run_when_free("hello").response == "Hello."
         assert len(stage.calendar.used("create_event")) <= 1
 
-    def test_in_the_middle_of_reading(self, stage: Stage, talk: Talk) -> None:
+    def test_in_the_middle_of_reading(self, prepare: Prepare) -> None:
+        stage = prepare(mcp_timeout_seconds=3)
+        stage.daemon.up()
+        talk = stage.talk()
         reply = dying_in(stage, "list_events", "before", partial(talk.run, "look"))
         assert reply.refusal == (502, "error")
         stage.calendar.start()
@@ -138,8 +141,11 @@ class TestCalendarDown:
 
     @pytest.mark.parametrize("at", ["before", "after"])
     def test_in_the_middle_of_writing_the_call_is_not_repeated(
-        self, stage: Stage, talk: Talk, at: Literal["before", "after"]
+        self, prepare: Prepare, at: Literal["before", "after"]
     ) -> None:
+        stage = prepare(mcp_timeout_seconds=3)
+        stage.daemon.up()
+        talk = stage.talk()
         call = talk.run("plan").call_id
         reply = dying_in(stage, "create_event", at, partial(talk.approve, call))
         assert reply.refusal == (502, "error")
@@ -147,7 +153,7 @@ class TestCalendarDown:
         stage.daemon.until_polled(5)  # as a measure of time: what would repeat it had many occasions
         assert len(stage.calendar.used("create_event")) == 1
 
-    def test_it_never_answers(self, prepare: PlayOn) -> None:
+    def test_it_never_answers(self, prepare: Prepare) -> None:
         stage = prepare(mcp_timeout_seconds=1)
         stage.daemon.up()
         talk = stage.talk()
@@ -156,7 +162,7 @@ class TestCalendarDown:
         stage.calendar.greets = True
         assert talk.run("look").response == "Seen."
 
-    def test_a_tool_never_answers(self, prepare: PlayOn) -> None:
+    def test_a_tool_never_answers(self, prepare: Prepare) -> None:
         stage = prepare(mcp_timeout_seconds=1)
         stage.daemon.up()
         talk, other = stage.talk(), stage.talk()
@@ -292,7 +298,7 @@ def killed_in(stage: Stage, hold: Hold, doing: Callable[[], Reply]) -> None:
 
 class TestWithoutToken:
     @pytest.fixture
-    def stage(self, prepare: PlayOn) -> Stage:
+    def stage(self, prepare: Prepare) -> Stage:
         stage = prepare()
         stage.daemon.up("--no-token")
         stage.daemon.http.headers.pop("authorization")
@@ -316,7 +322,7 @@ class TestOwnCalendar:
     """Without a calendar server of somebody else's, the program's own is used."""
 
     @pytest.fixture
-    def stage(self, prepare: PlayOn) -> Stage:
+    def stage(self, prepare: Prepare) -> Stage:
         stage = prepare()
         del stage.daemon.environment["ASSISTANT_MCP_URL"]
         stage.daemon.up()
@@ -359,7 +365,7 @@ class TestOwnCalendar:
 
 
 class TestKeys:
-    def test_a_google_key_alone_leads_to_geminis_openai_interface(self, prepare: PlayOn) -> None:
+    def test_a_google_key_alone_leads_to_geminis_openai_interface(self, prepare: Prepare) -> None:
         stage = prepare()
         for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
             del stage.daemon.environment[name]
@@ -370,13 +376,13 @@ class TestKeys:
             assert stage.talk().run("hello").refusal == (502, "error")
             assert proxy.lines[0].startswith("CONNECT generativelanguage.googleapis.com:443 ")
 
-    def test_a_server_of_ones_own_is_not_overruled_by_it(self, prepare: PlayOn) -> None:
+    def test_a_server_of_ones_own_is_not_overruled_by_it(self, prepare: Prepare) -> None:
         stage = prepare()
         stage.daemon.environment["GOOGLE_API_KEY"] = "key-of-google"
         stage.daemon.up()
         assert stage.talk().run("hello").response == "Hello."
 
-    def test_without_any_key_it_starts_all_the_same(self, prepare: PlayOn) -> None:
+    def test_without_any_key_it_starts_all_the_same(self, prepare: Prepare) -> None:
         stage = prepare()
         for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ASSISTANT_MCP_URL"):
             del stage.daemon.environment[name]
@@ -388,7 +394,7 @@ class TestKeys:
 
 
 class TestLog:
-    def test_it_holds_nothing_of_what_was_said(self, prepare: PlayOn) -> None:
+    def test_it_holds_nothing_of_what_was_said(self, prepare: Prepare) -> None:
         stage = prepare(log_level="INFO")
         said, proposed, refused, answered, found = (f"private-{n}" for n in ("a", "b", "c", "d", "e"))
         stage.model.on_chat({said: [[event(proposed)], [listing()], [event(proposed)], answered]})
