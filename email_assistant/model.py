@@ -129,7 +129,10 @@ class Models:
         """Ask with the strictest response format that the server takes, and remember which that is."""
         refusal: ModelRefused | None = None
         for kind, response_format in _formats(schema, name, start=self._formats.get(role, "json_schema")):
-            options = {"response_format": response_format} if response_format else {}
+            # Whoever watches a run sees its words as they come; these are for the program alone.
+            options: dict[str, Any] = {"stream": False}
+            if response_format:
+                options["response_format"] = response_format
             try:
                 answer = await self.call(role, messages, account_id=account, run_id=run, **options)
             except ModelRefused as error:
