@@ -23,7 +23,7 @@ from email_assistant.db.pool import Pool, make_pool
 from email_assistant.gate.labels import Labels, read_labels, shipped_labels
 from email_assistant.gate.source import Source
 from email_assistant.google.quota import Limits
-from email_assistant.inbox.items import Inbox
+from email_assistant.inbox.items import Complete, Inbox
 from email_assistant.inbox.mails import Class, Mails
 from email_assistant.notify.channels import Channels
 from email_assistant.notify.digest import Digests
@@ -36,17 +36,20 @@ from email_assistant.servers.mcp.mailbox import Mailbox
 from email_assistant.settings import Settings, WorkingHours
 from email_assistant.tools.catalogue import Catalogue
 from email_assistant.tools.config import SHIPPED, ToolsConfig, read_tools
+from email_assistant.tools.control import ClarificationTool
 from email_assistant.tools.effects import Ledger
 from email_assistant.tools.mcp.pool import Builtin, Servers
 from email_assistant.tools.mcp.seen import SeenTools
 from email_assistant.tools.outbox import KeyedOutbox
 from email_assistant.tools.registry import Registry
+from email_assistant.tools.spec import ServerDown, ToolError
 from email_assistant.usage import Usage
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
     from email_assistant.memory.profiles import Memory
+    from email_assistant.queue.chat import Chat
 
 log = logging.getLogger(__name__)
 
@@ -131,17 +134,17 @@ async def open_app(settings: Settings, url: str) -> AsyncIterator[App]:
         )
         ledger = Ledger(pool, settings.google_timeout_seconds)
         tools = mail_tools(ledger, settings)
-        inbox = Inbox(
-            pool,
-            enqueue=queue.decided,
-            complete=tools.complete,
-            undo_window=settings.undo_window,
-            lifetime=settings.lifetime,
-        )
         user_id = await accounts.home_user()
         outbox = KeyedOutbox(pool)
         servers = Servers(config.servers, own_servers(accounts, clients, outbox, settings))
-        catalogue = Catalogue(config, labels, [], servers, SeenTools(pool, user_id), ledger)
+        catalogue = Catalogue(config, labels, [ClarificationTool()], servers, SeenTools(pool, user_id), ledger)
+        inbox = Inbox(
+            pool,
+            enqueue=queue.decided,
+            complete=_complete(tools, catalogue),
+            undo_window=settings.undo_window,
+            lifetime=settings.lifetime,
+        )
         mails = Mails(pool, enqueue=queue.decided)
         usage = Usage(pool, settings)
         outward = Outward(private=settings.notify_private)
@@ -193,6 +196,32 @@ def open_memory(app: App) -> "Memory":
     from email_assistant.memory.profiles import Memory
 
     return Memory.kept_in(app.pool)
+
+
+def open_chat(app: App) -> "Chat":
+    """The chat agent, and the chats that it carries on."""
+    from email_assistant.agents.chat.graph import ChatAgent
+    from email_assistant.db.checkpoints import FencedSaver
+    from email_assistant.model import Models
+    from email_assistant.queue.chat import Chat
+    from email_assistant.queue.invoke import Invoker
+    from email_assistant.queue.turns import Turns
+
+    settings = app.settings
+    models = Models(settings, app.usage, app.accounts)
+    agent = ChatAgent(app.accounts, app.clients, open_memory(app), models, app.catalogue, settings.max_steps)
+    return Chat(
+        app.pool,
+        Turns(app.pool),
+        app.inbox,
+        app.ledger,
+        app.accounts,
+        app.clients,
+        app.catalogue,
+        Invoker(agent.graph(FencedSaver(app.pool)), app.inbox),
+        settings.lease_seconds,
+        settings.max_tries,
+    )
 
 
 def removal(app: App, account: Account) -> Removal:
@@ -252,6 +281,19 @@ def own_servers(accounts: Accounts, clients: Clients, outbox: KeyedOutbox, setti
         return create_mail_server(Mailbox(accounts, clients, account_id), outbox)
 
     return {"calendar": calendar, "mail": mail}
+
+
+def _complete(mail: Registry, chat: Catalogue) -> Complete:
+    """Checks an edited call with the tools of the agent that proposed it."""
+
+    async def complete(run: Mapping[str, Any], name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        tools = chat if run.get("agent") == "chat" else mail
+        try:
+            return await tools.complete(run, name, arguments)
+        except ServerDown as down:
+            raise ToolError(str(down)) from None
+
+    return complete
 
 
 def mail_tools(ledger: Ledger, settings: Settings) -> Registry:

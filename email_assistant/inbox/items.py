@@ -407,9 +407,9 @@ class Inbox:
         """Ask the person about an effect of which nobody can tell whether it happened."""
         await self._raise(conn, effect.run_id, "in_doubt", effect.call_id, effect.tool, effect.args, mail_text)
 
-    async def ask_to_open(self, conn: Connection, run_id: UUID, tool: str, url: str, why: str, mail_text: str) -> None:
+    async def ask_to_open(self, conn: Connection, run_id: UUID, url: str, why: str, mail_text: str) -> None:
         """Ask the person to open a link that a tool needs; *accept* says that it was done."""
-        await self._raise(conn, run_id, "link", tool, tool, {"url": url, "message": why}, mail_text)
+        await self._raise(conn, run_id, "link", "open_link", "open_link", {"url": url, "message": why}, mail_text)
 
     async def _raise(
         self,

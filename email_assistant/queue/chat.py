@@ -222,7 +222,7 @@ class Chat:
             await lease.check(conn)
             await self.inbox.project(conn, turn.id, said, asked)
             if link:
-                await self.inbox.ask_to_open(conn, turn.id, link["tool"], link["url"], link["message"], said)
+                await self.inbox.ask_to_open(conn, turn.id, link["url"], link["message"], said)
             await self.turns.rested(conn, turn, "waiting" if asked or link else "done", answer)
 
     async def _asked(self, lease: Lease, turn: TurnRow, question: Any) -> Asked:

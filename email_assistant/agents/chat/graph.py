@@ -1,9 +1,9 @@
-"""The chat agent: what a request may touch is settled first, then the loop works on it. This page is the whole graph."""
+"""The chat agent: what a request may touch is settled first, then the loop works on it. This is the whole graph."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Literal
 from uuid import UUID
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
@@ -17,37 +17,14 @@ from email_assistant.accounts.clients import Clients
 from email_assistant.agents.chat.prompts import executor_prompt, policy_schema, router_prompt
 from email_assistant.agents.loop import CallState, Loop, LoopState, Ran, Verdict, asking
 from email_assistant.db.checkpoints import lease_of
-from email_assistant.gate.policy import Verdict as Ruling
 from email_assistant.memory.profiles import Memory
 from email_assistant.model import Models
-from email_assistant.tools.spec import Call, LinkNeeded, Review, Tool, ToolError
+from email_assistant.tools.catalogue import Catalogue
+from email_assistant.tools.control import CLARIFICATION
+from email_assistant.tools.spec import Call, LinkNeeded, ToolError
 
 _ROUTER_SEES = 8
 """Messages before the request: what "yes, that one" is about."""
-
-
-class Toolbox(Protocol):
-    """The tools that a chat may use, by type."""
-
-    async def types(self) -> Mapping[str, Sequence[str]]:
-        """The names of each type's tools."""
-        ...
-
-    async def offered(self, account_id: UUID, types: Sequence[str]) -> Sequence[Tool]:
-        """The tools of these types, and those that belong to none. Raises ServerDown."""
-        ...
-
-    async def get(self, account_id: UUID, name: str) -> Tool:
-        """Raises ToolError, ServerDown."""
-        ...
-
-    def rule(self, name: str, allowed: Sequence[str]) -> Ruling:
-        """What the gate says to a call where these types are allowed."""
-        ...
-
-    def review(self, name: str) -> Review:
-        """How a person is asked about a call."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -56,7 +33,7 @@ class ChatAgent:
     clients: Clients
     memory: Memory
     models: Models
-    tools: Toolbox
+    tools: Catalogue
     max_steps: int
 
     def graph(self, checkpointer: BaseCheckpointSaver[Any]) -> "CompiledStateGraph[Any, Any, Any, Any]":
@@ -68,7 +45,7 @@ class ChatAgent:
             max_steps=self.max_steps,
             ask_tool=None,
             stages=("human_clarification", "human_confirmation"),
-            stage_of={"request_clarification": "human_clarification"},
+            stage_of={CLARIFICATION: "human_clarification"},
             ignore_ends=False,
             again="task_executor",
             acts="use_tools",
@@ -127,14 +104,11 @@ class ChatAgent:
 
     async def judge(self, run: Mapping[str, Any], name: str, args: dict[str, Any]) -> Verdict:
         try:
-            tool = await self.tools.get(UUID(run["account_id"]), name)
-            ruling = self.tools.rule(name, run["allowed_tool_types"])
-            if ruling.do == "deny":
-                raise ToolError(ruling.reason)
-            complete = await tool.complete(run, args)
+            does = self._ruled(run, name)
+            complete = await self.tools.complete(run, name, args)
         except ToolError as error:
             return Verdict(kind="say", args=args, text=f"Error: {error}")
-        return Verdict(kind="ask" if ruling.do == "ask" else "run", args=complete, text="")
+        return Verdict(kind="ask" if does == "ask" else "run", args=complete, text="")
 
     async def run_tool(
         self, run: Mapping[str, Any], call_id: str, name: str, args: dict[str, Any], config: RunnableConfig
@@ -142,19 +116,24 @@ class ChatAgent:
         account = await self._account(run)
         call = Call(run, call_id, account, await self.clients.get(account.id), lease_of(config))
         try:
-            ruling = self.tools.rule(name, run["allowed_tool_types"])
-            if ruling.do == "deny":  # it may have been forbidden while it waited for the person
-                raise ToolError(ruling.reason)
-            return Ran(await (await self.tools.get(account.id, name)).run(call, args))
+            self._ruled(run, name)  # it may have been forbidden while it waited for the person
+            return Ran(await self.tools.run(call, name, args))
         except ToolError as error:
             return Ran(f"Error: {error}", well=False)
         except LinkNeeded as needed:
-            link = {"tool": name, "url": needed.url, "message": needed.message}
+            link = {"url": needed.url, "message": needed.message}
             return Ran("Not done: the person must open a link first.", well=False, link=link)
 
     def question(self, name: str, args: dict[str, Any], call_id: str, teaches: bool) -> dict[str, Any]:
         review = self.tools.review(name)
         return asking(name, args, call_id, review.kind, review.answers, teaches=False)
+
+    def _ruled(self, run: Mapping[str, Any], name: str) -> Literal["allow", "ask"]:
+        """What the gate says to a call. Raises ToolError if it may not be."""
+        verdict = self.tools.rule(name, run["allowed_tool_types"])
+        if verdict.do == "deny":
+            raise ToolError(f"{name} may not be used: {verdict.reason}")
+        return "ask" if verdict.do == "ask" else "allow"
 
     async def oauth_needed(self, state: LoopState) -> dict[str, Any]:
         """End the turn with what the person must open before they ask again."""

@@ -2,9 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from http import HTTPStatus
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, cast
 from uuid import UUID
 
 import psycopg
@@ -18,8 +18,9 @@ from email_assistant.queue.chat import Chat, Talk
 from email_assistant.queue.invoke import Watch
 from email_assistant.servers.api.dependencies import Assistant, Services
 from email_assistant.servers.api.errors import AsciiJSON
+from email_assistant.servers.api.replies import Reply, refused, reply_of
+from email_assistant.tools.control import CLARIFICATION
 
-CLARIFICATION = "request_clarification"
 _EVENT_STREAM = "text/event-stream"
 _SPEAKS = "task_executor"
 """The node whose words are the answer."""
@@ -55,42 +56,6 @@ class ResumeRequest(_Body):
     thread_id: ChatId
     approvals: list[Approval] | None = None
     clarification_responses: list[ClarificationResponse] | None = None
-
-
-class PendingCall(BaseModel):
-    call_id: str
-    tool_name: str
-    arguments: dict[str, Any]
-
-
-class PendingQuestion(BaseModel):
-    call_id: str
-    question: str
-    context: str | None
-
-
-class Confirmation(BaseModel):
-    kind: Literal["confirmation"] = "confirmation"
-    tool_calls: list[PendingCall]
-
-
-class Clarification(BaseModel):
-    kind: Literal["clarification"] = "clarification"
-    clarifications: list[PendingQuestion]
-
-
-ReplyStatus = Literal["success", "confirmation_required", "clarification_required", "oauth_required", "error"]
-
-
-class Reply(BaseModel):
-    """Where the chat stands."""
-
-    status: ReplyStatus
-    response: str | None = Field(None, description="What the assistant said in the end.")
-    thread_id: str | None
-    pending_action: Confirmation | Clarification | None = None
-    url: str | None = Field(None, description="What you must open before it can be done; https only.")
-    message: str | None = Field(None, description="What is wrong, or what the link is for.")
 
 
 router = APIRouter(tags=["chat"])
@@ -132,35 +97,6 @@ async def resume(app: Assistant, chat: Talks, body: ResumeRequest, request: Requ
     return await _answered(request, body.thread_id, work)
 
 
-def reply_of(talk: Talk) -> tuple[int, Reply]:
-    """HTTP status and body that say where a chat stands."""
-    thread_id, turn = talk.chat.chat_id, talk.turn
-    asked = [item for item in talk.waiting if item.action == CLARIFICATION]
-    if asked:
-        questions = [
-            PendingQuestion(call_id=i.call_id, question=i.args["question"], context=i.args.get("context"))
-            for i in asked
-        ]
-        clarification = Clarification(clarifications=questions)
-        return 202, Reply(status="clarification_required", thread_id=thread_id, pending_action=clarification)
-    if talk.waiting and talk.waiting[0].kind == "link":
-        link = talk.waiting[0].args
-        return 202, Reply(status="oauth_required", thread_id=thread_id, url=link["url"], message=link["message"])
-    if talk.waiting:
-        calls = [PendingCall(call_id=i.call_id, tool_name=i.action, arguments=i.args) for i in talk.waiting]
-        doubt = any(item.kind == "in_doubt" for item in talk.waiting)
-        return 202, Reply(
-            status="confirmation_required",
-            thread_id=thread_id,
-            pending_action=Confirmation(tool_calls=calls),
-            message="It is not known whether this was done; approve it to have it done again" if doubt else None,
-        )
-    if turn is None or turn.state == "done":
-        return 200, Reply(status="success", thread_id=thread_id, response=turn.answer if turn else None)
-    reason = turn.reason or "this is still being worked on"
-    return 502, Reply(status="error", thread_id=thread_id, message=reason)
-
-
 async def _account_of(app: Services, address: str | None) -> UUID:
     """The mailbox that a new chat is about: the one that was named, else the first. Raises UnknownAccount."""
     if address is not None:
@@ -170,7 +106,7 @@ async def _account_of(app: Services, address: str | None) -> UUID:
     raise UnknownAccount("no mailbox is connected yet: `email-assistant auth login` does that")
 
 
-def _answers(body: ResumeRequest, items: list[Item], waiting: "list[Item] | Any") -> list[tuple[UUID, dict[str, Any]]]:
+def _answers(body: ResumeRequest, items: list[Item], waiting: Sequence[Item]) -> list[tuple[UUID, dict[str, Any]]]:
     """The answers by item. Raises Conflict, Invalid."""
     given: dict[str, Approval | ClarificationResponse] = {}
     for each in [*(body.approvals or ()), *(body.clarification_responses or ())]:
@@ -217,17 +153,13 @@ async def _outcome(thread_id: str, work: Awaitable[Talk]) -> tuple[int, Reply]:
     try:
         return reply_of(await work)
     except NoItem as error:
-        return _refused(404, thread_id, str(error))
+        return refused(404, thread_id, str(error))
     except (Conflict, UnknownAccount) as error:
-        return _refused(409, thread_id, str(error))
+        return refused(409, thread_id, str(error))
     except Invalid as error:
-        return _refused(400, thread_id, str(error))
+        return refused(400, thread_id, str(error))
     except psycopg.OperationalError:
-        return _refused(503, thread_id, "the database can't be reached; try again in a moment")
-
-
-def _refused(status: int, thread_id: str, why: str) -> tuple[int, Reply]:
-    return status, Reply(status="error", thread_id=thread_id, message=why)
+        return refused(503, thread_id, "the database can't be reached; try again in a moment")
 
 
 async def _events(thread_id: str, work: Callable[[Watch | None], Awaitable[Talk]]) -> AsyncIterator[str]:
