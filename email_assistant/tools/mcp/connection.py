@@ -221,13 +221,28 @@ class Connection:
                 ready.set_result(session)
                 await self._leave.wait()
         except BaseException as error:
-            self.end(_said(error, self.seconds))
+            self.end(self._why(error))
             if isinstance(error, asyncio.CancelledError):
                 raise
         finally:
             self.end("the connection has ended")
             if not ready.done():
                 ready.set_exception(ServerDown(self.name, self.ended or ""))
+
+    def _why(self, error: BaseException) -> str:
+        """Why there is no session, in words of ours: the error's own may quote headers or an answer."""
+        match error:
+            case BaseExceptionGroup():
+                return self._why(error.exceptions[0])
+            case TimeoutError():
+                return f"it did not answer within {self.seconds:g} s"
+            case FileNotFoundError() | PermissionError():
+                return f"its command can't be started ({error.strerror})"
+            case McpError():
+                refused = next(iter(self._undone.values()), None)
+                return str(refused) if refused else "it refuses the connection"
+            case _:
+                return f"the connection failed ({type(error).__name__})"
 
     def _entered(self) -> AbstractAsyncContextManager[ClientSession]:
         own: dict[str, Any] = {
@@ -279,18 +294,3 @@ def _teller(progress: Progress) -> Callable[[float, float | None, str | None], A
         progress(one_line(f"{message} ({amount})" if message else amount, 200))
 
     return told
-
-
-def _said(error: BaseException, seconds: float) -> str:
-    """Why a session could not be had, in words of ours: the error's own may quote headers or an answer."""
-    match error:
-        case BaseExceptionGroup():
-            return _said(error.exceptions[0], seconds)
-        case TimeoutError():
-            return f"it did not answer within {seconds:g} s"
-        case FileNotFoundError() | PermissionError():
-            return f"its command can't be started ({error.strerror})"
-        case McpError():
-            return "it refuses the connection"
-        case _:
-            return f"the connection failed ({type(error).__name__})"

@@ -1,7 +1,8 @@
 """A tool that runs on an MCP server."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, Final
 
 import jsonschema_rs
@@ -38,7 +39,7 @@ class _Anything(BaseModel):
 
 
 class Schema:
-    """The JSON schema of a tool's arguments, as its server tells it.
+    """The JSON schema of a tool's arguments or answers, as its server tells it.
 
     It is checked by a library in which no schema can take time without bound: its patterns are linear, its references
     never leave the schema.
@@ -57,14 +58,19 @@ class Schema:
         except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError):
             raise UnusableTool("its schema is none") from None
 
-    def check(self, arguments: Mapping[str, Any]) -> None:
+    def check(self, value: Mapping[str, Any]) -> None:
         """Raises ToolError with one line that names each wrong field."""
-        complaints = [
-            f"{'.'.join(map(str, error.instance_path)) or 'arguments'}: {content.one_line(error.message, 200)}"
-            for error, _ in zip(self._validator.iter_errors(dict(arguments)), range(_MOST_COMPLAINTS), strict=False)
-        ]
-        if complaints:
-            raise ToolError("; ".join(complaints))
+        wrong = list(islice(self._validator.iter_errors(dict(value)), _MOST_COMPLAINTS))
+        if wrong:
+            raise ToolError("; ".join(f"{_place(error.instance_path)}: {_said(error.message)}" for error in wrong))
+
+
+def _place(path: Sequence[str | int]) -> str:
+    return ".".join(map(str, path)) or "arguments"
+
+
+def _said(message: str) -> str:
+    return content.one_line(message, 200)
 
 
 class McpTool(Tool):
@@ -88,7 +94,8 @@ class McpTool(Tool):
         labels: Labels | None,
     ) -> None:
         self._schema = Schema(told.inputSchema)
-        self._remote = Remote(servers, ledger, server, told.name)
+        answers = Schema(told.outputSchema) if told.outputSchema is not None else None
+        self._remote = Remote(servers, ledger, server, told.name, answers)
         self._writes = labels is None or labels.write_operation
         self.spec = ToolSpec(
             name=told.name,
@@ -110,20 +117,25 @@ class McpTool(Tool):
                 return await self._remote.write(call, arguments, arguments, {}, None)
             return await self._remote.read(call, arguments, {})
         except ServerDown as down:
-            raise ToolError(f"{down}; nothing was done") from None
+            raise ToolError(str(down)) from None
 
     async def settle(self, call: Call, effect: Effect) -> None:
         await self._remote.settle(effect)
 
 
 class Remote:
-    """A tool on its server: reads as often as need be, writes by the ledger."""
+    """A tool on its server: reads as often as need be, writes by the ledger.
 
-    def __init__(self, servers: Servers, ledger: Ledger, server: str, tool: str) -> None:
+    Args:
+        answers: the schema of its structured answers, if it has told any.
+    """
+
+    def __init__(self, servers: Servers, ledger: Ledger, server: str, tool: str, answers: Schema | None) -> None:
         self._servers = servers
         self._ledger = ledger
         self._server = server
         self._tool = tool
+        self._answers = answers
 
     async def read(self, call: Call, arguments: Mapping[str, Any], told: Mapping[str, Any]) -> str:
         """
@@ -140,6 +152,8 @@ class Remote:
             raise ToolError(f"the tool server {self._server} failed: {lost}") from None
         if result.isError:
             raise ToolError(content.error_text(result))
+        if not self._keeps_its_word(result):
+            raise ToolError(f"the tool server {self._server} answered with something else than its schema says")
         return content.result_text(result, own=self._servers.is_own(self._server))
 
     async def write(
@@ -206,9 +220,23 @@ class Remote:
             await self._ledger.not_found(effect)
         if result.isError:
             raise ToolError(await self._ledger.fail(effect, content.error_text(result)))
-        text = content.result_text(result, own=self._servers.is_own(self._server))
+        text = (
+            content.result_text(result, own=self._servers.is_own(self._server))
+            if self._keeps_its_word(result)
+            else f"It was done, but the tool server {self._server} says of it something else than its schema says."
+        )
         made = str(meta.get(EXTERNAL_ID) or "") if self._servers.is_own(self._server) else ""
         return await self._ledger.finish(effect, made, text)
+
+    def _keeps_its_word(self, result: types.CallToolResult) -> bool:
+        """Whether its structured answer is as it said it would be."""
+        if self._answers is None:
+            return True
+        try:
+            self._answers.check(result.structuredContent or {})
+        except ToolError:
+            return False
+        return result.structuredContent is not None
 
     async def _call(
         self, call: Call, arguments: Mapping[str, Any], told: Mapping[str, Any], *, repeatable: bool
