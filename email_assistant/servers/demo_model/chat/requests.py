@@ -38,12 +38,12 @@ _WRITE = re.compile(
 _NOBODY = "me us him her them it this that"
 _DICTATED = re.compile(r"^(?:reply|answer|respond|tell|write|send|e?-?mail|message)\b[^:]*:\s", re.IGNORECASE)
 _WHY = any_of(r"^(?:why|what (?:happened (?:to|with)|became of)|explain)")
-_ABOUT_MAIL = any_of(r"e?-?mails?|messages?|newsletters?|letters?|ignor\w+")
+_ABOUT_MAIL = any_of(r"e?-?mails?|messages?|newsletters?|letters?|ignor\w+|writ\w+|wrote")
 _IGNORED = any_of(r"ignor\w+")
 _NO_SEARCH_WORDS = (
     "why what did do does was were is are has have been had not happened became explain you i it that this the a an my "
     "mail mails email emails e message messages from by about of to with on in for and ignore ignored ignoring answer "
-    "answered sort sorted"
+    "answered sort sorted newsletter newsletters"
 )
 _WAITING = any_of(
     r"(?:what|anything|something)(?:['’]s)?\b.*\b(?:wait(?:s|ing)?|pending|to (?:approve|decide|review)|needs me)",
@@ -138,11 +138,11 @@ def _inbox_task(words: str) -> Task | None:
 
 
 def _search_words(words: str) -> str:
-    found = re.findall(r"[\w.@'’-]*\w", words)
+    found = re.findall(r"[\w.@-]*\w", re.sub(r"['’]s\b", "", words))
     return " ".join(word for word in found if word.lower() not in _NO_SEARCH_WORDS.split())
 
 
 def _agenda_task(words: str) -> Task | None:
-    if _LOOK.match(words) and (_IN_CALENDAR.search(words) or proposals(words, _ANY_DAY)):
+    if _LOOK.match(words) and not _ABOUT_MAIL.search(words) and (_IN_CALENDAR.search(words) or proposals(words, _ANY_DAY)):
         return Task("calendar", lambda at: [calendar.agenda(words, at.now)])
     return None
