@@ -71,7 +71,11 @@ _CLOCK = re.compile(
     r"|\b(?:at|um|à) (?P<bare>\d{1,2})\b(?!\s?[:.%]\d|\s?%)",
     re.IGNORECASE,
 )
-_MERIDIEM_RANGE = re.compile(r"\b(\d{1,2})\s*(?:[-–]|to|until)\s*(\d{1,2}\s*)([ap]m)\b", re.IGNORECASE)
+_MERIDIEM_RANGE = re.compile(
+    r"\b(?P<from>\d{1,2})(?P<minutes>[:.]\d\d)?\s*(?:[-–]|to|until)\s*"
+    r"(?P<to>\d{1,2})(?P<to_minutes>[:.]\d\d)?\s*(?P<half_day>[ap])m\b",
+    re.IGNORECASE,
+)
 _BARE_HOUR = re.compile(r"(?:^|\b(?:to|be|it|auf)\s)\s*(\d{1,2})\s*[.!]?$", re.IGNORECASE)
 _RANGE_BETWEEN = re.compile(r"\s*(?:[-–—]|to|until|bis|à)\s*", re.IGNORECASE)
 _HALF_HOUR = re.compile(r"\bhalf an hour\b|\bhalbe Stunde\b|\bdemi-heure\b", re.IGNORECASE)
@@ -216,7 +220,15 @@ def _clocks(text: str) -> Iterator[tuple[re.Match[str], int]]:
 
 
 def _one_meridiem(text: str) -> str:
-    return _MERIDIEM_RANGE.sub(r"\1\3-\2\3", text)
+    return _MERIDIEM_RANGE.sub(_with_both_halves, text)
+
+
+def _with_both_halves(found: re.Match[str]) -> str:
+    """ "2-3pm" is "2pm-3pm", "11-1pm" is "11am-1pm"."""
+    half = found["half_day"].lower()
+    crosses = int(found["from"]) % 12 > int(found["to"]) % 12
+    first = {"a": "p", "p": "a"}[half] if crosses else half
+    return f"{found['from']}{found['minutes'] or ''}{first}m-{found['to']}{found['to_minutes'] or ''}{half}m"
 
 
 def _read_clock(match: re.Match[str]) -> int:

@@ -143,6 +143,10 @@ def _search_words(words: str) -> str:
 
 
 def _agenda_task(words: str) -> Task | None:
-    if _LOOK.match(words) and not _ABOUT_MAIL.search(words) and (_IN_CALENDAR.search(words) or proposals(words, _ANY_DAY)):
+    if (
+        _LOOK.match(words)
+        and not _ABOUT_MAIL.search(words)
+        and (_IN_CALENDAR.search(words) or proposals(words, _ANY_DAY))
+    ):
         return Task("calendar", lambda at: [calendar.agenda(words, at.now)])
     return None
