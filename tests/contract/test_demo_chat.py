@@ -52,11 +52,13 @@ def client() -> Iterator[OpenAI]:
 class Chat:
     """One turn of a chat: the agent's calls of one message, answered together, until its text."""
 
-    def __init__(self, client: OpenAI, request: str, *, earlier: Messages | None = None, **more: Any) -> None:
+    def __init__(
+        self, client: OpenAI, request: str, *, earlier: Messages | None = None, system: str = SYSTEM, **more: Any
+    ) -> None:
         self._client = client
         self._more = {"tools": list(TOOLS.values()), "tool_choice": "auto"} | more
-        system = {"role": "system", "content": SYSTEM}
-        self._messages: Messages = [system, *(earlier or []), {"role": "user", "content": request}]
+        first = {"role": "system", "content": system}
+        self._messages: Messages = [first, *(earlier or []), {"role": "user", "content": request}]
         self._step()
 
     def _step(self) -> None:
@@ -545,6 +547,16 @@ class TestTurn:
             {"role": "assistant", "content": "Nothing waits for you."},
         ]
         assert Chat(client, "what's waiting?", earlier=earlier).names == ["list_waiting"]
+
+    @pytest.mark.parametrize("now", ["2026-05-05T08:15:00+02:00", "Tuesday 5 May 2026 08:15 (UTC+02:00)"])
+    def test_reads_the_time_and_the_person_in_the_prompt(self, client: OpenAI, now: str) -> None:
+        system = f"You help Alex Kim <alex@sandbox.example>, born on 3 May 1980 at 09:30. Local time: {now}"
+        later = Chat(client, "add dentist at 8, and write to bob@example.org that I'm late", system=system)
+        assert later.names == ["create_event", "send_email_tool"]
+        assert later.calls[0][1]["start"] == "2026-05-06T08:00"
+        assert "\nAlex\n" in later.calls[1][1]["response_text"]
+        assert Chat(client, "add dentist at 9", system=system).arguments["start"] == "2026-05-05T09:00"
+        assert "demo model" in Chat(client, "add dentist at 9", system="You help Alex.").text
 
     def test_a_tool_that_is_not_offered_is_not_called(self, client: OpenAI) -> None:
         offered = [TOOLS[name] for name in ("request_clarification", "list_waiting")]

@@ -9,6 +9,7 @@ from email_assistant.servers.demo_model.protocol import Message
 from email_assistant.servers.demo_model.reading import Person, read_person
 from email_assistant.servers.demo_model.steps import Step, read_rounds
 from email_assistant.servers.demo_model.times import named_dates
+from email_assistant.servers.demo_model.wording import ADDRESS
 
 CLARIFY = "request_clarification"
 LIST, CREATE, UPDATE = "list_events", "create_event", "update_event"
@@ -17,7 +18,7 @@ WAITING, FIND, EXPLAIN = "list_waiting", "find_mail", "explain_mail"
 LOOKS = frozenset({LIST, SEARCH, READ, WAITING, FIND, EXPLAIN})
 """Tools that change nothing and need nobody."""
 
-_PERSON = re.compile(r"(?P<name>(?:[A-ZÀ-Þ][\w'’.-]* )*)<?(?P<address>[\w.+-]+@[\w-]+(?:\.[\w-]+)+)")
+_PERSON = re.compile(rf"(?P<name>(?:[A-ZÀ-Þ][\w'’.-]* )*)<?(?P<address>{ADDRESS.pattern})")
 _ISO = re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d")
 _CLOCK = re.compile(r"(?<![+\d-])\b([01]?\d|2[0-3]):([0-5]\d)\b")
 
@@ -57,8 +58,11 @@ def _person(messages: Sequence[Message], system: str) -> Person:
 
 
 def _now(system: str) -> datetime | None:
-    if found := _ISO.search(system):
-        return datetime.fromisoformat(found[0])
-    day = next(iter(named_dates(system, None)), None)
-    clock = _CLOCK.search(system)
-    return datetime.combine(day, time(int(clock[1]), int(clock[2])) if clock else time()) if day else None
+    """What changes most stands last in a prompt, behind what is told about the person."""
+    if found := _ISO.findall(system):
+        return datetime.fromisoformat(found[-1])
+    days, clocks = named_dates(system, None), _CLOCK.findall(system)
+    if not days:
+        return None
+    hour, minute = clocks[-1] if clocks else (0, 0)
+    return datetime.combine(days[-1], time(int(hour), int(minute)))

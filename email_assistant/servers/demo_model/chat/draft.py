@@ -7,14 +7,13 @@ from typing import Any
 
 from email_assistant.servers.demo_model.reading import shorten
 from email_assistant.servers.demo_model.times import duration, meant_clock, proposals, without_times
-from email_assistant.servers.demo_model.wording import any_of
+from email_assistant.servers.demo_model.wording import ADDRESS, any_of
 
 _SHORT, _LONG = 30, 60  # minutes
 _LONG_EVENTS = any_of(
     r"lunch|dinner|breakfast|brunch|workshop|interview|mittagessen|abendessen|frühstück|déjeuner|dîner"
 )
-_ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
-_WITH_ADDRESSES = re.compile(rf"(?:\b(?:with|and|invite|mit|und|avec|et)\s+|,\s*)*{_ADDRESS.pattern}", re.IGNORECASE)
+_WITH_ADDRESSES = re.compile(rf"(?:\b(?:with|and|invite|mit|und|avec|et)\s+|,\s*)*{ADDRESS.pattern}", re.IGNORECASE)
 _CALLED = re.compile(
     r"\b(?:called|named|titled|genannt|namens|appelée?|call it|title:?)\s+(?P<title>.+)", re.IGNORECASE
 )
@@ -25,14 +24,18 @@ _COMMAND = re.compile(
     r"(?:(?:something|anything)\b\s*)?(?:for\s+)?",
     re.IGNORECASE,
 )
-_WHOSE = re.compile(r"\s*\b(?:for (?:me|us)|(?:on|in|into|to) (?:my|the|our) (?:calendar|agenda|diary)|please)\b", re.I)
-_LOOSE_END = re.compile(r"(?:\s+(?:at|on|from|to|with|for|and|in|instead))+$|^(?:with|and)\s+|[\s,.;:!?]+$", re.I)
+_WHOSE = re.compile(
+    r"\s*\b(?:for (?:me|us)|(?:on|in|into|to) (?:my|the|our) (?:calendar|agenda|diary)|please)\b", re.IGNORECASE
+)
+_LOOSE_END = re.compile(
+    r"(?:\s+(?:at|on|from|to|with|for|and|in|instead))+$|^(?:with|and)\s+|[\s,.;:!?]+$", re.IGNORECASE
+)
 _NOT_THIS = re.compile(
     r"\b(?:instead of|rather than|not|statt|nicht|au lieu de|pas)\s+(?:at |on |um |am |à )?\d\S*(?:\s?[ap]\.?m\b)?",
-    re.I,
+    re.IGNORECASE,
 )
 _OWN_PLANS = re.compile(
-    r"^\W*(?:no\W+)?(?:sorry\W+)?I(?: have|['’]ve|['’]m| am)\b(?!.*\b(?:instead|rather|better)\b)", re.I
+    r"^\W*(?:no\W+)?(?:sorry\W+)?I(?: have|['’]ve|['’]m| am)\b(?!.*\b(?:instead|rather|better)\b)", re.IGNORECASE
 )
 
 
@@ -82,7 +85,7 @@ def read_draft(words: str, today: date) -> Draft:
         day=named[0].day if named else None,
         clock=meant_clock(words),
         minutes=duration(words),
-        attendees=tuple(address.lower() for address in _ADDRESS.findall(words)),
+        attendees=tuple(address.lower() for address in ADDRESS.findall(words)),
     )
 
 

@@ -10,8 +10,8 @@ from email_assistant.servers.demo_model.protocol import Call
 from email_assistant.servers.demo_model.reading import Mail, Person, read_mails, shorten
 from email_assistant.servers.demo_model.reply import changes_draft, letter, reply
 from email_assistant.servers.demo_model.steps import Step
+from email_assistant.servers.demo_model.wording import ADDRESS
 
-_ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _LONGEST_SUBJECT = 60
 
 
@@ -38,7 +38,7 @@ def answer(who: str, text: str, person: Person) -> Script:
 
 def write(who: str, subject: str, text: str, person: Person) -> Script:
     """Write a new mail. Its address is only ever taken from the person's own words."""
-    address = _ADDRESS.search(who) or _ADDRESS.search((yield from ask(f"What is the address of {who}?", "")))
+    address = ADDRESS.search(who) or ADDRESS.search((yield from ask(f"What is the address of {who}?", "")))
     if address is None:
         raise GiveUp(f"I don't know the address of {who}, so nothing was sent.")
     if not text:

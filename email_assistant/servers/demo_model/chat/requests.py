@@ -31,12 +31,12 @@ _ANSWER = re.compile(
 )
 _TELL = re.compile(rf"^tell\s+{_WHO}{_WHAT}$", re.IGNORECASE)
 _WRITE = re.compile(
-    r"^(?:(?:write|send)(?:\s+(?:an?\s+)?(?:new\s+)?(?:e?-?mail|message|note|letter))?\s+to|e?-?mail|message)\s+"
+    r"^(?:(?:write|send)(?:\s+(?:an?\s+)?(?:new\s+)?(?:e?-?mail|message|note|letter))?\s+to|e?-?mail(?=\s+\S+@))\s+"
     rf"(?P<who>.+?)(?:\s+about\s+(?P<subject>.+?))?(?:{_WHAT})?$",
     re.IGNORECASE,
 )
 _NOBODY = "me us him her them it this that"
-_DICTATED = re.compile(r"^(?:reply|answer|respond|tell|write|send|e?-?mail|message)\b[^:]*:\s", re.IGNORECASE)
+_DICTATED = re.compile(r"^(?:reply|answer|respond|tell|write|send|e?-?mail)\b[^:]*:\s", re.IGNORECASE)
 _WHY = any_of(r"^(?:why|what (?:happened (?:to|with)|became of)|explain)")
 _ABOUT_MAIL = any_of(r"e?-?mails?|messages?|newsletters?|letters?|ignor\w+|writ\w+|wrote")
 _IGNORED = any_of(r"ignor\w+")
@@ -84,7 +84,7 @@ def _clauses(request: str) -> list[str]:
     """The request, cut before each part that is a task of its own; but not within what the person dictates."""
     clauses, start = [], 0
     for cut in _CUT.finditer(request):
-        if not _DICTATED.match(_bare(request[start : cut.start()] + " ")) and _task(request[cut.end() :]):
+        if not _DICTATED.match(_bare(request[start : cut.start()])) and _task(request[cut.end() :]):
             clauses.append(request[start : cut.start()])
             start = cut.end()
     return [*clauses, request[start:]]
@@ -143,10 +143,8 @@ def _search_words(words: str) -> str:
 
 
 def _agenda_task(words: str) -> Task | None:
-    if (
-        _LOOK.match(words)
-        and not _ABOUT_MAIL.search(words)
-        and (_IN_CALENDAR.search(words) or proposals(words, _ANY_DAY))
-    ):
+    if not _LOOK.match(words) or _ABOUT_MAIL.search(words):
+        return None
+    if _IN_CALENDAR.search(words) or proposals(words, _ANY_DAY):
         return Task("calendar", lambda at: [calendar.agenda(words, at.now)])
     return None
