@@ -251,6 +251,7 @@ create table effects (
     state        text not null default 'planned' check (state in ('planned', 'started', 'done', 'failed', 'unknown')),
     draft_id     text,                        -- Google's; only this draft may be sent
     orphans      text[] not null default '{}',-- drafts of fenced workers, to be deleted and never adopted
+    gmail_thread text,                        -- Gmail's id of the thread that a mail goes into
     external_id  text,                        -- Google's id of the sent message or the event
     result       text,
     looks        integer not null default 0,  -- times that Google was asked whether it happened
@@ -259,6 +260,7 @@ create table effects (
     primary key (run_id, call_id)
 );
 create index effects_started on effects (thread_id) where state = 'started';
+create index effects_into on effects (account_id, gmail_thread) where gmail_thread is not null;
 create index effects_recipient on effects (account_id, recipient, finished_at) where state = 'done';
 
 create table left_drafts (                    -- draft mode: a reply for the person to send in Gmail
