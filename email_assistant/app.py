@@ -38,6 +38,7 @@ from email_assistant.usage import Usage
 
 if TYPE_CHECKING:
     from email_assistant.memory.profiles import Memory
+    from email_assistant.tools.spec import Tool
 
 log = logging.getLogger(__name__)
 
@@ -213,6 +214,25 @@ def mail_tools(ledger: Ledger, settings: Settings) -> Registry:
             DoneTool(),
         ]
     )
+
+
+def chat_tools(pool: Pool, clients: Clients, ledger: Ledger, inbox: Inbox, mails: Mails) -> "list[Tool]":
+    """The tools of a chat that run in this process: mail to send, and the person's inbox to look into."""
+    from email_assistant.memory.profiles import Memory
+    from email_assistant.servers.api.wording import sentence
+    from email_assistant.tools.explain_mail import ExplainMailTool
+    from email_assistant.tools.find_mail import FindMailTool
+    from email_assistant.tools.list_waiting import ListWaitingTool
+    from email_assistant.tools.mailbox import AnyMail
+    from email_assistant.tools.write_email import WriteEmailTool
+    from email_assistant.trail.story import Trail
+
+    return [
+        WriteEmailTool(ledger, AnyMail(pool, clients)),
+        ListWaitingTool(inbox.waiting, sentence),
+        FindMailTool(mails.find),
+        ExplainMailTool(Trail(pool, Memory.kept_in(pool)).of_mail),
+    ]
 
 
 def api_token(settings: Settings) -> str:

@@ -144,6 +144,16 @@ create index mails_by_sender on mails (account_id, sender);
 create index mails_unlabelled on mails (triaged_at) where labelled is null and classification is not null;
 create index mails_relabelled on mails (thread_id) where relabelled is not null;
 
+-- What a mail is found by (inbox.search): words alone, since the parser takes addresses and links for one word each.
+-- No expression of more than a megabyte can be indexed, so long ones are cut.
+create function mail_words(sender text, subject text, content jsonb) returns tsvector language sql immutable as $$
+    select to_tsvector('simple', translate(
+        left(sender || ' ' || coalesce(content->'sender'->>'name', '') || ' ' || subject, 2000) || ' '
+            || left(coalesce(content->>'text', ''), 20000),
+        '!"#$%&''()*+,-./:;<=>?@[\]^_`{|}~', repeat(' ', 32)))
+$$;
+create index mails_words on mails using gin (mail_words(sender, subject, content)) where not own;
+
 create table corrections (                    -- of a mail's class, by the person
     id              uuid primary key default gen_random_uuid(),
     user_id         uuid not null references users,
