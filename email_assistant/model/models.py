@@ -9,7 +9,7 @@ import json
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal, TypeVar
 from uuid import UUID
 
@@ -243,7 +243,7 @@ class Models:
         **options: Any,
     ) -> AIMessage:
         """One request, paid for. `options` go into it as they are."""
-        await self._usage.check(await self._accounts.get(asker.account_id))
+        await self._usage.check(partial(self._accounts.get, asker.account_id))
         settings = self._settings
         try:
             # The client's own time-out restarts with every byte that comes in.
