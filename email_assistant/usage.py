@@ -47,7 +47,9 @@ class Usage:
         self._settings = settings
 
     async def check(self, account: Callable[[], Awaitable[Account]]) -> None:
-        """Look before a call. The account is asked for only where there is a budget. Calls that are under way are not counted yet, so a day may end a few calls above.
+        """Look before a call. The account is asked for only where there is a budget.
+
+        Calls that are under way are not counted yet, so a day may end a few calls above.
 
         Raises:
             BudgetSpent: which the account's row then says too, until midnight.
