@@ -324,6 +324,8 @@ class TestCreate:
         ("feedback", "start", "end"),
         [
             ("Wrong time, should be 10am", "2026-05-06T10:00", "2026-05-06T10:30"),
+            ("Rejected by the person: it should be 10am", "2026-05-06T10:00", "2026-05-06T10:30"),
+            ("The person said: Error, 10am it is", "2026-05-06T10:00", "2026-05-06T10:30"),
             ("at 11 instead of 9am, for an hour", "2026-05-06T11:00", "2026-05-06T12:00"),
             ("Friday is better", "2026-05-08T09:00", "2026-05-08T09:30"),
         ],
