@@ -52,7 +52,7 @@ class ScheduleMeetingTool(Tool):
         self._ledger = ledger
         self._meet_links = meet_links
 
-    def complete(self, run: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    async def complete(self, run: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
         given = ScheduleMeeting.model_validate(self.spec.parse(arguments).model_dump())
         if given.organizer_email and given.organizer_email.lower() != run["address"]:
             raise ToolError(f"organizer_email: the organiser is {run['address']}")

@@ -39,7 +39,8 @@ class ItemOut(_Out):
     run: UUID = Field(validation_alias="run_id")
     call_id: str
     account: str
-    mail_id: str = Field(description="Gmail's id of the mail that it is about.")
+    mail_id: str | None = Field(description="Gmail's id of the mail that it is about; null: it comes from a chat.")
+    chat: str | None = Field(description="Id of the chat that it comes from.")
     kind: Kind
     action: str
     args: dict[str, Any]
