@@ -6,8 +6,8 @@ from email_assistant.servers.demo_model.chat.conversation import EXPLAIN, FIND, 
 from email_assistant.servers.demo_model.chat.results import content, read_entries
 from email_assistant.servers.demo_model.chat.script import Script, look
 
-_CLASS_FROM_END = -3
-"""Place of a found mail's class. Counted from the end: what others wrote, and may hold bars, stands before it."""
+_CLASS = 4
+"""Place of a found mail's class among its fields."""
 
 
 def waiting() -> Script:
@@ -29,5 +29,5 @@ def explain(words: str, wanted_class: str) -> Script:
 
 
 def _chosen(found: Sequence[list[str]], wanted_class: str) -> list[str]:
-    fits = [fields for fields in found if fields[_CLASS_FROM_END:][:1] == [wanted_class]]
+    fits = [fields for fields in found if fields[_CLASS : _CLASS + 1] == [wanted_class]]
     return (fits or list(found))[0]
