@@ -78,6 +78,12 @@ class Chat:
         self._step()
         return self
 
+    def edit(self, **changes: Any) -> "Chat":
+        """Change the only call before it is answered, as the person may."""
+        function = self._messages[-1]["tool_calls"][0]["function"]
+        function["arguments"] = json.dumps(self.arguments | changes)
+        return self
+
     @property
     def names(self) -> list[str]:
         return [name for name, _ in self.calls]
@@ -329,6 +335,7 @@ class TestCreate:
         ("feedback", "start", "end"),
         [
             ("Wrong time, should be 10am", "2026-05-06T10:00", "2026-05-06T10:30"),
+            ("not at 9 but at 10", "2026-05-06T10:00", "2026-05-06T10:30"),
             ("Rejected by the person: it should be 10am", "2026-05-06T10:00", "2026-05-06T10:30"),
             ("The person said: Error, 10am it is", "2026-05-06T10:00", "2026-05-06T10:30"),
             ("at 11 instead of 9am, for an hour", "2026-05-06T11:00", "2026-05-06T12:00"),
@@ -402,7 +409,7 @@ class TestMove:
         assert chat.answer("tomorrow").arguments["start"] == "2026-05-06T15:00"
 
     def test_feedback_corrects_the_move(self, client: OpenAI) -> None:
-        chat = Chat(client, "move my 3 pm to 4").answer(_listed(REVIEW)).answer("No, make it 5pm")
+        chat = Chat(client, "move my 3 pm to 4").answer(_listed(REVIEW)).answer("Not 4pm, make it 5pm")
         expected = {"event_id": "design-review", "start": "2026-05-05T17:00", "end": "2026-05-05T18:15"}
         assert chat.calls == [("update_event", expected)]
         assert "“Design review” was not moved" in chat.answer("I have changed my mind").text
@@ -494,6 +501,15 @@ class TestMail:
         assert chat.names == ["request_clarification"]
         assert chat.answer("Pete").calls == [("search_mail", {"query": "Pete"})]
         assert "nothing was sent" in chat.answer(_searched()).text
+
+    def test_what_the_person_edited_is_what_was_sent(self, client: OpenAI) -> None:
+        chat = Chat(client, "write to bob@example.org that I'll be late").edit(email_address="bo@example.org")
+        assert chat.answer("Sent to bo@example.org.").text == "Sent to bo@example.org."
+
+    def test_what_else_they_are_told_belongs_to_the_same_mail(self, client: OpenAI) -> None:
+        chat = Chat(client, "Reply to the plumber that Tuesday works, and tell him that the door is open.")
+        text = chat.answer(FOUND).answer(TAP).arguments["response_text"]
+        assert "\n\nTuesday works.\n\nThe door is open.\n\n" in text
 
     def test_a_missing_answer_is_asked(self, client: OpenAI) -> None:
         chat = Chat(client, "Reply to the plumber").answer(FOUND).answer(TAP)

@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from email_assistant.servers.demo_model.chat.conversation import EXPLAIN, FIND, WAITING
 from email_assistant.servers.demo_model.chat.results import content, read_entries
 from email_assistant.servers.demo_model.chat.script import Script, look
+from email_assistant.servers.demo_model.reading import shorten
 
 _CLASS = 4
 """Place of a found mail's class among its fields."""
+_LONGEST = 160
 
 
 def waiting() -> Script:
@@ -15,7 +17,7 @@ def waiting() -> Script:
     entries = read_entries((yield from look(WAITING)))
     if not entries:
         return "Nothing waits for you."
-    return "\n".join(["This waits for you:", *(f"- {', '.join(fields[1:])}" for fields in entries)])
+    return "\n".join(["This waits for you:", *(f"- {shorten(', '.join(fields[1:]), _LONGEST)}" for fields in entries)])
 
 
 def explain(words: str, wanted_class: str) -> Script:
