@@ -44,6 +44,7 @@ class Stage:
         """Begin anew: the calendar is in every request's scope, and nothing goes wrong."""
         self.model.clear_faults()
         self.model.requests.clear()
+        self.model.violations.clear()
         self.model.on_policy("calendar")
         self.model.on_chat({})
         self.calendar.forget()
