@@ -145,7 +145,9 @@ class TestAnswering:
         assert await turn.carries_out("send_email_tool", shown) == told
         [sent] = google.sent
         mail = google.message(mail_id)
-        assert (sent.thread_id, sent.subject) == (mail.thread_id, "Re: Lunch?")
+        [draft] = google.calls("drafts.create")
+        assert draft.body["message"]["threadId"] == sent.thread_id == mail.thread_id
+        assert sent.subject == "Re: Lunch?"
         assert sent.text == "Yes.\n\n-- \nAda Lovelace"
         assert (sent.addresses("From"), sent.addresses("To"), sent.addresses("Cc")) == (
             [ADA],
