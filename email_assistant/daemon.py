@@ -14,7 +14,7 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from email_assistant.accounts.accounts import UnknownAccount
 from email_assistant.accounts.vault import VaultError
-from email_assistant.app import App, class_labels, open_memory
+from email_assistant.app import App, class_labels, open_chat, open_memory
 from email_assistant.db.checkpoints import FencedSaver
 from email_assistant.google.errors import GoogleError
 from email_assistant.inbox.items import Invalid, Item
@@ -24,6 +24,7 @@ from email_assistant.memory.learn import Learner, Lesson, ProfileChanged
 from email_assistant.memory.profiles import Memory
 from email_assistant.model import ModelDown, Models
 from email_assistant.queue.advance import Advancer
+from email_assistant.queue.chat import Chat
 from email_assistant.queue.conversations import Conversations
 from email_assistant.queue.faults import classify
 from email_assistant.queue.heed import Heed
@@ -52,6 +53,7 @@ class Daemon:
     learner: Learner
     memory: Memory
     saver: FencedSaver
+    chat: Chat
 
     async def run(self) -> None:
         """Schedule and work until cancelled."""
@@ -81,11 +83,18 @@ class Daemon:
     async def work(self) -> None:
         """Do the queue's jobs until cancelled; then what runs is finished, or handed back after `stop_seconds`."""
         settings = self.app.settings
-        handlers = Handlers(self.sync_account, self.backfill_account, self.advancer.advance, self.learn, self.tidy)
+        handlers = Handlers(self.sync_account, self.backfill_account, self.advance, self.learn, self.tidy)
         try:
             await self.app.queue.work(handlers, slots=settings.workers, stop_seconds=settings.stop_seconds)
         finally:
             await self.app.ledger.drain()
+
+    async def advance(self, thread_id: UUID) -> None:
+        """Carry one conversation on, by mail or by chat."""
+        if await self.chat.turns.is_chat(thread_id):
+            await self.chat.advance(thread_id)
+        else:
+            await self.advancer.advance(thread_id)
 
     async def is_idle(self) -> bool:
         """Whether nothing moves, and nothing will without a person or new mail."""
@@ -274,6 +283,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
         Learner(memory, models),
         memory,
         saver,
+        open_chat(app),
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
-from email_assistant.app import App, api_token, database, open_app
+from email_assistant.app import App, api_token, database, open_app, open_chat
 from email_assistant.cli.context import CommandError, err, out
 from email_assistant.daemon import open_daemon
 from email_assistant.servers.api.app import create_api
@@ -102,14 +102,19 @@ async def _end(tasks: Collection[asyncio.Task[None]], patience: float) -> None:
 async def serve(app: App, token: str | None, host: str, listener: socket.socket) -> None:
     """Serve the inbox's pages and API until cancelled."""
     push_token = app.settings.push_token
+    chat = open_chat(app)
     api = create_api(
         app,
+        chat,
         token=token,
         host=host,
         agent_inbox_origin=app.settings.agent_inbox_origin,
         push_token=push_token.get_secret_value() if push_token else None,
     )
-    await serve_app(api, listener)
+    try:
+        await serve_app(api, listener)
+    finally:
+        await chat.aclose()
 
 
 async def serve_app(app: ASGIApp, listener: socket.socket, *, lifespan: bool = False) -> None:

@@ -64,6 +64,11 @@ class Invalid(ValueError):
     """The answer can't be taken as it stands; the item still waits."""
 
 
+class _TakenMeanwhile(Exception):
+    def __init__(self, item_id: UUID) -> None:
+        self.item_id = item_id
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A question that a run's graph has come to rest at."""
@@ -141,6 +146,12 @@ class Outcome:
     refused: NoItem | Conflict | Invalid | psycopg.Error | None
 
 
+def addresses_in(args: Mapping[str, Any]) -> list[str]:
+    """The e-mail addresses that a call would reach, in lower case."""
+    found = [args.get("email_address"), *(args.get("additional_recipients") or ()), *(args.get("attendees") or ())]
+    return [address.lower() for address in found if isinstance(address, str)]
+
+
 class Inbox:
     def __init__(
         self,
@@ -205,6 +216,10 @@ class Inbox:
         """The items of one run, oldest first."""
         return await self._items("i.user_id = %s and i.run_id = %s order by i.created_at, i.id", user_id, run_id)
 
+    async def of_thread(self, user_id: UUID, thread_id: UUID) -> list[Item]:
+        """The items of one conversation, oldest first."""
+        return await self._items("i.user_id = %s and i.thread_id = %s order by i.created_at, i.id", user_id, thread_id)
+
     async def find(self, user_id: UUID, prefix: str) -> Item:
         """The item whose id begins with `prefix`. Raises NoItem."""
         found = await self._items("i.user_id = %s and starts_with(i.id::text, %s) limit 2", user_id, prefix.lower())
@@ -227,30 +242,56 @@ class Inbox:
             NoItem, Conflict, Invalid.
         """
         item = await self.get(user_id, item_id)
-        if item.status != "pending":
-            raise Conflict(_became(item))
         decision = await self._checked(item, answer)
         async with self._pool.connection() as conn, conn.transaction():
-            # The thread before the item, as the worker locks them that supersedes it: else they wait for each other.
-            await conn.execute("select from threads where id = %s for no key update", (item.thread_id,))
-            await self._check_mode(conn, item, decision)
-            cursor = await conn.execute(
-                """update inbox_items i set status = 'decided', decision = %s, decided_by = %s,
-                          decided_at = statement_timestamp(), undo_until = statement_timestamp() + %s,
-                          teaches = i.teaches and %s
-                   from accounts a where i.id = %s and i.user_id = %s and i.status = 'pending'
-                   and a.id = i.account_id and a.state <> 'removing' returning i.undo_until""",
-                (Json(decision), by, self._undo_window, teaches, item_id, user_id),
-            )
-            taken = await cursor.fetchone()
-            if taken:
-                # A person's answer doesn't wait out a back-off from before it.
-                await conn.execute("update threads set not_before = '-infinity' where id = %s", (item.thread_id,))
-                await self._enqueue(conn, item.thread_id, taken["undo_until"] if self._undo_window else None)
+            undo_until = await self._take(conn, item, decision, by, self._undo_window, teaches=teaches)
+            if undo_until:
+                await self._enqueue(conn, item.thread_id, undo_until if self._undo_window else None)
         item = await self.get(user_id, item_id)
-        if not taken:
+        if not undo_until:
             raise Conflict(_became(item))
         return item
+
+    async def decide_together(self, user_id: UUID, answers: Sequence[tuple[UUID, Mapping[str, Any]]], by: str) -> None:
+        """Take answers to several items of one conversation: all or none, and for good, with no time to undo them.
+
+        Nobody is woken: the caller carries them out.
+
+        Raises:
+            NoItem, Conflict, Invalid: of the first that can't be taken.
+        """
+        items = [(await self.get(user_id, item_id), answer) for item_id, answer in answers]
+        decisions = [(item, await self._checked(item, answer)) for item, answer in items]
+        try:
+            async with self._pool.connection() as conn, conn.transaction():
+                for item, decision in decisions:
+                    if not await self._take(conn, item, decision, by, timedelta(0), teaches=True):
+                        raise _TakenMeanwhile(item.id)
+        except _TakenMeanwhile as taken:
+            raise Conflict(_became(await self.get(user_id, taken.item_id))) from None
+
+    async def _take(
+        self, conn: Connection, item: Item, decision: Mapping[str, Any], by: str, window: timedelta, *, teaches: bool
+    ) -> datetime | None:
+        """Decide a pending item; returns until when that can be undone, None if it is pending no more."""
+        # The thread before the item, as the worker locks them that supersedes it: else they wait for each other.
+        await conn.execute("select from threads where id = %s for no key update", (item.thread_id,))
+        await self._check_mode(conn, item, decision)
+        cursor = await conn.execute(
+            """update inbox_items i set status = 'decided', decision = %s, decided_by = %s,
+                      decided_at = statement_timestamp(), undo_until = statement_timestamp() + %s,
+                      teaches = i.teaches and %s
+               from accounts a where i.id = %s and i.user_id = %s and i.status = 'pending'
+               and a.id = i.account_id and a.state <> 'removing' returning i.undo_until""",
+            (Json(decision), by, window, teaches, item.id, item.user_id),
+        )
+        taken = await cursor.fetchone()
+        if taken is None:
+            return None
+        # A person's answer doesn't wait out a back-off from before it.
+        await conn.execute("update threads set not_before = '-infinity' where id = %s", (item.thread_id,))
+        undo_until: datetime = taken["undo_until"]
+        return undo_until
 
     async def _check_mode(self, conn: Connection, item: Item, decision: Mapping[str, Any]) -> None:
         """Refuse what acts in shadow mode, which nobody can switch on before the caller's transaction has ended."""
@@ -376,9 +417,9 @@ class Inbox:
         """Ask the person about an effect of which nobody can tell whether it happened."""
         await self._raise(conn, effect.run_id, "in_doubt", effect.call_id, effect.tool, effect.args, mail_text)
 
-    async def ask_to_open(self, conn: Connection, run_id: UUID, tool: str, url: str, why: str, mail_text: str) -> None:
+    async def ask_to_open(self, conn: Connection, run_id: UUID, url: str, why: str, mail_text: str) -> None:
         """Ask the person to open a link that a tool needs; *accept* says that it was done."""
-        await self._raise(conn, run_id, "link", tool, tool, {"url": url, "message": why}, mail_text)
+        await self._raise(conn, run_id, "link", "open_link", "open_link", {"url": url, "message": why}, mail_text)
 
     async def _raise(
         self,
@@ -571,6 +612,8 @@ class Inbox:
         return {item.run_id: item for item in items}
 
     async def _checked(self, item: Item, answer: Mapping[str, Any]) -> dict[str, Any]:
+        if item.status != "pending":
+            raise Conflict(_became(item))
         kind, args = answer.get("type"), answer.get("args")
         if item.shadow and kind in _ACTS:
             raise Invalid(_shadowed(item))

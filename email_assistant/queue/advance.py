@@ -21,7 +21,7 @@ from email_assistant.db.pool import Pool
 from email_assistant.google.errors import NotFound, Refused
 from email_assistant.google.quota import Urgency, calls_are
 from email_assistant.inbox.describe import mail_as_text
-from email_assistant.inbox.items import Asked, Inbox
+from email_assistant.inbox.items import Asked, Inbox, Item, addresses_in
 from email_assistant.queue.conversations import Conversation, Conversations, DecisionFirst, RunRow
 from email_assistant.queue.faults import LostInterrupt, MailboxUnreadable, classify
 from email_assistant.queue.heed import Heed
@@ -30,7 +30,7 @@ from email_assistant.queue.labels import Labels
 from email_assistant.tools.effects import InDoubt, Ledger, NotYetClear
 from email_assistant.tools.left_drafts import LeftDrafts
 from email_assistant.tools.registry import Registry
-from email_assistant.tools.spec import Call
+from email_assistant.tools.spec import Call, LinkNeeded
 
 log = logging.getLogger(__name__)
 
@@ -145,9 +145,12 @@ class Advancer:
             await self._look_once_more(lease, conversation, run)
             async with self.pool.connection() as conn, conn.transaction():
                 await lease.check(conn, account_active=True)
-                for item in await self.inbox.apply(conn, run.id):
-                    again = (item.decision or {}).get("type") == "accept"
-                    await self.ledger.resolve(conn, run.id, item.call_id, again=again)
+                items = await self.inbox.apply(conn, run.id)
+                for item in items:
+                    await self.ledger.resolve(conn, run.id, item.call_id, again=_is_accepted(item))
+            if any(item.kind == "link" and not _is_accepted(item) for item in items):
+                await self._fail(lease, run, "you did not open the link that a tool needs")
+                return True
         for effect in await self.ledger.unknown_in(run.id):
             raise InDoubt(effect.call_id)
         await self._go_on(lease, conversation, run)
@@ -190,6 +193,9 @@ class Advancer:
         if isinstance(error, InDoubt) and current is not None:
             await self._ask_in_doubt(lease, conversation, current)
             return
+        if isinstance(error, LinkNeeded) and current is not None:
+            await self._ask_to_open(lease, conversation, current, error)
+            return
         fault = classify(error)
         log.warning("conversation %s: %s", conversation.id, type(error).__name__, exc_info=fault.unexpected)
         if fault.login:
@@ -219,11 +225,19 @@ class Advancer:
             await lease.check(conn)
             for effect in effects:
                 await self.inbox.doubt(conn, effect, mail_text)
-            await self.conversations.in_doubt(conn, run.id)
+            await self.conversations.hangs(conn, run.id, "it is unclear whether an action happened")
+
+    async def _ask_to_open(self, lease: Lease, conversation: Conversation, run: RunRow, link: LinkNeeded) -> None:
+        mail_text = mail_as_text(conversation.mail(run.mail_id).mail)
+        async with self.pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            await self.inbox.ask_to_open(conn, run.id, link.url, link.message, mail_text)
+            await self.conversations.acting(conn, run.id)
+            await self.conversations.hangs(conn, run.id, "a tool needs you to open a link")
 
     async def _asked(self, lease: Lease, conversation: Conversation, run: RunRow, interrupt: Interrupt) -> Asked:
         value: Mapping[str, Any] = interrupt.value
-        addresses = _addresses(value["args"])
+        addresses = addresses_in(value["args"])
         return Asked(
             interrupt.id,
             value,
@@ -242,6 +256,10 @@ class Advancer:
             return None
 
 
+def _is_accepted(item: Item) -> bool:
+    return (item.decision or {}).get("type") == "accept"
+
+
 @contextmanager
 def _mailbox_is_read() -> Iterator[None]:
     """Nothing that is wrong with the mailbox now may cost a decision, or what waits: it stays until it can be read."""
@@ -249,9 +267,3 @@ def _mailbox_is_read() -> Iterator[None]:
         yield
     except (Refused, NotFound) as refusal:
         raise MailboxUnreadable(f"the mailbox can't be read: {refusal}") from refusal
-
-
-def _addresses(args: Mapping[str, Any]) -> list[str]:
-    """The e-mail addresses that a call would reach."""
-    found = [args.get("email_address"), *args.get("additional_recipients", ()), *args.get("attendees", ())]
-    return [address.lower() for address in found if isinstance(address, str)]

@@ -366,11 +366,10 @@ class Conversations:
         await conn.execute("update runs set state = 'acting' where id = %s", (run_id,))
         await conn.execute("update mails set state = 'acting' where run_id = %s", (run_id,))
 
-    async def in_doubt(self, conn: Connection, run_id: UUID) -> None:
+    async def hangs(self, conn: Connection, run_id: UUID, reason: str) -> None:
+        """The run can't act on before the person has said something."""
         await conn.execute(
-            "update mails set tries = 0, state = 'waiting', reason = 'it is unclear whether an action happened' "
-            "where run_id = %s",
-            (run_id,),
+            "update mails set tries = 0, state = 'waiting', reason = %s where run_id = %s", (reason, run_id)
         )
 
     async def closed_by_person(self, conn: Connection, run_ids: Iterable[UUID], reason: str) -> None:

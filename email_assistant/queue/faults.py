@@ -10,6 +10,7 @@ from email_assistant.agents.loop import StepBudgetSpent
 from email_assistant.google.errors import Ambiguous, GoogleError, NotFound, RateLimited, Refused, Revoked, Transient
 from email_assistant.model import BadAnswer, ModelDown, ModelFault, ModelRefused
 from email_assistant.tools.effects import EffectMismatch, NotYetClear
+from email_assistant.tools.spec import ServerDown
 from email_assistant.usage import BudgetSpent
 
 
@@ -61,6 +62,8 @@ def classify(error: BaseException) -> Fault:
                 login=True,
             )
         case VaultError():
+            return Fault(str(error), passing=True, outage=True)
+        case ServerDown():
             return Fault(str(error), passing=True, outage=True)
         case ModelRefused() | StepBudgetSpent() | EffectMismatch() | LostInterrupt() | Refused() | NotFound():
             return Fault(str(error), passing=False)

@@ -217,7 +217,7 @@ class Ledger:
         return await self._settle(effect, "failed", why, None)
 
     async def not_found(self, effect: Effect) -> None:
-        """Google was asked and it is not there, though it may have been done.
+        """The other side was asked and it is not there, though it may have been done.
 
         Raises:
             NotYetClear: look again later.
@@ -232,7 +232,20 @@ class Ledger:
             row = await cursor.fetchone()
         if row is not None and row["state"] == "unknown":
             raise InDoubt(effect.call_id)
-        raise NotYetClear("it is not clear yet whether Google did it; looking again")
+        raise NotYetClear("it is not clear yet whether it was done; looking again")
+
+    async def lose(self, effect: Effect) -> None:
+        """Nobody can be asked whether it happened.
+
+        Raises:
+            InDoubt: always.
+        """
+        async with self._pool.connection() as conn:
+            await conn.execute(
+                "update effects set state = 'unknown' where run_id = %s and call_id = %s and state = 'started'",
+                (effect.run_id, effect.call_id),
+            )
+        raise InDoubt(effect.call_id)
 
     async def resolve(self, conn: Connection, run_id: UUID, call_id: str, *, again: bool) -> None:
         """Carry out a person's word on an unknown effect: do it again from the start, or leave it."""

@@ -301,6 +301,21 @@ create table outbox (                         -- mail that a program has sent, u
     primary key (account_id, key)
 );
 
+create table mcp_tools (                      -- of somebody else's servers, as a person has seen them
+    user_id          uuid not null references users,
+    server           text not null,
+    tool             text not null,
+    hash             text not null,           -- of what the model is told, as accepted
+    description      text not null,
+    schema           jsonb not null,
+    seen_at          timestamptz not null default clock_timestamp(),
+    new_hash         text,                    -- of what it is now; null: as accepted
+    new_description  text,
+    new_schema       jsonb,
+    changed_at       timestamptz,
+    primary key (user_id, server, tool)
+);
+
 create table channels (                       -- where a person is told of what waits
     id            uuid primary key default gen_random_uuid(),
     user_id       uuid not null references users,

@@ -108,7 +108,7 @@ def sentence(item: Item, zone: ZoneInfo) -> str:
         case "confirmation":
             return f"Do this: {item.action}, {_arguments(args)}"
         case "link":
-            return f"{item.action} needs you to open {_short(args, 'url')} first: {_short(args, 'message')}"
+            return f"Needs you to open {_short(args, 'url')} first: {_short(args, 'message')}"
         case "in_doubt":
             done = _DONE.get(item.action, f"this happened: {item.action}")
             return f"Can't tell whether {done}. Have a look, and say whether to do it again."
