@@ -285,6 +285,28 @@ class TestANewConversation:
         assert await turn.carries_out("send_email_tool", shown) == "Sent to bob@example.org."
         assert [sent.subject for sent in google.sent] == ["Lunch on Friday", "Dinner", "Lunch on Friday"]
 
+    @pytest.mark.parametrize("answers", [False, True])
+    async def test_what_the_person_sent_an_hour_ago_is_not_taken_for_it(
+        self, google: Google, turn: Turn, answers: bool
+    ) -> None:
+        mail_id = google.deliver(BOB, NEW["subject"], "Well?") if answers else None
+        asked = {**NEW, "email_id": mail_id, "subject": f"Re: {NEW['subject']}"} if answers else NEW
+        shown = await turn.proposes("send_email_tool", **asked)
+        google.deliver(
+            ADA,
+            shown["subject"],
+            shown["response_text"],
+            thread=mail_id,
+            headers={"To": "bob@example.org"},
+            labels=("SENT",),
+            age=timedelta(hours=1),
+        )
+        google.fault("drafts.send", drop="before")
+        with pytest.raises(Ambiguous):
+            await turn.carries_out("send_email_tool", shown)
+        await turn.carries_out("send_email_tool", shown)
+        assert len(google.sent) == 1
+
     async def test_a_draft_that_a_crash_left_is_sent_and_no_other(self, google: Google, turn: Turn) -> None:
         shown = await turn.proposes("send_email_tool", **NEW)
         google.fault("drafts.send", status=503)
