@@ -153,21 +153,18 @@ class SendingTool(Tool):
 
     async def _find_sent(self, gmail: Gmail, effect: Effect, letter: Letter) -> str | None:
         started = (await self._ledger.get(effect.run_id, effect.call_id)).started_at or datetime.now(UTC)
-        sent = _sent_in(gmail, letter.thread) if letter.thread else _sent_since(gmail, started - _CLOCK_SKEW)
-        found = [
-            message.id
-            async for message in sent
-            if message.internal_date >= started - _CLOCK_SKEW and letter.is_in(message.payload)
-        ]
+        since = started - _CLOCK_SKEW
+        sent = _sent_in(gmail, letter.thread, since) if letter.thread else _sent_since(gmail, since)
+        found = [message.id async for message in sent if letter.is_in(message.payload)]
         others = await self._ledger.claimed(effect.account_id, found)
         return next((message_id for message_id in found if message_id not in others), None)
 
 
-async def _sent_in(gmail: Gmail, thread: str) -> AsyncIterator[Message]:
-    """What the account has sent in a thread, oldest first."""
+async def _sent_in(gmail: Gmail, thread: str, since: datetime) -> AsyncIterator[Message]:
+    """What the account has sent in a thread since then, oldest first."""
     with suppress(NotFound):
         for message in await gmail.thread(thread):
-            if "SENT" in message.labels:
+            if "SENT" in message.labels and message.internal_date >= since:
                 yield message
 
 
