@@ -61,3 +61,9 @@ def reply_address(mail: Mail) -> Address | None:
     """Where a reply goes: Reply-To if it holds a usable address, else From; None if neither does."""
     candidates = [*mail.reply_to, *([mail.sender] if mail.sender else [])]
     return next((address for address in candidates if is_valid_address(address.email)), None)
+
+
+def references_of_reply(mail: Mail) -> list[str]:
+    """What a reply to it refers to, beside the mail itself. Where it names none, its parent is the only one known
+    (RFC 5322, 3.6.4)."""
+    return list(mail.references) or ([mail.in_reply_to] if mail.in_reply_to else [])

@@ -116,7 +116,7 @@ class SendEmailTool(Tool):
             return await self._look_for_sent(gmail, effect, reply, given)
         except Ambiguous:
             if found := await self._find_sent(gmail, effect, reply):
-                return await self._ledger.finish(effect, found, _sent_to(given))
+                return await self._ledger.finish(effect, found, sent_to(given))
             raise
         except Refused as refusal:
             # Gmail has also been seen to answer 400 where a draft was sent before.
@@ -127,7 +127,7 @@ class SendEmailTool(Tool):
                 with suppress(GoogleError):
                     await gmail.delete_draft(draft_id)
             raise ToolError(why) from refusal
-        return await self._ledger.finish(effect, sent.id, _sent_to(given))
+        return await self._ledger.finish(effect, sent.id, sent_to(given))
 
     async def _create_draft(self, gmail: Gmail, call: Call, effect: Effect, reply: Reply) -> str:
         await self._ledger.start(effect, call.lease)
@@ -153,7 +153,7 @@ class SendEmailTool(Tool):
     async def _look_for_sent(self, gmail: Gmail, effect: Effect, reply: Reply, given: SendEmail) -> str:
         """The draft is gone: it was sent, or the person deleted it."""
         if found := await self._find_sent(gmail, effect, reply):
-            return await self._ledger.finish(effect, found, _sent_to(given))
+            return await self._ledger.finish(effect, found, sent_to(given))
         await self._ledger.not_found(effect)
         raise AssertionError("not_found always raises")
 
@@ -206,5 +206,6 @@ async def _take_away(gmail: Gmail, draft_id: str, mark: str) -> bool:
     return is_changed or await gmail.delete_draft(draft_id)
 
 
-def _sent_to(given: SendEmail) -> str:
+def sent_to(given: SendEmail) -> str:
+    """What the model is told of a reply that was sent."""
     return f"Sent to {', '.join([str(given.email_address), *given.additional_recipients])}."

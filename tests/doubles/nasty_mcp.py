@@ -61,7 +61,7 @@ async def list_tools() -> list[types.Tool]:
     ]
 
 
-@server.call_tool(validate_input=False)
+@server.call_tool(validate_input=False)  # type: ignore[untyped-decorator]
 async def call_tool(name: str, given: dict[str, Any]) -> types.CallToolResult:
     context = server.request_context
     meta = context.meta.model_dump() if context.meta else {}
