@@ -19,7 +19,8 @@ from langgraph.graph import END
 from langgraph.graph.message import add_messages
 from langgraph.types import Command, Send, interrupt
 
-from email_assistant.tools.spec import Answer, Kind
+from email_assistant.tools.control import CLARIFICATION
+from email_assistant.tools.spec import Answer, FormNeeded, Kind
 
 REMINDER = "Answer with a tool call."
 UNREADABLE = "invalid"
@@ -54,11 +55,21 @@ def _merge(old: dict[str, Decision] | None, new: dict[str, Decision] | None) -> 
     return {} if new is None else {**(old or {}), **new}
 
 
+class Field(TypedDict):
+    """One field of a form that the server of a called tool wants filled in by the person."""
+
+    call_id: str
+    name: str
+    schema: dict[str, Any]
+
+
 class LoopState(TypedDict, total=False):
     run: dict[str, Any]
     """The run's own data; plain JSON, since custom classes come back from a checkpoint as dicts."""
     messages: Annotated[list[AnyMessage], add_messages]
     decisions: Annotated[dict[str, Decision], _merge]
+    fields: dict[str, Field]
+    """What the person is asked for on behalf of calls of the last message, by the id of the question."""
     steps: int
 
 
@@ -78,6 +89,8 @@ class Ran(NamedTuple):
     """Whether it was done; if not, the model may propose something else."""
     link: dict[str, Any] | None = None
     """What the person must open first, plain JSON; the run then goes to the loop's `on_link`."""
+    form: FormNeeded | None = None
+    """What the person must tell first; then the call is made again."""
 
 
 class Propose(Protocol):
@@ -94,7 +107,13 @@ class RunTool(Protocol):
     """Run one decided call; raises to come back later."""
 
     def __call__(
-        self, run: Mapping[str, Any], call_id: str, name: str, args: dict[str, Any], config: RunnableConfig
+        self,
+        run: Mapping[str, Any],
+        call_id: str,
+        name: str,
+        args: dict[str, Any],
+        filled_in: Mapping[str, Any] | None,
+        config: RunnableConfig,
     ) -> Awaitable[Ran]: ...
 
 
@@ -137,7 +156,7 @@ class Loop:
             raise StepBudgetSpent(f"the assistant needed more than {self.max_steps} steps")
         answer = await self.propose(state)
         message = AIMessage(answer.text, tool_calls=_readable_calls(answer), usage_metadata=answer.usage_metadata)
-        return {"messages": [message], "decisions": None, "steps": steps}
+        return {"messages": [message], "decisions": None, "fields": {}, "steps": steps}
 
     async def plan(self, state: LoopState) -> Command[str]:
         """Judge every call that is not decided, and ask the person about those of the first stage that has any."""
@@ -169,18 +188,40 @@ class Loop:
         """Run what was decided, in the order of the message; one tool message per call."""
         message, decisions = state["messages"][-1], state["decisions"]
         assert isinstance(message, AIMessage)
-        answers: list[AnyMessage] = []
-        all_ran: list[Ran] = []
-        for call in message.tool_calls:
-            decision = decisions[str(call["id"])]
-            ran = Ran(decision["text"])
-            if decision["do"] == "run":
-                ran = await self.run_tool(state["run"], str(call["id"]), call["name"], decision["args"], config)
-            all_ran.append(ran)
-            answers.append(ToolMessage(ran.text, tool_call_id=call["id"], name=call["name"], artifact=ran.link))
+        all_ran = [await self._ran(state, call, config) for call in message.tool_calls]
+        if forms := {str(c["id"]): ran.form for c, ran in zip(message.tool_calls, all_ran, strict=True) if ran.form}:
+            return self._ask_to_fill_in(forms)
+        answers: list[AnyMessage] = [
+            ToolMessage(ran.text, tool_call_id=call["id"], name=call["name"], artifact=ran.link)
+            for call, ran in zip(message.tool_calls, all_ran, strict=True)
+        ]
         if any(d["edited"] for d in decisions.values()):
             answers.insert(0, _with_edits(message, decisions))
         return Command(goto=self._next(message.tool_calls, decisions, all_ran), update={"messages": answers})
+
+    async def _ran(self, state: LoopState, call: ToolCall, config: RunnableConfig) -> Ran:
+        decision = state["decisions"][str(call["id"])]
+        if decision["do"] != "run":
+            return Ran(decision["text"])
+        try:
+            filled_in = _filled_in(state, str(call["id"]))
+        except ValueError as error:
+            return Ran(f"Error: {error}", well=False)
+        return await self.run_tool(state["run"], str(call["id"]), call["name"], decision["args"], filled_in, config)
+
+    def _ask_to_fill_in(self, forms: Mapping[str, FormNeeded]) -> Command[str]:
+        """Ask for every field of the forms. No call of the message is answered before: all are made again after it,
+        and what was done is not done twice."""
+        fields: dict[str, Field] = {}
+        tasks: list[Send] = []
+        for call_id, form in forms.items():
+            for name, schema in form.schema.get("properties", {}).items():
+                question = f"{form.message} {schema.get('title') or name}"
+                args = {"question": question, "context": _described(schema)}
+                ask = ToolCall(name=CLARIFICATION, args=args, id=_new_id(), type="tool_call")
+                fields[str(ask["id"])] = Field(call_id=call_id, name=name, schema=schema)
+                tasks.append(Send(self._stage(ask), CallState(call=ask, teaches=False)))
+        return Command(goto=tasks, update={"fields": fields})
 
     def _next(self, calls: Sequence[ToolCall], decisions: Mapping[str, Decision], ran: Sequence[Ran]) -> str:
         does = {decisions[str(call["id"])]["do"] for call in calls}
@@ -228,6 +269,36 @@ def asking(
         "allowed": list(answers),
         "teaches": teaches,
     }
+
+
+def _filled_in(state: LoopState, call_id: str) -> dict[str, Any] | None:
+    """What the person said to the fields of a call's form; None if there is no form. Raises ValueError."""
+    asked = {i: field for i, field in state.get("fields", {}).items() if field["call_id"] == call_id}
+    decisions = state["decisions"]
+    if any(decisions[i]["do"] != "answer" for i in asked):
+        raise ValueError("the person did not fill in what the tool's server asks for")
+    return {field["name"]: _typed(decisions[i]["text"], field) for i, field in asked.items()} or None
+
+
+def _typed(text: str, field: Field) -> Any:
+    """The person's words as the value that the form takes. Forms hold plain fields only (MCP, "Elicitation")."""
+    text = text.strip()
+    match field["schema"].get("type"):
+        case "boolean" if text.lower() in ("yes", "true", "no", "false"):
+            return text.lower() in ("yes", "true")
+        case "integer" | "number":
+            number = float(text)
+            return int(number) if number.is_integer() else number
+        case "array":
+            return [part.strip() for part in text.split(",")]
+        case _:
+            return text
+
+
+def _described(schema: Mapping[str, Any]) -> str:
+    """What a field takes, in words."""
+    choices = ", ".join(map(str, schema.get("enum", ())))
+    return ". ".join(filter(None, (str(schema.get("description") or ""), f"One of: {choices}" if choices else "")))
 
 
 def _readable_calls(answer: AIMessage) -> list[ToolCall]:

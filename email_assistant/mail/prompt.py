@@ -23,6 +23,8 @@ _LINE_BREAKS = re.compile("\r\n?|[\x85\u2028\u2029]")
 _TAGS = ("mail", "calendar", "draft", "proposed", "final", "data")
 """Every block of data that a prompt may hold. What stands inside one can open or close none of them."""
 _TAG = re.compile(rf"<(?=[\s/\\]*(?:{'|'.join(_TAGS)}))", re.IGNORECASE)
+_BLOCK = re.compile(rf"(?P<start><(?P<tag>{'|'.join(_TAGS)})\b[^>]*>\n)(?P<data>.*?)(?P<end>\n</(?P=tag)>)", re.DOTALL)
+_CUT = "\n[… cut to fit the model]"
 
 
 def for_prompt(mail: Mail, mail_id: str, *, timezone: tzinfo, limit: int) -> str:
@@ -50,6 +52,21 @@ def delimited(tag: str, text: str) -> str:
     """Data of any kind as a block of a prompt, which nothing inside it can close. `tag` is one of those known here."""
     assert tag in _TAGS
     return f"<{tag}>\n{inert(text)}\n</{tag}>"
+
+
+def block_lengths(text: str) -> list[int]:
+    """Characters of data in each block of a prompt."""
+    return [len(block["data"]) for block in _BLOCK.finditer(text)]
+
+
+def shorten_blocks(text: str, ceiling: int) -> str:
+    """A prompt with the data in each of its blocks cut to `ceiling` characters. The blocks' own tags stay."""
+    return _BLOCK.sub(lambda block: f"{block['start']}{shorten(block['data'], ceiling)}{block['end']}", text)
+
+
+def shorten(text: str, ceiling: int) -> str:
+    """Text of at most `ceiling` characters, which says so if it was longer. `ceiling` has room for that."""
+    return text if len(text) <= ceiling else f"{text[: ceiling - len(_CUT)].rstrip()}{_CUT}"
 
 
 def inert(text: str) -> str:

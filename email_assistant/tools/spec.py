@@ -119,6 +119,8 @@ class Call:
     google: GoogleAccount
     lease: Lease
     progress: Progress = field(default=lambda text: None)
+    filled_in: Mapping[str, Any] | None = None
+    """What the person said to the form that the tool's server asked for before."""
 
     @property
     def run_id(self) -> UUID:

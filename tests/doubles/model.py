@@ -21,9 +21,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from email_assistant.model.questions import CALL, WORD
+from tests.doubles.completion import completion
 from tests.doubles.serving import Dropped, Hold, Server
 
-Kind = Literal["triage", "memory", "response", "policy", "chat", "other"]
+Kind = Literal["triage", "memory", "response", "policy", "chat", "probe", "other"]
+"""`probe`: a question of what the server can do, which is answered as by one that can do all."""
 
 
 @dataclass(frozen=True)
@@ -262,6 +265,8 @@ class Model:
         with self._lock:
             self.requests.append(request)
             fault = self._take_fault(request)
+        if request.kind == "probe" and not fault:
+            return _able(request)
         complaint = complain(request.messages)
         if complaint:
             return self._refuse(complaint)
@@ -381,6 +386,14 @@ def _in_turn(answers: Answers) -> Callable[[ModelRequest], Answer]:
     return next_answer
 
 
+def _able(request: ModelRequest) -> Response:
+    usage = {"prompt_tokens": request.prompt_tokens, "completion_tokens": 1, "total_tokens": request.prompt_tokens + 1}
+    if request.tools:
+        return completion(request.body, {"content": None, "tool_calls": [_wire(tool("ready"), "call_1", {})]}, usage)
+    said = '{"ready": true}' if request.body.get("response_format") else "ready"
+    return completion(request.body, {"content": said}, usage)
+
+
 def _kind(body: Mapping[str, Any]) -> Kind:
     schema = (body.get("response_format") or {}).get("json_schema", {}).get("name")
     if schema == "triage":
@@ -391,6 +404,8 @@ def _kind(body: Mapping[str, Any]) -> Kind:
         return "policy"
     if any(entry["function"]["name"] == "request_clarification" for entry in body.get("tools", [])):
         return "chat"
+    if _text(body["messages"][-1]) in (WORD, CALL):
+        return "probe"
     return "response" if body.get("tools") else "other"
 
 

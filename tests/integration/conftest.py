@@ -86,12 +86,12 @@ def open_home(tmp_path: Path, database_url: str, google: Google, model: Model) -
             "poll_seconds": 0.1,
             "sweep_seconds": 0.1,
             "working_hours": "09:00-18:00",
+            "openai_base_url": model.root,
         } | own
         settings = Settings(
             home=tmp_path / "home",
             secret_key=secret_key,
             openai_api_key=SecretStr("model-key"),
-            openai_base_url=model.root,
             model="stub-model",
             google_root=google.root,
             **chosen,

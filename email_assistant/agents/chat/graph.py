@@ -21,7 +21,7 @@ from email_assistant.memory.profiles import Memory
 from email_assistant.model import Models
 from email_assistant.tools.catalogue import Catalogue
 from email_assistant.tools.control import CLARIFICATION
-from email_assistant.tools.spec import Call, LinkNeeded, ToolError
+from email_assistant.tools.spec import Call, FormNeeded, LinkNeeded, ToolError
 
 _ROUTER_SEES = 8
 """Messages before the request: what "yes, that one" is about."""
@@ -57,7 +57,7 @@ class ChatAgent:
         graph.add_node("plan", loop.plan, destinations=("human_clarification", "human_confirmation", "use_tools", END))
         graph.add_node("human_clarification", loop.interrupt_handler, input_schema=CallState)
         graph.add_node("human_confirmation", loop.interrupt_handler, input_schema=CallState)
-        graph.add_node("use_tools", loop.act, destinations=("task_executor", "oauth_needed"))
+        graph.add_node("use_tools", loop.act, destinations=("task_executor", "human_clarification", "oauth_needed"))
         graph.add_node("oauth_needed", self.oauth_needed)
         graph.add_edge(START, "policy_router")
         graph.add_edge("policy_router", "task_executor")
@@ -111,10 +111,17 @@ class ChatAgent:
         return Verdict(kind="ask" if does == "ask" else "run", args=complete, text="")
 
     async def run_tool(
-        self, run: Mapping[str, Any], call_id: str, name: str, args: dict[str, Any], config: RunnableConfig
+        self,
+        run: Mapping[str, Any],
+        call_id: str,
+        name: str,
+        args: dict[str, Any],
+        filled_in: Mapping[str, Any] | None,
+        config: RunnableConfig,
     ) -> Ran:
         account = await self._account(run)
-        call = Call(run, call_id, account, await self.clients.get(account.id), lease_of(config))
+        client = await self.clients.get(account.id)
+        call = Call(run, call_id, account, client, lease_of(config), filled_in=filled_in)
         try:
             self._ruled(run, name)  # it may have been forbidden while it waited for the person
             return Ran(await self.tools.run(call, name, args))
@@ -123,6 +130,8 @@ class ChatAgent:
         except LinkNeeded as needed:
             link = {"url": needed.url, "message": needed.message}
             return Ran("Not done: the person must open a link first.", well=False, link=link)
+        except FormNeeded as form:
+            return Ran("", well=False, form=form)
 
     def question(self, name: str, args: dict[str, Any], call_id: str, teaches: bool) -> dict[str, Any]:
         review = self.tools.review(name)

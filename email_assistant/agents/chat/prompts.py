@@ -48,6 +48,6 @@ def executor_prompt(account: Account, response_preferences: str, cal_preferences
         person=person(account),
         background=section("About them", account.background),
         preferences=section("How they write", response_preferences) + section("Meetings", cal_preferences),
-        now=f"{now:%A} {now.day} {now:%B %Y, %H:%M}",
+        now=f"{now:%A} {now.day} {now:%B %Y, %H:%M} ({now:%Y-%m-%d})",
         timezone=account.timezone or "UTC (the calendar's is not known)",
     )

@@ -23,7 +23,7 @@ from email_assistant.google.errors import NotFound, Refused
 from email_assistant.memory.profiles import Memory
 from email_assistant.model import Models
 from email_assistant.tools.registry import Registry
-from email_assistant.tools.spec import Answer, Call, ToolError
+from email_assistant.tools.spec import Answer, Call, FormNeeded, ToolError
 from email_assistant.usage import BudgetSpent
 
 NOTIFY_ACTION = "Email Assistant: notify"
@@ -125,7 +125,13 @@ class MailAgent:
         return Verdict(kind="ask" if self.tools.get(name).spec.review else "run", args=complete, text="")
 
     async def run_tool(
-        self, run: Mapping[str, Any], call_id: str, name: str, args: dict[str, Any], config: RunnableConfig
+        self,
+        run: Mapping[str, Any],
+        call_id: str,
+        name: str,
+        args: dict[str, Any],
+        filled_in: Mapping[str, Any] | None,
+        config: RunnableConfig,
     ) -> Ran:
         account = await self._account(run)
         call = Call(run, call_id, account, await self.clients.get(account.id), lease_of(config))
@@ -133,6 +139,8 @@ class MailAgent:
             return Ran(await self.tools.run(call, name, args))
         except ToolError as error:
             return Ran(f"Error: {error}", well=False)
+        except FormNeeded as form:
+            return Ran(f"Error: the tool's server asks the person: {form.message}", well=False)
 
     def question(self, name: str, args: dict[str, Any], call_id: str, teaches: bool) -> dict[str, Any]:
         review = self.tools.get(name).spec.review

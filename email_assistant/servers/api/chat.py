@@ -25,7 +25,7 @@ _EVENT_STREAM = "text/event-stream"
 _SPEAKS = "task_executor"
 """The node whose words are the answer."""
 
-ChatId = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+ChatId = Annotated[str, StringConstraints(min_length=1, max_length=1000, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=20_000, pattern=r"^[^\x00]*$")]
 
 
@@ -117,7 +117,7 @@ def _answers(body: ResumeRequest, items: list[Item], waiting: Sequence[Item]) ->
         raise Invalid("give either approvals or clarification_responses")
     if not given:
         raise Invalid("give at least one answer; what is left out still waits")
-    if not waiting:
+    if all(item.kind == "link" for item in waiting):
         raise Conflict("nothing waits for an answer in this chat")
     by_call = {item.call_id: item for item in items}  # of two with one id, the later: it asks about the same call again
     if unknown := [call_id for call_id in given if call_id not in by_call]:
@@ -126,8 +126,6 @@ def _answers(body: ResumeRequest, items: list[Item], waiting: Sequence[Item]) ->
 
 
 def _answer(item: Item, given: Approval | ClarificationResponse) -> dict[str, Any]:
-    if item.kind == "link":
-        raise Invalid("this is a link to be opened; after that, ask again")
     if isinstance(given, ClarificationResponse) != (item.action == CLARIFICATION):
         wanted = "clarification_responses" if item.action == CLARIFICATION else "approvals"
         raise Invalid(f"call_id {item.call_id} is answered in {wanted}")

@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 from fastapi import FastAPI, Request
-from fastapi.exception_handlers import request_validation_exception_handler
+from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
@@ -77,7 +77,8 @@ def refusal(path: str, status: int, detail: str, headers: Mapping[str, str] | No
 
 async def _refused(request: Request, error: Exception) -> Response:
     if isinstance(error, RequestValidationError) and request.url.path in _CHAT:
-        return await request_validation_exception_handler(request, error)
+        # As FastAPI's own, but in ASCII.
+        return AsciiJSON({"detail": jsonable_encoder(error.errors())}, HTTPStatus.UNPROCESSABLE_ENTITY)
     if isinstance(error, HTTPException):
         return refusal(request.url.path, error.status_code, error.detail, error.headers)
     status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), None)

@@ -29,6 +29,8 @@ def from_request(server: str, params: types.ElicitRequestParams) -> LinkNeeded |
     """What a call needs during which the server asked for it."""
     if isinstance(params, types.ElicitRequestURLParams):
         return _link(server, params)
+    if not params.requestedSchema.get("properties"):
+        return ToolError(f"{server} wants a form to be filled in that has no fields")
     if len(json.dumps(params.requestedSchema)) > _MOST_FORM:
         return ToolError(f"{server} wants a form to be filled in that is too long")
     return FormNeeded(one_line(params.message, _MOST_WORDS), params.requestedSchema)

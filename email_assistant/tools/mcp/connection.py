@@ -55,6 +55,8 @@ InProcess = Callable[[], Awaitable[Server[Any, Any]]]
 class _Flight:
     """A call that is under way."""
 
+    filled_in: Mapping[str, Any] | None
+    """What the person has said to the server's form before."""
     needs: LinkNeeded | FormNeeded | ToolError | None = None
     """What the server asked the person for meanwhile."""
 
@@ -119,9 +121,17 @@ class Connection:
         return found[:_MOST_TOOLS]
 
     async def call(
-        self, tool: str, arguments: Mapping[str, Any], meta: Mapping[str, Any], progress: Progress
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        meta: Mapping[str, Any],
+        progress: Progress,
+        filled_in: Mapping[str, Any] | None,
     ) -> types.CallToolResult:
         """
+        Args:
+            filled_in: what the person has said to the server's form before.
+
         Raises:
             NotSent, Lost.
             Refused: the server did not do it, and says so.
@@ -131,7 +141,7 @@ class Connection:
             name=tool, arguments=dict(arguments), _meta=types.RequestParams.Meta(**meta) if meta else None
         )
         request = types.ClientRequest(types.CallToolRequest(params=params))
-        flight = _Flight()
+        flight = _Flight(filled_in)
         self._flights.add(flight)
         try:
             result: types.CallToolResult = await self._exchanged(
@@ -259,6 +269,8 @@ class Connection:
         protocol does not tell which one it is for."""
         if len(self._flights) == 1:
             [flight] = self._flights
+            if flight.filled_in and isinstance(params, types.ElicitRequestFormParams):
+                return types.ElicitResult(action="accept", content=dict(flight.filled_in))
             flight.needs = from_request(self.name, params)
         return types.ElicitResult(action="cancel")
 

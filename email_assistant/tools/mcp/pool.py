@@ -120,11 +120,13 @@ class Servers:
         *,
         meta: Mapping[str, Any],
         progress: Progress,
+        filled_in: Mapping[str, Any] | None,
         repeatable: bool,
     ) -> types.CallToolResult:
         """
         Args:
             meta: told to the server beside the arguments.
+            filled_in: what the person has said to the server's form before.
             repeatable: doing it twice does no harm, so it is called again where the connection has died.
 
         Raises:
@@ -136,7 +138,7 @@ class Servers:
         for is_last in (False, True):
             connection = await seat.opened()
             try:
-                return await connection.call(tool, arguments, meta, progress)
+                return await connection.call(tool, arguments, meta, progress, filled_in)
             except NotSent as error:
                 connection.end(str(error))
                 if is_last:

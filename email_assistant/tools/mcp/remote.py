@@ -142,5 +142,6 @@ class Remote:
             arguments,
             meta={KEY: f"{call.run_id}/{call.id}", **told},
             progress=call.progress,
+            filled_in=call.filled_in,
             repeatable=repeatable,
         )

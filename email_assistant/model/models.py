@@ -1,0 +1,305 @@
+"""The models of a person's settings: time-outs, structured answers, tool calls, and an account of what was used.
+
+Servers differ in what they take. What one refuses or ignores is found out by asking, remembered for a while, and asked
+for in another way; a server that can do all is sent the same requests as if there were no others.
+"""
+
+import asyncio
+import json
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal, TypeVar
+from uuid import UUID
+
+import openai
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_openai import ChatOpenAI
+from langgraph.constants import TAG_NOSTREAM
+from pydantic import BaseModel, SecretStr, ValidationError
+
+from email_assistant.accounts.accounts import Accounts
+from email_assistant.model.abilities import Abilities, Ability
+from email_assistant.model.calls import Tools, calls_form, read_calls
+from email_assistant.model.context import shortened
+from email_assistant.model.errors import BadAnswer, ContextExceeded, ModelDown, ModelFault, ModelRefused, explain
+from email_assistant.model.questions import CALL, READY_TOOL
+from email_assistant.model.structured import KINDS, Form, Kind, complaint, first_line, form_of, read_json
+from email_assistant.settings import Role, Settings
+from email_assistant.usage import Usage
+
+T = TypeVar("T", bound=BaseModel)
+R = TypeVar("R")
+
+_CUTS = 4
+"""Times that a prompt is cut shorter; each takes off a fifth at least."""
+_QUOTED = 500
+"""Characters of an unreadable answer that are shown to the model again."""
+_CHARACTERS = 3
+"""Characters of a token, on the cautious side for European languages."""
+
+Streaming = Literal["with usage", "plain", "whole"]
+"""How an answer comes where somebody listens to its pieces, as a graph's `astream` does."""
+_STREAMING: tuple[tuple[Streaming, Ability], ...] = (("with usage", "stream_usage"), ("plain", "stream"))
+Write = Callable[[Sequence[AnyMessage]], list[AnyMessage]]
+"""Makes of messages what goes out."""
+Send = Callable[..., Awaitable[AIMessage]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asker:
+    """For whom a model is asked, and who pays."""
+
+    role: Role
+    model: str
+    account_id: UUID
+    run_id: UUID | None
+
+
+class Models:
+    def __init__(self, settings: Settings, usage: Usage, accounts: Accounts) -> None:
+        self._settings = settings
+        self._usage = usage
+        self._accounts = accounts
+        self._abilities: defaultdict[str, Abilities] = defaultdict(Abilities)
+        """By the model's name: all are asked for at one server."""
+
+    async def call(
+        self,
+        role: Role,
+        messages: Sequence[AnyMessage],
+        *,
+        account_id: UUID,
+        run_id: UUID | None,
+        tools: Tools = (),
+        tool_choice: Literal["auto", "required"] = "auto",
+    ) -> AIMessage:
+        """One answer, which calls some of `tools`; with "auto" it may say something instead.
+
+        A server that makes no tool calls is asked for them as JSON.
+
+        Raises:
+            ModelDown, ModelFault, ModelRefused, BadAnswer, BudgetSpent, UnknownAccount.
+        """
+        asker = _Asker(role, self._settings.model_for(role), account_id, run_id)
+        if not tools:
+            return await self._fitted(asker, messages, list, self._heard)
+        abilities = self._abilities[asker.model]
+        required = tool_choice == "required"
+        if abilities.can("tools") is False:
+            return await self._call_by_json(asker, messages, tools, required=required)
+        try:
+            answer = await self._fitted(asker, messages, list, self._heard, tools=list(tools), tool_choice=tool_choice)
+        except ContextExceeded:
+            raise
+        except ModelRefused as refusal:
+            answer = await self._call_after(refusal, asker, messages, tools, required=required)
+            abilities.found("tools", False)
+            return answer
+        if answer.tool_calls or answer.invalid_tool_calls:
+            abilities.found("tools", True)
+        elif abilities.can("tools") is None and not await self._makes_calls(asker):
+            return await self._call_by_json(asker, messages, tools, required=required)
+        return answer
+
+    async def parse(
+        self,
+        role: Role,
+        messages: Sequence[AnyMessage],
+        schema: type[T],
+        name: str,
+        *,
+        account_id: UUID,
+        run_id: UUID | None,
+    ) -> T:
+        """An answer that fits `schema`.
+
+        The strict schema goes out with the request, but servers that ignore or refuse it are served too: the text is
+        read as JSON, fenced or not, and a wrong answer is sent back once with what is wrong.
+
+        Raises:
+            BadAnswer, and what `call` raises.
+        """
+        asker = _Asker(role, self._settings.model_for(role), account_id, run_id)
+        form = form_of(schema, name)
+        return await self._read(asker, messages, form, lambda text: schema.model_validate(read_json(text)))
+
+    async def _call_by_json(
+        self, asker: _Asker, messages: Sequence[AnyMessage], tools: Tools, *, required: bool
+    ) -> AIMessage:
+        form = calls_form(tools, required=required)
+        return await self._read(asker, messages, form, lambda text: read_calls(text, required=required))
+
+    async def _call_after(
+        self, refusal: ModelRefused, asker: _Asker, messages: Sequence[AnyMessage], tools: Tools, *, required: bool
+    ) -> AIMessage:
+        """Whether it was the tools that were refused shows when the same is asked for without them."""
+        try:
+            return await self._call_by_json(asker, messages, tools, required=required)
+        except ModelRefused:
+            raise refusal from None
+
+    async def _makes_calls(self, asker: _Asker) -> bool:
+        """Whether a server that answered with text can make tool calls at all: some drop the tools without a word."""
+        question = [HumanMessage(CALL)]
+        try:
+            answer = await self._unheard(asker, question, tools=[READY_TOOL], tool_choice="required")
+        except ModelRefused:
+            answer = AIMessage("")
+        self._abilities[asker.model].found("tools", bool(answer.tool_calls))
+        return bool(answer.tool_calls)
+
+    async def _read(self, asker: _Asker, messages: Sequence[AnyMessage], form: Form, read: Callable[[str], R]) -> R:
+        """An answer of a form, asked for once more, with what is wrong, if it can't be read."""
+        abilities = self._abilities[asker.model]
+        untold = not form.always_told and abilities.can("untold_schema") is not False
+        answer = await self._formatted(asker, messages, form, untold=untold)
+        try:
+            value = read(answer.text)
+        except ValueError as error:
+            problem = _why_unreadable(answer, error)
+        else:
+            if untold:
+                abilities.found("untold_schema", True)
+            return value
+        if untold:
+            abilities.missed("untold_schema")
+        again = [*messages, AIMessage(answer.text[:_QUOTED]), HumanMessage(complaint(form, problem))]
+        answer = await self._formatted(asker, again, form, untold=untold)
+        try:
+            return read(answer.text)
+        except ValueError as error:
+            raise BadAnswer(f"the model's answer can't be read: {_why_unreadable(answer, error)}") from None
+
+    async def _formatted(self, asker: _Asker, messages: Sequence[AnyMessage], form: Form, *, untold: bool) -> AIMessage:
+        """Ask with the strictest response format that the server takes, and remember those that it refuses."""
+        abilities = self._abilities[asker.model]
+        refusals: dict[Kind, ModelRefused] = {}
+        for kind in KINDS:
+            if kind != "text" and abilities.can(kind) is False:
+                continue
+            write: Write = list if untold and kind == "json_schema" else form.write
+            try:
+                answer = await self._fitted(asker, messages, write, self._unheard, **form.response_format(kind))
+            except ContextExceeded:
+                raise
+            except ModelRefused as refusal:
+                refusals[kind] = refusal
+                continue
+            for refused in refusals:
+                if refused != "text":
+                    abilities.found(refused, False)
+            return answer
+        raise next(iter(refusals.values()))
+
+    async def _fitted(
+        self, asker: _Asker, messages: Sequence[AnyMessage], write: Write, send: Send, **options: Any
+    ) -> AIMessage:
+        """One answer; the mail is cut shorter where the model's context is too small for it."""
+        asked, share = list(messages), 1.0
+        for _ in range(_CUTS):
+            try:
+                return await send(asker, write(asked), **options)
+            except ContextExceeded as refusal:
+                share *= refusal.fits
+                shorter = shortened(messages, share)
+                if shorter is None or shorter == asked:
+                    raise
+                asked = shorter
+        return await send(asker, write(asked), **options)
+
+    async def _heard(self, asker: _Asker, messages: Sequence[AnyMessage], **options: Any) -> AIMessage:
+        """One answer, piece by piece if somebody listens and the server can."""
+        abilities = self._abilities[asker.model]
+        refused: list[Ability] = []
+        for streaming, ability in _STREAMING:
+            if abilities.can(ability) is False:
+                continue
+            try:
+                answer = await self._send(asker, messages, streaming, **options)
+                break
+            except ModelRefused as refusal:
+                if isinstance(refusal, ContextExceeded) or not refusal.streamed:
+                    raise
+                refused.append(ability)
+        else:
+            answer = await self._send(asker, messages, "whole", **options)
+        for lacking in refused:
+            abilities.found(lacking, False)
+        return answer
+
+    async def _unheard(self, asker: _Asker, messages: Sequence[AnyMessage], **options: Any) -> AIMessage:
+        """One answer that is for the program alone: whoever listens to a graph's pieces doesn't get it."""
+        return await self._send(asker, messages, "whole", {"tags": [TAG_NOSTREAM]}, **options)
+
+    async def _send(
+        self,
+        asker: _Asker,
+        messages: Sequence[AnyMessage],
+        streaming: Streaming,
+        config: RunnableConfig | None = None,
+        **options: Any,
+    ) -> AIMessage:
+        """One request, paid for. `options` go into it as they are."""
+        await self._usage.check(await self._accounts.get(asker.account_id))
+        settings = self._settings
+        try:
+            # The client's own time-out restarts with every byte that comes in.
+            async with asyncio.timeout(settings.model_timeout_seconds):
+                answer = await self._client(asker.model, streaming).ainvoke(list(messages), config, **options)
+        except TimeoutError:
+            raise ModelFault(f"the model took longer than {settings.model_timeout_seconds:g} s") from None
+        except openai.APIError as error:
+            raise explain(error, settings.openai_base_url) from error
+        except (json.JSONDecodeError, UnicodeDecodeError, ValidationError) as error:
+            raise ModelFault(f"the model server answered nonsense ({type(error).__name__})") from error
+        except (AttributeError, TypeError, KeyError, ValueError) as error:  # another protocol: a web page, other JSON
+            server = settings.openai_base_url or "OpenAI"
+            raise ModelDown(
+                f"{server} answers no chat completions; check OPENAI_BASE_URL, it often ends in /v1"
+            ) from error
+        assert isinstance(answer, AIMessage)
+        used = _tokens(messages, answer)
+        await self._usage.record(asker.account_id, asker.run_id, asker.role, asker.model, *used)
+        return answer
+
+    def _client(self, model: str, streaming: Streaming) -> ChatOpenAI:
+        settings = self._settings
+        key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else "none"
+        return _make_client(model, settings.openai_base_url, key, settings.model_timeout_seconds, streaming)
+
+
+@lru_cache
+def _make_client(model: str, base_url: str | None, key: str, timeout: float, streaming: Streaming) -> ChatOpenAI:
+    # The client would sleep out a Retry-After in a worker's slot; the conversation's own back-off does not.
+    return ChatOpenAI(
+        model=model,
+        base_url=base_url,
+        api_key=SecretStr(key),
+        timeout=timeout,
+        max_retries=0,
+        use_responses_api=False,
+        disable_streaming=streaming == "whole",
+        stream_usage=streaming == "with usage",
+        stream_chunk_timeout=None,  # the time-out of the whole call is the shorter one
+    )
+
+
+def _tokens(messages: Sequence[AnyMessage], answer: AIMessage) -> tuple[int, int]:
+    """Prompt and completion tokens, as the server counted them.
+
+    Where it doesn't say, they are guessed from the characters: else a budget would never be spent.
+    """
+    used: Mapping[str, Any] = answer.usage_metadata or {}
+    return (
+        used.get("input_tokens") or sum(len(m.text) for m in messages) // _CHARACTERS,
+        used.get("output_tokens") or len(answer.text) // _CHARACTERS,
+    )
+
+
+def _why_unreadable(answer: AIMessage, error: ValueError) -> str:
+    if answer.response_metadata.get("finish_reason") == "length":
+        return "it was cut off at the most that the server lets an answer have, or the model's context holds: be brief"
+    return first_line(error)

@@ -1,0 +1,237 @@
+"""Model servers that lack something: the mail is worked on all the same, and the way round it is found only once."""
+
+import json
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+from typing import Any, TypedDict
+
+import pytest
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langgraph.graph import END, START, StateGraph
+
+from email_assistant.model import ModelFault, Models
+from tests.doubles.limited_model import PROSE, USAGE, Gap, LimitedModel, asked_for
+from tests.doubles.model import tool
+from tests.integration.home import Home, OpenHome, in_one_loop
+from tests.integration.scene import DONE, reply
+
+pytestmark = in_one_loop
+
+YES = [reply("Yes, Friday suits me."), DONE]
+
+LIMITS: dict[str, tuple[Collection[Gap], Collection[Gap]]] = {
+    "refuses tools": (["tools"], []),
+    "refuses required calls": (["tool_choice"], []),
+    "ignores tools": ([], ["tools", "tool_choice"]),
+    "refuses tools and schemas": (["tools", "json_schema"], []),
+    "refuses tools, schemas and JSON": (["tools", "json_schema", "json_object"], []),
+    "ignores all": ([], ["tools", "tool_choice", "json_schema", "json_object"]),
+}
+"""What a server refuses, and what it ignores."""
+
+
+@asynccontextmanager
+async def at_home(open_home: OpenHome, model: LimitedModel, **settings: Any) -> AsyncIterator[Home]:
+    async with open_home(openai_base_url=model.root, **settings) as home:
+        yield home
+
+
+class TestLimits:
+    @pytest.mark.parametrize("case", LIMITS)
+    async def test_mail_is_answered_all_the_same(self, open_home: OpenHome, case: str) -> None:
+        refuses, ignores = LIMITS[case]
+        with LimitedModel(refuses=refuses, ignores=ignores) as model:
+            model.calls = YES
+            async with at_home(open_home, model) as home:
+                await home.receive("Lunch?")
+                [item] = await home.pending()
+                assert (item.action, item.args["response_text"]) == ("send_email_tool", "Yes, Friday suits me.")
+                model.calls = [reply("No, I am away."), DONE]
+                await home.answer(item, "response", "Say no.")
+                [item] = await home.pending()
+                assert item.args["response_text"] == "No, I am away."
+                learned = len(model.requests)
+
+                await home.receive("Dinner?")
+                assert len(await home.pending()) == 2
+        assert not [body for body in model.requests[learned:] if body in model.refused]
+        assert len(model.requests[learned:]) <= 3  # triage, once more if its form is not taken from the request; reply
+        if case != "ignores all":
+            assert len(model.requests[learned:]) == 2
+
+    @pytest.mark.parametrize("case", LIMITS)
+    async def test_what_was_done_is_told_as_text_that_takes_turns(self, open_home: OpenHome, case: str) -> None:
+        refuses, ignores = LIMITS[case]
+        with LimitedModel(refuses=refuses, ignores=ignores) as model:
+            model.calls = YES
+            async with at_home(open_home, model) as home:
+                await home.receive("Lunch?")
+                [item] = await home.pending()
+                await home.answer(item, "response", "Say no, in French.")
+        messages = next(body for body in reversed(model.requests) if "French" in json.dumps(body))["messages"]
+        assert [message["role"] for message in messages] == ["system", "user", "assistant", "user"]
+        assert not any(message.get("tool_calls") for message in messages)
+        [said] = [message["content"] for message in messages if message["role"] == "assistant"]
+        assert [call["name"] for call in json.loads(said)["calls"]] == ["send_email_tool", "Done"]
+        assert "Result of send_email_tool:\nSay no, in French." in messages[-1]["content"]
+        tools = messages[0]["content"]
+        assert all(name in tools for name in ("send_email_tool", "schedule_meeting_tool", "Question", "Done"))
+
+    async def test_one_odd_text_changes_nothing_for_a_server_that_makes_calls(self, open_home: OpenHome) -> None:
+        with LimitedModel() as model:
+            async with at_home(open_home, model) as home:
+                model.calls = YES
+                await home.receive("First")
+                model.unreadable = 0
+                first = len(model.requests)
+                model.calls = ()
+                await home.receive("Second")  # text, the reminder, text again: put to the person
+                asked = [item for item in await home.pending() if item.action == "Question"]
+                assert [item.args for item in asked] == [{"content": PROSE}]
+                model.calls = YES
+                await home.receive("Third")
+        later = model.requests[first:]
+        assert [("tools" in asked_for(body)) for body in later] == [False, True, True, False, True]
+
+    async def test_a_schema_that_has_to_be_told_is_told_at_once_when_that_was_needed_twice(
+        self, open_home: OpenHome
+    ) -> None:
+        with LimitedModel(ignores=["json_schema", "json_object"]) as model:
+            model.calls = YES
+            async with at_home(open_home, model) as home:
+                for subject in ("First", "Second", "Third"):
+                    await home.receive(subject)
+        schemas = [body for body in model.requests if "json_schema" in asked_for(body)]
+        told = ["JSON schema" in body["messages"][0]["content"] for body in schemas]
+        assert told == [False, False, False, False, True]
+
+
+class TestContext:
+    @pytest.mark.parametrize("tells", [True, False])
+    @pytest.mark.parametrize("refuses", [[], ["tools"]])
+    async def test_long_mail_is_cut_until_it_fits(
+        self, open_home: OpenHome, tells: bool, refuses: Collection[Gap]
+    ) -> None:
+        with LimitedModel(refuses=refuses, context=4500, tells_context=tells) as model:
+            model.calls = YES
+            async with at_home(open_home, model) as home:
+                await home.receive("Long", "Does Friday suit you? " + "All that happened since. " * 2000)
+                assert [item.args["response_text"] for item in await home.pending()] == ["Yes, Friday suits me."]
+        prompt = model.requests[-1]["messages"][-1]["content"]
+        assert prompt.count("<mail ") == prompt.count("</mail>") == 1
+        assert "Subject: Long" in prompt
+        assert "Does Friday suit you?" in prompt
+        assert "[… cut to fit the model]\n</mail>" in prompt
+        assert len(model.refused) <= 8
+
+    async def test_one_that_is_too_small_for_anything_is_said_with_what_to_do(self, open_home: OpenHome) -> None:
+        with LimitedModel(context=500) as model:
+            async with at_home(open_home, model) as home:
+                mail_id = await home.receive("Long", "word " * 5000)
+                mail = await home.mail(mail_id)
+        assert mail.state == "failed"
+        assert mail.reason is not None
+        assert "too small" in mail.reason
+        assert "--ctx-size" in mail.reason
+        assert len(model.requests) <= 5
+
+
+class Talk(TypedDict):
+    messages: list[AnyMessage]
+
+
+class TestStreaming:
+    """A graph whose pieces somebody listens to, as chat's."""
+
+    @staticmethod
+    async def _listen(home: Home, models: Models, **options: Any) -> tuple[list[str], AnyMessage]:
+        """The pieces that were heard, and the message that came of it."""
+
+        async def answer(state: Talk) -> Talk:
+            return {"messages": [await models.call(
+                "chat", state["messages"], account_id=home.account_id, run_id=None, **options
+            )]}  # fmt: skip
+
+        graph = StateGraph(Talk)
+        graph.add_node("answer", answer)
+        graph.add_edge(START, "answer")
+        graph.add_edge("answer", END)
+        pieces: list[str] = []
+        final: Any = None
+        asked = Talk(messages=[HumanMessage("Hello")])
+        async for mode, chunk in graph.compile().astream(asked, stream_mode=["messages", "values"]):
+            part: Any = chunk
+            if mode == "messages":
+                pieces.append(part[0].text)
+            else:
+                final = part["messages"][-1]
+        return [piece for piece in pieces if piece], final
+
+    @staticmethod
+    def _models(home: Home) -> Models:
+        return Models(home.app.settings, home.app.usage, home.app.accounts)
+
+    @staticmethod
+    async def _used(home: Home) -> list[tuple[int, int]]:
+        rows = await home.sql("select prompt_tokens, completion_tokens from model_usage order by at")
+        return [(row["prompt_tokens"], row["completion_tokens"]) for row in rows]
+
+    @pytest.mark.parametrize(
+        ("refuses", "comes_in_pieces", "counted"),
+        [([], True, True), (["stream_options"], True, False), (["stream_options", "stream"], False, True)],
+    )
+    async def test_pieces_come_and_are_paid_for(
+        self, open_home: OpenHome, refuses: Collection[Gap], comes_in_pieces: bool, counted: bool
+    ) -> None:
+        with LimitedModel(refuses=refuses) as model:
+            async with at_home(open_home, model) as home:
+                models = self._models(home)
+                for _ in range(2):
+                    pieces, message = await self._listen(home, models)
+                    assert "".join(pieces).strip() == message.text.strip() == PROSE
+                    assert (len(pieces) > 1) == comes_in_pieces
+                used = await self._used(home)
+        assert len(model.refused) == len(refuses)  # by the first call alone
+        assert len(used) == 2
+        if counted:
+            assert used == [(USAGE["prompt_tokens"], USAGE["completion_tokens"])] * 2
+        else:
+            assert all(prompt > 0 and answer > 0 for prompt, answer in used)
+
+    async def test_what_is_asked_for_as_json_is_not_heard_as_json(self, open_home: OpenHome) -> None:
+        with LimitedModel(refuses=["tools"]) as model:
+            async with at_home(open_home, model) as home:
+                models = self._models(home)
+                tools = [tool_schema("look")]
+                pieces, message = await self._listen(home, models, tools=tools)
+                assert (pieces, message.text) == ([PROSE], PROSE)
+                model.calls = [tool("look", at="the sea")]
+                pieces, message = await self._listen(home, models, tools=tools)
+        assert isinstance(message, AIMessage)
+        assert [(call["name"], call["args"]) for call in message.tool_calls] == [("look", {"at": "the sea"})]
+        assert not "".join(pieces)
+
+    async def test_a_server_that_drops_free_tools_without_a_word_is_found_out(self, open_home: OpenHome) -> None:
+        with LimitedModel(ignores=["tools", "tool_choice"]) as model:
+            model.calls = [tool("look", at="the sea")]
+            async with at_home(open_home, model) as home:
+                models = self._models(home)
+                for _ in range(2):
+                    _, message = await self._listen(home, models, tools=[tool_schema("look")])
+                    assert isinstance(message, AIMessage)
+                    assert [call["name"] for call in message.tool_calls] == ["look"]
+        assert [asked_for(body) & {"tools", "json_schema"} for body in model.requests] == [
+            {"tools"}, {"tools"}, {"json_schema"}, {"json_schema"},
+        ]  # fmt: skip
+
+    async def test_the_time_out_holds_for_the_whole_of_a_stream(self, open_home: OpenHome) -> None:
+        with LimitedModel() as model:
+            model.endless = True
+            async with at_home(open_home, model, model_timeout_seconds=0.5) as home:
+                with pytest.raises(ModelFault, match=r"longer than 0\.5 s"):
+                    await self._listen(home, self._models(home))
+
+
+def tool_schema(name: str) -> dict[str, Any]:
+    parameters = {"type": "object", "properties": {"at": {"type": "string"}}, "required": ["at"]}
+    return {"type": "function", "function": {"name": name, "description": "Look at it.", "parameters": parameters}}

@@ -1,0 +1,63 @@
+"""What a server was found to be unable to do is not believed for ever; a prompt is cut in its data alone."""
+
+from dataclasses import dataclass
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+
+from email_assistant.mail.prompt import delimited
+from email_assistant.model.abilities import Abilities
+from email_assistant.model.context import shortened
+
+
+@dataclass
+class Clock:
+    now: float = 1000
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class TestAbilities:
+    def test_nothing_is_known_before_it_was_found_and_an_hour_after(self) -> None:
+        abilities = Abilities(clock := Clock())
+        assert abilities.can("tools") is None
+        abilities.found("tools", False)
+        clock.now += 3599
+        assert abilities.can("tools") is False
+        clock.now += 1
+        assert abilities.can("tools") is None
+
+    def test_one_miss_is_no_lack_and_one_hit_between_two_neither(self) -> None:
+        abilities = Abilities()
+        abilities.missed("untold_schema")
+        abilities.found("untold_schema", True)
+        abilities.missed("untold_schema")
+        assert abilities.can("untold_schema") is True
+        abilities.missed("untold_schema")
+        assert abilities.can("untold_schema") is False
+
+
+class TestShortened:
+    def test_the_longest_blocks_give_first_and_what_is_no_data_gives_nothing(self) -> None:
+        own = "Instruction from the person: " + "politely " * 200
+        messages: list[AnyMessage] = [
+            SystemMessage("s" * 3000),
+            HumanMessage("\n".join([delimited("mail", "a" * 9000), delimited("mail", "b" * 4000), own])),
+            AIMessage("c" * 3000),
+            ToolMessage("d" * 700, tool_call_id="1"),
+            ToolMessage("done: " + delimited("calendar", "e" * 2500), tool_call_id="2"),
+        ]
+        cut = shortened(messages, 0.8)
+        assert cut is not None
+        before, after = (sum(len(m.text) for m in found) for found in (messages, cut))
+        assert 0.79 * before < after <= 0.8 * before
+        assert [cut[n] for n in (0, 2, 3, 4)] == [messages[n] for n in (0, 2, 3, 4)]
+        assert cut[1].text.endswith(own)
+        assert (cut[1].text.count("a" * 1000), cut[1].text.count("b" * 4000)) == (4, 1)
+
+    def test_of_every_block_something_is_left(self) -> None:
+        mail, result = HumanMessage(delimited("mail", "a" * 9000)), ToolMessage("b" * 400, tool_call_id="1")
+        cut = shortened([mail, result], 0.01)
+        assert cut is not None
+        assert [message.text.count(letter) > 250 for message, letter in zip(cut, "ab", strict=True)] == [True, True]
+        assert shortened(cut, 0.5) is None
