@@ -42,6 +42,7 @@ from email_assistant.tools.flipped import placed
 from email_assistant.tools.mcp.pool import Builtin, Servers
 from email_assistant.tools.mcp.seen import SeenTools
 from email_assistant.tools.outbox import KeyedOutbox
+from email_assistant.tools.overview import Overview
 from email_assistant.tools.registry import Registry
 from email_assistant.tools.spec import ServerDown, Tool, ToolError
 from email_assistant.usage import Usage
@@ -77,6 +78,8 @@ class App:
     """The mail agent's."""
     catalogue: Catalogue
     """Chat's."""
+    overview: Overview
+    """Of all tools, for the person."""
     inbox: Inbox
     mails: Mails
     usage: Usage
@@ -178,6 +181,7 @@ async def open_app(settings: Settings, url: str) -> AsyncIterator[App]:
                 outbox,
                 tools,
                 catalogue,
+                Overview(config, labels, servers, seen, user_id),
                 inbox,
                 mails,
                 usage,

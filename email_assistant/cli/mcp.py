@@ -32,7 +32,9 @@ def serve(
     ],
     http: Annotated[bool, typer.Option("--http", help="Over HTTP with the token, instead of standard input.")] = False,
     host: Annotated[str, typer.Option(help="Address to listen on. Beyond loopback, put TLS in front.")] = "127.0.0.1",
-    port: Annotated[int | None, typer.Option(help="Port; by default 8766 for calendar, 8767 for mail, 8768 for agent.")] = None,
+    port: Annotated[
+        int | None, typer.Option(help="Port; by default 8766 for calendar, 8767 for mail, 8768 for agent.")
+    ] = None,
     account: OfAccount = None,
 ) -> None:
     """Serve the tools of one account; a client starts this itself, unless you say --http."""

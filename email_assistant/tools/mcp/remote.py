@@ -92,8 +92,8 @@ class Remote:
         await self._ledger.start(effect, call.lease)
         try:
             result = await self._call(call, sent, told, repeatable=again)
-        except (LinkNeeded, FormNeeded) as needs:
-            await self._ledger.fail(effect, f"It was not done: {needs}")
+        except (LinkNeeded, FormNeeded):
+            await self._ledger.put_back(effect)
             raise
         except ToolError as refusal:
             raise ToolError(await self._ledger.fail(effect, str(refusal))) from None

@@ -6,6 +6,7 @@ from itertools import islice
 from typing import Any, Final
 
 import jsonschema_rs
+from mcp import types
 
 from email_assistant.tools.mcp import content
 from email_assistant.tools.spec import ToolError
@@ -52,3 +53,8 @@ def _place(path: Sequence[str | int]) -> str:
 
 def _said(message: str) -> str:
     return content.one_line(message, 200)
+
+
+def check_told(tool: types.Tool) -> tuple[Schema, Schema | None]:
+    """The schemas of a tool's arguments and answers. Raises UnusableTool."""
+    return Schema(tool.inputSchema), Schema(tool.outputSchema) if tool.outputSchema is not None else None

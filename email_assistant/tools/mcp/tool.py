@@ -11,7 +11,7 @@ from email_assistant.tools.effects import Effect, Ledger
 from email_assistant.tools.mcp import content
 from email_assistant.tools.mcp.pool import Servers
 from email_assistant.tools.mcp.remote import Remote
-from email_assistant.tools.mcp.schema import Schema
+from email_assistant.tools.mcp.schema import check_told
 from email_assistant.tools.spec import Call, Review, ServerDown, Tool, ToolError, ToolSpec
 
 
@@ -41,8 +41,7 @@ class McpTool(Tool):
         review: Review | None,
         labels: Labels | None,
     ) -> None:
-        self._schema = Schema(told.inputSchema)
-        answers = Schema(told.outputSchema) if told.outputSchema is not None else None
+        self._schema, answers = check_told(told)
         self._remote = Remote(servers, ledger, server, told.name, answers)
         self._writes = labels is None or labels.write_operation
         self.spec = ToolSpec(
