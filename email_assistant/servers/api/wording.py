@@ -161,3 +161,18 @@ def _arguments(args: Mapping[str, Any]) -> str:
 def _short(args: Mapping[str, Any], name: str) -> str:
     text = one_line(str(args.get(name, "")))
     return text if len(text) <= _EXCERPT else text[: _EXCERPT - 1] + "…"
+
+
+TOOL_STATES = {
+    "ready": "can be used",
+    "off": "switched off",
+    "changed": "has changed",
+    "missing": "not offered",
+    "unusable": "can't be used",
+    "down": "its server is down",
+}
+REVIEWS = {
+    "always": "you are always asked",
+    "gate": "you are asked where it may change something",
+    "never": "you are never asked",
+}
