@@ -175,7 +175,7 @@ class Settings(BaseSettings):
     replies_per_day: int = Field(10, ge=1)
     """Replies to one correspondent within 24 hours, after which mail from them is only shown (stops reply loops)."""
     tracing: Literal["off", "langfuse"] = "off"
-    """Where the work on each mail is shown in detail, the mail's text included. The variables below alone do nothing."""
+    """Where the work on each mail is shown, its text included. The three variables below turn nothing on."""
     langfuse_public_key: str | None = Field(
         None, validation_alias=AliasChoices("LANGFUSE_PUBLIC_KEY", "langfuse_public_key")
     )

@@ -4,11 +4,11 @@ What is asked of it is the protocol; of the model's judgement nothing is.
 """
 
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
 import pytest_asyncio
-from langchain_core.messages import AIMessageChunk, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessageChunk, AnyMessage, HumanMessage, SystemMessage
 from langgraph.graph import END, START, StateGraph
 
 from email_assistant.agents.mail.prompts import Triage
@@ -37,6 +37,10 @@ LOOK: dict[str, Any] = {
 }
 
 
+class Talk(TypedDict):
+    messages: list[AnyMessage]
+
+
 @pytest.fixture(scope="module")
 def llama() -> Iterator[Llama]:
     require_llama()
@@ -62,7 +66,10 @@ async def used(home: Home) -> list[tuple[int, int]]:
 
 class TestServer:
     async def test_a_strict_schema_is_kept_to(self, home: Home, models: Models) -> None:
-        messages = [SystemMessage("Sort an e-mail."), HumanMessage(delimited("mail", "Subject: Lunch?\n\nFriday?"))]
+        messages: list[AnyMessage] = [
+            SystemMessage("Sort an e-mail."),
+            HumanMessage(delimited("mail", "Subject: Lunch?\n\nFriday?")),
+        ]
         triage = await models.parse("triage", messages, Triage, "triage", account_id=home.account_id, run_id=None)
         assert triage.classification in ("ignore", "notify", "respond")
         assert len(await used(home)) == 1
@@ -71,7 +78,7 @@ class TestServer:
     async def test_tools_that_it_drops_without_a_word_are_called_all_the_same(
         self, home: Home, models: Models, tool_choice: Any
     ) -> None:
-        messages = [SystemMessage("Use the tool."), HumanMessage("Look at the sea.")]
+        messages: list[AnyMessage] = [SystemMessage("Use the tool."), HumanMessage("Look at the sea.")]
         for _ in range(2):
             answer = await models.call(
                 "chat", messages, account_id=home.account_id, run_id=None, tools=[LOOK], tool_choice=tool_choice
@@ -83,15 +90,15 @@ class TestServer:
         assert len(await used(home)) == 4  # with tools, the small question, and by schema; then by schema at once
 
     async def test_pieces_come_one_by_one_and_are_counted_by_the_server(self, home: Home, models: Models) -> None:
-        async def answer(state: dict[str, Any]) -> dict[str, Any]:
+        async def answer(state: Talk) -> Talk:
             said = await models.call("chat", state["messages"], account_id=home.account_id, run_id=None)
             return {"messages": [said]}
 
-        graph = StateGraph(dict)
+        graph = StateGraph(Talk)
         graph.add_node("answer", answer)
         graph.add_edge(START, "answer")
         graph.add_edge("answer", END)
-        question = {"messages": [HumanMessage("Answer with the word: ready")]}
+        question: Talk = {"messages": [HumanMessage("Answer with the word: ready")]}
         pieces = [
             message.text
             async for message, _ in graph.compile().astream(question, stream_mode="messages")
@@ -104,7 +111,7 @@ class TestServer:
 
     async def test_what_is_longer_than_its_context_is_cut(self, home: Home, models: Models) -> None:
         mail = delimited("mail", "Subject: Lunch?\n\n" + "Does Friday suit you? " * 600)
-        messages = [SystemMessage("Sort an e-mail."), HumanMessage(mail)]
+        messages: list[AnyMessage] = [SystemMessage("Sort an e-mail."), HumanMessage(mail)]
         await models.parse("triage", messages, Triage, "triage", account_id=home.account_id, run_id=None)
         [(prompt, _)] = await used(home)
         assert CONTEXT / 2 < prompt < CONTEXT * 0.85
