@@ -49,7 +49,9 @@ async def _check_model(settings: "Settings", model: str) -> list[Check]:
     import httpx
 
     name = f"model {model}"
-    async with httpx.AsyncClient(timeout=settings.model_timeout_seconds) as http:
+    # A connection for each question: some servers close theirs between two, and that would look like a refusal.
+    one_by_one = httpx.Limits(max_keepalive_connections=0)
+    async with httpx.AsyncClient(timeout=settings.model_timeout_seconds, limits=one_by_one) as http:
         server = _Server(http, settings, model)
         if problem := await server.problem():
             return [(name, problem, "")]
@@ -146,7 +148,7 @@ class _Server:
             known = answer.json()["data"]
             entry = next((one for one in known if one["id"] == self._model), known[0] if len(known) == 1 else {})
             tokens = _context_of(entry)
-        except (httpx.HTTPError, ValueError, TypeError, KeyError, AttributeError):
+        except (httpx.HTTPError, ValueError, TypeError, KeyError, AttributeError):  # not every server has this page
             tokens = None
         if tokens is None:
             return "not told; what is refused as too long is sent again with its mail cut short"

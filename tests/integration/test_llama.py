@@ -19,9 +19,7 @@ from tests.doubles.llama import MODEL, Llama, Steered, require_llama
 from tests.integration.home import Home, OpenHome, in_one_loop
 from tests.integration.scene import BOB
 
-pytestmark = in_one_loop
-
-CONTEXT = 640
+CONTEXT = 768
 LOOK: dict[str, Any] = {
     "type": "function",
     "function": {
@@ -44,7 +42,7 @@ class Talk(TypedDict):
 @pytest.fixture(scope="module")
 def llama() -> Iterator[Llama]:
     require_llama()
-    with Llama(CONTEXT, answer=60) as server:
+    with Llama(CONTEXT, answer=100) as server:
         yield server
 
 
@@ -65,6 +63,7 @@ async def used(home: Home) -> list[tuple[int, int]]:
 
 
 class TestServer:
+    @in_one_loop
     async def test_a_strict_schema_is_kept_to(self, home: Home, models: Models) -> None:
         messages: list[AnyMessage] = [
             SystemMessage("Sort an e-mail."),
@@ -75,6 +74,7 @@ class TestServer:
         assert len(await used(home)) == 1
 
     @pytest.mark.parametrize("tool_choice", ["required", "auto"])
+    @in_one_loop
     async def test_tools_that_it_drops_without_a_word_are_called_all_the_same(
         self, home: Home, models: Models, tool_choice: Any
     ) -> None:
@@ -89,6 +89,7 @@ class TestServer:
             assert bool(answer.tool_calls) or tool_choice == "auto"
         assert len(await used(home)) == 4  # with tools, the small question, and by schema; then by schema at once
 
+    @in_one_loop
     async def test_pieces_come_one_by_one_and_are_counted_by_the_server(self, home: Home, models: Models) -> None:
         async def answer(state: Talk) -> Talk:
             said = await models.call("chat", state["messages"], account_id=home.account_id, run_id=None)
@@ -109,6 +110,7 @@ class TestServer:
         assert 30 < prompt < 50  # as its own tokenizer counts; guessed it would be 9
         assert completion in (len(pieces), len(pieces) + 1)
 
+    @in_one_loop
     async def test_what_is_longer_than_its_context_is_cut(self, home: Home, models: Models) -> None:
         mail = delimited("mail", "Subject: Lunch?\n\n" + "Does Friday suit you? " * 600)
         messages: list[AnyMessage] = [SystemMessage("Sort an e-mail."), HumanMessage(mail)]
@@ -128,10 +130,11 @@ class TestServer:
             "kept to",
             "none are made",
             "in pieces, with what they cost",
-            "640 tokens",
+            "768 tokens",
         ]
 
 
+@in_one_loop
 async def test_a_mail_is_triaged_and_a_reply_drafted(open_home: OpenHome) -> None:
     require_llama()
     with Llama(2048, answer=100) as llama, Steered(llama, "bob@example.org") as server:
