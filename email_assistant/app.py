@@ -3,7 +3,7 @@
 import logging
 import secrets
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -48,6 +48,7 @@ from email_assistant.tools.spec import ServerDown, Tool, ToolError
 from email_assistant.usage import Usage
 
 if TYPE_CHECKING:
+    from langchain_core.callbacks import BaseCallbackHandler
     from mcp.server.lowlevel import Server
 
     from email_assistant.memory.profiles import Memory
@@ -208,8 +209,12 @@ def open_memory(app: App) -> "Memory":
     return Memory.kept_in(app.pool)
 
 
-def open_chat(app: App) -> "Chat":
-    """The chat agent, and the chats that it carries on."""
+def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Chat":
+    """The chat agent, and the chats that it carries on.
+
+    Args:
+        callbacks: who is told of each run, as `tracing` gives them.
+    """
     from email_assistant.agents.chat.graph import ChatAgent
     from email_assistant.db.checkpoints import FencedSaver
     from email_assistant.model import Models
@@ -228,7 +233,7 @@ def open_chat(app: App) -> "Chat":
         app.accounts,
         app.clients,
         app.catalogue,
-        Invoker(agent.graph(FencedSaver(app.pool)), app.inbox),
+        Invoker(agent.graph(FencedSaver(app.pool)).with_config(callbacks=list(callbacks)), app.inbox),
         settings.lease_seconds,
         settings.max_tries,
     )
