@@ -14,7 +14,19 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from email_assistant.inbox.feed import Feed
 from email_assistant.memory.profiles import Memory
 from email_assistant.queue.chat import Chat
-from email_assistant.servers.api import activity, events, google_push, health, inbox, login, mails, memory, pages, push
+from email_assistant.servers.api import (
+    activity,
+    chats,
+    events,
+    google_push,
+    health,
+    inbox,
+    login,
+    mails,
+    memory,
+    pages,
+    push,
+)
 from email_assistant.servers.api import chat as chat_routes
 from email_assistant.servers.api.agent_inbox import routes as agent_inbox
 from email_assistant.servers.api.auth import Access, AgentInboxCors, Guard, SecurityHeaders
@@ -92,6 +104,7 @@ def create_api(
     programs.include_router(agent_inbox.router)
     programs.include_router(push.router)
     programs.include_router(chat_routes.router)
+    programs.include_router(chats.router)
     for router in (health.router, google_push.router, agent_inbox.info_router, programs, login.router, pages.router):
         api.include_router(router)
     api.mount("/static", StaticFiles(directory=_STATIC))
