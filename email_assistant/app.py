@@ -42,7 +42,7 @@ from email_assistant.tools.mcp.pool import Builtin, Servers
 from email_assistant.tools.mcp.seen import SeenTools
 from email_assistant.tools.outbox import KeyedOutbox
 from email_assistant.tools.registry import Registry
-from email_assistant.tools.spec import ServerDown, ToolError
+from email_assistant.tools.spec import ServerDown, Tool, ToolError
 from email_assistant.usage import Usage
 
 if TYPE_CHECKING:
@@ -137,15 +137,19 @@ async def open_app(settings: Settings, url: str) -> AsyncIterator[App]:
         user_id = await accounts.home_user()
         outbox = KeyedOutbox(pool)
         servers = Servers(config.servers, own_servers(accounts, clients, outbox, settings))
-        catalogue = Catalogue(config, labels, [ClarificationTool()], servers, SeenTools(pool, user_id), ledger)
+        mails = Mails(pool, enqueue=queue.decided)
+        # Chat's tools look into the inbox, which has an edited call checked by the tools of the agent that proposed it.
+        checks: dict[str, Complete] = {}
         inbox = Inbox(
             pool,
             enqueue=queue.decided,
-            complete=_complete(tools, catalogue),
+            complete=_by_agent(checks),
             undo_window=settings.undo_window,
             lifetime=settings.lifetime,
         )
-        mails = Mails(pool, enqueue=queue.decided)
+        local = chat_tools(pool, clients, ledger, inbox, mails)
+        catalogue = Catalogue(config, labels, local, servers, SeenTools(pool, user_id), ledger)
+        checks |= {"mail": tools.complete, "chat": catalogue.complete}
         usage = Usage(pool, settings)
         outward = Outward(private=settings.notify_private)
         channels = Channels(pool, vault, settle=settings.notify_settle, every=settings.notify_every)
@@ -283,13 +287,12 @@ def own_servers(accounts: Accounts, clients: Clients, outbox: KeyedOutbox, setti
     return {"calendar": calendar, "mail": mail}
 
 
-def _complete(mail: Registry, chat: Catalogue) -> Complete:
-    """Checks an edited call with the tools of the agent that proposed it."""
+def _by_agent(checks: Mapping[str, Complete]) -> Complete:
+    """Checks a call with the tools of the agent that proposed it."""
 
     async def complete(run: Mapping[str, Any], name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        tools = chat if run.get("agent") == "chat" else mail
         try:
-            return await tools.complete(run, name, arguments)
+            return await checks[run.get("agent", "mail")](run, name, arguments)
         except ServerDown as down:
             raise ToolError(str(down)) from None
 
@@ -312,6 +315,26 @@ def mail_tools(ledger: Ledger, settings: Settings) -> Registry:
             DoneTool(),
         ]
     )
+
+
+def chat_tools(pool: Pool, clients: Clients, ledger: Ledger, inbox: Inbox, mails: Mails) -> list[Tool]:
+    """The tools of a chat that run in this process: mail to send, and the person's inbox to look into."""
+    from email_assistant.memory.profiles import Memory
+    from email_assistant.servers.api.wording import sentence
+    from email_assistant.tools.explain_mail import ExplainMailTool
+    from email_assistant.tools.find_mail import FindMailTool
+    from email_assistant.tools.list_waiting import ListWaitingTool
+    from email_assistant.tools.mailbox import AnyMail
+    from email_assistant.tools.write_email import WriteEmailTool
+    from email_assistant.trail.story import Trail
+
+    return [
+        ClarificationTool(),
+        WriteEmailTool(ledger, AnyMail(pool, clients)),
+        ListWaitingTool(inbox.waiting, sentence),
+        FindMailTool(mails.find),
+        ExplainMailTool(Trail(pool, Memory.kept_in(pool)).of_mail),
+    ]
 
 
 def api_token(settings: Settings) -> str:

@@ -1,9 +1,6 @@
 """Tools of MCP servers, called as the agents call them, on a server that does all that one should not."""
 
-import asyncio
 import json
-import os
-import signal
 import socket
 import subprocess
 import sys
@@ -13,25 +10,41 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import pytest
 import pytest_asyncio
 
 from email_assistant.db.lease import held
-from email_assistant.tools.effects import InDoubt, NotYetClear
-from email_assistant.tools.spec import Call, FormNeeded, LinkNeeded, ServerDown, ToolError
+from email_assistant.tools.spec import Call, ToolError
 from tests.doubles.google import Google
 from tests.doubles.model import tool as proposed
 from tests.integration.conftest import google, model, open_home  # noqa: F401 - fixtures
-from tests.integration.home import Home, OpenHome, in_one_loop, until
+from tests.integration.home import Home, OpenHome, in_one_loop
 
 pytestmark = [in_one_loop, pytest.mark.slow]
 
-READS = (
-    "hang die huge long flood garble change image steps raise echo link ask_link ask_form lie words slow_pattern "
-    "no_schema drift missing"
-).split()
+READS = [
+    "hang",
+    "die",
+    "huge",
+    "long",
+    "flood",
+    "garble",
+    "change",
+    "image",
+    "steps",
+    "raise",
+    "echo",
+    "link",
+    "ask_link",
+    "ask_form",
+    "lie",
+    "words",
+    "slow_pattern",
+    "no_schema",
+    "drift",
+    "missing",
+]
 WRITES = ["add", "add_and_die", "add_and_hang"]
 SECONDS = 3.0
 """Time-out of a call."""

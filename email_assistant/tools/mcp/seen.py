@@ -47,10 +47,13 @@ class SeenTools:
     def __init__(self, pool: Pool, user_id: UUID) -> None:
         self._pool = pool
         self._user_id = user_id
+        self._trusted: set[tuple[str, str, str]] = set()
 
     async def look(self, server: str, tool: types.Tool) -> bool:
         """Take note of a tool as it is told now. Returns whether it may be used: it is new, or as it was accepted."""
         description, digest = tool.description or "", _hash(tool)
+        if (server, tool.name, digest) in self._trusted:
+            return True
         async with self._pool.connection() as conn:
             cursor = await conn.execute(
                 """insert into mcp_tools (user_id, server, tool, hash, description, schema)
@@ -73,7 +76,10 @@ class SeenTools:
                 },
             )
             row = await cursor.fetchone()
-        return row is not None and row["new_hash"] is None
+        if row is None or row["new_hash"] is not None:
+            return False
+        self._trusted.add((server, tool.name, digest))
+        return True
 
     async def all(self) -> list[SeenTool]:
         return await self._read("true order by server, tool")
