@@ -25,6 +25,7 @@ from email_assistant.google.errors import GoogleError
 from email_assistant.google.quota import Urgency, calls_are
 from email_assistant.inbox.items import Asked, Conflict, Inbox, Item, addresses_in
 from email_assistant.model import BadAnswer
+from email_assistant.queue.did import Did, did
 from email_assistant.queue.faults import LostInterrupt, QuestionNotStored, classify
 from email_assistant.queue.invoke import Invoker, Outcome, Watch
 from email_assistant.queue.turns import ChatRow, TurnRow, Turns
@@ -105,6 +106,10 @@ class Chat:
     async def look(self, user_id: UUID, chat_id: str) -> Talk:
         """Raises NoItem."""
         return await self._talk(await self.turns.chat(user_id, chat_id), user_id)
+
+    async def did(self, turn: TurnRow) -> list[Did]:
+        """What the assistant did in a turn so far."""
+        return did(await self.invoker.messages(turn.id))
 
     async def advance(self, thread_id: UUID) -> None:
         """Do all there is to do now, unless another process is at it."""

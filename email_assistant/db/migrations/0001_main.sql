@@ -416,4 +416,16 @@ create trigger accounts_changed after update on accounts for each row
     when ((new.state, new.mode, new.last_error, new.backfill_done) is distinct from
           (old.state, old.mode, old.last_error, old.backfill_done)) execute function tell_account();
 
+create function tell_chat() returns trigger language plpgsql as $$
+begin
+    perform pg_notify('email_assistant', json_build_object(
+        'user', new.user_id, 'what', 'chat', 'id', new.input->>'chat', 'state', new.state)::text);
+    return null;
+end
+$$;
+create trigger turns_made after insert on runs for each row when (new.mail_id is null) execute function tell_chat();
+create trigger turns_changed after update on runs for each row
+    when (new.mail_id is null and (new.state, new.reason) is distinct from (old.state, old.reason))
+    execute function tell_chat();
+
 insert into users (name) values ('home');
