@@ -37,14 +37,14 @@ from email_assistant.settings import Settings, WorkingHours
 from email_assistant.tools.catalogue import Catalogue
 from email_assistant.tools.config import SHIPPED, ToolsConfig, read_tools
 from email_assistant.tools.control import ClarificationTool
-from email_assistant.tools.effects import Ledger
+from email_assistant.tools.effects import Effect, Ledger
 from email_assistant.tools.flipped import placed
 from email_assistant.tools.mcp.pool import Builtin, Servers
 from email_assistant.tools.mcp.seen import SeenTools
 from email_assistant.tools.outbox import KeyedOutbox
 from email_assistant.tools.overview import Overview
 from email_assistant.tools.registry import Registry
-from email_assistant.tools.spec import ServerDown, Tool, ToolError
+from email_assistant.tools.spec import Call, ServerDown, Tool, ToolError
 from email_assistant.usage import Usage
 
 if TYPE_CHECKING:
@@ -241,12 +241,17 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
 
 def removal(app: App, account: Account) -> Removal:
     """What forgets an account of whatever provider."""
+
+    async def settle(call: Call, effect: Effect) -> None:
+        tools = app.catalogue if call.run.get("agent") == "chat" else app.tools
+        await tools.settle(call, effect)
+
     return Removal(
         app.pool,
         app.accounts,
         app.clients,
         app.ledger,
-        app.tools,
+        settle,
         Conversations(app.pool, account.provider),
         app.settings.lease_seconds,
     )

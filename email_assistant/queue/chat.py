@@ -245,7 +245,8 @@ class Chat:
     async def _settle_started(self, lease: Lease, account: Account) -> None:
         """Find out what became of effects that a turn left when it broke off, before anything new begins."""
         for effect in await self.ledger.started_in(lease.thread_id):
-            call = Call({}, effect.call_id, account, await self.clients.get(account.id), lease)
+            run = await self.turns.input_of(effect.run_id)
+            call = Call(run, effect.call_id, account, await self.clients.get(account.id), lease)
             with suppress(NotYetClear, InDoubt):
                 await self.tools.settle(call, effect)
 

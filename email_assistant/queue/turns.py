@@ -113,6 +113,15 @@ class Turns:
     async def last(self, thread_id: UUID) -> TurnRow | None:
         return next(iter(await self.newest(thread_id, 1)), None)
 
+    async def input_of(self, run_id: UUID) -> Turn:
+        """What a turn's graph was started with."""
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute("select input from runs where id = %s", (run_id,))
+            row = await cursor.fetchone()
+        assert row is not None
+        found: Turn = row["input"]
+        return found
+
     async def begin(self, lease: Lease, account: Account, chat_id: str, request: str) -> None:
         """Make the turn of a new request. What still waits in the chat is set aside, and can never be done.
 
