@@ -20,7 +20,7 @@ from tests.conftest import fresh_database
 from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
 from tests.integration.home import Home, in_one_loop, log_in
-from tests.integration.scene import ADA, BOB, DONE, NEXT_WEEK, meeting, reply
+from tests.integration.scene import ADA, DONE, NEXT_WEEK, meeting, reply
 
 pytestmark = [in_one_loop, pytest.mark.slow]
 
@@ -113,7 +113,8 @@ async def the_job(home: Home, google: Google, model: Model) -> dict[str, Any]:
         "told": [request.tool_results for request in model.requests],
         "offered": [sorted(request.tools) for request in model.requests],
         "effects": await home.sql(
-            "select tool, args, state, result, recipient, external_id is not null as made from effects order by started_at"
+            """select tool, args, state, result, recipient, external_id is not null as made
+               from effects order by started_at"""
         ),
         "mails": sorted((m.subject, m.state, m.reason) for m in await home.mails()),
     }

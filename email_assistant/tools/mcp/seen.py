@@ -51,6 +51,9 @@ class SeenTools:
     async def look(self, server: str, tool: types.Tool) -> bool:
         """Take note of a tool as it is told now. Returns whether it may be used: it is new, or as it was accepted."""
         description, digest = tool.description or "", _hash(tool)
+        known = await self.find(server, tool.name)
+        if known is not None and known.hash == digest and not known.has_changed:
+            return True
         async with self._pool.connection() as conn:
             cursor = await conn.execute(
                 """insert into mcp_tools (user_id, server, tool, hash, description, schema)
