@@ -3,7 +3,7 @@
 import logging
 import secrets
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -48,6 +48,7 @@ from email_assistant.tools.spec import ServerDown, Tool, ToolError
 from email_assistant.usage import Usage
 
 if TYPE_CHECKING:
+    from langchain_core.callbacks import BaseCallbackHandler
     from mcp.server.lowlevel import Server
 
     from email_assistant.memory.profiles import Memory
@@ -142,15 +143,19 @@ async def open_app(settings: Settings, url: str) -> AsyncIterator[App]:
         servers = Servers(config.servers, own_servers(accounts, clients, outbox, settings))
         seen = SeenTools(pool, user_id)
         tools = Registry(placed(tool, config, labels, servers, seen, ledger) for tool in mail_tools(ledger, settings))
-        catalogue = Catalogue(config, labels, [ClarificationTool()], servers, seen, ledger)
+        mails = Mails(pool, enqueue=queue.decided)
+        # Chat's tools look into the inbox, which has an edited call checked by the tools of the agent that proposed it.
+        checks: dict[str, Complete] = {}
         inbox = Inbox(
             pool,
             enqueue=queue.decided,
-            complete=_complete(tools, catalogue),
+            complete=_by_agent(checks),
             undo_window=settings.undo_window,
             lifetime=settings.lifetime,
         )
-        mails = Mails(pool, enqueue=queue.decided)
+        local = chat_tools(pool, clients, ledger, inbox, mails)
+        catalogue = Catalogue(config, labels, local, servers, seen, ledger)
+        checks |= {"mail": tools.complete, "chat": catalogue.complete}
         usage = Usage(pool, settings)
         outward = Outward(private=settings.notify_private)
         channels = Channels(pool, vault, settle=settings.notify_settle, every=settings.notify_every)
@@ -204,8 +209,12 @@ def open_memory(app: App) -> "Memory":
     return Memory.kept_in(app.pool)
 
 
-def open_chat(app: App) -> "Chat":
-    """The chat agent, and the chats that it carries on."""
+def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Chat":
+    """The chat agent, and the chats that it carries on.
+
+    Args:
+        callbacks: who is told of each run, as `tracing` gives them.
+    """
     from email_assistant.agents.chat.graph import ChatAgent
     from email_assistant.db.checkpoints import FencedSaver
     from email_assistant.model import Models
@@ -224,7 +233,7 @@ def open_chat(app: App) -> "Chat":
         app.accounts,
         app.clients,
         app.catalogue,
-        Invoker(agent.graph(FencedSaver(app.pool)), app.inbox),
+        Invoker(agent.graph(FencedSaver(app.pool)).with_config(callbacks=list(callbacks)), app.inbox),
         settings.lease_seconds,
         settings.max_tries,
     )
@@ -295,13 +304,12 @@ def own_servers(accounts: Accounts, clients: Clients, outbox: KeyedOutbox, setti
     return {"calendar": calendar, "mail": mail, "agent": agent}
 
 
-def _complete(mail: Registry, chat: Catalogue) -> Complete:
-    """Checks an edited call with the tools of the agent that proposed it."""
+def _by_agent(checks: Mapping[str, Complete]) -> Complete:
+    """Checks a call with the tools of the agent that proposed it."""
 
     async def complete(run: Mapping[str, Any], name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        tools = chat if run.get("agent") == "chat" else mail
         try:
-            return await tools.complete(run, name, arguments)
+            return await checks[run.get("agent", "mail")](run, name, arguments)
         except ServerDown as down:
             raise ToolError(str(down)) from None
 
@@ -321,6 +329,26 @@ def mail_tools(ledger: Ledger, settings: Settings) -> list[Tool]:
         CheckCalendarTool(WorkingHours.parse(settings.working_hours)),
         QuestionTool(),
         DoneTool(),
+    ]
+
+
+def chat_tools(pool: Pool, clients: Clients, ledger: Ledger, inbox: Inbox, mails: Mails) -> list[Tool]:
+    """The tools of a chat that run in this process: mail to send, and the person's inbox to look into."""
+    from email_assistant.memory.profiles import Memory
+    from email_assistant.servers.api.wording import sentence
+    from email_assistant.tools.explain_mail import ExplainMailTool
+    from email_assistant.tools.find_mail import FindMailTool
+    from email_assistant.tools.list_waiting import ListWaitingTool
+    from email_assistant.tools.mailbox import AnyMail
+    from email_assistant.tools.write_email import WriteEmailTool
+    from email_assistant.trail.story import Trail
+
+    return [
+        ClarificationTool(),
+        WriteEmailTool(ledger, AnyMail(pool, clients)),
+        ListWaitingTool(inbox.waiting, sentence),
+        FindMailTool(mails.find),
+        ExplainMailTool(Trail(pool, Memory.kept_in(pool)).of_mail),
     ]
 
 

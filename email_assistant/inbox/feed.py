@@ -60,7 +60,7 @@ class Listener:
         self._something.clear()
         if reload:
             return "reload", {}
-        told: dict[str, list[Change]] = {"items": [], "mails": [], "accounts": []}
+        told: dict[str, list[Change]] = {"items": [], "mails": [], "accounts": [], "chats": []}
         for change in changes:
             told[f"{change['what']}s"].append({name: change[name] for name in change if name not in ("user", "what")})
         return "change", told

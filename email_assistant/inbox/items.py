@@ -20,7 +20,7 @@ from email_assistant.db.pool import Connection, Pool
 from email_assistant.inbox import counts
 from email_assistant.inbox.counts import Counts
 from email_assistant.inbox.describe import describe
-from email_assistant.inbox.listing import STATUSES, Status, Wanted, listed, order, position
+from email_assistant.inbox.listing import AWAKE, STATUSES, Status, Wanted, listed, order, position
 from email_assistant.inbox.search import WORDS, words
 from email_assistant.tools.effects import Effect
 from email_assistant.tools.spec import Answer, Kind, ToolError
@@ -190,6 +190,16 @@ class Inbox:
             return items, None
         last = items[limit - 1]
         return items[:limit], position(wanted, last.created_at, last.urgency, last.id)
+
+    async def waiting(self, user_id: UUID, account_id: UUID, *, but_run: UUID, most: int) -> tuple[list[Item], int]:
+        """What waits in an account but for one run's, longest waiting first, and how much that is in all."""
+        where = f"i.user_id = %s and i.account_id = %s and i.status = 'pending' and {AWAKE} and i.run_id <> %s"
+        given = (user_id, account_id, but_run)
+        items = await self._items(f"{where} order by i.created_at, i.id limit %s", *given, most)
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute(f"select count(*) as n from inbox_items i where {where}".encode(), given)
+            row = await cursor.fetchone()
+        return items, int(row["n"]) if row else 0
 
     async def counts(self, user_id: UUID) -> Counts:
         """How many items there are of each status, and how many wait of each kind and in each account."""

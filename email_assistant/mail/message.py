@@ -63,7 +63,6 @@ def reply_address(mail: Mail) -> Address | None:
     return next((address for address in candidates if is_valid_address(address.email)), None)
 
 
-def references_of_reply(mail: Mail) -> list[str]:
-    """What a reply to it refers to, beside the mail itself. Where it names none, its parent is the only one known
-    (RFC 5322, 3.6.4)."""
-    return list(mail.references) or ([mail.in_reply_to] if mail.in_reply_to else [])
+def references_of(mail: Mail) -> tuple[str, ...]:
+    """The mails before it; where it names none, its parent is the only one known (RFC 5322, 3.6.4)."""
+    return mail.references or ((mail.in_reply_to,) if mail.in_reply_to else ())

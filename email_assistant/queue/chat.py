@@ -25,6 +25,7 @@ from email_assistant.google.errors import GoogleError
 from email_assistant.google.quota import Urgency, calls_are
 from email_assistant.inbox.items import Asked, Conflict, Inbox, Item, addresses_in
 from email_assistant.model import BadAnswer
+from email_assistant.queue.did import Did, did
 from email_assistant.queue.faults import LostInterrupt, QuestionNotStored, classify
 from email_assistant.queue.invoke import Invoker, Outcome, Watch
 from email_assistant.queue.turns import ChatRow, TurnRow, Turns
@@ -106,6 +107,10 @@ class Chat:
         """Raises NoItem."""
         return await self._talk(await self.turns.chat(user_id, chat_id), user_id)
 
+    async def did(self, turn: TurnRow) -> list[Did]:
+        """What the assistant did in a turn so far."""
+        return did(await self.invoker.messages(turn.id))
+
     async def advance(self, thread_id: UUID) -> None:
         """Do all there is to do now, unless another process is at it."""
         with suppress(LeaseLost):
@@ -129,12 +134,14 @@ class Chat:
     async def _ask(self, account_id: UUID, chat_id: str, request: str, watch: Watch | None) -> Talk:
         account = await self.accounts.get(account_id)
         chat = await self.turns.open_chat(account, chat_id)
-        account = await self.accounts.get(chat.account_id)
+        if chat.account_id != account_id:
+            account = await self.accounts.get(chat.account_id)
         async with held(self.pool, chat.id, self.lease_seconds) as lease:
             if lease is None:
                 raise Conflict("the assistant is still at what you asked for before; wait for its answer")
-            await self._work(lease, None)  # what a dead process left
-            await self._settle_started(lease, account)
+            if chat.request is not None:  # it was used before, and a dead process may have left something
+                await self._work(lease, None)
+                await self._settle_started(lease, account)
             await self.turns.begin(lease, account, chat_id, request)
             await self._work(lease, watch)
         return await self._talk(chat, account.user_id)
@@ -149,7 +156,7 @@ class Chat:
 
     async def _talk(self, chat: ChatRow, user_id: UUID) -> Talk:
         turn = await self.turns.last(chat.id)
-        items = await self.inbox.of_run(user_id, turn.id) if turn else []
+        items = await self.inbox.of_run(user_id, turn.id) if turn and turn.waits else []
         return Talk(chat, turn, [item for item in items if item.status == "pending"])
 
     async def _work(self, lease: Lease, watch: Watch | None) -> None:
@@ -165,8 +172,7 @@ class Chat:
         try:
             if turn.state == "waiting":
                 return await self._apply(lease, turn)
-            await self._go_on(lease, turn, watch)
-            return True
+            return await self._go_on(lease, turn, watch)
         except (LeaseLost, psycopg.Error, QuestionNotStored):
             raise  # nothing can be written, or by nobody here; the turn is taken up again
         except Exception as error:
@@ -191,17 +197,20 @@ class Chat:
             await self.turns.begin(lease, account, turn.input["chat"], turn.input["request"])
         return True
 
-    async def _go_on(self, lease: Lease, turn: TurnRow, watch: Watch | None) -> None:
-        """Run the graph from where it stands until it waits for the person or ends, and store which of the two."""
+    async def _go_on(self, lease: Lease, turn: TurnRow, watch: Watch | None) -> bool:
+        """Run the graph from where it stands until it waits for the person or ends, and store which of the two.
+
+        Returns whether it waits: they may have answered already.
+        """
         if turn.decided:
             await self._settle_doubts(lease, turn)
-        for effect in await self.ledger.unknown_in(turn.id):
+        begun = turn.state == "acting"
+        for effect in await self.ledger.unknown_in(turn.id) if begun else ():
             raise InDoubt(effect.call_id)
         if not await self.turns.start_work(lease, turn, self.max_tries):
             await self._fail(lease, turn, f"given up after {self.max_tries} tries")
-            return
+            return False
         try:
-            begun = turn.state == "acting"
             given = {"run": turn.input, "messages": [] if begun else await self._opening(lease, turn)}
             outcome = await self.invoker.invoke(turn.id, given, lease, begun=begun, watch=watch)
             asked = [await self._asked(lease, turn, question) for question in outcome.questions]
@@ -210,6 +219,7 @@ class Chat:
                 await self.turns.handed_back(lease, turn)
             raise
         await self._rest(lease, turn, outcome, asked)
+        return bool(asked)
 
     async def _rest(self, lease: Lease, turn: TurnRow, outcome: Outcome, asked: Sequence[Asked]) -> None:
         said = f"You: {turn.input['request']}"
@@ -291,7 +301,7 @@ class Chat:
         """The messages of the last turn that left any: they hold those of earlier turns. A turn that was set aside or
         broke off leaves calls without an answer, which no model takes."""
         unheard: list[AnyMessage] = []
-        for before in await self.turns.newest(lease.thread_id, _TURNS_BACK + 1):
+        for before in await self.turns.newest(lease.thread_id, _TURNS_BACK + 1) if turn.attempt > 1 else ():
             if before.attempt >= turn.attempt:
                 continue
             messages = (await self.invoker.state(before.id, lease)).get("messages")

@@ -18,7 +18,7 @@ from email_assistant.agents.mail.prompts import Classification
 from email_assistant.agents.mail.run import Reply, Run
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Connection, Pool
-from email_assistant.mail.message import Mail, references_of_reply, reply_address
+from email_assistant.mail.message import Mail, references_of, reply_address
 from email_assistant.mail.prompt import for_prompt
 from email_assistant.queue.labels import LABEL_WORK
 from email_assistant.queue.tasks import Due
@@ -502,7 +502,7 @@ def _make_run(
             to=to.email if to else None,
             subject=mail.subject,
             in_reply_to=mail.message_id,
-            references=references_of_reply(mail),
+            references=list(references_of(mail)),
         ),
         invitation=next((m.mail.event.uid for m in reversed(conversation.mails) if m.mail.event), None),
         automatic=mail.auto_submitted or mail.bulk,

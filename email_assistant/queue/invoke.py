@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from langchain_core.messages import AnyMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, Interrupt, StateSnapshot
@@ -71,6 +72,12 @@ class Invoker:
         """The state that a run was left in; empty if it never began."""
         values: Mapping[str, Any] = (await self.graph.aget_state(run_config(run_id, lease))).values
         return values
+
+    async def messages(self, run_id: UUID) -> Sequence[AnyMessage]:
+        """What was said in a run so far, for whoever only looks on: without its lease, so it may be at work."""
+        snapshot = await self.graph.aget_state({"configurable": {"thread_id": str(run_id)}})
+        found: Sequence[AnyMessage] = snapshot.values.get("messages", ())
+        return found
 
     async def _run(
         self, going: Any, config: RunnableConfig, watch: Watch | None

@@ -18,7 +18,7 @@ from psycopg_pool import PoolTimeout
 from email_assistant.google.errors import Ambiguous, Exists, NotFound, Refused
 from email_assistant.mail.address import Address
 from email_assistant.mail.compose import compose_reply
-from email_assistant.mail.message import references_of_reply
+from email_assistant.mail.message import references_of
 from email_assistant.mail.parse import parse_gmail
 from email_assistant.servers.mcp.mailbox import Mailbox, TryAgain, Visit
 from email_assistant.settings import WorkingHours
@@ -27,7 +27,8 @@ from email_assistant.tools.check_calendar import CheckCalendar, told_days
 from email_assistant.tools.mcp.words import AGAIN, EXTERNAL_ID, INVITATION, KEY
 from email_assistant.tools.outbox import DraftGone, KeyedOutbox, KeyTaken, Letter
 from email_assistant.tools.schedule_meeting import ScheduleMeeting, event_id_of, find_event, scheduled, times
-from email_assistant.tools.send_email import SendEmail, sent_to
+from email_assistant.tools.send_email import SendEmail
+from email_assistant.tools.sending import sent_to
 from email_assistant.tools.spec import ToolError, ToolSpec
 
 log = logging.getLogger(__name__)
@@ -109,7 +110,7 @@ class AgentTools:
                 raise ToolError("its key stands for another mail") from None
             except DraftGone:
                 raise TryAgain("the mail's draft is gone, and it is not in Sent, or not yet") from None
-            return sent_to(given), posted.message_id
+            return sent_to([given.email_address, *given.additional_recipients]), posted.message_id
 
 
 async def _reply(visit: Visit, given: SendEmail) -> Letter:
@@ -122,7 +123,7 @@ async def _reply(visit: Visit, given: SendEmail) -> Letter:
         subject=mail.subject,
         text=given.response_text,
         in_reply_to=mail.message_id,
-        references=references_of_reply(mail),
+        references=references_of(mail),
         signature=visit.account.signature or None,
         date=datetime.now(visit.zone),
     )

@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from mcp.types import Tool as Told
+from pydantic import BaseModel
 
 from email_assistant.gate.labels import Labels
 from email_assistant.gate.policy import Subject, Verdict, decide
@@ -76,6 +77,11 @@ class Catalogue:
         if config is None:
             return Verdict("deny", f"there is no tool {name!r}")
         return decide(allowed, Subject(config.type, self._labels.get(name), config.review))
+
+    def arguments(self, name: str) -> type[BaseModel] | None:
+        """What a tool of ours takes that runs here; None: only its server knows."""
+        tool = self._local.get(name)
+        return tool.spec.arguments if tool else None
 
     def review(self, name: str) -> Review:
         """How a person is asked about a call."""

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -31,6 +32,8 @@ from schemathesis.core.result import Ok
 from email_assistant.app import open_app
 from email_assistant.servers.api.examples import EXAMPLES as DOCUMENTED
 from email_assistant.settings import Settings
+from tests.doubles.google import Google
+from tests.doubles.model import Model, tool
 from tests.integration.test_api import ADA, TOKEN, Home, served
 
 pytestmark = pytest.mark.slow
@@ -41,6 +44,9 @@ BEARER = {"Authorization": f"Bearer {TOKEN}"}
 SECRET_KEY = "6OGYLyGsqb31m8jzXYSdX6yFw5wBDjqdjzhTwMBRWNc="
 PROFILE = "response_preferences"
 ENDLESS = "/api/events"
+CHAT = ("/run", "/resume")
+"""Operations that answer in a form of their own."""
+REPLY = {"status", "response", "thread_id", "pending_action", "url", "message"}
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
@@ -69,6 +75,7 @@ class World:
     account: UUID
     root: str
     http: requests.Session
+    _chats: "count[int]" = field(default_factory=count)
     answered: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     """By operation, the statuses that were seen."""
 
@@ -91,6 +98,13 @@ class World:
         item = self.http.get(f"{self.root}/api/inbox/{self.item()}").json()
         self.http.get(f"{self.root}/threads/{item['run']}").raise_for_status()
         return str(item["run"])
+
+    def chat(self) -> tuple[str, str]:
+        """A chat that waits for the person to confirm a call: its id, and the call's."""
+        body = {"thread_id": f"chat {next(self._chats)}", "user_request": "plan"}
+        reply = self.http.post(f"{self.root}/run", json=body).json()
+        [call] = reply["pending_action"]["tool_calls"]
+        return body["thread_id"], call["call_id"]
 
     def rule(self) -> str:
         """A rule that has a history."""
@@ -124,6 +138,8 @@ class World:
             case.path_parameters["mail_id"] = self.mail("failed" if path.endswith("/retry") else "done")
         if "{thread_id}" in path:
             case.path_parameters["thread_id"] = self.thread()
+        if "{chat_id}" in path:
+            case.path_parameters["chat_id"], _ = self.chat()
         if "{rule_id}" in path:
             case.path_parameters |= {"profile": PROFILE, "rule_id": self.rule()}
         if "{name}" in path:
@@ -138,7 +154,7 @@ class World:
         self.answered[case.operation.label].add(answer.status_code)
         case.validate_response(answer, checks=CHECKS)
         if answer.status_code >= 400:
-            is_problem(answer.status_code, answer.headers["content-type"][0], answer.content)
+            is_refusal(case.operation.path, answer.status_code, answer.headers["content-type"][0], answer.content)
 
 
 def is_problem(status: int, media_type: str, body: bytes) -> None:
@@ -150,15 +166,36 @@ def is_problem(status: int, media_type: str, body: bytes) -> None:
     assert all(isinstance(problem[name], str) and problem[name] for name in ("type", "title", "detail"))
 
 
+def is_refusal(path: str, status: int, media_type: str, body: bytes) -> None:
+    if path not in CHAT:
+        is_problem(status, media_type, body)
+    elif status != 422:  # which is FastAPI's own
+        reply = json.loads(body)
+        assert set(reply) == REPLY
+        assert (reply["status"], bool(reply["message"])) == ("error", True)
+
+
 @pytest.fixture(scope="module")
 def world(postgres_url: str, worker_id: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     name = f"openapi_{worker_id}"
     folder: Path = tmp_path_factory.mktemp("home")
     with psycopg.connect(postgres_url, autocommit=True) as conn:
         conn.execute(f'create database "{name}"')
-    chosen = Settings(home=folder, secret_key=SecretStr(SECRET_KEY), undo_seconds=60)
     url = postgres_url.replace("/postgres?", f"/{name}?", 1)
     with ExitStack() as stack:
+        google, model = stack.enter_context(Google(ADA)), stack.enter_context(Model())
+        model.on_policy("calendar")
+        plan = [tool("create_event", title="Lunch", start="2031-06-02T12:00:00", end="2031-06-02T13:00:00")]
+        model.on_chat(defaultdict(lambda: ["I see."], {"plan": [plan, "Done."]}))
+        chosen = Settings(
+            home=folder,
+            secret_key=SecretStr(SECRET_KEY),
+            undo_seconds=60,
+            google_root=google.root,
+            openai_api_key=SecretStr("model-key"),
+            openai_base_url=model.root,
+            model="stub-model",
+        )
         portal = stack.enter_context(start_blocking_portal())
         app = stack.enter_context(portal.wrap_async_context_manager(open_app(chosen, url)))
         root = stack.enter_context(portal.wrap_async_context_manager(served(app)))
@@ -234,6 +271,8 @@ def succeed(world: World, operation: Any, document: Document) -> None:
     match operation.path:
         case "/api/inbox/decisions":
             case.body["items"] = [world.item()]
+        case "/resume":
+            case.body["thread_id"], case.body["approvals"][0]["call_id"] = world.chat()
         case "/threads/{thread_id}/runs" | "/threads/{thread_id}/runs/stream":
             shown = world.http.get(f"{world.root}/threads/{case.path_parameters['thread_id']}").json()
             [[interrupt]] = shown["interrupts"].values()
@@ -290,7 +329,7 @@ def test_who_may_not_come_in_is_told_as_documented(
         answer = requests.request(method, world.root + filled, headers=headers, timeout=SECONDS)
         assert answer.status_code == status, label
         assert str(status) in operation["responses"], label
-        is_problem(status, answer.headers["content-type"], answer.content)
+        is_refusal(path, status, answer.headers["content-type"], answer.content)
 
 
 def test_a_body_that_is_too_large_is_refused_as_documented(world: World, document: Document) -> None:
@@ -309,7 +348,7 @@ def test_a_body_that_is_too_large_is_refused_as_documented(world: World, documen
             timeout=SECONDS,
         )
         assert str(answer.status_code) in operation["responses"], (label, answer.status_code)
-        is_problem(answer.status_code, answer.headers["content-type"], answer.content)
+        is_refusal(path, answer.status_code, answer.headers["content-type"], answer.content)
 
 
 def test_a_name_that_is_not_this_servers_is_refused_as_a_problem(world: World) -> None:

@@ -144,6 +144,16 @@ create index mails_by_sender on mails (account_id, sender);
 create index mails_unlabelled on mails (triaged_at) where labelled is null and classification is not null;
 create index mails_relabelled on mails (thread_id) where relabelled is not null;
 
+-- What a mail is found by (inbox.search): words alone, since the parser takes addresses and links for one word each.
+-- No expression of more than a megabyte can be indexed, so long ones are cut.
+create function mail_words(sender text, subject text, content jsonb) returns tsvector language sql immutable as $$
+    select to_tsvector('simple', translate(
+        left(sender || ' ' || coalesce(content->'sender'->>'name', '') || ' ' || subject, 2000) || ' '
+            || left(coalesce(content->>'text', ''), 20000),
+        '!"#$%&''()*+,-./:;<=>?@[\]^_`{|}~', repeat(' ', 32)))
+$$;
+create index mails_words on mails using gin (mail_words(sender, subject, content)) where not own;
+
 create table corrections (                    -- of a mail's class, by the person
     id              uuid primary key default gen_random_uuid(),
     user_id         uuid not null references users,
@@ -251,6 +261,7 @@ create table effects (
     state        text not null default 'planned' check (state in ('planned', 'started', 'done', 'failed', 'unknown')),
     draft_id     text,                        -- Google's; only this draft may be sent
     orphans      text[] not null default '{}',-- drafts of fenced workers, to be deleted and never adopted
+    gmail_thread text,                        -- Gmail's id of the thread that a mail goes into
     external_id  text,                        -- Google's id of the sent message or the event
     result       text,
     looks        integer not null default 0,  -- times that Google was asked whether it happened
@@ -259,6 +270,7 @@ create table effects (
     primary key (run_id, call_id)
 );
 create index effects_started on effects (thread_id) where state = 'started';
+create index effects_into on effects (account_id, gmail_thread) where gmail_thread is not null;
 create index effects_recipient on effects (account_id, recipient, finished_at) where state = 'done';
 
 create table left_drafts (                    -- draft mode: a reply for the person to send in Gmail
@@ -403,5 +415,17 @@ create trigger accounts_made after insert or delete on accounts for each row exe
 create trigger accounts_changed after update on accounts for each row
     when ((new.state, new.mode, new.last_error, new.backfill_done) is distinct from
           (old.state, old.mode, old.last_error, old.backfill_done)) execute function tell_account();
+
+create function tell_chat() returns trigger language plpgsql as $$
+begin
+    perform pg_notify('email_assistant', json_build_object(
+        'user', new.user_id, 'what', 'chat', 'id', new.input->>'chat', 'state', new.state)::text);
+    return null;
+end
+$$;
+create trigger turns_made after insert on runs for each row when (new.mail_id is null) execute function tell_chat();
+create trigger turns_changed after update on runs for each row
+    when (new.mail_id is null and (new.state, new.reason) is distinct from (old.state, old.reason))
+    execute function tell_chat();
 
 insert into users (name) values ('home');

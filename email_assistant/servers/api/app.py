@@ -16,6 +16,7 @@ from email_assistant.memory.profiles import Memory
 from email_assistant.queue.chat import Chat
 from email_assistant.servers.api import (
     activity,
+    chats,
     events,
     google_push,
     health,
@@ -105,6 +106,7 @@ def create_api(
     programs.include_router(push.router)
     programs.include_router(tools.router)
     programs.include_router(chat_routes.router)
+    programs.include_router(chats.router)
     for router in (health.router, google_push.router, agent_inbox.info_router, programs, login.router, pages.router):
         api.include_router(router)
     api.mount("/static", StaticFiles(directory=_STATIC))

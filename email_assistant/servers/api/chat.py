@@ -25,8 +25,15 @@ _EVENT_STREAM = "text/event-stream"
 _SPEAKS = "task_executor"
 """The node whose words are the answer."""
 
+Work = Callable[[Watch | None], Awaitable[Talk]]
+"""What is asked of a chat, told of each chunk."""
+
 ChatId = Annotated[str, StringConstraints(min_length=1, max_length=1000, pattern=r"^[^\x00-\x1f\x7f]+$")]
-Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=20_000, pattern=r"^[^\x00]*$")]
+MOST_WORDS = 20_000
+"""Characters of a request."""
+Words = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MOST_WORDS, pattern=r"^[^\x00]*$")
+]
 
 
 class _Body(BaseModel):
@@ -66,8 +73,9 @@ def _chat(request: Request) -> Chat:
 
 
 Talks = Annotated[Chat, Depends(_chat)]
+_STATUSES = (202, 400, 401, 403, 404, 409, 413, 429, 502, 503)
 _REPLIES: dict[int | str, dict[str, Any]] = {
-    status: {"model": Reply, "description": HTTPStatus(status).phrase} for status in (202, 400, 404, 409, 502, 503)
+    status: {"model": Reply, "description": HTTPStatus(status).phrase} for status in _STATUSES
 }
 
 
@@ -79,7 +87,7 @@ async def run(app: Assistant, chat: Talks, body: RunRequest, request: Request) -
     """
 
     async def work(watch: Watch | None) -> Talk:
-        account_id = await _account_of(app, body.account)
+        account_id = await account_of(app, body.account)
         return await chat.ask(account_id, body.thread_id, body.user_request, watch)
 
     return await _answered(request, body.thread_id, work)
@@ -97,7 +105,7 @@ async def resume(app: Assistant, chat: Talks, body: ResumeRequest, request: Requ
     return await _answered(request, body.thread_id, work)
 
 
-async def _account_of(app: Services, address: str | None) -> UUID:
+async def account_of(app: Services, address: str | None) -> UUID:
     """The mailbox that a new chat is about: the one that was named, else the first. Raises UnknownAccount."""
     if address is not None:
         return (await app.accounts.find(app.user_id, address)).id
@@ -138,10 +146,19 @@ def _answer(item: Item, given: Approval | ClarificationResponse) -> dict[str, An
     return {"type": "response", "args": given.feedback} if "response" in item.allowed else {"type": "ignore"}
 
 
-async def _answered(request: Request, thread_id: str, work: Callable[[Watch | None], Awaitable[Talk]]) -> Response:
-    if _EVENT_STREAM in request.headers.get("accept", ""):
-        stream = _events(thread_id, work)
-        return StreamingResponse(stream, media_type=_EVENT_STREAM, headers={"X-Accel-Buffering": "no"})
+def wants_stream(request: Request) -> bool:
+    return _EVENT_STREAM in request.headers.get("accept", "")
+
+
+def streamed(thread_id: str, work: Work) -> Response:
+    """The work as it goes on: `step`, `call`, `token`, and where the chat stands then as `result`."""
+    stream = _events(thread_id, work)
+    return StreamingResponse(stream, media_type=_EVENT_STREAM, headers={"X-Accel-Buffering": "no"})
+
+
+async def _answered(request: Request, thread_id: str, work: Work) -> Response:
+    if wants_stream(request):
+        return streamed(thread_id, work)
     status, reply = await _outcome(thread_id, work(None))
     return AsciiJSON(reply.model_dump(), status)
 
@@ -160,7 +177,7 @@ async def _outcome(thread_id: str, work: Awaitable[Talk]) -> tuple[int, Reply]:
         return refused(503, thread_id, "the database can't be reached; try again in a moment")
 
 
-async def _events(thread_id: str, work: Callable[[Watch | None], Awaitable[Talk]]) -> AsyncIterator[str]:
+async def _events(thread_id: str, work: Work) -> AsyncIterator[str]:
     told: asyncio.Queue[tuple[str, dict[str, Any]] | None] = asyncio.Queue()
 
     def watch(mode: str, chunk: Any) -> None:

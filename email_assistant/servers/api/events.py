@@ -22,7 +22,7 @@ def _feed(request: Request) -> Feed:
 
 router = APIRouter(prefix="/api", tags=["events"])
 
-_CHANGED = '{"items": [{"id": "…", "kind": "draft", "status": "pending"}], "mails": [], "accounts": []}'
+_CHANGED = '{"items": [{"id": "…", "kind": "draft", "status": "pending"}], "mails": [], "accounts": [], "chats": []}'
 _EXAMPLE = f"event: change\ndata: {_CHANGED}\n\n"
 
 
@@ -38,8 +38,9 @@ async def events(app: Assistant, feed: Annotated[Feed, Depends(_feed)]) -> Strea
     """A stream of server-sent events, as soon as something changes for this user, whoever changed it.
 
     - `reload`: look at everything anew. It comes first, and whenever changes may have been missed or were many.
-    - `change`: `{"items": [{id, kind, status}], "mails": [{id, state}], "accounts": [{id}]}`: these were made or
-      changed; what they and the counts are now is to be asked for.
+    - `change`: `{"items": [{id, kind, status}], "mails": [{id, state}], "accounts": [{id}], "chats": [{id,
+      state}]}`: these were made or changed (of a chat: its last turn); what they and the counts are now is to be asked
+      for.
 
     A comment every 15 seconds shows that the stream lives. After a reconnection the first `reload` makes up for what
     was missed, so `Last-Event-ID` is not needed, and is ignored.

@@ -191,6 +191,56 @@ _SUBSCRIPTION: Example = {
 }
 _HEALTH: Example = {"status": "ok"}
 
+_CALL_ID = "call_6f1d0a4b2c9e8f7a5b3c1d0e"
+_EVENT_ARGS = {"title": "Lunch with Bob", "start": "2031-06-02T12:00:00", "end": "2031-06-02T13:00:00"}
+_RUN: Example = {"thread_id": "errands", "user_request": "move my 3 pm to 4", "account": None}
+_RESUME: Example = {
+    "thread_id": "errands",
+    "approvals": [{"call_id": _CALL_ID, "approved": True, "feedback": None}],
+    "clarification_responses": None,
+}
+_REPLY: Example = {
+    "status": "confirmation_required",
+    "response": None,
+    "thread_id": "errands",
+    "pending_action": {
+        "kind": "confirmation",
+        "tool_calls": [{"call_id": _CALL_ID, "tool_name": "create_event", "arguments": _EVENT_ARGS}],
+    },
+    "url": None,
+    "message": None,
+}
+_ASKED: Example = {
+    **_ITEMS["items"][0],
+    "call_id": _CALL_ID,
+    "mail_id": None,
+    "chat": "errands",
+    "kind": "confirmation",
+    "action": "create_event",
+    "args": _EVENT_ARGS,
+    "sender": None,
+    "subject": "lunch with Bob on Monday",
+    "description": "You: lunch with Bob on Monday\n\n---\n\ncreate_event\n- title: Lunch with Bob",
+}
+_CONVERSATION: Example = {
+    **_REPLY,
+    "account": _ADA,
+    "turns": [
+        {
+            "request": "lunch with Bob on Monday",
+            "response": None,
+            "state": "waiting",
+            "reason": None,
+            "started_at": _RECEIVED,
+            "items": [_ASKED],
+        }
+    ],
+}
+_CHATS: Example = {
+    "items": [{"thread_id": "errands", "account": _ADA, "request": "lunch with Bob on Monday", "at": _RECEIVED}],
+    "next": None,
+}
+
 _INTERRUPT = {
     "id": "b7c1d2e3f4a5968778695a4b3c2d1e0f",
     "value": [
@@ -304,6 +354,11 @@ EXAMPLES: Mapping[str, Example] = {
     "Address": _ADDRESS,
     "Subscription": _SUBSCRIPTION,
     "Health": _HEALTH,
+    "RunRequest": _RUN,
+    "ResumeRequest": _RESUME,
+    "Reply": _REPLY,
+    "ChatPage": _CHATS,
+    "Conversation": _CONVERSATION,
     "Search": _SEARCH,
     "ThreadOut": _THREAD,
     "StateOut": _STATE,

@@ -1,5 +1,7 @@
 """A proposed call as form fields, and what a person made of it as arguments again."""
 
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import MAXYEAR, MINYEAR, datetime
@@ -8,7 +10,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-FieldKind = Literal["line", "text", "list", "number", "time", "hidden"]
+from email_assistant.inbox.items import Invalid
+
+FieldKind = Literal["line", "text", "list", "number", "time", "json", "hidden"]
 
 _LABELS: Mapping[str, str] = {
     "email_address": "To",
@@ -23,6 +27,8 @@ _LONG = ("response_text", "content")
 _IDS = ("email_id",)
 """Arguments that mean nothing to a person."""
 _TIME = TypeAdapter(datetime)
+_MINUTE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:00(\.0+)?)?(Z|[+-]\d\d:\d\d)")
+"""A time with its timezone, of which nothing is lost when it is shown to the minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +54,8 @@ class ProposalForm:
     """
     Args:
         args: the proposed arguments; the form keeps their order.
-        model: the tool's arguments; those that were not proposed stand empty at the end.
+        model: the tool's arguments; those that were not proposed stand empty at the end. None: its server alone knows
+            them, so each is shown by what it holds, and what no field can hold as JSON.
         home: the account's timezone; times are shown in the call's own, if it has one.
     """
 
@@ -74,7 +81,11 @@ class ProposalForm:
         return [after for before, after in both if _content(before) != _content(after)]
 
     def read(self, given: Mapping[str, str]) -> dict[str, Any]:
-        """The arguments as a person left them. What was not touched is the proposal's own value."""
+        """The arguments as a person left them. What was not touched is the proposal's own value.
+
+        Raises:
+            Invalid: what stands in a field can't be read.
+        """
         touched = {field.name for field in self.changed(given)}
         if "timezone" in touched:
             touched |= {field.name for field in self.fields if field.kind == "time"}
@@ -94,6 +105,8 @@ class ProposalForm:
         time = read_time(value) if kind == "time" else None
         if time is not None:
             return Field(name, label, kind, _wall_time(time, self.zone))
+        if kind == "json":
+            return Field(name, label, kind, json.dumps(value, ensure_ascii=False, indent=2))
         if isinstance(value, list):
             return Field(name, label, kind, ", ".join(map(str, value)))
         text = "" if value is None else str(value).replace("\r\n", "\n")
@@ -103,8 +116,10 @@ class ProposalForm:
         annotation = (
             self.model.model_fields[name].annotation if self.model and name in self.model.model_fields else None
         )
-        if name in _IDS:
+        if name in _IDS and self.model:
             return "hidden"
+        if annotation is None:
+            return _kind_by_value(name, value)
         if isinstance(value, list) or annotation == list[str]:
             return "list"
         if annotation is datetime and (value is None or read_time(value)):
@@ -119,6 +134,10 @@ class ProposalForm:
                 return _parts(field.value)
             case "time":
                 return self._moment(field, given)
+            case "json":
+                return _read_json(field)
+            case "number" if self.model is None:
+                return _read_number(field)
             case _:
                 return field.value
 
@@ -144,6 +163,37 @@ def _content(field: Field) -> object:
             return read_time(field.value) or field.value
         case _:
             return field.value
+
+
+def _kind_by_value(name: str, value: Any) -> FieldKind:
+    match value:
+        case None:
+            return "line"
+        case str():
+            if _MINUTE.fullmatch(value) and read_time(value):
+                return "time"
+            return "text" if name in _LONG or "\n" in value else "line"
+        case int() if not isinstance(value, bool):
+            return "number"
+        # A list in one line is set apart by commas, so none may stand in an entry.
+        case list() if all(isinstance(each, str) and each == each.strip() and "," not in each for each in value):
+            return "list"
+        case _:
+            return "json"
+
+
+def _read_json(field: Field) -> Any:
+    try:
+        return json.loads(field.value)
+    except ValueError as error:
+        raise Invalid(f"{field.label}: this is not JSON: {error}") from None
+
+
+def _read_number(field: Field) -> int:
+    try:
+        return int(field.value)
+    except ValueError:
+        raise Invalid(f"{field.label}: write a whole number") from None
 
 
 def _parts(text: str) -> list[str]:

@@ -6,7 +6,18 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from email_assistant.mail.charset import plain
-from email_assistant.servers.api.wording import became, counted, moment, span, waits, wall
+from email_assistant.servers.api.wording import (
+    about,
+    became,
+    counted,
+    cut,
+    link_host,
+    moment,
+    span,
+    waits,
+    wall,
+    who,
+)
 
 
 def render(
@@ -32,4 +43,8 @@ _environment.filters |= {
     "counted": counted,
     "wall": wall,
     "span": span,
+    "who": who,
+    "about": about,
+    "cut": cut,
+    "link_host": link_host,
 }

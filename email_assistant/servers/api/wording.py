@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from email_assistant.accounts.accounts import Mode
@@ -21,7 +22,14 @@ BUTTONS: Mapping[Answer, str] = {
     "response": "Respond",
 }
 IN_DOUBT_BUTTONS: Mapping[Answer, str] = {**BUTTONS, "accept": "Do it again", "ignore": "Leave it"}
-
+LINK_BUTTONS: Mapping[Answer, str] = {**BUTTONS, "accept": "I opened it: go on", "ignore": "Leave it"}
+CHAT_BUTTONS: Mapping[Answer, str] = {
+    "accept": "Do it",
+    "edit": "Save edit and do it",
+    "ignore": "Don't do it",
+    "response": "Not like this",
+}
+QUESTION_BUTTONS: Mapping[Answer, str] = {**BUTTONS, "ignore": "Leave it open", "response": "Answer"}
 
 TITLES: Mapping[Kind, str] = {
     "draft": "The reply",
@@ -67,10 +75,26 @@ PROFILE_NAMES: Mapping[Profile, str] = {
     "cal_preferences": "when you meet",
 }
 _DONE: Mapping[str, str] = {
-    "send_email_tool": "the reply was sent",
+    "send_email_tool": "the mail was sent",
     "schedule_meeting_tool": "the meeting was scheduled",
+    "create_event": "the event was put into the calendar",
+    "update_event": "the event was changed",
 }
 """What each action leaves in doubt."""
+_DOES: Mapping[str, str] = {
+    "create_event": "Put into the calendar",
+    "update_event": "Change in the calendar",
+}
+_DID: Mapping[str, str] = {
+    "list_calendars": "Looked at your calendars",
+    "list_events": "Looked into the calendar",
+    "search_mail": "Searched your mail",
+    "get_thread": "Read a conversation",
+    "list_waiting": "Looked at what waits for you",
+    "find_mail": "Looked for mail",
+    "explain_mail": "Looked up what became of a mail",
+}
+"""What calls of tools that nobody is asked about came to."""
 
 
 def became(item: Item) -> str:
@@ -87,7 +111,46 @@ def counted(kind: Kind, count: int) -> str:
 
 def buttons(item: Item) -> Mapping[Answer, str]:
     """What each answer is called on the page."""
-    return IN_DOUBT_BUTTONS if item.kind == "in_doubt" else BUTTONS
+    match item.kind:
+        case "in_doubt":
+            return IN_DOUBT_BUTTONS
+        case "link":
+            return LINK_BUTTONS
+        case _:
+            return BUTTONS
+
+
+def chat_buttons(item: Item) -> Mapping[Answer, str]:
+    """The same within a chat, where it is done at once."""
+    if item.kind in ("in_doubt", "link"):
+        return buttons(item)
+    return QUESTION_BUTTONS if item.kind == "question" else CHAT_BUTTONS
+
+
+def who(item: Item) -> str:
+    """Whom an item comes from."""
+    return "You, in a chat" if item.chat else item.sender or "(unknown sender)"
+
+
+def about(item: Item) -> str:
+    """What an item is about, on one line: the mail's subject, or how the request of a chat begins."""
+    text = one_line(item.subject or "(no subject)")
+    return cut(text) if item.chat else text
+
+
+def link_host(url: object) -> str | None:
+    """The host that a link leads to; None if it is not https."""
+    try:
+        parts = urlsplit(str(url))
+        return parts.hostname if parts.scheme == "https" and "@" not in parts.netloc else None
+    except ValueError:
+        return None
+
+
+def did_in_words(tool: str, args: Mapping[str, Any]) -> str:
+    """What a call of a tool did, in one line."""
+    said = _DID.get(tool, f"Used {tool}")
+    return f"{said} ({_arguments(args)})" if args else said
 
 
 def sentence(item: Item, zone: ZoneInfo) -> str:
@@ -106,9 +169,12 @@ def sentence(item: Item, zone: ZoneInfo) -> str:
         case "question":
             return f"Asks: {_short(args, 'question' if 'question' in args else 'content')}"
         case "confirmation":
-            return f"Do this: {item.action}, {_arguments(args)}"
+            if item.action == "send_email_tool":
+                people = _people(args, "email_address", "additional_recipients")
+                return f"Send a mail to {people}: {_short(args, 'response_text')}"
+            return f"{_DOES.get(item.action, f'Use {item.action}')}: {_arguments(args)}"
         case "link":
-            return f"Needs you to open {_short(args, 'url')} first: {_short(args, 'message')}"
+            return f"Needs you to open a page of {link_host(args.get('url'))} first: {_short(args, 'message')}"
         case "in_doubt":
             done = _DONE.get(item.action, f"this happened: {item.action}")
             return f"Can't tell whether {done}. Have a look, and say whether to do it again."
@@ -153,14 +219,17 @@ def _people(args: Mapping[str, Any], *names: str) -> str:
     return ", ".join(map(str, people)) or "nobody"
 
 
-def _arguments(args: Mapping[str, Any]) -> str:
-    text = one_line(", ".join(f"{name}: {value}" for name, value in args.items()))
+def cut(text: str) -> str:
+    """No longer than a row can show."""
     return text if len(text) <= _EXCERPT else text[: _EXCERPT - 1] + "…"
+
+
+def _arguments(args: Mapping[str, Any]) -> str:
+    return cut(one_line(", ".join(f"{name}: {value}" for name, value in args.items() if value not in (None, ""))))
 
 
 def _short(args: Mapping[str, Any], name: str) -> str:
-    text = one_line(str(args.get(name, "")))
-    return text if len(text) <= _EXCERPT else text[: _EXCERPT - 1] + "…"
+    return cut(one_line(str(args.get(name, ""))))
 
 
 TOOL_STATES = {

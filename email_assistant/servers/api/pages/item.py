@@ -6,7 +6,6 @@ from uuid import UUID
 
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import RedirectResponse, Response
-from pydantic import BaseModel
 
 from email_assistant.inbox.describe import UNKNOWN_CONFLICTS
 from email_assistant.inbox.items import Conflict, Invalid, Item
@@ -16,19 +15,17 @@ from email_assistant.servers.api.diff import Piece, compare
 from email_assistant.servers.api.forms import Field, ProposalForm, read_time
 from email_assistant.servers.api.pages.answered import BY, Answered, is_asleep, just_answered
 from email_assistant.servers.api.pages.listing import Listed, Listing, Text
+from email_assistant.servers.api.pages.proposal import answer_of, arguments_in, fields_of, form_of, inputs_of
 from email_assistant.servers.api.pages.rooms import ToldContexts
 from email_assistant.servers.api.pages.snooze import CHOICES, wake
 from email_assistant.servers.api.rendering import render
 from email_assistant.servers.api.wording import DID, PROFILE_NAMES, TITLES, buttons, sentence
-from email_assistant.tools.spec import ToolError
 from email_assistant.trail.context import Contexts
 
 _NEWEST = 5
 """Mails of a long conversation that stand on the page."""
 _LONGEST = 6000
 """Characters of each of them."""
-_ARGUMENT = "arg."
-"""Prefix of the form fields that are arguments."""
 
 router = APIRouter()
 
@@ -55,12 +52,12 @@ async def decide(
     app: Assistant, contexts: ToldContexts, request: Request, item_id: ItemId, listing: Listed
 ) -> Response:
     """Take the answer and go on to the next item; `preview` only shows what an edit would change."""
-    posted = {name: str(value).replace("\r\n", "\n") for name, value in (await request.form()).items()}
+    posted = await fields_of(request)
     item = await app.inbox.get(app.user_id, item_id)
     if posted.get("answer") == "preview":
         return await _page(app, contexts, item_id, listing, posted)
     try:
-        await app.inbox.decide(app.user_id, item_id, _answer(await _form(app, item), posted), by=BY)
+        await app.inbox.decide(app.user_id, item_id, answer_of(await form_of(app, item), posted), by=BY)
     except (Conflict, Invalid) as refusal:
         return await _page(app, contexts, item_id, listing, posted, refusal)
     following = await _next(app, item, listing)
@@ -111,8 +108,8 @@ async def _page(
     whole: bool = False,
 ) -> Response:
     item = await app.inbox.get(app.user_id, item_id)
-    form = await _form(app, item)
-    given = _arguments(posted or {})
+    form = await form_of(app, item)
+    given = arguments_in(posted or {})
     changed = form.changed(given)
     context = await contexts.of(item)
     letters = context.conversation if whole else context.conversation[-_NEWEST:]
@@ -132,10 +129,7 @@ async def _page(
         earlier=len(context.conversation) - len(letters),
         unknown_conflicts=UNKNOWN_CONFLICTS,
         proposed=form.fields,
-        inputs=sorted(
-            ((field, before, _pieces(before, field)) for field, before in _pairs(form, given)),
-            key=lambda each: each[0].kind == "text",  # last, as it is shown
-        ),
+        inputs=inputs_of(form, given),
         changed=changed,
         edited=_edited(item, form),
         response=(posted or {}).get("response", ""),
@@ -146,24 +140,11 @@ async def _page(
         profiles=PROFILE_NAMES,
         buttons=buttons(item),
         zone=form.zone,
-        subject=reply_subject(item.subject or "") if item.kind == "draft" else None,
+        subject=reply_subject(item.subject or "") if item.kind == "draft" and item.mail_id else None,
         lasts=_minutes(item.args) if item.kind == "meeting" else None,
         newer=await _newer(app, item),
         following=await _next(app, item, listing),
     )
-
-
-async def _form(app: Services, item: Item) -> ProposalForm:
-    account = await app.accounts.find(app.user_id, item.account)
-    return ProposalForm(item.args, _arguments_of(app, item.action), account.zone)
-
-
-def _arguments_of(app: Services, action: str) -> type[BaseModel] | None:
-    """None for what is no tool, such as a notification."""
-    try:
-        return app.tools.get(action).spec.arguments
-    except ToolError:
-        return None
 
 
 def _minutes(args: Mapping[str, Any]) -> int | None:
@@ -177,39 +158,6 @@ def _first_to_edit(form: ProposalForm) -> str | None:
     """The field that an edit most often means."""
     shown = [field for field in form.fields if field.kind != "hidden"]
     return next((field.name for field in (*(f for f in shown if f.kind == "text"), *shown)), None)
-
-
-def _pairs(form: ProposalForm, given: Mapping[str, str]) -> list[tuple[Field, Field]]:
-    return list(zip(form.typed(given), form.fields, strict=True))
-
-
-def _pieces(before: Field, after: Field) -> list[Piece]:
-    """What the edit changes in a field; empty if nothing."""
-    return compare(before.value, after.value) if before.value != after.value else []
-
-
-def _answer(form: ProposalForm, posted: Mapping[str, str]) -> dict[str, Any]:
-    """The answer that a person's button and fields make.
-
-    Raises:
-        Invalid: "accept" with a changed proposal. What is on the screen is not what would be sent.
-    """
-    kind, given = posted.get("answer"), _arguments(posted)
-    match kind:
-        case "accept" if form.changed(given):
-            raise Invalid("you changed the proposal: save the edit and accept it, or take the change back")
-        case "edit" if form.changed(given):
-            return {"type": "edit", "args": form.read(given)}
-        case "edit":
-            return {"type": "accept"}
-        case "response":
-            return {"type": "response", "args": posted.get("response", "")}
-        case _:
-            return {"type": kind}
-
-
-def _arguments(posted: Mapping[str, str]) -> dict[str, str]:
-    return {name.removeprefix(_ARGUMENT): text for name, text in posted.items() if name.startswith(_ARGUMENT)}
 
 
 def _edited(item: Item, form: ProposalForm) -> list[tuple[Field, list[Piece]]]:

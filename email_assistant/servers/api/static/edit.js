@@ -12,7 +12,7 @@ export function isTyped(root = document) {
 const REORDERING = /[\u202a-\u202e\u2066-\u2069]/g;
 
 function show(field) {
-  const place = document.querySelector(`[data-diff="${CSS.escape(field.name)}"]`);
+  const place = document.querySelector(`[data-diff="${CSS.escape(field.id)}"]`);
   const before = field.dataset.proposed;
   place.hidden = before === field.value;
   place.replaceChildren(
@@ -26,8 +26,8 @@ function show(field) {
 
 function showWhetherChanged(form) {
   const changed = [...form.querySelectorAll("[data-proposed]")].some((field) => field.value !== field.dataset.proposed);
-  form.querySelector("#dirty").hidden = !changed;
-  const accept = form.querySelector('.bar [value="accept"]');
+  form.querySelector("[data-dirty]").hidden = !changed;
+  const accept = form.querySelector('[value="accept"]');
   if (accept) accept.disabled = changed;
 }
 
@@ -50,7 +50,7 @@ function openByLink(event) {
 
 export function watchEdit() {
   let sending = false;
-  document.addEventListener("submit", () => (sending = true));
+  document.addEventListener("submit", (event) => (sending = !event.defaultPrevented));
   window.addEventListener("beforeunload", (event) => {
     if (!sending && isTyped()) event.preventDefault();
   });
@@ -62,6 +62,5 @@ export function watchEdit() {
     show(event.target);
     showWhetherChanged(event.target.form);
   });
-  const form = document.getElementById("answer");
-  if (form) showWhetherChanged(form);
+  for (const form of document.querySelectorAll("form[data-answer]")) showWhetherChanged(form);
 }

@@ -46,7 +46,8 @@ function refocus(part, focused) {
   (same ?? part.querySelector("a.row") ?? main).focus({ preventScroll: true });
 }
 
-async function refresh() {
+/** Fetch the page anew and put in what has changed. */
+export async function refresh() {
   if (busy) return soon();
   busy = true;
   try {

@@ -13,4 +13,5 @@ watchEdit();
 watchDay();
 countDown(document);
 watchKeys();
+if (document.querySelector("[data-chat]")) import("./chat.js");
 if (document.querySelector("[data-push]")) import("./push.js");
