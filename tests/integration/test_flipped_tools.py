@@ -113,7 +113,8 @@ async def the_job(home: Home, google: Google, model: Model) -> dict[str, Any]:
         "told": [request.tool_results for request in model.requests],
         "offered": [sorted(request.tools) for request in model.requests],
         "effects": await home.sql(
-            "select tool, args, state, result, recipient, external_id is not null as made from effects order by started_at"
+            """select tool, args, state, result, recipient, external_id is not null as made
+               from effects order by started_at"""
         ),
         "mails": sorted((m.subject, m.state, m.reason) for m in await home.mails()),
     }

@@ -1,4 +1,4 @@
-"""`tools.yaml` and `tool_permissions.json`, as a person writes them: what is wrong is told with its line, by every command."""
+"""`tools.yaml` and `tool_permissions.json`, as a person writes them: what is wrong is told with its line."""
 
 import json
 import sys
