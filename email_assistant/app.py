@@ -3,12 +3,12 @@
 import logging
 import secrets
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import psycopg
@@ -20,8 +20,10 @@ from email_assistant.accounts.vault import Vault, VaultError, keep_secret, kept_
 from email_assistant.db.embedded import EmbeddedPostgres
 from email_assistant.db.migrate import migrate
 from email_assistant.db.pool import Pool, make_pool
+from email_assistant.gate.labels import Labels, read_labels, shipped_labels
+from email_assistant.gate.source import Source
 from email_assistant.google.quota import Limits
-from email_assistant.inbox.items import Inbox
+from email_assistant.inbox.items import Complete, Inbox
 from email_assistant.inbox.mails import Class, Mails
 from email_assistant.notify.channels import Channels
 from email_assistant.notify.digest import Digests
@@ -30,14 +32,27 @@ from email_assistant.notify.outward import Outward
 from email_assistant.queue.conversations import Conversations
 from email_assistant.queue.removal import Removal
 from email_assistant.queue.tasks import Queue
+from email_assistant.servers.mcp.mailbox import Mailbox
 from email_assistant.settings import Settings, WorkingHours
+from email_assistant.tools.catalogue import Catalogue
+from email_assistant.tools.config import SHIPPED, ToolsConfig, read_tools
+from email_assistant.tools.control import ClarificationTool
 from email_assistant.tools.effects import Ledger
+from email_assistant.tools.flipped import placed
+from email_assistant.tools.mcp.pool import Builtin, Servers
+from email_assistant.tools.mcp.seen import SeenTools
 from email_assistant.tools.outbox import KeyedOutbox
+from email_assistant.tools.overview import Overview
 from email_assistant.tools.registry import Registry
+from email_assistant.tools.spec import ServerDown, Tool, ToolError
 from email_assistant.usage import Usage
 
 if TYPE_CHECKING:
+    from langchain_core.callbacks import BaseCallbackHandler
+    from mcp.server.lowlevel import Server
+
     from email_assistant.memory.profiles import Memory
+    from email_assistant.queue.chat import Chat
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +76,11 @@ class App:
     ledger: Ledger
     outbox: KeyedOutbox
     tools: Registry
+    """The mail agent's."""
+    catalogue: Catalogue
+    """Chat's."""
+    overview: Overview
+    """Of all tools, for the person."""
     inbox: Inbox
     mails: Mails
     usage: Usage
@@ -95,8 +115,9 @@ async def open_app(settings: Settings, url: str) -> AsyncIterator[App]:
     """Open everything that every command needs; the schema is brought up to date first.
 
     Raises:
-        DatabaseDown, VaultError.
+        DatabaseDown, VaultError, BadFile.
     """
+    config, labels = tool_files(settings)
     try:
         await migrate(url)
     except psycopg.OperationalError as error:
@@ -117,16 +138,24 @@ async def open_app(settings: Settings, url: str) -> AsyncIterator[App]:
             pool, accounts, root=settings.google_root, timeout=settings.google_timeout_seconds, limits=limits
         )
         ledger = Ledger(pool, settings.google_timeout_seconds)
-        tools = mail_tools(ledger, settings)
+        user_id = await accounts.home_user()
+        outbox = KeyedOutbox(pool)
+        servers = Servers(config.servers, own_servers(accounts, clients, outbox, settings))
+        seen = SeenTools(pool, user_id)
+        tools = Registry(placed(tool, config, labels, servers, seen, ledger) for tool in mail_tools(ledger, settings))
+        mails = Mails(pool, enqueue=queue.decided)
+        # Chat's tools look into the inbox, which has an edited call checked by the tools of the agent that proposed it.
+        checks: dict[str, Complete] = {}
         inbox = Inbox(
             pool,
             enqueue=queue.decided,
-            complete=tools.complete,
+            complete=_by_agent(checks),
             undo_window=settings.undo_window,
             lifetime=settings.lifetime,
         )
-        user_id = await accounts.home_user()
-        mails = Mails(pool, enqueue=queue.decided)
+        local = chat_tools(pool, clients, ledger, inbox, mails)
+        catalogue = Catalogue(config, labels, local, servers, seen, ledger)
+        checks |= {"mail": tools.complete, "chat": catalogue.complete}
         usage = Usage(pool, settings)
         outward = Outward(private=settings.notify_private)
         channels = Channels(pool, vault, settle=settings.notify_settle, every=settings.notify_every)
@@ -154,8 +183,10 @@ async def open_app(settings: Settings, url: str) -> AsyncIterator[App]:
                 accounts,
                 clients,
                 ledger,
-                KeyedOutbox(pool),
+                outbox,
                 tools,
+                catalogue,
+                Overview(config, labels, servers, seen, user_id),
                 inbox,
                 mails,
                 usage,
@@ -165,6 +196,7 @@ async def open_app(settings: Settings, url: str) -> AsyncIterator[App]:
                 user_id,
             )
         finally:
+            await servers.aclose()
             await outward.aclose()
             await clients.aclose()
             await queue.close()
@@ -175,6 +207,32 @@ def open_memory(app: App) -> "Memory":
     from email_assistant.memory.profiles import Memory
 
     return Memory.kept_in(app.pool)
+
+
+def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Chat":
+    """The chat agent, and the chats that it carries on; `callbacks` are told of each step (`tracing`)."""
+    from email_assistant.agents.chat.graph import ChatAgent
+    from email_assistant.db.checkpoints import FencedSaver
+    from email_assistant.model import Models
+    from email_assistant.queue.chat import Chat
+    from email_assistant.queue.invoke import Invoker
+    from email_assistant.queue.turns import Turns
+
+    settings = app.settings
+    models = Models(settings, app.usage, app.accounts)
+    agent = ChatAgent(app.accounts, app.clients, open_memory(app), models, app.catalogue, settings.max_steps)
+    return Chat(
+        app.pool,
+        Turns(app.pool),
+        app.inbox,
+        app.ledger,
+        app.accounts,
+        app.clients,
+        app.catalogue,
+        Invoker(agent.graph(FencedSaver(app.pool)).with_config(callbacks=list(callbacks)), app.inbox),
+        settings.lease_seconds,
+        settings.max_tries,
+    )
 
 
 def removal(app: App, account: Account) -> Removal:
@@ -197,22 +255,97 @@ def class_labels(settings: Settings) -> dict[Class, str]:
     return {"respond": settings.label_respond, "notify": settings.label_notify, "ignore": settings.label_ignored}
 
 
-def mail_tools(ledger: Ledger, settings: Settings) -> Registry:
-    """The mail agent's tools."""
+def tool_files(settings: Settings) -> tuple[ToolsConfig, Mapping[str, Labels]]:
+    """The tools that there are, and what each touches: the person's files over what is shipped.
+
+    Raises:
+        BadFile.
+    """
+    tools = _source(settings, "tools", "tools.yaml")
+    permissions = _source(settings, "tool_permissions", "tool_permissions.json")
+    config = read_tools(tools) if tools else SHIPPED
+    if settings.mcp_url:
+        config = config.with_calendar_at(settings.mcp_url)
+    return config, read_labels(permissions) if permissions else shipped_labels()
+
+
+def _source(settings: Settings, setting: str, name: str) -> Source | None:
+    """A file that a setting names, or that stands under `home`; None: there is none. Raises BadFile."""
+    named: Path | None = getattr(settings, setting)
+    if named is not None:
+        return Source.read(named.expanduser())
+    path = settings.folder / name
+    return Source.read(path) if path.exists() else None
+
+
+def own_servers(accounts: Accounts, clients: Clients, outbox: KeyedOutbox, settings: Settings) -> Builtin:
+    """Our own MCP servers, by name, each for one account."""
+
+    async def calendar(account_id: UUID) -> "Server[Any, Any]":
+        from email_assistant.servers.calendar_mcp import create_calendar_server
+
+        return create_calendar_server(Mailbox(accounts, clients, account_id), meet=settings.meet_links)
+
+    async def mail(account_id: UUID) -> "Server[Any, Any]":
+        from email_assistant.servers.mail_mcp import create_mail_server
+
+        return create_mail_server(Mailbox(accounts, clients, account_id), outbox)
+
+    async def agent(account_id: UUID) -> "Server[Any, Any]":
+        from email_assistant.servers.agent_mcp import create_agent_server
+
+        hours = WorkingHours.parse(settings.working_hours)
+        return create_agent_server(Mailbox(accounts, clients, account_id), outbox, hours, meet=settings.meet_links)
+
+    return {"calendar": calendar, "mail": mail, "agent": agent}
+
+
+def _by_agent(checks: Mapping[str, Complete]) -> Complete:
+    """Checks a call with the tools of the agent that proposed it."""
+
+    async def complete(run: Mapping[str, Any], name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return await checks[run.get("agent", "mail")](run, name, arguments)
+        except ServerDown as down:
+            raise ToolError(str(down)) from None
+
+    return complete
+
+
+def mail_tools(ledger: Ledger, settings: Settings) -> list[Tool]:
+    """The mail agent's tools, as they run here."""
     from email_assistant.tools.check_calendar import CheckCalendarTool
     from email_assistant.tools.control import DoneTool, QuestionTool
     from email_assistant.tools.schedule_meeting import ScheduleMeetingTool
     from email_assistant.tools.send_email import SendEmailTool
 
-    return Registry(
-        [
-            SendEmailTool(ledger),
-            ScheduleMeetingTool(ledger, meet_links=settings.meet_links),
-            CheckCalendarTool(WorkingHours.parse(settings.working_hours)),
-            QuestionTool(),
-            DoneTool(),
-        ]
-    )
+    return [
+        SendEmailTool(ledger),
+        ScheduleMeetingTool(ledger, meet_links=settings.meet_links),
+        CheckCalendarTool(WorkingHours.parse(settings.working_hours)),
+        QuestionTool(),
+        DoneTool(),
+    ]
+
+
+def chat_tools(pool: Pool, clients: Clients, ledger: Ledger, inbox: Inbox, mails: Mails) -> list[Tool]:
+    """The tools of a chat that run in this process: mail to send, and the person's inbox to look into."""
+    from email_assistant.memory.profiles import Memory
+    from email_assistant.servers.api.wording import sentence
+    from email_assistant.tools.explain_mail import ExplainMailTool
+    from email_assistant.tools.find_mail import FindMailTool
+    from email_assistant.tools.list_waiting import ListWaitingTool
+    from email_assistant.tools.mailbox import AnyMail
+    from email_assistant.tools.write_email import WriteEmailTool
+    from email_assistant.trail.story import Trail
+
+    return [
+        ClarificationTool(),
+        WriteEmailTool(ledger, AnyMail(pool, clients)),
+        ListWaitingTool(inbox.waiting, sentence),
+        FindMailTool(mails.find),
+        ExplainMailTool(Trail(pool, Memory.kept_in(pool)).of_mail),
+    ]
 
 
 def api_token(settings: Settings) -> str:

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from email_assistant.accounts.accounts import UnknownAccount
 from email_assistant.accounts.vault import VaultError
-from email_assistant.app import App, class_labels, open_memory
+from email_assistant.app import App, class_labels, open_chat, open_memory
 from email_assistant.db.checkpoints import FencedSaver
 from email_assistant.google.errors import GoogleError
 from email_assistant.inbox.items import Invalid, Item
@@ -24,16 +23,18 @@ from email_assistant.memory.learn import Learner, Lesson, ProfileChanged
 from email_assistant.memory.profiles import Memory
 from email_assistant.model import ModelDown, Models
 from email_assistant.queue.advance import Advancer
+from email_assistant.queue.chat import Chat
 from email_assistant.queue.conversations import Conversations
 from email_assistant.queue.faults import classify
 from email_assistant.queue.heed import Heed
+from email_assistant.queue.invoke import Invoker
 from email_assistant.queue.labels import Labels
 from email_assistant.queue.tasks import Handlers
 from email_assistant.sync.backfill import Backfill
 from email_assistant.sync.mailbox import Mailboxes
 from email_assistant.sync.watch import Watches
 from email_assistant.tools.left_drafts import LeftDrafts
-from email_assistant.tracing import tracing
+from email_assistant.tracing import keep_langsmith_off, tracing
 from email_assistant.usage import BudgetSpent
 
 log = logging.getLogger(__name__)
@@ -52,6 +53,7 @@ class Daemon:
     learner: Learner
     memory: Memory
     saver: FencedSaver
+    chat: Chat
 
     async def run(self) -> None:
         """Schedule and work until cancelled."""
@@ -81,11 +83,18 @@ class Daemon:
     async def work(self) -> None:
         """Do the queue's jobs until cancelled; then what runs is finished, or handed back after `stop_seconds`."""
         settings = self.app.settings
-        handlers = Handlers(self.sync_account, self.backfill_account, self.advancer.advance, self.learn, self.tidy)
+        handlers = Handlers(self.sync_account, self.backfill_account, self.advance, self.learn, self.tidy)
         try:
             await self.app.queue.work(handlers, slots=settings.workers, stop_seconds=settings.stop_seconds)
         finally:
             await self.app.ledger.drain()
+
+    async def advance(self, thread_id: UUID) -> None:
+        """Carry one conversation on, by mail or by chat."""
+        if await self.chat.turns.is_chat(thread_id):
+            await self.chat.advance(thread_id)
+        else:
+            await self.advancer.advance(thread_id)
 
     async def is_idle(self) -> bool:
         """Whether nothing moves, and nothing will without a person or new mail."""
@@ -206,7 +215,7 @@ class Daemon:
 @asynccontextmanager
 async def open_daemon(app: App) -> AsyncIterator[Daemon]:
     """Everything that works by itself, opened on an open app."""
-    _keep_tracing_off()
+    keep_langsmith_off()
     from email_assistant.agents.mail.graph import MailAgent
     from email_assistant.queue.handover import Handover
 
@@ -258,7 +267,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
             app.tools,
             left_drafts,
             Heed(app.pool, conversations, app.inbox, app.ledger, app.accounts, app.clients, app.tools, left_drafts),
-            agent.graph(saver).with_config(callbacks=callbacks),
+            Invoker(agent.graph(saver).with_config(callbacks=callbacks), app.inbox),
             Labels(app.pool, app.accounts, app.clients, app.mails, names),
             mailboxes.sync_thread,
             settings.lease_seconds,
@@ -275,13 +284,5 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
             Learner(memory, models),
             memory,
             saver,
+            open_chat(app, callbacks),
         )
-
-
-def _keep_tracing_off() -> None:
-    """Mail must not reach a tracing service because some variable in the environment says so.
-
-    Langfuse's variables need no such care: nothing reads them until `tracing` does.
-    """
-    for name in ("LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING", "LANGCHAIN_TRACING_V2"):
-        os.environ[name] = "false"

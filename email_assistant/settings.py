@@ -147,6 +147,13 @@ class Settings(BaseSettings):
     digest_at: time | None = None
     """When the daily digest is sent, such as 08:00, by each account's own timezone; unset: never."""
 
+    tools: Path | None = None
+    """Your file of tools and their servers; unset: tools.yaml under `home`, if it is there."""
+    tool_permissions: Path | None = None
+    """Your file of what each tool touches; unset: tool_permissions.json under `home`, if it is there."""
+    mcp_url: str | None = Field(None, validation_alias=AliasChoices("ASSISTANT_MCP_URL", "mcp_url"))
+    """An MCP server that takes the place of our own for calendars."""
+
     undo_seconds: float = Field(5, ge=0)
     """How long a decision can be taken back before it is acted on."""
     expire_days: int | None = Field(None, ge=1)
@@ -203,6 +210,13 @@ class Settings(BaseSettings):
     def _is_a_web_address(cls, value: str) -> str:
         if not re.fullmatch(r"https?://[^/?#@\s]+(/[^?#\s]*)?", value):
             raise ValueError("takes a web address without a query, such as https://mail.example.net/")
+        return value
+
+    @field_validator("mcp_url")
+    @classmethod
+    def _is_a_server(cls, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(r"https?://[^\s/?#@]+(/[^\s#]*)?", value):
+            raise ValueError("takes the web address of an MCP server, such as http://127.0.0.1:8000/mcp")
         return value
 
     @field_validator("notify_contact")

@@ -5,6 +5,7 @@ Traces hold the mail's text, so Langfuse's own variables turn nothing on: our ow
 
 import asyncio
 import logging
+import os
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -39,6 +40,15 @@ async def tracing(settings: Settings) -> AsyncIterator["list[BaseCallbackHandler
         yield [handler]
     finally:
         await _flush(client)
+
+
+def keep_langsmith_off() -> None:
+    """Mail must not reach LangSmith because some variable says so: LangChain's callbacks would heed it by themselves.
+
+    Langfuse's variables need no such care, since nothing reads them until `tracing` does.
+    """
+    for name in ("LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING", "LANGCHAIN_TRACING_V2"):
+        os.environ[name] = "false"
 
 
 def _open_langfuse(settings: Settings) -> "tuple[Langfuse, BaseCallbackHandler]":

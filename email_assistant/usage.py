@@ -1,5 +1,6 @@
 """What the models were asked for and what it cost, and each account's budget for a day. All SQL on `model_usage`."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -45,18 +46,21 @@ class Usage:
         self._pool = pool
         self._settings = settings
 
-    async def check(self, account: Account) -> None:
-        """Look before a call. Calls that are under way are not counted yet, so a day may end a few calls above.
+    async def check(self, account: Callable[[], Awaitable[Account]]) -> None:
+        """Look before a call. The account is asked for only where there is a budget.
+
+        Calls that are under way are not counted yet, so a day may end a few calls above.
 
         Raises:
             BudgetSpent: which the account's row then says too, until midnight.
         """
         if self._settings.budget_tokens is None and self._settings.budget_money is None:
             return
-        day = await self.today(account)
+        payer = await account()
+        day = await self.today(payer)
         if day.spent:
-            await self._rows("update accounts set spent_until = %s where id = %s", day.ends, account.id)
-            raise BudgetSpent(spent_notice(account, day))
+            await self._rows("update accounts set spent_until = %s where id = %s", day.ends, payer.id)
+            raise BudgetSpent(spent_notice(payer, day))
 
     async def today(self, account: Account) -> Day:
         midnight = datetime.now(account.zone).replace(hour=0, minute=0, second=0, microsecond=0)

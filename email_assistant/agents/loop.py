@@ -3,18 +3,24 @@
 LangGraph runs a node again from its top after an interrupt or a crash. So proposing, deciding and acting are separate
 steps: no step before `act` has an effect, each question to a person is a task of its own, and `act` goes through the
 ledger, which makes a repeat harmless.
+
+`plan` stands between all of them: it sends what a person must decide to them, stage by stage, and goes on to `act` when
+every call of the message is decided.
 """
 
 import secrets
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, Protocol, TypedDict
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypedDict
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END
 from langgraph.graph.message import add_messages
 from langgraph.types import Command, Send, interrupt
+
+from email_assistant.tools.control import CLARIFICATION
+from email_assistant.tools.spec import Answer, FormNeeded, Kind
 
 REMINDER = "Answer with a tool call."
 UNREADABLE = "invalid"
@@ -49,21 +55,42 @@ def _merge(old: dict[str, Decision] | None, new: dict[str, Decision] | None) -> 
     return {} if new is None else {**(old or {}), **new}
 
 
+class Field(TypedDict):
+    """One field of a form that the server of a called tool wants filled in by the person."""
+
+    call_id: str
+    name: str
+    schema: dict[str, Any]
+
+
 class LoopState(TypedDict, total=False):
     run: dict[str, Any]
     """The run's own data; plain JSON, since custom classes come back from a checkpoint as dicts."""
     messages: Annotated[list[AnyMessage], add_messages]
     decisions: Annotated[dict[str, Decision], _merge]
+    fields: dict[str, Field]
+    """What the person is asked for on behalf of calls of the last message, by the id of the question."""
     steps: int
 
 
 class CallState(TypedDict):
-    """Input of one `interrupt_handler` task."""
+    """Input of one task that asks a person about a call."""
 
-    run: dict[str, Any]
     call: ToolCall
-    verdict: Verdict
+    """With its arguments complete."""
     teaches: bool
+
+
+class Ran(NamedTuple):
+    """What came of a call that was run."""
+
+    text: str
+    well: bool = True
+    """Whether it was done; if not, the model may propose something else."""
+    link: dict[str, Any] | None = None
+    """What the person must open first, plain JSON; the run then goes to the loop's `on_link`."""
+    form: FormNeeded | None = None
+    """What the person must tell first; then the call is made again."""
 
 
 class Propose(Protocol):
@@ -77,11 +104,17 @@ class Judge(Protocol):
 
 
 class RunTool(Protocol):
-    """Run one decided call. Returns (what came of it, whether it was done); raises to come back later."""
+    """Run one decided call; raises to come back later."""
 
     def __call__(
-        self, run: Mapping[str, Any], call_id: str, name: str, args: dict[str, Any], config: RunnableConfig
-    ) -> Awaitable[tuple[str, bool]]: ...
+        self,
+        run: Mapping[str, Any],
+        call_id: str,
+        name: str,
+        args: dict[str, Any],
+        filled_in: Mapping[str, Any] | None,
+        config: RunnableConfig,
+    ) -> Awaitable[Ran]: ...
 
 
 class Question(Protocol):
@@ -92,18 +125,29 @@ class Question(Protocol):
 
 @dataclass(frozen=True)
 class Loop:
+    """The steps, and the names that the agent's graph gives their nodes."""
+
     propose: Propose
     judge: Judge
     run_tool: RunTool
     question: Question
-    ask_tool: str
-    """Tool that puts a text to the person: what a model's plain text is turned into."""
-    done_tool: str
-    finish: str
-    """Node to go to when the done tool was called."""
     max_steps: int
     """Model calls a run may make."""
-    again: str = field(default="llm_call")
+    ask_tool: str | None
+    """Tool that puts a text to the person: what a model's plain text is turned into. None: such a text is the answer,
+    and ends the run."""
+    done_tool: str | None = None
+    finish: str = END
+    """Node to go to when the done tool was called."""
+    stages: Sequence[str] = ("interrupt_handler",)
+    """Nodes that ask a person, in the order in which the calls of one message come to them."""
+    stage_of: Mapping[str, str] = field(default_factory=dict)
+    """The node that asks about a tool; those that are not named go to the last stage."""
+    ignore_ends: bool = True
+    """Whether the run ends when the person ignores a call; else the model is told so."""
+    again: str = "llm_call"
+    acts: str = "act"
+    on_link: str = END
 
     async def llm_call(self, state: LoopState) -> dict[str, Any]:
         """Propose. Call ids are minted here, since some servers repeat theirs and the ledger goes by them."""
@@ -112,65 +156,149 @@ class Loop:
             raise StepBudgetSpent(f"the assistant needed more than {self.max_steps} steps")
         answer = await self.propose(state)
         message = AIMessage(answer.text, tool_calls=_readable_calls(answer), usage_metadata=answer.usage_metadata)
-        return {"messages": [message], "decisions": None, "steps": steps}
+        return {"messages": [message], "decisions": None, "fields": {}, "steps": steps}
 
     async def plan(self, state: LoopState) -> Command[str]:
-        """Judge every call once, in order; the verdicts are checkpointed with the tasks they are sent to."""
+        """Judge every call that is not decided, and ask the person about those of the first stage that has any."""
         message = state["messages"][-1]
         assert isinstance(message, AIMessage)
-        if message.tool_calls:
-            return Command(goto=[await self._task(state["run"], call, teaches=True) for call in message.tool_calls])
+        if not message.tool_calls:
+            return await self._plain_text(state, message)
+        decided = state.get("decisions") or {}
+        judged = {
+            str(call["id"]): (call, await self._judged(state["run"], call))
+            for call in message.tool_calls
+            if call["id"] not in decided
+        }
+        asked = [ToolCall(**{**call, "args": v["args"]}) for call, v in judged.values() if v["kind"] == "ask"]
+        settled = {call_id: _without_asking(v) for call_id, (_, v) in judged.items() if v["kind"] != "ask"}
+        for stage in self.stages:
+            if calls := [call for call in asked if self._stage(call) == stage]:
+                # What needs no person is decided last, so that it is judged by what holds when it runs.
+                return Command(goto=[Send(stage, CallState(call=call, teaches=True)) for call in calls])
+        return Command(goto=self.acts, update={"decisions": settled})
+
+    async def interrupt_handler(self, state: CallState) -> dict[str, Any]:
+        """Ask a person about one call; nothing else."""
+        call = state["call"]
+        answer = interrupt(self.question(call["name"], call["args"], str(call["id"]), state["teaches"]))
+        return {"decisions": {call["id"]: _decide(call["args"], answer)}}
+
+    async def act(self, state: LoopState, config: RunnableConfig) -> Command[str]:
+        """Run what was decided, in the order of the message; one tool message per call."""
+        message, decisions = state["messages"][-1], state["decisions"]
+        assert isinstance(message, AIMessage)
+        all_ran = [await self._ran(state, call, config) for call in message.tool_calls]
+        if forms := {str(c["id"]): ran.form for c, ran in zip(message.tool_calls, all_ran, strict=True) if ran.form}:
+            return self._ask_to_fill_in(forms)
+        answers: list[AnyMessage] = [
+            ToolMessage(ran.text, tool_call_id=call["id"], name=call["name"], artifact=ran.link)
+            for call, ran in zip(message.tool_calls, all_ran, strict=True)
+        ]
+        if any(d["edited"] for d in decisions.values()):
+            answers.insert(0, _with_edits(message, decisions))
+        return Command(goto=self._next(message.tool_calls, decisions, all_ran), update={"messages": answers})
+
+    async def _ran(self, state: LoopState, call: ToolCall, config: RunnableConfig) -> Ran:
+        decision = state["decisions"][str(call["id"])]
+        if decision["do"] != "run":
+            return Ran(decision["text"])
+        try:
+            filled_in = _filled_in(state, str(call["id"]))
+        except ValueError as error:
+            return Ran(f"Error: {error}", well=False)
+        return await self.run_tool(state["run"], str(call["id"]), call["name"], decision["args"], filled_in, config)
+
+    def _ask_to_fill_in(self, forms: Mapping[str, FormNeeded]) -> Command[str]:
+        """Ask for every field of the forms. No call of the message is answered before: all are made again after it,
+        and what was done is not done twice."""
+        fields: dict[str, Field] = {}
+        tasks: list[Send] = []
+        for call_id, form in forms.items():
+            for name, schema in form.schema.get("properties", {}).items():
+                question = f"{form.message} {schema.get('title') or name}"
+                args = {"question": question, "context": _described(schema)}
+                ask = ToolCall(name=CLARIFICATION, args=args, id=_new_id(), type="tool_call")
+                fields[str(ask["id"])] = Field(call_id=call_id, name=name, schema=schema)
+                tasks.append(Send(self._stage(ask), CallState(call=ask, teaches=False)))
+        return Command(goto=tasks, update={"fields": fields})
+
+    def _next(self, calls: Sequence[ToolCall], decisions: Mapping[str, Decision], ran: Sequence[Ran]) -> str:
+        does = {decisions[str(call["id"])]["do"] for call in calls}
+        if any(each.link for each in ran):
+            return self.on_link
+        if "answer" in does or not all(each.well for each in ran):
+            return self.again
+        if "stop" in does:
+            return END if self.ignore_ends else self.again
+        if "say" not in does and any(call["name"] == self.done_tool for call in calls):
+            return self.finish
+        return self.again
+
+    async def _plain_text(self, state: LoopState, message: AIMessage) -> Command[str]:
+        """A model that calls no tool is reminded once; then its text is put to the person."""
+        if self.ask_tool is None:
+            return Command(goto=END)
         if not _was_reminded(state["messages"]):
             return Command(goto=self.again, update={"messages": [HumanMessage(REMINDER)]})
         call = ToolCall(
             name=self.ask_tool, args={"content": message.text or "(no answer)"}, id=_new_id(), type="tool_call"
         )
         asking = AIMessage("", id=message.id, tool_calls=[call], usage_metadata=message.usage_metadata)
-        return Command(goto=[await self._task(state["run"], call, teaches=False)], update={"messages": [asking]})
+        task = Send(self._stage(call), CallState(call=call, teaches=False))
+        return Command(goto=[task], update={"messages": [asking]})
 
-    async def interrupt_handler(self, state: CallState) -> dict[str, Any]:
-        """Decide one call; asks at most once and does nothing else."""
-        call, verdict = state["call"], state["verdict"]
-        if verdict["kind"] == "ask":
-            answer = interrupt(self.question(call["name"], verdict["args"], str(call["id"]), state["teaches"]))
-            decision = _decide(verdict["args"], answer)
-        else:
-            decision = Decision(do=verdict["kind"], args=verdict["args"], text=verdict["text"], edited=False)
-        return {"decisions": {call["id"]: decision}}
-
-    async def act(self, state: LoopState, config: RunnableConfig) -> Command[str]:
-        """Run what was decided, in the order of the message; one tool message per call."""
-        message, decisions = state["messages"][-1], state["decisions"]
-        assert isinstance(message, AIMessage)
-        answers: list[AnyMessage] = []
-        failed = False
-        for call in message.tool_calls:
-            decision = decisions[str(call["id"])]
-            text, well = decision["text"], True
-            if decision["do"] == "run":
-                text, well = await self.run_tool(state["run"], str(call["id"]), call["name"], decision["args"], config)
-            failed = failed or not well
-            answers.append(ToolMessage(text, tool_call_id=call["id"], name=call["name"]))
-        if any(d["edited"] for d in decisions.values()):
-            answers.insert(0, _with_edits(message, decisions))
-        return Command(goto=self._next(message.tool_calls, decisions, failed), update={"messages": answers})
-
-    def _next(self, calls: Sequence[ToolCall], decisions: Mapping[str, Decision], failed: bool) -> str:
-        does = {decisions[str(call["id"])]["do"] for call in calls}
-        if failed or "answer" in does:
-            return self.again
-        if "stop" in does:
-            return END
-        if "say" not in does and any(call["name"] == self.done_tool for call in calls):
-            return self.finish
-        return self.again
-
-    async def _task(self, run: dict[str, Any], call: ToolCall, *, teaches: bool) -> Send:
+    async def _judged(self, run: dict[str, Any], call: ToolCall) -> Verdict:
         if call["name"] == UNREADABLE:
-            verdict = Verdict(kind="say", args={}, text="This call had no usable name or its arguments were not JSON.")
-        else:
-            verdict = await self.judge(run, call["name"], call["args"])
-        return Send("interrupt_handler", CallState(run=run, call=call, verdict=verdict, teaches=teaches))
+            return Verdict(kind="say", args={}, text="This call had no usable name or its arguments were not JSON.")
+        return await self.judge(run, call["name"], call["args"])
+
+    def _stage(self, call: ToolCall) -> str:
+        return self.stage_of.get(call["name"], self.stages[-1])
+
+
+def asking(
+    action: str, args: dict[str, Any], call_id: str, kind: Kind, answers: Sequence[Answer], *, teaches: bool
+) -> dict[str, Any]:
+    """The value of an interrupt. Those carry nothing but a value and an id, so the call and its kind are in it."""
+    return {
+        "action": action,
+        "args": args,
+        "call_id": call_id,
+        "kind": kind,
+        "allowed": list(answers),
+        "teaches": teaches,
+    }
+
+
+def _filled_in(state: LoopState, call_id: str) -> dict[str, Any] | None:
+    """What the person said to the fields of a call's form; None if there is no form. Raises ValueError."""
+    asked = {i: field for i, field in state.get("fields", {}).items() if field["call_id"] == call_id}
+    decisions = state["decisions"]
+    if any(decisions[i]["do"] != "answer" for i in asked):
+        raise ValueError("the person did not fill in what the tool's server asks for")
+    return {field["name"]: _typed(decisions[i]["text"], field) for i, field in asked.items()} or None
+
+
+def _typed(text: str, field: Field) -> Any:
+    """The person's words as the value that the form takes. Forms hold plain fields only (MCP, "Elicitation")."""
+    text = text.strip()
+    match field["schema"].get("type"):
+        case "boolean" if text.lower() in ("yes", "true", "no", "false"):
+            return text.lower() in ("yes", "true")
+        case "integer" | "number":
+            number = float(text)
+            return int(number) if number.is_integer() else number
+        case "array":
+            return [part.strip() for part in text.split(",")]
+        case _:
+            return text
+
+
+def _described(schema: Mapping[str, Any]) -> str:
+    """What a field takes, in words."""
+    choices = ", ".join(map(str, schema.get("enum", ())))
+    return ". ".join(filter(None, (str(schema.get("description") or ""), f"One of: {choices}" if choices else "")))
 
 
 def _readable_calls(answer: AIMessage) -> list[ToolCall]:
@@ -189,6 +317,11 @@ def _new_id() -> str:
 
 def _was_reminded(messages: Sequence[AnyMessage]) -> bool:
     return len(messages) > 1 and isinstance(messages[-2], HumanMessage) and messages[-2].text == REMINDER
+
+
+def _without_asking(verdict: Verdict) -> Decision:
+    assert verdict["kind"] != "ask"
+    return Decision(do=verdict["kind"], args=verdict["args"], text=verdict["text"], edited=False)
 
 
 def _decide(args: dict[str, Any], answer: Mapping[str, Any]) -> Decision:

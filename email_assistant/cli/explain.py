@@ -13,11 +13,14 @@ from email_assistant.cli.context import CommandError
 from email_assistant.db.backup import BackupError
 from email_assistant.db.embedded import EmbeddedError
 from email_assistant.db.pool import UnusableDatabase
+from email_assistant.gate.source import BadFile
 from email_assistant.google.errors import GoogleError, LoginFailed, Refused, Revoked
 from email_assistant.inbox.items import Conflict, Invalid, NoItem
 from email_assistant.inbox.pages import BadCursor
 from email_assistant.settings import SettingsError
 from email_assistant.stand_ins import StandInFailed
+from email_assistant.tools.overview import NotAsShown, NoTool
+from email_assistant.tools.spec import ServerDown
 
 _DISK_FULL = "the disk is full: free some space, then try again; nothing that was stored is lost"
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -35,7 +38,16 @@ def _meaning(error: BaseException) -> str:
             return _meaning(error.exceptions[0])
         case CommandError() | SettingsError() | EmbeddedError() | DatabaseDown() | UnusableDatabase() | BackupError():
             return str(error)
-        case VaultError() | UnknownAccount() | NoItem() | BadCursor():
+        case (
+            VaultError()
+            | UnknownAccount()
+            | NoItem()
+            | BadCursor()
+            | BadFile()
+            | ServerDown()
+            | NoTool()
+            | NotAsShown()
+        ):
             return str(error)
         case Conflict():
             return f"{error}; nothing was changed"

@@ -91,7 +91,8 @@ def doctor() -> None:
     async def command() -> bool:
         async with opened() as app:
             where = "DATABASE_URL" if app.settings.database_url else "the embedded server"
-            checks = [("database", None, where), *await check_models(app.settings), await check_tracing(app.settings)]
+            checks = [("database", None, where), *await check_models(app.settings), *await _check_tools(app)]
+            checks.append(await check_tracing(app.settings))
             accounts = await app.accounts.of_user(app.user_id)
             if any(account.provider == app.settings.provider for account in accounts):
                 checks += [*await _check_clock(app.settings), _check_quota(app.settings)]
@@ -104,6 +105,26 @@ def doctor() -> None:
 
     if not run(command):
         raise typer.Exit(1)
+
+
+async def _check_tools(app: "App") -> list[Check]:
+    """Each server that is not ours, by its first tool that can't be used; and what is left unreviewed."""
+    rows = await app.overview.rows()
+    remarks: list[Check] = [("tools", None, f"note: {remark}") for remark in app.overview.remarks()]
+    wrong: list[Check] = [
+        (f"tool {row.name}", f"{row.backend}: {row.reason}{_REMEDIES.get(row.state, '')}", "")
+        for row in rows
+        if row.state not in ("ready", "off")
+    ]
+    ready = sum(row.state == "ready" for row in rows)
+    return [*wrong, *remarks, ("tools", None, f"{ready} of {len(rows)} can be used")]
+
+
+_REMEDIES = {
+    "changed": "; look with `email-assistant tools show`, then `email-assistant tools accept`",
+    "down": "; run its command yourself, or look whether its url answers",
+    "missing": "; correct its name or its backend in tools.yaml",
+}
 
 
 async def _check_clock(settings: "Settings") -> list[Check]:

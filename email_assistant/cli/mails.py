@@ -94,8 +94,7 @@ async def _trail(mail: str, account: str | None, *, as_json: bool) -> None:
         print_json({"events": events})
         return
     for event in events:
-        at = f"{event.at.astimezone():%Y-%m-%d %H:%M:%S}" if event.at else "-"
-        print_text(f"{at}  {event.text}")
+        print_text(event.line())
 
 
 async def _correct(mail: str, classification: str, account: str | None) -> None:

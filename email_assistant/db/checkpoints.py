@@ -10,11 +10,14 @@ from typing import Any
 from uuid import UUID
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
+from langgraph.checkpoint.base import WRITES_IDX_MAP, ChannelVersions, Checkpoint, CheckpointMetadata
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Pool
+
+_PULLED = "~__pregel_pull"
+"""How the path of a task begins that a channel has triggered (`langgraph._internal._constants.PULL`)."""
 
 
 def run_config(run_id: UUID, lease: Lease) -> RunnableConfig:
@@ -54,6 +57,13 @@ class FencedSaver(AsyncPostgresSaver):
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
+        """Keep what a task wrote while others of its step still run.
+
+        In our graphs only tasks that were sent (`Send`) have others beside them. What any other wrote stands in the
+        checkpoint that follows at once; a process that dies in between does the task again, which every node allows.
+        """
+        if task_path.startswith(_PULLED) and not any(channel in WRITES_IDX_MAP for channel, _ in writes):
+            return
         async with self._fenced(config) as saver:
             await saver.aput_writes(config, writes, task_id, task_path)
 

@@ -20,7 +20,7 @@ from email_assistant.db.pool import Connection, Pool
 from email_assistant.inbox import counts
 from email_assistant.inbox.counts import Counts
 from email_assistant.inbox.describe import describe
-from email_assistant.inbox.listing import STATUSES, Status, Wanted, listed, order, position
+from email_assistant.inbox.listing import AWAKE, STATUSES, Status, Wanted, listed, order, position
 from email_assistant.inbox.search import WORDS, words
 from email_assistant.tools.effects import Effect
 from email_assistant.tools.spec import Answer, Kind, ToolError
@@ -32,14 +32,15 @@ MOST_AT_ONCE = 200
 
 Enqueue = Callable[[Connection, UUID, datetime | None], Awaitable[None]]
 """Wakes a conversation, for a person, at a time or at once, in the caller's transaction."""
-Complete = Callable[[Mapping[str, Any], str, dict[str, Any]], dict[str, Any]]
+Complete = Callable[[Mapping[str, Any], str, dict[str, Any]], Awaitable[dict[str, Any]]]
 """Checks and completes a call's arguments for a run; raises ToolError."""
 
 _EXPIRED_AT_ONCE = 200
 _ACTS: tuple[Answer, ...] = ("accept", "edit")
 """Answers that have something done."""
-_COLUMNS = """i.id, i.user_id, i.account_id, a.address as account, i.thread_id, i.run_id, i.mail_id, m.sender,
-    m.subject, i.call_id, i.interrupt_id, i.kind, i.action, i.args, i.mail_text, i.new_recipients, i.conflicts,
+_COLUMNS = """i.id, i.user_id, i.account_id, a.address as account, i.thread_id, i.run_id, i.mail_id, t.chat_id as chat,
+    m.sender, coalesce(m.subject, r.input->>'request') as subject, i.call_id, i.interrupt_id, i.kind, i.action, i.args,
+    i.mail_text, i.new_recipients, i.conflicts,
     a.mode = 'shadow' as shadow,
     case a.mode when 'shadow' then array_remove(array_remove(i.allowed, 'accept'), 'edit')
                 else i.allowed end as allowed,
@@ -47,7 +48,7 @@ _COLUMNS = """i.id, i.user_id, i.account_id, a.address as account, i.thread_id, 
     i.status, i.decision, i.decided_by, i.decided_at, i.undo_until, i.applied_at, i.superseded_by, i.snoozed_until,
     i.urgency, i.created_at"""
 _JOINED = """join accounts a on a.id = i.account_id join runs r on r.id = i.run_id
-    left join mails m on m.account_id = i.account_id and m.gmail_id = i.mail_id"""
+    join threads t on t.id = i.thread_id left join mails m on m.account_id = i.account_id and m.gmail_id = i.mail_id"""
 _TABLES = f"inbox_items i {_JOINED}"
 
 
@@ -61,6 +62,11 @@ class Conflict(Exception):
 
 class Invalid(ValueError):
     """The answer can't be taken as it stands; the item still waits."""
+
+
+class _TakenMeanwhile(Exception):
+    def __init__(self, item_id: UUID) -> None:
+        self.item_id = item_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +90,13 @@ class Item:
     """The account's address."""
     thread_id: UUID
     run_id: UUID
-    mail_id: str
-    """Gmail's id of the mail it is about."""
+    mail_id: str | None
+    """Gmail's id of the mail it is about; None: it comes from a chat."""
+    chat: str | None
+    """Id of the chat that it comes from."""
     sender: str | None
     subject: str | None
+    """Of the mail; of a chat, what the person asked for."""
     call_id: str
     interrupt_id: str | None
     kind: Kind
@@ -137,6 +146,12 @@ class Outcome:
     refused: NoItem | Conflict | Invalid | psycopg.Error | None
 
 
+def addresses_in(args: Mapping[str, Any]) -> list[str]:
+    """The e-mail addresses that a call would reach, in lower case."""
+    found = [args.get("email_address"), *(args.get("additional_recipients") or ()), *(args.get("attendees") or ())]
+    return [address.lower() for address in found if isinstance(address, str)]
+
+
 class Inbox:
     def __init__(
         self,
@@ -176,6 +191,16 @@ class Inbox:
         last = items[limit - 1]
         return items[:limit], position(wanted, last.created_at, last.urgency, last.id)
 
+    async def waiting(self, user_id: UUID, account_id: UUID, *, but_run: UUID, most: int) -> tuple[list[Item], int]:
+        """What waits in an account but for one run's, longest waiting first, and how much that is in all."""
+        where = f"i.user_id = %s and i.account_id = %s and i.status = 'pending' and {AWAKE} and i.run_id <> %s"
+        given = (user_id, account_id, but_run)
+        items = await self._items(f"{where} order by i.created_at, i.id limit %s", *given, most)
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute(f"select count(*) as n from inbox_items i where {where}".encode(), given)
+            row = await cursor.fetchone()
+        return items, int(row["n"]) if row else 0
+
     async def counts(self, user_id: UUID) -> Counts:
         """How many items there are of each status, and how many wait of each kind and in each account."""
         return await counts.count(self._pool, user_id)
@@ -190,6 +215,10 @@ class Inbox:
     async def of_run(self, user_id: UUID, run_id: UUID) -> list[Item]:
         """The items of one run, oldest first."""
         return await self._items("i.user_id = %s and i.run_id = %s order by i.created_at, i.id", user_id, run_id)
+
+    async def of_thread(self, user_id: UUID, thread_id: UUID) -> list[Item]:
+        """The items of one conversation, oldest first."""
+        return await self._items("i.user_id = %s and i.thread_id = %s order by i.created_at, i.id", user_id, thread_id)
 
     async def find(self, user_id: UUID, prefix: str) -> Item:
         """The item whose id begins with `prefix`. Raises NoItem."""
@@ -213,30 +242,56 @@ class Inbox:
             NoItem, Conflict, Invalid.
         """
         item = await self.get(user_id, item_id)
-        if item.status != "pending":
-            raise Conflict(_became(item))
         decision = await self._checked(item, answer)
         async with self._pool.connection() as conn, conn.transaction():
-            # The thread before the item, as the worker locks them that supersedes it: else they wait for each other.
-            await conn.execute("select from threads where id = %s for no key update", (item.thread_id,))
-            await self._check_mode(conn, item, decision)
-            cursor = await conn.execute(
-                """update inbox_items i set status = 'decided', decision = %s, decided_by = %s,
-                          decided_at = statement_timestamp(), undo_until = statement_timestamp() + %s,
-                          teaches = i.teaches and %s
-                   from accounts a where i.id = %s and i.user_id = %s and i.status = 'pending'
-                   and a.id = i.account_id and a.state <> 'removing' returning i.undo_until""",
-                (Json(decision), by, self._undo_window, teaches, item_id, user_id),
-            )
-            taken = await cursor.fetchone()
-            if taken:
-                # A person's answer doesn't wait out a back-off from before it.
-                await conn.execute("update threads set not_before = '-infinity' where id = %s", (item.thread_id,))
-                await self._enqueue(conn, item.thread_id, taken["undo_until"] if self._undo_window else None)
+            undo_until = await self._take(conn, item, decision, by, self._undo_window, teaches=teaches)
+            if undo_until:
+                await self._enqueue(conn, item.thread_id, undo_until if self._undo_window else None)
         item = await self.get(user_id, item_id)
-        if not taken:
+        if not undo_until:
             raise Conflict(_became(item))
         return item
+
+    async def decide_together(self, user_id: UUID, answers: Sequence[tuple[UUID, Mapping[str, Any]]], by: str) -> None:
+        """Take answers to several items of one conversation: all or none, and for good, with no time to undo them.
+
+        Nobody is woken: the caller carries them out.
+
+        Raises:
+            NoItem, Conflict, Invalid: of the first that can't be taken.
+        """
+        items = [(await self.get(user_id, item_id), answer) for item_id, answer in answers]
+        decisions = [(item, await self._checked(item, answer)) for item, answer in items]
+        try:
+            async with self._pool.connection() as conn, conn.transaction():
+                for item, decision in decisions:
+                    if not await self._take(conn, item, decision, by, timedelta(0), teaches=True):
+                        raise _TakenMeanwhile(item.id)
+        except _TakenMeanwhile as taken:
+            raise Conflict(_became(await self.get(user_id, taken.item_id))) from None
+
+    async def _take(
+        self, conn: Connection, item: Item, decision: Mapping[str, Any], by: str, window: timedelta, *, teaches: bool
+    ) -> datetime | None:
+        """Decide a pending item; returns until when that can be undone, None if it is pending no more."""
+        # The thread before the item, as the worker locks them that supersedes it: else they wait for each other.
+        await conn.execute("select from threads where id = %s for no key update", (item.thread_id,))
+        await self._check_mode(conn, item, decision)
+        cursor = await conn.execute(
+            """update inbox_items i set status = 'decided', decision = %s, decided_by = %s,
+                      decided_at = statement_timestamp(), undo_until = statement_timestamp() + %s,
+                      teaches = i.teaches and %s
+               from accounts a where i.id = %s and i.user_id = %s and i.status = 'pending'
+               and a.id = i.account_id and a.state <> 'removing' returning i.undo_until""",
+            (Json(decision), by, window, teaches, item.id, item.user_id),
+        )
+        taken = await cursor.fetchone()
+        if taken is None:
+            return None
+        # A person's answer doesn't wait out a back-off from before it.
+        await conn.execute("update threads set not_before = '-infinity' where id = %s", (item.thread_id,))
+        undo_until: datetime = taken["undo_until"]
+        return undo_until
 
     async def _check_mode(self, conn: Connection, item: Item, decision: Mapping[str, Any]) -> None:
         """Refuse what acts in shadow mode, which nobody can switch on before the caller's transaction has ended."""
@@ -360,22 +415,40 @@ class Inbox:
 
     async def doubt(self, conn: Connection, effect: Effect, mail_text: str) -> None:
         """Ask the person about an effect of which nobody can tell whether it happened."""
+        await self._raise(conn, effect.run_id, "in_doubt", effect.call_id, effect.tool, effect.args, mail_text)
+
+    async def ask_to_open(self, conn: Connection, run_id: UUID, url: str, why: str, mail_text: str) -> None:
+        """Ask the person to open a link that a tool needs; *accept* says that it was done."""
+        await self._raise(conn, run_id, "link", "open_link", "open_link", {"url": url, "message": why}, mail_text)
+
+    async def _raise(
+        self,
+        conn: Connection,
+        run_id: UUID,
+        kind: Kind,
+        call_id: str,
+        action: str,
+        args: Mapping[str, Any],
+        mail_text: str,
+    ) -> None:
+        """Ask what no interrupt asks; while it waits, a repeat changes nothing."""
         await conn.execute(
             f"""insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, mail_text, call_id, kind,
                                         action, args, allowed, new_recipients, teaches, words)
-               select user_id, account_id, thread_id, id, mail_id, %s, %s, 'in_doubt', %s, %s, %s, %s, false, {WORDS}
+               select user_id, account_id, thread_id, id, mail_id, %s, %s, %s, %s, %s, %s, %s, false, {WORDS}
                from runs where id = %s
-               on conflict (run_id, call_id) where kind = 'in_doubt' and status in ('pending', 'decided') do nothing
-            """.encode(),
+               on conflict (run_id, call_id, kind) where interrupt_id is null and status in ('pending', 'decided')
+               do nothing""".encode(),
             (
                 mail_text,
-                effect.call_id,
-                effect.tool,
-                Json(effect.args),
+                call_id,
+                kind,
+                action,
+                Json(args),
                 ["accept", "ignore"],
                 [],
-                *words(mail_text, effect.args),
-                effect.run_id,
+                *words(mail_text, args),
+                run_id,
             ),
         )
 
@@ -539,6 +612,8 @@ class Inbox:
         return {item.run_id: item for item in items}
 
     async def _checked(self, item: Item, answer: Mapping[str, Any]) -> dict[str, Any]:
+        if item.status != "pending":
+            raise Conflict(_became(item))
         kind, args = answer.get("type"), answer.get("args")
         if item.shadow and kind in _ACTS:
             raise Invalid(_shadowed(item))
@@ -565,7 +640,7 @@ class Inbox:
             row = await cursor.fetchone()
         assert row is not None
         try:
-            return self._complete(row["input"], item.action, dict(args))
+            return await self._complete(row["input"], item.action, dict(args))
         except ToolError as error:
             raise Invalid(str(error)) from None
 

@@ -11,6 +11,7 @@ from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.inbox.items import PAGE, Conflict, Enqueue, NoItem, supersede
 from email_assistant.inbox.pages import make_cursor, read_cursor
+from email_assistant.inbox.search import of_words
 
 State = Literal["new", "triaging", "waiting", "acting", "done", "failed"]
 STATES: tuple[State, ...] = get_args(State)
@@ -88,6 +89,27 @@ class Mails:
         )
         more = len(rows) > limit
         return rows[:limit], make_cursor(rows[limit - 1].received_at, rows[limit - 1].id) if more else None
+
+    async def find(
+        self, user_id: UUID, account_id: UUID, words: str, classification: Class | None, most: int
+    ) -> list[MailRow]:
+        """An account's mails in whose sender, subject or text stand all of the words, or what begins so; newest first.
+
+        Args:
+            words: none finds any mail.
+            classification: None finds any class, and mail without one.
+        """
+        where: list[str] = ["m.user_id = %s and m.account_id = %s and not m.own"]
+        parameters: list[Any] = [user_id, account_id]
+        if query := of_words(words):
+            where.append("mail_words(m.sender, m.subject, m.content) @@ to_tsquery('simple', %s)")
+            parameters.append(query)
+        if classification:
+            where.append("m.classification = %s")
+            parameters.append(classification)
+        return await self._mails(
+            f"{' and '.join(where)} order by m.received_at desc, m.gmail_id desc limit %s", *parameters, most
+        )
 
     async def get(self, user_id: UUID, mail_id: str, account: str | None = None) -> MailRow:
         """One mail.

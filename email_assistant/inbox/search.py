@@ -18,6 +18,7 @@ _LONGEST_TERM = 100
 _SHORTEST_PART = 2
 _MOST_TERMS = 20
 _ADDRESS = re.compile(r"[^\s<>()\[\],;:\"']+@[^\s<>()\[\],;:\"']+")
+_WORD = re.compile(r"[^\W_]+")
 _TERM = re.compile(r'"([^"]*)"|(\S+)')
 
 WORDS = "to_tsvector('simple', %s) || array_to_tsvector(%s)"
@@ -41,6 +42,11 @@ def matches(typed: str) -> tuple[str, list[str]] | None:
     if not terms:
         return None
     return f"({' && '.join(sql for sql, _ in terms)})", [value for _, values in terms for value in values]
+
+
+def of_words(typed: str) -> str:
+    """A `tsquery` on `mail_words`, as text: all of the words, each as a beginning; empty if there is none."""
+    return " & ".join(f"'{word[:_LONGEST_TERM]}':*" for word in _WORD.findall(readable(typed))[:_MOST_TERMS])
 
 
 def _term(phrase: str, word: str) -> tuple[str, list[str]]:

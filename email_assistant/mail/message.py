@@ -61,3 +61,8 @@ def reply_address(mail: Mail) -> Address | None:
     """Where a reply goes: Reply-To if it holds a usable address, else From; None if neither does."""
     candidates = [*mail.reply_to, *([mail.sender] if mail.sender else [])]
     return next((address for address in candidates if is_valid_address(address.email)), None)
+
+
+def references_of(mail: Mail) -> tuple[str, ...]:
+    """The mails before it; where it names none, its parent is the only one known (RFC 5322, 3.6.4)."""
+    return mail.references or ((mail.in_reply_to,) if mail.in_reply_to else ())

@@ -20,7 +20,7 @@ _INVISIBLE = re.compile(
     "\U000e0000-\U000e0fff\ud800-\udfff]"
 )
 _LINE_BREAKS = re.compile("\r\n?|[\x85\u2028\u2029]")
-_TAGS = ("mail", "calendar", "draft", "proposed", "final")
+_TAGS = ("mail", "calendar", "draft", "proposed", "final", "data")
 """Every block of data that a prompt may hold. What stands inside one can open or close none of them."""
 _TAG = re.compile(rf"<(?=[\s/\\]*(?:{'|'.join(_TAGS)}))", re.IGNORECASE)
 _BLOCK = re.compile(rf"(?P<start><(?P<tag>{'|'.join(_TAGS)})\b[^>]*>\n)(?P<data>.*?)(?P<end>\n</(?P=tag)>)", re.DOTALL)
@@ -43,7 +43,7 @@ def for_prompt(mail: Mail, mail_id: str, *, timezone: tzinfo, limit: int) -> str
         "Attachments": _attachments(mail.attachments),
         "Note": mail.note,
     }
-    lines = [f"{name}: {_one_line(value)}" for name, value in headers.items() if value.strip()]
+    lines = [f"{name}: {one_line(value)}" for name, value in headers.items() if value.strip()]
     inner = _neutral("\n".join([*lines, "", _cut(clean(mail.body), limit)]).rstrip())
     return f'<mail id="{re.sub(r"[^A-Za-z0-9._:@-]", "", mail_id)}">\n{inner}\n</mail>'
 
@@ -79,6 +79,11 @@ def clean(text: str) -> str:
     return _INVISIBLE.sub("", _LINE_BREAKS.sub("\n", text))
 
 
+def one_line(text: str, limit: int = _MAX_HEADER) -> str:
+    """`clean` text without line breaks, cut to `limit` characters."""
+    return _cut(" ".join(clean(text).split()), limit).replace("\n", " ")
+
+
 def _neutral(text: str) -> str:
     """Text in which no block's tag stands, nor anything that normalises to one."""
     if _TAG.search(folded := unicodedata.normalize("NFKC", text)):
@@ -89,10 +94,6 @@ def _neutral(text: str) -> str:
 def _cut(text: str, limit: int) -> str:
     excess = len(text) - limit
     return f"{text[:limit].rstrip()}\n[… {excess} characters cut]" if excess > 0 else text
-
-
-def _one_line(text: str) -> str:
-    return _cut(" ".join(clean(text).split()), _MAX_HEADER).replace("\n", " ")
 
 
 def _event(event: CalendarEvent | None, timezone: tzinfo) -> str:

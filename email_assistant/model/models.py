@@ -9,20 +9,20 @@ import json
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal, TypeVar
 from uuid import UUID
 
 import openai
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
-from langchain_openai import ChatOpenAI
 from langgraph.constants import TAG_NOSTREAM
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.model.abilities import Abilities, Ability
 from email_assistant.model.calls import Tools, calls_form, read_calls
+from email_assistant.model.client import Client
 from email_assistant.model.context import shortened
 from email_assistant.model.errors import BadAnswer, ContextExceeded, ModelFault, ModelRefused, NotTheProtocol, explain
 from email_assistant.model.questions import CALL, READY_TOOL
@@ -248,7 +248,7 @@ class Models:
         **options: Any,
     ) -> AIMessage:
         """One request, paid for. `options` go into it as they are."""
-        await self._usage.check(await self._accounts.get(asker.account_id))
+        await self._usage.check(partial(self._accounts.get, asker.account_id))
         settings = self._settings
         try:
             # The client's own time-out restarts with every byte that comes in.
@@ -270,16 +270,16 @@ class Models:
         await self._usage.record(asker.account_id, asker.run_id, asker.role, asker.model, *used)
         return answer
 
-    def _client(self, model: str, streaming: Streaming) -> ChatOpenAI:
+    def _client(self, model: str, streaming: Streaming) -> Client:
         settings = self._settings
         key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else "none"
         return _make_client(model, settings.openai_base_url, key, settings.model_timeout_seconds, streaming)
 
 
 @lru_cache
-def _make_client(model: str, base_url: str | None, key: str, timeout: float, streaming: Streaming) -> ChatOpenAI:
+def _make_client(model: str, base_url: str | None, key: str, timeout: float, streaming: Streaming) -> Client:
     # The client would sleep out a Retry-After in a worker's slot; the conversation's own back-off does not.
-    return ChatOpenAI(
+    return Client(
         model=model,
         base_url=base_url,
         api_key=SecretStr(key),

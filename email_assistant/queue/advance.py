@@ -1,4 +1,4 @@
-"""Carry one conversation as far as it goes without a person. The only caller of the mail agent's graph.
+"""Carry one conversation by mail as far as it goes without a person.
 
 Every call looks at the tables first, under the conversation's lease, and so may be repeated, doubled or killed
 anywhere.
@@ -6,33 +6,31 @@ anywhere.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from langchain_core.runnables import RunnableConfig
-from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import Command, Interrupt, StateSnapshot
+from langgraph.types import Interrupt
 
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
-from email_assistant.db.checkpoints import run_config
 from email_assistant.db.lease import Lease, LeaseLost, held
 from email_assistant.db.pool import Pool
 from email_assistant.google.errors import NotFound, Refused
 from email_assistant.google.quota import Urgency, calls_are
 from email_assistant.inbox.describe import mail_as_text
-from email_assistant.inbox.items import Asked, Inbox
+from email_assistant.inbox.items import Asked, Inbox, Item, addresses_in
 from email_assistant.queue.conversations import Conversation, Conversations, DecisionFirst, RunRow
-from email_assistant.queue.faults import LostInterrupt, MailboxUnreadable, QuestionNotStored, classify
+from email_assistant.queue.faults import LostInterrupt, MailboxUnreadable, classify
 from email_assistant.queue.heed import Heed
+from email_assistant.queue.invoke import Invoker
 from email_assistant.queue.labels import Labels
 from email_assistant.tools.effects import InDoubt, Ledger, NotYetClear
 from email_assistant.tools.left_drafts import LeftDrafts
 from email_assistant.tools.registry import Registry
-from email_assistant.tools.spec import Call
+from email_assistant.tools.spec import Call, LinkNeeded
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +46,7 @@ class Advancer:
     tools: Registry
     left_drafts: LeftDrafts
     heed: Heed
-    graph: "CompiledStateGraph[Any, Any, Any, Any]"
+    invoker: Invoker
     labels: Labels
     sync_thread: Callable[[UUID, str], Awaitable[None]]
     """Fetches what is new in a Gmail thread: what the person did there comes before what they decided here."""
@@ -120,8 +118,7 @@ class Advancer:
 
     async def _apply(self, lease: Lease, run: RunRow) -> bool:
         """The point of no return: all answers of the run at once, and only with the account active; then act."""
-        snapshot = await self.graph.aget_state(run_config(run.id, lease), subgraphs=True)
-        if not await self.inbox.decided(run.id) <= set(_pending(snapshot)):
+        if not await self.inbox.decided(run.id) <= await self.invoker.pending(run.id, lease):
             raise LostInterrupt("the run does not wait for the answer that was given")
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn, account_active=True)
@@ -148,9 +145,12 @@ class Advancer:
             await self._look_once_more(lease, conversation, run)
             async with self.pool.connection() as conn, conn.transaction():
                 await lease.check(conn, account_active=True)
-                for item in await self.inbox.apply(conn, run.id):
-                    again = (item.decision or {}).get("type") == "accept"
-                    await self.ledger.resolve(conn, run.id, item.call_id, again=again)
+                items = await self.inbox.apply(conn, run.id)
+                for item in items:
+                    await self.ledger.resolve(conn, run.id, item.call_id, again=_is_accepted(item))
+            if any(item.kind == "link" and not _is_accepted(item) for item in items):
+                await self._fail(lease, run, "you did not open the link that a tool needs")
+                return True
         for effect in await self.ledger.unknown_in(run.id):
             raise InDoubt(effect.call_id)
         await self._go_on(lease, conversation, run)
@@ -162,8 +162,8 @@ class Advancer:
             await self._fail(lease, run, f"given up after {self.max_tries} tries", after=True)
             return
         try:
-            interrupts = await self._invoke(lease, run)
-            asked = [await self._asked(lease, conversation, run, interrupt) for interrupt in interrupts]
+            outcome = await self.invoker.invoke(run.id, {"run": run.input}, lease, begun=run.state == "acting")
+            asked = [await self._asked(lease, conversation, run, question) for question in outcome.questions]
         except asyncio.CancelledError:
             with suppress(LeaseLost):
                 await self.conversations.handed_back(lease, run)
@@ -177,39 +177,7 @@ class Advancer:
                 for question in asked:
                     if question.value["kind"] == "draft":
                         await self.left_drafts.want(conn, run.id, question.value["call_id"], question.value["args"])
-            await self.conversations.progressed(conn, run, "waiting" if interrupts else "done")
-
-    async def _invoke(self, lease: Lease, run: RunRow) -> Sequence[Interrupt]:
-        config = run_config(run.id, lease)
-        snapshot = await self.graph.aget_state(config, subgraphs=True)
-        if snapshot.created_at is None:
-            if run.state == "acting":
-                raise LostInterrupt("the run that this answer belongs to is gone")
-            graph_input: Any = {"run": run.input}
-        else:
-            # `snapshot.next` is empty too when a step's writes were stored and the process died before the checkpoint
-            # that follows them, so it doesn't tell that a run has ended; going on with an ended one does nothing.
-            graph_input = await self._resume(run, snapshot)
-        result = await self.graph.ainvoke(graph_input, {**config, "recursion_limit": 100}, durability="sync")
-        interrupts = list(result.get("__interrupt__", ()))
-        if interrupts:
-            await self._expect_stored(config, interrupts)
-        return interrupts
-
-    async def _expect_stored(self, config: RunnableConfig, interrupts: Sequence[Interrupt]) -> None:
-        """LangGraph says that a nested graph waits even when storing that has failed: its executor raises no second
-        exception beside the interrupt (`pregel/_executor.py`, 1.2). Nobody may be asked before it is stored.
-        """
-        stored = set(_pending(await self.graph.aget_state(config, subgraphs=True)))
-        if not stored.issuperset(interrupt.id for interrupt in interrupts):
-            raise QuestionNotStored
-
-    async def _resume(self, run: RunRow, snapshot: StateSnapshot) -> Command[Any] | None:
-        """The answers to what the graph waits for, by interrupt id: a plain resume would approve what nobody saw."""
-        waiting = set(_pending(snapshot))
-        answers = await self.inbox.answers(run.id)
-        resume = {i: answer for i, answer in answers.items() if i in waiting}
-        return Command(resume=resume) if resume else None
+            await self.conversations.progressed(conn, run, "waiting" if asked else "done")
 
     async def _look_once_more(self, lease: Lease, conversation: Conversation, run: RunRow) -> None:
         """What was in doubt may have shown up while the person thought about it."""
@@ -224,6 +192,9 @@ class Advancer:
         current = await self._current(lease, run)
         if isinstance(error, InDoubt) and current is not None:
             await self._ask_in_doubt(lease, conversation, current)
+            return
+        if isinstance(error, LinkNeeded) and current is not None:
+            await self._ask_to_open(lease, conversation, current, error)
             return
         fault = classify(error)
         log.warning("conversation %s: %s", conversation.id, type(error).__name__, exc_info=fault.unexpected)
@@ -254,11 +225,19 @@ class Advancer:
             await lease.check(conn)
             for effect in effects:
                 await self.inbox.doubt(conn, effect, mail_text)
-            await self.conversations.in_doubt(conn, run.id)
+            await self.conversations.hangs(conn, run.id, "it is unclear whether an action happened")
+
+    async def _ask_to_open(self, lease: Lease, conversation: Conversation, run: RunRow, link: LinkNeeded) -> None:
+        mail_text = mail_as_text(conversation.mail(run.mail_id).mail)
+        async with self.pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            await self.inbox.ask_to_open(conn, run.id, link.url, link.message, mail_text)
+            await self.conversations.acting(conn, run.id)
+            await self.conversations.hangs(conn, run.id, "a tool needs you to open a link")
 
     async def _asked(self, lease: Lease, conversation: Conversation, run: RunRow, interrupt: Interrupt) -> Asked:
         value: Mapping[str, Any] = interrupt.value
-        addresses = _addresses(value["args"])
+        addresses = addresses_in(value["args"])
         return Asked(
             interrupt.id,
             value,
@@ -277,6 +256,10 @@ class Advancer:
             return None
 
 
+def _is_accepted(item: Item) -> bool:
+    return (item.decision or {}).get("type") == "accept"
+
+
 @contextmanager
 def _mailbox_is_read() -> Iterator[None]:
     """Nothing that is wrong with the mailbox now may cost a decision, or what waits: it stays until it can be read."""
@@ -284,21 +267,3 @@ def _mailbox_is_read() -> Iterator[None]:
         yield
     except (Refused, NotFound) as refusal:
         raise MailboxUnreadable(f"the mailbox can't be read: {refusal}") from refusal
-
-
-def _pending(snapshot: StateSnapshot) -> Iterator[str]:
-    """Ids of the questions that a graph and its subgraphs wait for.
-
-    A subgraph's own snapshot is asked, since its parent still lists what was answered when a later step failed.
-    """
-    for task in snapshot.tasks:
-        if isinstance(task.state, StateSnapshot):
-            yield from _pending(task.state)
-        else:
-            yield from (interrupt.id for interrupt in task.interrupts)
-
-
-def _addresses(args: Mapping[str, Any]) -> list[str]:
-    """The e-mail addresses that a call would reach."""
-    found = [args.get("email_address"), *args.get("additional_recipients", ()), *args.get("attendees", ())]
-    return [address.lower() for address in found if isinstance(address, str)]

@@ -18,7 +18,7 @@ from email_assistant.agents.mail.prompts import Classification
 from email_assistant.agents.mail.run import Reply, Run
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Connection, Pool
-from email_assistant.mail.message import Mail, reply_address
+from email_assistant.mail.message import Mail, references_of, reply_address
 from email_assistant.mail.prompt import for_prompt
 from email_assistant.queue.labels import LABEL_WORK
 from email_assistant.queue.tasks import Due
@@ -366,11 +366,10 @@ class Conversations:
         await conn.execute("update runs set state = 'acting' where id = %s", (run_id,))
         await conn.execute("update mails set state = 'acting' where run_id = %s", (run_id,))
 
-    async def in_doubt(self, conn: Connection, run_id: UUID) -> None:
+    async def hangs(self, conn: Connection, run_id: UUID, reason: str) -> None:
+        """The run can't act on before the person has said something."""
         await conn.execute(
-            "update mails set tries = 0, state = 'waiting', reason = 'it is unclear whether an action happened' "
-            "where run_id = %s",
-            (run_id,),
+            "update mails set tries = 0, state = 'waiting', reason = %s where run_id = %s", (reason, run_id)
         )
 
     async def closed_by_person(self, conn: Connection, run_ids: Iterable[UUID], reason: str) -> None:
@@ -491,7 +490,6 @@ def _make_run(
 ) -> Run:
     mail = stored.mail
     to = reply_address(mail)
-    references = [*mail.references, *([mail.in_reply_to] if mail.in_reply_to and not mail.references else [])]
     return Run(
         id=str(run_id),
         account_id=str(account.id),
@@ -501,7 +499,10 @@ def _make_run(
         mails=[m.gmail_id for m in conversation.mails],
         text=for_prompt(mail, stored.gmail_id, timezone=account.zone, limit=_TRIAGE_CHARACTERS),
         reply=Reply(
-            to=to.email if to else None, subject=mail.subject, in_reply_to=mail.message_id, references=references
+            to=to.email if to else None,
+            subject=mail.subject,
+            in_reply_to=mail.message_id,
+            references=list(references_of(mail)),
         ),
         invitation=next((m.mail.event.uid for m in reversed(conversation.mails) if m.mail.event), None),
         automatic=mail.auto_submitted or mail.bulk,

@@ -10,6 +10,7 @@ from email_assistant.agents.loop import StepBudgetSpent
 from email_assistant.google.errors import Ambiguous, GoogleError, NotFound, RateLimited, Refused, Revoked, Transient
 from email_assistant.model import BadAnswer, ModelDown, ModelFault, ModelRefused
 from email_assistant.tools.effects import EffectMismatch, NotYetClear
+from email_assistant.tools.spec import ServerDown
 from email_assistant.usage import BudgetSpent
 
 
@@ -49,7 +50,7 @@ def classify(error: BaseException) -> Fault:
             return Fault(str(error), passing=True, outage=True)
         case RateLimited():
             return Fault(str(error), passing=True, outage=True, until=error.until)
-        case Transient() | Ambiguous() | NotYetClear() | MailboxUnreadable():
+        case Transient() | Ambiguous() | NotYetClear() | MailboxUnreadable() | ServerDown():
             return Fault(str(error), passing=True, outage=True)
         case psycopg.OperationalError() | psycopg.InterfaceError() | QuestionNotStored():
             return Fault("the database is not available", passing=True, outage=True)
@@ -61,6 +62,8 @@ def classify(error: BaseException) -> Fault:
                 login=True,
             )
         case VaultError():
+            return Fault(str(error), passing=True, outage=True)
+        case ServerDown():
             return Fault(str(error), passing=True, outage=True)
         case ModelRefused() | StepBudgetSpent() | EffectMismatch() | LostInterrupt() | Refused() | NotFound():
             return Fault(str(error), passing=False)

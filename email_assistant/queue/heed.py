@@ -18,6 +18,7 @@ from email_assistant.tools.registry import Registry
 from email_assistant.tools.spec import Call
 
 ANSWERED = "you answered this yourself"
+ANSWERED_IN_CHAT = "you had this answered in a chat"
 DRAFTED = "you began an answer yourself"
 TAKEN_OVER = "you changed, sent or discarded its draft in Gmail"
 
@@ -40,14 +41,15 @@ class Heed:
     async def before_acting(self, lease: Lease, conversation: Conversation, run: RunRow) -> bool:
         """Whether the person has answered in Gmail since this run's answers were applied, of which nothing has happened
         yet; it is closed then."""
-        if not await self._is_answered(conversation, run):
+        if not await self._answers_to(conversation, run):
             return False
         await self.settle_effects(lease, conversation)
-        if await self.ledger.has_happened(run.id) or not await self._is_answered(conversation, run):
+        if await self.ledger.has_happened(run.id) or not (answers := await self._answers_to(conversation, run)):
             return False
+        reason = await self._answered_where(conversation, answers)
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
-            await self._close(conn, [run.id], ANSWERED)
+            await self._close(conn, [run.id], reason)
         return True
 
     async def settle_effects(self, lease: Lease, conversation: Conversation) -> None:
@@ -59,11 +61,16 @@ class Heed:
             with suppress(InDoubt):  # it stays marked as unknown, and the next run is told
                 await self.tools.settle(Call(run, effect.call_id, account, client, lease), effect)
 
-    async def _is_answered(self, conversation: Conversation, run: RunRow) -> bool:
-        """Whether the person wrote since the answers were applied: what they wrote before was read then."""
+    async def _answers_to(self, conversation: Conversation, run: RunRow) -> list[StoredMail]:
+        """What the person wrote since the answers were applied: what they wrote before was read then."""
         ours = await self.ledger.own_ids(conversation.id)
         asked_at = conversation.mail(run.mail_id).received_at
-        return any(_is_by_hand(m, ours) and m.received_at >= asked_at for m in conversation.new)
+        return [m for m in conversation.new if _is_by_hand(m, ours) and m.received_at >= asked_at]
+
+    async def _answered_where(self, conversation: Conversation, answers: Sequence[StoredMail]) -> str:
+        """Why nothing is left to do. What they had sent from a chat is their word as much as what they typed."""
+        from_chats = await self.ledger.sent_from_chats(conversation.id)
+        return ANSWERED_IN_CHAT if all(m.gmail_id in from_chats for m in answers) else ANSWERED
 
     async def person(self, lease: Lease, conversation: Conversation) -> bool:
         """Do the next thing that follows from what the person did in Gmail; False if nothing does.
@@ -86,20 +93,22 @@ class Heed:
         if not own:
             return False
         ours = await self.ledger.own_ids(conversation.id)
+        by_hand = [m for m in own if _is_by_hand(m, ours)]
+        reason = await self._answered_where(conversation, by_hand)
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
             await self.conversations.read_own(conn, conversation.id)
             answered = [
                 run.id
                 for run in conversation.open_runs
-                for m in own
-                if _is_by_hand(m, ours) and m.received_at >= conversation.mail(run.mail_id).received_at
+                for m in by_hand
+                if m.received_at >= conversation.mail(run.mail_id).received_at
             ]
             if answered:
-                await self._close(conn, answered, ANSWERED)
-            by_hand = [m.received_at for m in own if _is_by_hand(m, ours)]
+                await self._close(conn, answered, reason)
             if by_hand:
-                await self.conversations.answered_before(conn, conversation.id, max(by_hand), ANSWERED)
+                at = max(m.received_at for m in by_hand)
+                await self.conversations.answered_before(conn, conversation.id, at, reason)
         return True
 
     async def _read_draft(self, lease: Lease, conversation: Conversation) -> bool:
@@ -116,7 +125,11 @@ class Heed:
         return True
 
     async def _said_by_draft(self, conversation: Conversation, message_id: str) -> str | None:
-        """Why nothing is left to do here, if the person wrote that draft or discarded ours."""
+        """Why nothing is left to do here, if the person wrote that draft or discarded ours.
+
+        While their answer from a chat is under way, a draft is taken for its: its id may not be stored yet, since a
+        chat works under a lease of its own.
+        """
         gmail = (await self.clients.get(conversation.account_id)).gmail
         drafts = await self.left_drafts.of_thread(conversation.id)
         left = [draft.draft_id for draft in drafts if draft.draft_id and draft.state == "left"]
@@ -125,6 +138,8 @@ class Heed:
         if None in ours[: len(left)]:
             return TAKEN_OVER
         if any(draft and draft.message_id == message_id for draft in ours):
+            return None
+        if await self.ledger.is_sent_into(conversation.id):
             return None
         try:
             message = await gmail.message(message_id)

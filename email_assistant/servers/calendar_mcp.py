@@ -116,7 +116,7 @@ class EventOut(Result):
             "With": ", ".join(self.attendees),
             "At": self.location,
             "Join": self.meet_link or "",
-            "About": self.description,
+            "About": self.description.replace("\n", "\n    "),  # no line of it can pass for another event's
         }
         where = "" if self.calendar_id == PRIMARY else f" in calendar {self.calendar_id}"
         return [

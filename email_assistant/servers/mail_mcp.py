@@ -15,7 +15,7 @@ from email_assistant.google.errors import Ambiguous, NotFound
 from email_assistant.google.gmail import Gmail, Message
 from email_assistant.mail.address import Address, is_valid_address
 from email_assistant.mail.compose import compose_mail, compose_reply, mail_fingerprint
-from email_assistant.mail.message import Mail, reply_address
+from email_assistant.mail.message import Mail, references_of, reply_address
 from email_assistant.mail.parse import parse_bytes, parse_gmail
 from email_assistant.mail.prompt import delimited, for_prompt, inert
 from email_assistant.servers.mcp.mailbox import Mailbox, Visit
@@ -323,8 +323,6 @@ def _usable(addresses: Sequence[Address], but: set[str]) -> list[str]:
 
 
 def _reply(visit: Visit, newest: Mail, thread_id: str, to: list[str], cc: list[str], text: str) -> Letter:
-    # Where a mail names none, its parent is the only one known (RFC 5322, 3.6.4).
-    references = newest.references or ((newest.in_reply_to,) if newest.in_reply_to else ())
     raw = compose_reply(
         to=to,
         cc=cc,
@@ -332,7 +330,7 @@ def _reply(visit: Visit, newest: Mail, thread_id: str, to: list[str], cc: list[s
         subject=newest.subject,
         text=text,
         in_reply_to=newest.message_id,
-        references=references,
+        references=references_of(newest),
         signature=visit.account.signature or None,
         date=datetime.now(visit.zone),
     )

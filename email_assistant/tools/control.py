@@ -1,10 +1,12 @@
-"""`Question` and `Done`: tools that act on nobody but the conversation between agent and person."""
+"""`Question`, `request_clarification` and `Done`: tools that act on nobody but the conversation of agent and person."""
 
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ConfigDict, Field
 
 from email_assistant.tools.spec import Arguments, Call, Review, Tool, ToolSpec
+
+CLARIFICATION: Final = "request_clarification"
 
 
 class _Question(Arguments):
@@ -17,6 +19,32 @@ class QuestionTool(Tool):
         description="Ask the person you work for what only they can know.",
         parameters={"properties": {"content": {"type": "string"}}, "required": ["content"]},
         arguments=_Question,
+        review=Review("question", ("ignore", "response")),
+    )
+
+    async def run(self, call: Call, arguments: dict[str, Any]) -> str:
+        raise AssertionError("a question is answered by the person; it can't be accepted")
+
+
+class _Clarification(Arguments):
+    question: str = Field(min_length=1)
+    context: str = ""
+
+
+class ClarificationTool(Tool):
+    """What a chat asks with, as `Question` is what the mail agent does."""
+
+    spec = ToolSpec(
+        name=CLARIFICATION,
+        description="Ask the person what you must know before you can do it.",
+        parameters={
+            "properties": {
+                "question": {"type": "string"},
+                "context": {"type": "string", "description": "What it is about, in a few words"},
+            },
+            "required": ["question", "context"],
+        },
+        arguments=_Clarification,
         review=Review("question", ("ignore", "response")),
     )
 

@@ -7,7 +7,7 @@ still a result. All SQL on `effects` stands here.
 import asyncio
 import hashlib
 import json
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeVar
@@ -57,6 +57,7 @@ class Effect:
 
 _COLUMNS = """run_id, call_id, account_id, thread_id, tool, args, state, draft_id, orphans, external_id, result, looks,
               started_at"""
+_INTO = "(account_id, gmail_thread) = (select account_id, gmail_id from threads where id = %s)"
 
 
 class Ledger:
@@ -128,13 +129,34 @@ class Ledger:
         return await self._effects("thread_id = %s and state = 'unknown' order by started_at", thread_id)
 
     async def drafts_in(self, thread_id: UUID) -> list[str]:
-        """Google's ids of drafts that we stored in this conversation and that may still be there."""
-        effects = await self._effects("thread_id = %s and draft_id is not null and state <> 'done'", thread_id)
+        """Google's ids of drafts that we stored in this conversation, from a chat too, and that may still be there."""
+        effects = await self._effects(
+            f"(thread_id = %s or {_INTO}) and draft_id is not null and state <> 'done'", thread_id, thread_id
+        )
         return [str(effect.draft_id) for effect in effects]
 
     async def own_ids(self, thread_id: UUID) -> set[str]:
-        """Google's ids of what was done in this conversation by us."""
+        """Google's ids of what was done in this conversation by its own runs."""
         return {e.external_id for e in await self.done_in(thread_id) if e.external_id}
+
+    async def sent_from_chats(self, thread_id: UUID) -> set[str]:
+        """Google's ids of what the person had us send into this conversation when they talked to us."""
+        sent = await self._effects(f"{_INTO} and thread_id <> %s and state = 'done'", thread_id, thread_id)
+        return {str(effect.external_id) for effect in sent}
+
+    async def is_sent_into(self, thread_id: UUID) -> bool:
+        """Whether a mail from a chat is under way into this conversation: a draft in it may be of our own making."""
+        return bool(await self._effects(f"{_INTO} and thread_id <> %s and state = 'started'", thread_id, thread_id))
+
+    async def kept_drafts(self, account_id: UUID, draft_ids: Sequence[str]) -> set[str]:
+        """Those of the drafts that are stored as some effect's own."""
+        effects = await self._effects("account_id = %s and draft_id = any(%s)", account_id, list(draft_ids))
+        return {str(effect.draft_id) for effect in effects}
+
+    async def claimed(self, account_id: UUID, external_ids: Sequence[str]) -> set[str]:
+        """Those of Google's ids that are known as what some effect came to."""
+        effects = await self._effects("account_id = %s and external_id = any(%s)", account_id, list(external_ids))
+        return {str(effect.external_id) for effect in effects}
 
     async def replies_since(self, account_id: UUID, recipient: str, since: datetime) -> int:
         async with self._pool.connection() as conn:
@@ -146,8 +168,11 @@ class Ledger:
             row = await cursor.fetchone()
         return int(row["n"]) if row else 0
 
-    async def start(self, effect: Effect, lease: Lease) -> None:
+    async def start(self, effect: Effect, lease: Lease, *, into: str | None = None) -> None:
         """Mark it started, immediately before the outside call.
+
+        Args:
+            into: Gmail's id of the thread that a mail goes into.
 
         Raises:
             LeaseLost: this worker may not, or there is too little time left.
@@ -155,10 +180,10 @@ class Ledger:
         async with self._pool.connection() as conn, conn.transaction():
             await lease.check(conn, margin=self._deadline, account_active=True)
             cursor = await conn.execute(
-                """update effects set state = 'started', epoch = %s,
+                """update effects set state = 'started', epoch = %s, gmail_thread = coalesce(%s, gmail_thread),
                           started_at = coalesce(started_at, clock_timestamp())
                    where run_id = %s and call_id = %s and state in ('planned', 'started')""",
-                (lease.epoch, effect.run_id, effect.call_id),
+                (lease.epoch, into, effect.run_id, effect.call_id),
             )
             if cursor.rowcount == 0:
                 raise LeaseLost(f"call {effect.call_id} of run {effect.run_id} was settled by another worker")
@@ -192,7 +217,7 @@ class Ledger:
         return await self._settle(effect, "failed", why, None)
 
     async def not_found(self, effect: Effect) -> None:
-        """Google was asked and it is not there, though it may have been done.
+        """The other side was asked and it is not there, though it may have been done.
 
         Raises:
             NotYetClear: look again later.
@@ -207,7 +232,29 @@ class Ledger:
             row = await cursor.fetchone()
         if row is not None and row["state"] == "unknown":
             raise InDoubt(effect.call_id)
-        raise NotYetClear("it is not clear yet whether Google did it; looking again")
+        raise NotYetClear("it is not clear yet whether it was done; looking again")
+
+    async def put_back(self, effect: Effect) -> None:
+        """It was started and surely did not happen; it may be started again."""
+        async with self._pool.connection() as conn:
+            await conn.execute(
+                """update effects set state = 'planned', started_at = null
+                   where run_id = %s and call_id = %s and state = 'started'""",
+                (effect.run_id, effect.call_id),
+            )
+
+    async def lose(self, effect: Effect) -> None:
+        """Nobody can be asked whether it happened.
+
+        Raises:
+            InDoubt: always.
+        """
+        async with self._pool.connection() as conn:
+            await conn.execute(
+                "update effects set state = 'unknown' where run_id = %s and call_id = %s and state = 'started'",
+                (effect.run_id, effect.call_id),
+            )
+        raise InDoubt(effect.call_id)
 
     async def resolve(self, conn: Connection, run_id: UUID, call_id: str, *, again: bool) -> None:
         """Carry out a person's word on an unknown effect: do it again from the start, or leave it."""

@@ -13,7 +13,7 @@ class Registry:
 
     def schemas(self) -> list[dict[str, Any]]:
         """All tools in the form of OpenAI's `tools`, in a fixed order so that providers can cache the prefix."""
-        return [tool.spec.schema() for tool in self._tools.values()]
+        return [tool.spec.schema() for tool in self._tools.values() if tool.is_on]
 
     def get(self, name: str) -> Tool:
         """Raises ToolError for an unknown name."""
@@ -22,9 +22,9 @@ class Registry:
         except KeyError:
             raise ToolError(f"there is no tool {name!r}; there are {', '.join(self._tools)}") from None
 
-    def complete(self, run: Mapping[str, Any], name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    async def complete(self, run: Mapping[str, Any], name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Arguments checked and completed for this run. Raises ToolError."""
-        return self.get(name).complete(run, arguments)
+        return await self.get(name).complete(run, arguments)
 
     async def run(self, call: Call, name: str, arguments: dict[str, Any]) -> str:
         """Raises ToolError."""

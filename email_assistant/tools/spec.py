@@ -2,8 +2,8 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -15,11 +15,57 @@ from email_assistant.google.account import GoogleAccount
 from email_assistant.tools.effects import Effect
 
 Answer = Literal["accept", "edit", "ignore", "response"]
-Kind = Literal["draft", "meeting", "notification", "question", "in_doubt"]
+Progress = Callable[[str], None]
+"""Takes one line of what a tool says while it works; written by others, so data."""
+Kind = Literal["draft", "meeting", "confirmation", "notification", "question", "link", "in_doubt"]
 
 
 class ToolError(Exception):
     """The call can't be done as it stands; the message goes back to the model."""
+
+
+class LinkNeeded(Exception):
+    """The tool can't go on before the person has opened a link, such as one to log in.
+
+    Attributes:
+        url: it is https, and its host is shown to the person; nothing of ours ever opens it.
+        message: why, in the words of the tool's server.
+        elicitation_id: what the server knows the link by.
+    """
+
+    def __init__(self, url: str, message: str, elicitation_id: str = "") -> None:
+        super().__init__(message)
+        self.url = url
+        self.message = message
+        self.elicitation_id = elicitation_id
+
+
+class FormNeeded(Exception):
+    """The tool can't go on before the person has told it something; then the call is made again, saying so.
+
+    Attributes:
+        message: what for, in the words of the tool's server.
+        schema: JSON schema of an object with plain fields.
+    """
+
+    def __init__(self, message: str, schema: Mapping[str, Any]) -> None:
+        super().__init__(message)
+        self.message = message
+        self.schema = schema
+
+
+class ServerDown(Exception):
+    """A server of tools can't be used now; nothing was asked of it.
+
+    Attributes:
+        name: what the person calls it.
+        reason: one plain line.
+    """
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"the tool server {name} can't be used: {reason}")
+        self.name = name
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +118,9 @@ class Call:
     account: Account
     google: GoogleAccount
     lease: Lease
+    progress: Progress = field(default=lambda text: None)
+    filled_in: Mapping[str, Any] | None = None
+    """What the person said to the form that the tool's server asked for before."""
 
     @property
     def run_id(self) -> UUID:
@@ -80,8 +129,10 @@ class Call:
 
 class Tool(ABC):
     spec: ToolSpec
+    is_on: bool = True
+    """Whether models are offered it."""
 
-    def complete(self, run: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    async def complete(self, run: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
         """Fill in what the run knows better than the model, and check the rest against the run.
 
         Raises:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Any, Literal
 from uuid import UUID
 
@@ -80,6 +80,11 @@ class Event:
     item: UUID | None = None
     detail: Mapping[str, Any] = field(default_factory=dict)
     """More, by the kind of event; see the API's description."""
+
+    def line(self, zone: tzinfo | None = None) -> str:
+        """When it was, in a timezone or else that of this machine, and what."""
+        at = f"{self.at.astimezone(zone):%Y-%m-%d %H:%M:%S}" if self.at else "-"
+        return f"{at}  {self.text}"
 
 
 class Trail:

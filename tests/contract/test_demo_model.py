@@ -4,7 +4,6 @@ import json
 import math
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,35 +12,37 @@ import pytest
 from langchain_core.messages import HumanMessage
 from langchain_openai import ChatOpenAI
 from openai import AuthenticationError, BadRequestError, OpenAI
-from openai.types.chat import ChatCompletion, ChatCompletionMessageFunctionToolCall
 from pydantic import BaseModel, SecretStr
 
-COMMAND = [sys.executable, "-m", "email_assistant.servers.demo_model"]
+from tests.contract.demo_stage import (
+    COMMAND,
+    STRING,
+    STRINGS,
+    Messages,
+    announced,
+    complete,
+    json_schema,
+    serving,
+    start,
+    tool,
+    tool_calls,
+)
+
 LABEL = "(Draft by the demo model: fixed templates, no language model.)"
-STRING = {"type": "string"}
-STRINGS = {"type": "array", "items": STRING}
 SYSTEM = "You write for Alex Kim <alex@sandbox.example>.\nToday is Tuesday 5 May 2026. Timezone: Europe/Amsterdam.\n"
 CALENDAR = "Thursday 7 May 2026\n10:00-11:00 Standup\nFree: 09:00-10:00, 11:00-17:00"
 MEETING = "Hi Alex,\n\nCan we meet on Thursday at 14:00 for an hour?\n\nAnn"
 
 HELLO = [{"role": "user", "content": "Hello"}]
 
-Messages = list[dict[str, Any]]
-
-
-def _tool(name: str, required: dict[str, Any], **optional: Any) -> dict[str, Any]:
-    parameters = {"type": "object", "properties": {**required, **optional}, "required": list(required)}
-    return {"type": "function", "function": {"name": name, "description": name, "parameters": parameters}}
-
-
 TOOLS = [
-    _tool(
+    tool(
         "send_email_tool",
         {"email_id": STRING, "response_text": STRING},
         email_address=STRING,
         additional_recipients=STRINGS,
     ),
-    _tool(
+    tool(
         "schedule_meeting_tool",
         {
             "attendees": STRINGS,
@@ -52,24 +53,14 @@ TOOLS = [
             "timezone": STRING,
         },
     ),
-    _tool("check_calendar_tool", {"dates": STRINGS}),
-    _tool("Question", {"content": STRING}),
-    _tool("Done", {}),
+    tool("check_calendar_tool", {"dates": STRINGS}),
+    tool("Question", {"content": STRING}),
+    tool("Done", {}),
 ]
 
 
-def _schema(name: str, **properties: Any) -> dict[str, Any]:
-    schema = {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-    return {"type": "json_schema", "json_schema": {"name": name, "schema": schema, "strict": True}}
-
-
-TRIAGE = _schema("triage", reasoning=STRING, classification={"enum": ["ignore", "notify", "respond"]})
-RULE_CHANGE = _schema(
+TRIAGE = json_schema("triage", reasoning=STRING, classification={"enum": ["ignore", "notify", "respond"]})
+RULE_CHANGE = json_schema(
     "rule_change",
     action={"enum": ["add", "revise", "remove", "none"]},
     rule={"type": ["integer", "null"]},
@@ -78,24 +69,10 @@ RULE_CHANGE = _schema(
 )
 
 
-def _start(*options: str) -> subprocess.Popen[str]:
-    pipe = subprocess.PIPE
-    return subprocess.Popen([*COMMAND, *options], stdin=pipe, stdout=pipe, stderr=pipe, text=True)
-
-
-def _ready(process: subprocess.Popen[str]) -> dict[str, str]:
-    assert process.stdout is not None
-    ready: dict[str, str] = json.loads(process.stdout.readline())
-    return ready
-
-
 @pytest.fixture(scope="module")
 def base_url() -> Iterator[str]:
-    process = _start("--exit-with-parent")
-    try:
-        yield _ready(process)["base_url"]
-    finally:
-        process.communicate(timeout=20)  # closes its standard input, which ends it
+    with serving() as url:
+        yield url
 
 
 @pytest.fixture(scope="module")
@@ -120,17 +97,6 @@ def _prompt(user: str, rules: str = "") -> Messages:
     return [{"role": "system", "content": SYSTEM + rules}, {"role": "user", "content": user}]
 
 
-def _complete(client: OpenAI, messages: Messages, **more: Any) -> ChatCompletion:
-    create: Any = client.chat.completions.create  # its overloads refuse plain dicts
-    completion: ChatCompletion = create(model="any", messages=messages, **more)
-    return completion
-
-
-def _calls(completion: ChatCompletion) -> list[ChatCompletionMessageFunctionToolCall]:
-    calls = completion.choices[0].message.tool_calls or []
-    return [call for call in calls if call.type == "function"]
-
-
 class Run:
     """One run of the mail agent: the model's calls, answered one by one by tool messages."""
 
@@ -140,11 +106,11 @@ class Run:
         self._step()
 
     def _step(self) -> None:
-        completion = _complete(self._client, self._messages, tools=TOOLS, tool_choice="required")
+        completion = complete(self._client, self._messages, tools=TOOLS, tool_choice="required")
         assert completion.choices[0].finish_reason == "tool_calls"
         self._messages.append(completion.choices[0].message.model_dump(exclude_none=True))
-        self.ids = {call.function.name: call.id for call in _calls(completion)}
-        self.calls = {call.function.name: json.loads(call.function.arguments) for call in _calls(completion)}
+        self.ids = {call.function.name: call.id for call in tool_calls(completion)}
+        self.calls = {call.function.name: json.loads(call.function.arguments) for call in tool_calls(completion)}
 
     def answer(self, **results: str) -> "Run":
         """Answer the calls, those left out with an empty text, and take the model's next step."""
@@ -162,7 +128,7 @@ class Run:
 
 
 def _structured(client: OpenAI, response_format: dict[str, Any], messages: Messages) -> dict[str, Any]:
-    completion = _complete(client, messages, response_format=response_format)
+    completion = complete(client, messages, response_format=response_format)
     value: dict[str, Any] = json.loads(completion.choices[0].message.content or "")
     assert value.keys() == response_format["json_schema"]["schema"]["properties"].keys()
     return value
@@ -178,14 +144,14 @@ class TestProtocol:
         assert [model.id for model in client.models.list()] == ["demo-rules"]
 
     def test_any_other_request_gets_a_plain_text_that_says_what_it_is(self, client: OpenAI) -> None:
-        completion = _complete(client, HELLO)
+        completion = complete(client, HELLO)
         assert completion.model == "demo-rules"
         assert completion.choices[0].finish_reason == "stop"
         assert "demo model" in (completion.choices[0].message.content or "")
 
     def test_counts_a_token_for_four_bytes(self, client: OpenAI) -> None:
         messages = [{"role": "user", "content": "Grüße"}]
-        completion = _complete(client, messages)
+        completion = complete(client, messages)
         usage = completion.usage
         assert usage is not None
         prompt = json.dumps({"messages": messages}, ensure_ascii=False).encode()
@@ -196,7 +162,7 @@ class TestProtocol:
 
     def test_tools_count_as_prompt(self, client: OpenAI) -> None:
         def tokens(**more: Any) -> int:
-            completion = _complete(client, HELLO, **more)
+            completion = complete(client, HELLO, **more)
             assert completion.usage is not None
             return completion.usage.prompt_tokens
 
@@ -204,9 +170,9 @@ class TestProtocol:
 
     def test_streams_text_and_usage(self, client: OpenAI) -> None:
         messages = _prompt(_mail("Could you send me the budget?"))
-        whole = _complete(client, messages, response_format=TRIAGE)
+        whole = complete(client, messages, response_format=TRIAGE)
         options = {"stream": True, "stream_options": {"include_usage": True}}
-        chunks: Any = list(_complete(client, messages, response_format=TRIAGE, **options))
+        chunks: Any = list(complete(client, messages, response_format=TRIAGE, **options))
         text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
         assert text == whole.choices[0].message.content
         assert chunks[-2].choices[0].finish_reason == "stop"
@@ -215,7 +181,7 @@ class TestProtocol:
         assert len({chunk.id for chunk in chunks}) == 1
 
     def test_streams_no_usage_unasked(self, client: OpenAI) -> None:
-        chunks: Any = list(_complete(client, HELLO, stream=True))
+        chunks: Any = list(complete(client, HELLO, stream=True))
         assert all(chunk.usage is None and chunk.choices for chunk in chunks)
 
     def test_streams_tool_calls(self, chat: ChatOpenAI) -> None:
@@ -252,7 +218,7 @@ class TestProtocol:
         assert completion.choices[0].message.parsed is not None
 
     def test_json_object(self, client: OpenAI) -> None:
-        completion = _complete(client, HELLO, response_format={"type": "json_object"})
+        completion = complete(client, HELLO, response_format={"type": "json_object"})
         assert isinstance(json.loads(completion.choices[0].message.content or ""), dict)
 
     def test_same_request_same_answer_but_for_fresh_ids(self, client: OpenAI) -> None:
@@ -266,7 +232,7 @@ class TestProtocol:
 
 class TestToolChoice:
     def _names(self, client: OpenAI, user: str, **more: Any) -> list[str]:
-        return [call.function.name for call in _calls(_complete(client, _prompt(user), tools=TOOLS, **more))]
+        return [call.function.name for call in tool_calls(complete(client, _prompt(user), tools=TOOLS, **more))]
 
     def test_auto_calls_tools_where_there_is_a_mail(self, client: OpenAI) -> None:
         assert self._names(client, _mail("Could you send it?"), tool_choice="auto") == ["send_email_tool", "Done"]
@@ -287,8 +253,8 @@ class TestToolChoice:
         assert self._names(client, _mail("Could you send it?"), parallel_tool_calls=False) == ["send_email_tool"]
 
     def test_arguments_keep_to_the_tools_own_schema(self, client: OpenAI) -> None:
-        narrow = [_tool("send_email_tool", {"response_text": STRING, "tone": {"enum": ["plain", "warm"]}})]
-        (call,) = _calls(_complete(client, _prompt(_mail("Could you send it?")), tools=narrow))
+        narrow = [tool("send_email_tool", {"response_text": STRING, "tone": {"enum": ["plain", "warm"]}})]
+        (call,) = tool_calls(complete(client, _prompt(_mail("Could you send it?")), tools=narrow))
         arguments = json.loads(call.function.arguments)
         assert arguments.keys() == {"response_text", "tone"}
         assert arguments["tone"] == "plain"
@@ -337,7 +303,7 @@ class TestWrongRequests:
     def test_a_named_function_must_be_offered(self, client: OpenAI) -> None:
         choice = {"type": "function", "function": {"name": "nothing_tool"}}
         with pytest.raises(BadRequestError, match="nothing_tool"):
-            _complete(client, HELLO, tools=TOOLS, tool_choice=choice)
+            complete(client, HELLO, tools=TOOLS, tool_choice=choice)
 
     def _send(self, client: OpenAI, *tail: dict[str, Any]) -> None:
         calls = [
@@ -345,7 +311,7 @@ class TestWrongRequests:
             for call_id in ("call_a", "call_b")
         ]
         messages: Messages = [*HELLO, {"role": "assistant", "tool_calls": calls}, *tail]
-        _complete(client, messages)
+        complete(client, messages)
 
     def test_every_tool_call_needs_its_tool_message(self, client: OpenAI) -> None:
         first = {"role": "tool", "tool_call_id": "call_a", "content": "ok"}
@@ -359,7 +325,7 @@ class TestWrongRequests:
 
     def test_a_tool_message_needs_its_tool_call(self, client: OpenAI) -> None:
         with pytest.raises(BadRequestError, match="must be a response to a preceding message"):
-            _complete(client, [{"role": "tool", "tool_call_id": "call_a", "content": "ok"}])
+            complete(client, [{"role": "tool", "tool_call_id": "call_a", "content": "ok"}])
 
 
 class TestTriage:
@@ -692,8 +658,8 @@ class TestMemory:
 
 class TestProcess:
     def test_says_where_it_listens(self) -> None:
-        process = _start("--exit-with-parent")
-        ready = _ready(process)
+        process = start("--exit-with-parent")
+        ready = announced(process)
         out, err = process.communicate(timeout=20)
         assert ready["model"] == "demo-rules"
         assert ready["base_url"].startswith("http://127.0.0.1:")
@@ -702,8 +668,8 @@ class TestProcess:
 
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
     def test_ends_cleanly_on_a_signal(self, number: signal.Signals) -> None:
-        process = _start()
-        url = _ready(process)["base_url"]
+        process = start()
+        url = announced(process)["base_url"]
         with httpx.Client() as keeps_its_connection:
             assert keeps_its_connection.get(f"{url}/models", headers={"Authorization": "Bearer any"}).is_success
             process.send_signal(number)
@@ -711,8 +677,8 @@ class TestProcess:
         assert (process.returncode, err) == (0, "")
 
     def test_does_not_end_with_its_input_unless_told(self) -> None:
-        process = _start()
-        url = _ready(process)["base_url"]
+        process = start()
+        url = announced(process)["base_url"]
         assert process.stdin is not None
         process.stdin.close()
         assert httpx.get(f"{url}/models", headers={"Authorization": "Bearer any"}).is_success

@@ -383,6 +383,8 @@ def test_googles_client_reads_the_calendar(shared: Sandbox) -> None:
     starts = [one["start"].get("dateTime") or one["start"]["date"] for one in events["items"]]
     assert events["timeZone"] == "Europe/Amsterdam"
     assert len(starts) >= 8
+    [call] = [one["start"]["dateTime"] for one in events["items"] if one["summary"] == "Call with Ines"]
+    assert call[11:16] == "15:00"
     assert [start[:10] for start in starts] == sorted(start[:10] for start in starts)
 
 

@@ -135,9 +135,9 @@ class Daemon:
         token_file = self._google.write_token_file(self.home / f"{address}.json")
         self.cli("account", "add", address, "--token-file", str(token_file))
 
-    def up(self) -> Process:
+    def up(self, *arguments: str) -> Process:
         """Start the daemon; return when it answers."""
-        process = self._start("up", "up", "--host", "127.0.0.1", "--port", str(self._port))
+        process = self._start("up", "up", "--host", "127.0.0.1", "--port", str(self._port), *arguments)
         self.wait_for(lambda: self._is_healthy() or not process.is_running, "the daemon answers /health")
         if not process.is_running:
             raise AssertionError(f"the daemon ended\n{self.logs()}")

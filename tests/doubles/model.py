@@ -1,8 +1,8 @@
 """A stub model server: OpenAI's chat completions over HTTP, answering what a test scripted.
 
-It recognises three kinds of request by their protocol: `triage` and `memory` by the name of the schema in
-`response_format`, `response` by its `tools`. It refuses, as OpenAI does, a conversation in which a tool call lacks its
-one tool message, and records that in `violations`, with every request it had no script for.
+It recognises the kinds of request by their protocol: `triage`, `memory` and `policy` by the name of the schema in
+`response_format`, `chat` and `response` by their `tools`. It refuses, as OpenAI does, a conversation in which a tool
+call lacks its one tool message, and records that in `violations`, with every request it had no script for.
 """
 
 import functools
@@ -10,7 +10,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,14 +18,14 @@ import bpe_openai
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from email_assistant.model.questions import CALL, WORD
 from tests.doubles.completion import completion
 from tests.doubles.serving import Dropped, Hold, Server
 
-Kind = Literal["triage", "memory", "response", "probe", "other"]
+Kind = Literal["triage", "memory", "response", "policy", "chat", "probe", "other"]
 """`probe`: a question of what the server can do, which is answered as by one that can do all."""
 
 
@@ -99,6 +99,17 @@ class ModelRequest:
         return self.mails[-1]
 
     @property
+    def said(self) -> list[str]:
+        """What the person has said in a chat, oldest first."""
+        return [_text(message) for message in self.messages if message["role"] == "user"]
+
+    @property
+    def step(self) -> int:
+        """How often the model has answered since the person's last words: which answer of a turn this asks for."""
+        roles = [message["role"] for message in self.messages]
+        return roles[len(roles) - roles[::-1].index("user") :].count("assistant")
+
+    @property
     def tools(self) -> dict[str, dict[str, Any]]:
         """Bound tools: name → JSON schema of the parameters."""
         functions = [entry["function"] for entry in self.body.get("tools", [])]
@@ -118,6 +129,9 @@ class ModelRequest:
 
 Answers = Sequence[Answer | Callable[[ModelRequest], Answer]]
 Script = Answers | Callable[[ModelRequest], Answer] | Mapping[str, Answers]
+
+Turns = Mapping[str, Sequence[Answer | Callable[[ModelRequest], Answer]]]
+"""What the model answers in a chat, step by step, to each request of the person."""
 
 LEARN_ONE_RULE = {"action": "add", "rule": None, "text": "Keep it short.", "reason": "The person asked for it."}
 
@@ -145,6 +159,8 @@ class Model:
         self._triage: Callable[[ModelRequest], str] = _unscripted
         self._response: Callable[[ModelRequest], Answer] = _unscripted
         self._memory: Callable[[ModelRequest], Mapping[str, Any]] = lambda _: LEARN_ONE_RULE
+        self._policy: Callable[[ModelRequest], Sequence[str]] = _unscripted
+        self._turns: Turns = {}
         self._faults: list[Fault] = []
         self._holds: list[Hold] = []
         self._lock = threading.RLock()
@@ -192,6 +208,18 @@ class Model:
     def on_memory(self, rule: Mapping[str, Any] | Callable[[ModelRequest], Mapping[str, Any]]) -> None:
         """What memory requests are answered with; without this, one rule is added."""
         self._memory = rule if callable(rule) else lambda _: rule
+
+    def on_policy(self, *types: str) -> None:
+        """The tool types that every request of a chat is allowed."""
+        self._policy = lambda _: types
+
+    def on_chat(self, turns: Turns) -> None:
+        """What the chat's model answers, by the words of the person and the step of the turn.
+
+        So a request that is made again is answered again alike, and threads can be served at once. The tool calls are
+        named `call_0` and so on in each message, as by servers that repeat their ids.
+        """
+        self._turns = turns
 
     def fault(
         self,
@@ -242,8 +270,8 @@ class Model:
         complaint = complain(request.messages)
         if complaint:
             return self._refuse(complaint)
-        if request.body.get("stream"):
-            return self._refuse("this double does not stream")
+        if request.body.get("stream") and request.kind != "chat":
+            return self._refuse("this double streams chats only")
         if fault:
             time.sleep(fault.delay)
             if fault.hold and not fault.hold.wait(request.root):
@@ -265,36 +293,41 @@ class Model:
             return {"content": json.dumps(verdict)}
         if request.kind == "memory":
             return {"content": json.dumps(self._memory(request))}
-        answer = self._response(request)
+        if request.kind == "policy":
+            return {"content": json.dumps({"allowed_tool_types": list(self._policy(request))})}
+        is_chat = request.kind == "chat"
+        answer = self._turn(request) if is_chat else self._response(request)
         if isinstance(answer, str):
             return {"content": answer}
-        first = len(self.requests)
-        calls = [_wire(call, f"call_{first}_{n}", request.tools) for n, call in enumerate(answer)]
+        minted = "call" if is_chat else f"call_{len(self.requests)}"
+        calls = [_wire(call, f"{minted}_{n}", request.tools) for n, call in enumerate(answer)]
         return {"content": None, "tool_calls": calls}
 
-    def _completion(self, request: ModelRequest, message: Mapping[str, Any]) -> JSONResponse:
+    def _turn(self, request: ModelRequest) -> Answer:
+        answer = self._turns[request.said[-1]][request.step]
+        return answer(request) if callable(answer) else answer
+
+    def _completion(self, request: ModelRequest, message: Mapping[str, Any]) -> Response:
         answered = count_tokens(json.dumps(message))
         usage = {
             "prompt_tokens": request.prompt_tokens,
             "completion_tokens": answered,
             "total_tokens": request.prompt_tokens + answered,
         }
-        return JSONResponse(
-            {
-                "id": f"chatcmpl-{time.monotonic_ns()}",
-                "object": "chat.completion",
-                "created": int(time.time()),
-                "model": request.body.get("model"),
-                "choices": [
-                    {
-                        "index": 0,
-                        "message": {"role": "assistant", **message},
-                        "finish_reason": "tool_calls" if message.get("tool_calls") else "stop",
-                    }
-                ],
-            }
-            | ({"usage": usage} if self.reports_usage else {})
-        )
+        shared = {
+            "id": f"chatcmpl-{time.monotonic_ns()}",
+            "created": int(time.time()),
+            "model": request.body.get("model"),
+        }
+        finish = "tool_calls" if message.get("tool_calls") else "stop"
+        counted = {"usage": usage} if self.reports_usage else {}
+        if request.body.get("stream"):
+            asked = (request.body.get("stream_options") or {}).get("include_usage")
+            return StreamingResponse(
+                _chunks(shared, message, finish, counted if asked else {}), media_type="text/event-stream"
+            )
+        choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish}
+        return JSONResponse({**shared, "object": "chat.completion", "choices": [choice], **counted})
 
     def _refuse(self, complaint: str) -> Response:
         self.violations.append(complaint)
@@ -367,6 +400,10 @@ def _kind(body: Mapping[str, Any]) -> Kind:
         return "triage"
     if schema == "rule_change":
         return "memory"
+    if schema == "policy":
+        return "policy"
+    if any(entry["function"]["name"] == "request_clarification" for entry in body.get("tools", [])):
+        return "chat"
     if _text(body["messages"][-1]) in (WORD, CALL):
         return "probe"
     return "response" if body.get("tools") else "other"
@@ -394,6 +431,31 @@ def _wire(call: ToolCall, minted: str, tools: Mapping[str, Mapping[str, Any]]) -
     args = {name: value for name, value in call.args.items() if name in declared or call.name not in tools}
     arguments = json.dumps(args) if call.raw is None else call.raw
     return {"id": call.id or minted, "type": "function", "function": {"name": call.name, "arguments": arguments}}
+
+
+def _chunks(
+    shared: Mapping[str, Any], message: Mapping[str, Any], finish: str, counted: Mapping[str, Any]
+) -> Iterator[str]:
+    """A message as it streams: text word by word, the arguments of each call in two halves."""
+    deltas: list[Mapping[str, Any]] = [{"role": "assistant", "content": ""}]
+    deltas += [{"content": piece} for piece in re.findall(r"\S+\s*", message.get("content") or "")]
+    for index, call in enumerate(message.get("tool_calls") or []):
+        arguments = call["function"]["arguments"]
+        half = len(arguments) // 2
+        named = {**call, "index": index, "function": {**call["function"], "arguments": arguments[:half]}}
+        deltas += [{"tool_calls": [named]}]
+        deltas += [{"tool_calls": [{"index": index, "function": {"arguments": arguments[half:]}}]}]
+    choices: list[Mapping[str, Any]] = [{"index": 0, "delta": d, "finish_reason": None} for d in deltas]
+    choices += [{"index": 0, "delta": {}, "finish_reason": finish}]
+    for choice in choices:
+        yield _event({**shared, "object": "chat.completion.chunk", "choices": [choice]})
+    if counted:
+        yield _event({**shared, "object": "chat.completion.chunk", "choices": [], **counted})
+    yield "data: [DONE]\n\n"
+
+
+def _event(data: Mapping[str, Any]) -> str:
+    return f"data: {json.dumps(data)}\n\n"
 
 
 def _error(status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:

@@ -3,7 +3,7 @@
 import socket
 import threading
 from collections.abc import Awaitable, Callable
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import uvicorn
 from starlette.responses import Response
@@ -68,13 +68,16 @@ class Unanswered(Response):
 
 
 class Server:
-    """Serves an ASGI application in a thread on `ports` loopback ports, so that a test can tell its clients apart."""
+    """Serves an ASGI application in a thread on `ports` loopback ports, so that a test can tell its clients apart.
 
-    def __init__(self, app: ASGIApp, ports: int = 1) -> None:
-        self._sockets = [_listener() for _ in range(ports)]
+    Or on one port of the test's choice, so that the next server can take the place of one that has stopped.
+    """
+
+    def __init__(self, app: ASGIApp, ports: int = 1, *, port: int = 0, lifespan: Literal["on", "off"] = "off") -> None:
+        self._sockets = [_listener(port) for _ in range(ports)]
         self.urls = [f"http://127.0.0.1:{s.getsockname()[1]}" for s in self._sockets]
         config = uvicorn.Config(
-            _droppable(app), http="h11", lifespan="off", log_level="critical", timeout_graceful_shutdown=1
+            _droppable(app), http="h11", lifespan=lifespan, log_level="critical", timeout_graceful_shutdown=1
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, args=(self._sockets,), daemon=True)
@@ -88,10 +91,11 @@ class Server:
         self._thread.join(timeout=10)
 
 
-def _listener() -> socket.socket:
+def _listener(port: int) -> socket.socket:
     # With the protocol named, asyncio sets TCP_NODELAY; without it each answer waits 40 ms for a delayed ACK.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.bind(("127.0.0.1", 0))
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("127.0.0.1", port))
     listener.listen()
     return listener
 
@@ -99,7 +103,8 @@ def _listener() -> socket.socket:
 def _droppable(app: ASGIApp) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
     async def with_drop(scope: Scope, receive: Receive, send: Send) -> None:
         # ASGI has no message that closes a connection; uvicorn's `send` is a method of the object that holds it.
-        scope["drop"] = cast("Any", send).__self__.transport.close
+        if scope["type"] == "http":
+            scope["drop"] = cast("Any", send).__self__.transport.close
         await app(scope, receive, send)
 
     return with_drop

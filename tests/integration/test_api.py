@@ -22,7 +22,7 @@ from psycopg.types.json import Json
 from pydantic import SecretStr
 
 from email_assistant.agents.mail.graph import NOTIFY_ACTION
-from email_assistant.app import App, open_app
+from email_assistant.app import App, open_app, open_chat
 from email_assistant.inbox.describe import mail_as_text
 from email_assistant.inbox.items import Asked, Item
 from email_assistant.mail.address import Address
@@ -200,7 +200,10 @@ async def served(app: App, *, token: str | None = TOKEN, host: str = "127.0.0.1"
     """The root address of a running server."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         config = uvicorn.Config(
-            create_api(app, token=token, host=host), lifespan="off", access_log=False, log_level="critical"
+            create_api(app, open_chat(app), token=token, host=host),
+            lifespan="off",
+            access_log=False,
+            log_level="critical",
         )
         server = uvicorn.Server(config)
         task = asyncio.create_task(server.serve([listening]))
@@ -1121,7 +1124,7 @@ class TestItemPage:
     async def test_a_superseded_item_leads_to_the_newer_one(self, home: Home, browser: httpx.AsyncClient) -> None:
         account = await home.account()
         old = await home.draft(account)
-        run = await home.run(account, old.thread_id, old.mail_id, uuid4(), attempt=2)
+        run = await home.run(account, old.thread_id, str(old.mail_id), uuid4(), attempt=2)
         async with home.app.pool.connection() as conn:
             await home.app.inbox.supersede(conn, [old.run_id], by=run)
         shown = await page(browser, f"/items/{old.id}")

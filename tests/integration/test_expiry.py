@@ -23,7 +23,7 @@ async def wait(home: Home, days: int) -> None:
 
 
 async def page(home: Home, item: Item) -> str:
-    transport = httpx.ASGITransport(app=create_api(home.app, token=None, host="127.0.0.1"))
+    transport = httpx.ASGITransport(app=create_api(home.app, home.works.chat, token=None, host="127.0.0.1"))
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
         return " ".join((await http.get(f"/items/{item.id}")).text.split())
 

@@ -24,7 +24,7 @@ from langgraph.types import Command
 from psycopg.types.json import Json
 from typer.testing import CliRunner
 
-from email_assistant.app import open_app
+from email_assistant.app import open_app, open_chat
 from email_assistant.cli import app as command_line
 from email_assistant.db.checkpoints import run_config
 from email_assistant.db.lease import held
@@ -346,7 +346,7 @@ class TestApproval:
         model.script([[reply("See you."), MEETING, DONE]])
         mail_id = await home.receive()
         asked = await home.pending()
-        graph = home.works.advancer.graph
+        graph = home.works.advancer.invoker.graph
         async with held(home.app.pool, asked[0].thread_id, 60) as lease:
             assert lease
             config = run_config(asked[0].run_id, lease)
@@ -889,7 +889,7 @@ class TestOwners:
         async def visit() -> None:
             settings = Settings(home=tmp_path, google_root="http://127.0.0.1:1")
             async with open_app(settings, database_url) as app:
-                transport = httpx.ASGITransport(app=create_api(app, token=None, host="127.0.0.1"))
+                transport = httpx.ASGITransport(app=create_api(app, open_chat(app), token=None, host="127.0.0.1"))
                 async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
                     await look_around(http, mine, other)
 

@@ -24,7 +24,7 @@ REPLIES = "response_preferences"
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def http(home: Home) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(app=create_api(home.app, token=None, host="127.0.0.1"))
+    transport = httpx.ASGITransport(app=create_api(home.app, home.works.chat, token=None, host="127.0.0.1"))
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", params=OF_ADA) as client:
         yield client
 

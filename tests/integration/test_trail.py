@@ -23,7 +23,7 @@ LEARNED = {"action": "add", "text": "Sign with Ada.", "reason": "the edit adds i
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def http(home: Home) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(app=create_api(home.app, token=None, host="127.0.0.1"))
+    transport = httpx.ASGITransport(app=create_api(home.app, home.works.chat, token=None, host="127.0.0.1"))
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         yield client
 
@@ -222,7 +222,7 @@ class TestCorrection:
             mail_id = await home.receive()
             [item] = await home.pending()
             await home.decide(item, "accept")
-            transport = httpx.ASGITransport(app=create_api(home.app, token=None, host="127.0.0.1"))
+            transport = httpx.ASGITransport(app=create_api(home.app, home.works.chat, token=None, host="127.0.0.1"))
             async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
                 refused = await self.correct(http, mail_id, "ignore")
                 assert refused.status_code == 409

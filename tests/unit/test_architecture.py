@@ -21,7 +21,7 @@ FLOORS = [
     {"cli"},
     {"daemon", "bench"},
     {"app"},
-    {"servers.calendar_mcp", "servers.mail_mcp"},
+    {"servers.agent_mcp", "servers.calendar_mcp", "servers.mail_mcp"},
     {"servers.api", "servers.mcp", "servers.ask_seller_server", "queue", "sync"},
     {"agents"},
     {"tools", "gate", "inbox", "memory", "model", "trail", "notify"},

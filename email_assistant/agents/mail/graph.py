@@ -15,7 +15,7 @@ from langgraph.types import Command, interrupt
 
 from email_assistant.accounts.accounts import Account, Accounts
 from email_assistant.accounts.clients import Clients
-from email_assistant.agents.loop import CallState, Loop, LoopState, Verdict
+from email_assistant.agents.loop import CallState, Loop, LoopState, Ran, Verdict, asking
 from email_assistant.agents.mail.prompts import Triage, response_prompt, triage_prompt
 from email_assistant.agents.mail.run import Settle
 from email_assistant.db.checkpoints import lease_of
@@ -23,7 +23,7 @@ from email_assistant.google.errors import NotFound, Refused
 from email_assistant.memory.profiles import Memory
 from email_assistant.model import Models
 from email_assistant.tools.registry import Registry
-from email_assistant.tools.spec import Answer, Call, ToolError
+from email_assistant.tools.spec import Answer, Call, FormNeeded, ToolError
 from email_assistant.usage import BudgetSpent
 
 NOTIFY_ACTION = "Email Assistant: notify"
@@ -70,13 +70,13 @@ class MailAgent:
         )
         graph = StateGraph(LoopState)
         graph.add_node("llm_call", loop.llm_call)
-        graph.add_node("plan", loop.plan, destinations=("interrupt_handler", "llm_call"))
+        graph.add_node("plan", loop.plan, destinations=("interrupt_handler", "act", "llm_call"))
         graph.add_node("interrupt_handler", loop.interrupt_handler, input_schema=CallState)
         graph.add_node("act", loop.act, destinations=("llm_call", "mark_as_read_node", END))
         graph.add_node("mark_as_read_node", self.mark_as_read_node)
         graph.add_edge(START, "llm_call")
         graph.add_edge("llm_call", "plan")
-        graph.add_edge("interrupt_handler", "act")
+        graph.add_edge("interrupt_handler", "plan")
         graph.add_edge("mark_as_read_node", END)
         return graph.compile()
 
@@ -93,7 +93,7 @@ class MailAgent:
         return Command(goto=END)
 
     async def triage_interrupt_handler(self, state: MailState) -> Command[str]:
-        answer = interrupt(_ask(NOTIFY_ACTION, {}, "notify", "notification", _NOTIFY_ANSWERS, teaches=True))
+        answer = interrupt(asking(NOTIFY_ACTION, {}, "notify", "notification", _NOTIFY_ANSWERS, teaches=True))
         if answer["type"] == "ignore":
             return Command(goto=END)
         opening = f"{state['opening']}\n\nInstruction from the person: {answer['args']}"
@@ -119,25 +119,33 @@ class MailAgent:
 
     async def judge(self, run: Mapping[str, Any], name: str, args: dict[str, Any]) -> Verdict:
         try:
-            complete = self.tools.complete(run, name, args)
+            complete = await self.tools.complete(run, name, args)
         except ToolError as error:
             return Verdict(kind="say", args=args, text=f"Error: {error}")
         return Verdict(kind="ask" if self.tools.get(name).spec.review else "run", args=complete, text="")
 
     async def run_tool(
-        self, run: Mapping[str, Any], call_id: str, name: str, args: dict[str, Any], config: RunnableConfig
-    ) -> tuple[str, bool]:
+        self,
+        run: Mapping[str, Any],
+        call_id: str,
+        name: str,
+        args: dict[str, Any],
+        filled_in: Mapping[str, Any] | None,
+        config: RunnableConfig,
+    ) -> Ran:
         account = await self._account(run)
         call = Call(run, call_id, account, await self.clients.get(account.id), lease_of(config))
         try:
-            return await self.tools.run(call, name, args), True
+            return Ran(await self.tools.run(call, name, args))
         except ToolError as error:
-            return f"Error: {error}", False
+            return Ran(f"Error: {error}", well=False)
+        except FormNeeded as form:
+            return Ran(f"Error: the tool's server asks the person: {form.message}", well=False)
 
     def question(self, name: str, args: dict[str, Any], call_id: str, teaches: bool) -> dict[str, Any]:
         review = self.tools.get(name).spec.review
         assert review is not None
-        return _ask(name, args, call_id, review.kind, review.answers, teaches=teaches)
+        return asking(name, args, call_id, review.kind, review.answers, teaches=teaches)
 
     async def mark_as_read_node(self, state: LoopState) -> dict[str, Any]:
         """Take UNREAD off every mail that the run covers; repeating it, or a mail that is gone, does no harm."""
@@ -186,17 +194,3 @@ def _by_rules(run: Mapping[str, Any]) -> Triage:
             classification="ignore", reasoning="automatic or bulk mail; today's budget for the model is spent"
         )
     return Triage(classification="notify", reasoning="shown unread: today's budget for the model is spent")
-
-
-def _ask(
-    action: str, args: dict[str, Any], call_id: str, kind: str, answers: tuple[Answer, ...], *, teaches: bool
-) -> dict[str, Any]:
-    """The value of an interrupt. Those carry nothing but a value and an id, so the call and its kind are in it."""
-    return {
-        "action": action,
-        "args": args,
-        "call_id": call_id,
-        "kind": kind,
-        "allowed": list(answers),
-        "teaches": teaches,
-    }

@@ -76,7 +76,7 @@ class Desk:
             item = await self._app.inbox.get(self.user_id, item_id)
             account = await self._app.accounts.find(self.user_id, item.account)
             context = await self._contexts.of(item)
-            events = await self._trail.of_mail(self.user_id, item.mail_id, item.account)
+            events = await self._trail.of_mail(self.user_id, item.mail_id, item.account) if item.mail_id else []
         form = ProposalForm(item.args, self._arguments(item.action), account.zone)
         return Sight(item, account.zone, form, context, events)
 

@@ -70,7 +70,8 @@ create table threads (
     id           uuid primary key default gen_random_uuid(),
     user_id      uuid not null references users,
     account_id   uuid not null references accounts on delete cascade,
-    gmail_id     text not null,
+    gmail_id     text,                                      -- Gmail's, of a conversation by mail
+    chat_id      text,                                      -- the client's, of one with the assistant itself
     lease_until  timestamptz not null default '-infinity',
     epoch        bigint not null default 0,
     not_before   timestamptz not null default '-infinity',  -- back-off after a passing fault
@@ -79,7 +80,9 @@ create table threads (
     label_faults integer not null default 0,
     complete     boolean not null default false,            -- earlier mail of it has been fetched
     drafted      text,                                      -- Gmail's message id of a draft that somebody wrote or deleted in it
-    unique (account_id, gmail_id)
+    unique (account_id, gmail_id),
+    unique (user_id, chat_id),
+    check (num_nonnulls(gmail_id, chat_id) = 1)
 );
 
 create index threads_drafted on threads (id) where drafted is not null;
@@ -89,17 +92,20 @@ create table runs (
     user_id        uuid not null references users,
     account_id     uuid not null references accounts on delete cascade,
     thread_id      uuid not null references threads on delete cascade,
-    mail_id        text not null,             -- Gmail id of the newest mail it covers
-    attempt        integer not null,
+    mail_id        text,                      -- Gmail id of the newest mail it covers; null: it is a turn of a chat
+    attempt        integer not null,          -- of a chat: which turn
     input          jsonb not null,            -- what its graph was started with
     state          text not null check (state in ('running', 'waiting', 'acting', 'done', 'failed', 'superseded')),
     reason         text,
+    answer         text,                      -- of a chat: what the assistant said in the end
+    tries          integer not null default 0,  -- of a chat: starts of work since its last progress
     superseded_by  uuid,
     pruned         boolean not null default false,  -- only its last checkpoint is left
     created_at     timestamptz not null default clock_timestamp(),
     ended_at       timestamptz,
     unique (thread_id, mail_id, attempt)
 );
+create unique index runs_turns on runs (thread_id, attempt) where mail_id is null;
 create index runs_unpruned on runs (created_at) where not pruned;
 create index runs_by_time on runs (user_id, created_at, id);
 create index runs_open on runs (thread_id) where state in ('running', 'waiting', 'acting');
@@ -138,6 +144,16 @@ create index mails_by_sender on mails (account_id, sender);
 create index mails_unlabelled on mails (triaged_at) where labelled is null and classification is not null;
 create index mails_relabelled on mails (thread_id) where relabelled is not null;
 
+-- What a mail is found by (inbox.search): words alone, since the parser takes addresses and links for one word each.
+-- No expression of more than a megabyte can be indexed, so long ones are cut.
+create function mail_words(sender text, subject text, content jsonb) returns tsvector language sql immutable as $$
+    select to_tsvector('simple', translate(
+        left(sender || ' ' || coalesce(content->'sender'->>'name', '') || ' ' || subject, 2000) || ' '
+            || left(coalesce(content->>'text', ''), 20000),
+        '!"#$%&''()*+,-./:;<=>?@[\]^_`{|}~', repeat(' ', 32)))
+$$;
+create index mails_words on mails using gin (mail_words(sender, subject, content)) where not own;
+
 create table corrections (                    -- of a mail's class, by the person
     id              uuid primary key default gen_random_uuid(),
     user_id         uuid not null references users,
@@ -161,10 +177,11 @@ create table inbox_items (
     account_id     uuid not null references accounts on delete cascade,
     thread_id      uuid not null references threads on delete cascade,
     run_id         uuid not null references runs on delete cascade,
-    mail_id        text not null,
+    mail_id        text,                      -- null: it comes from a chat
     call_id        text not null,
-    interrupt_id   text,                      -- null where no interrupt raised it (kind in_doubt)
-    kind           text not null check (kind in ('draft', 'meeting', 'notification', 'question', 'in_doubt')),
+    interrupt_id   text,                      -- null where no interrupt raised it (kinds in_doubt and link)
+    kind           text not null check (kind in ('draft', 'meeting', 'confirmation', 'notification', 'question', 'link',
+                                                 'in_doubt')),
     action         text not null,
     args           json not null,             -- json, not jsonb: fields keep their order
     allowed        text[] not null,
@@ -187,14 +204,14 @@ create table inbox_items (
     ended_at       timestamptz,               -- superseded or expired then
     snoozed_until  timestamptz,
     urgency        smallint not null generated always as (
-                       case kind when 'in_doubt' then 0 when 'meeting' then 1 when 'question' then 2
-                                 when 'draft' then 3 else 4 end) stored,
+                       case kind when 'in_doubt' then 0 when 'meeting' then 1 when 'confirmation' then 1
+                                 when 'question' then 2 when 'link' then 2 when 'draft' then 3 else 4 end) stored,
     words          tsvector not null default '',  -- what it can be found by (inbox.search)
     created_at     timestamptz not null default clock_timestamp(),
     unique (run_id, interrupt_id)
 );
-create unique index inbox_items_in_doubt on inbox_items (run_id, call_id)
-    where kind = 'in_doubt' and status in ('pending', 'decided');
+create unique index inbox_items_in_doubt on inbox_items (run_id, call_id, kind)
+    where interrupt_id is null and status in ('pending', 'decided');
 create index inbox_items_by_status on inbox_items (user_id, status, created_at, id);
 create index inbox_items_by_time on inbox_items (user_id, created_at, id);
 create index inbox_items_pending_by_kind on inbox_items (user_id, kind, created_at, id) where status = 'pending';
@@ -244,6 +261,7 @@ create table effects (
     state        text not null default 'planned' check (state in ('planned', 'started', 'done', 'failed', 'unknown')),
     draft_id     text,                        -- Google's; only this draft may be sent
     orphans      text[] not null default '{}',-- drafts of fenced workers, to be deleted and never adopted
+    gmail_thread text,                        -- Gmail's id of the thread that a mail goes into
     external_id  text,                        -- Google's id of the sent message or the event
     result       text,
     looks        integer not null default 0,  -- times that Google was asked whether it happened
@@ -252,6 +270,7 @@ create table effects (
     primary key (run_id, call_id)
 );
 create index effects_started on effects (thread_id) where state = 'started';
+create index effects_into on effects (account_id, gmail_thread) where gmail_thread is not null;
 create index effects_recipient on effects (account_id, recipient, finished_at) where state = 'done';
 
 create table left_drafts (                    -- draft mode: a reply for the person to send in Gmail
@@ -280,6 +299,21 @@ create table outbox (                         -- mail that a program has sent, u
     thread_id   text,                         -- Google's
     started_at  timestamptz not null default clock_timestamp(),
     primary key (account_id, key)
+);
+
+create table mcp_tools (                      -- of somebody else's servers, as a person has seen them
+    user_id          uuid not null references users,
+    server           text not null,
+    tool             text not null,
+    hash             text not null,           -- of what the model is told, as accepted
+    description      text not null,
+    schema           jsonb not null,
+    seen_at          timestamptz not null default clock_timestamp(),
+    new_hash         text,                    -- of what it is now; null: as accepted
+    new_description  text,
+    new_schema       jsonb,
+    changed_at       timestamptz,
+    primary key (user_id, server, tool)
 );
 
 create table channels (                       -- where a person is told of what waits

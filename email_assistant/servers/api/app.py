@@ -13,7 +13,21 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from email_assistant.inbox.feed import Feed
 from email_assistant.memory.profiles import Memory
-from email_assistant.servers.api import activity, events, google_push, health, inbox, login, mails, memory, pages, push
+from email_assistant.queue.chat import Chat
+from email_assistant.servers.api import (
+    activity,
+    events,
+    google_push,
+    health,
+    inbox,
+    login,
+    mails,
+    memory,
+    pages,
+    push,
+    tools,
+)
+from email_assistant.servers.api import chat as chat_routes
 from email_assistant.servers.api.agent_inbox import routes as agent_inbox
 from email_assistant.servers.api.auth import Access, AgentInboxCors, Guard, SecurityHeaders
 from email_assistant.servers.api.dependencies import Services
@@ -48,6 +62,7 @@ _CREDENTIALS = [Depends(HTTPBearer(auto_error=False)), Depends(APIKeyHeader(name
 
 def create_api(
     app: Services,
+    chat: Chat,
     *,
     token: str | None,
     host: str,
@@ -72,6 +87,7 @@ def create_api(
         telemetry=_SILENT,
     )
     api.state.assistant = app
+    api.state.chat = chat
     api.state.access = access = Access(token)
     api.state.push_token = push_token
     api.state.memory = learned = Memory.kept_in(app.pool)
@@ -87,6 +103,8 @@ def create_api(
     programs.include_router(events.router)
     programs.include_router(agent_inbox.router)
     programs.include_router(push.router)
+    programs.include_router(tools.router)
+    programs.include_router(chat_routes.router)
     for router in (health.router, google_push.router, agent_inbox.info_router, programs, login.router, pages.router):
         api.include_router(router)
     api.mount("/static", StaticFiles(directory=_STATIC))

@@ -18,7 +18,7 @@ from email_assistant.servers.api.throttle import Guesses, TooManyGuesses
 
 COOKIE = "email_assistant_session"
 _COOKIE_SECONDS = 30 * 24 * 3600
-_OPEN_PATHS = ("/health", "/login", "/info", "/.well-known/security.txt", "/google/push")
+_OPEN_PATHS = ("/health", "/health-check", "/login", "/info", "/.well-known/security.txt", "/google/push")
 """Of these, the last asks for a token of its own."""
 _OPEN_FOLDER = "/static/"
 _READING = ("GET", "HEAD", "OPTIONS")

@@ -7,6 +7,7 @@ from typing import Any
 
 import psycopg
 from fastapi import FastAPI, Request
+from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
@@ -15,11 +16,15 @@ from email_assistant.accounts.accounts import UnknownAccount
 from email_assistant.inbox.items import Conflict, Invalid, NoItem
 from email_assistant.inbox.pages import BadCursor
 from email_assistant.servers.api.rendering import render
+from email_assistant.servers.api.replies import refused
 from email_assistant.servers.api.schemas import Problem
+from email_assistant.tools.overview import NotAsShown, NoTool
 
 _STATUS: Mapping[type[Exception], HTTPStatus] = {
     NoItem: HTTPStatus.NOT_FOUND,
     UnknownAccount: HTTPStatus.NOT_FOUND,
+    NoTool: HTTPStatus.NOT_FOUND,
+    NotAsShown: HTTPStatus.CONFLICT,
     Conflict: HTTPStatus.CONFLICT,
     Invalid: HTTPStatus.UNPROCESSABLE_ENTITY,
     BadCursor: HTTPStatus.UNPROCESSABLE_ENTITY,
@@ -27,6 +32,8 @@ _STATUS: Mapping[type[Exception], HTTPStatus] = {
     psycopg.DataError: HTTPStatus.UNPROCESSABLE_ENTITY,  # such as a NUL character where Postgres takes none
     psycopg.OperationalError: HTTPStatus.SERVICE_UNAVAILABLE,
 }
+_CHAT = ("/run", "/resume")
+"""Paths that answer in a form of their own."""
 _UNPROCESSABLE = "a value can't be looked up or stored"
 _DATABASE_DOWN = "the database can't be reached; try again in a moment"
 _OURS = "this went wrong at our end; the log says more"
@@ -51,7 +58,8 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def is_for_programs(path: str) -> bool:
-    return path.startswith("/api/") or path in ("/openapi.json", "/google/push") or is_for_agent_inbox(path)
+    is_one = path in ("/openapi.json", "/google/push", *_CHAT)
+    return path.startswith("/api/") or is_one or is_for_agent_inbox(path)
 
 
 def is_for_agent_inbox(path: str) -> bool:
@@ -62,6 +70,8 @@ def is_for_agent_inbox(path: str) -> bool:
 def refusal(path: str, status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
     """The answer to a request for `path` that is refused."""
     title = HTTPStatus(status).phrase
+    if path in _CHAT:
+        return AsciiJSON(refused(status, None, detail)[1].model_dump(), status, headers)
     if is_for_programs(path):
         problem = Problem(type="about:blank", title=title, status=status, detail=detail)
         return AsciiJSON(problem.model_dump(), status, headers, media_type="application/problem+json")
@@ -69,6 +79,9 @@ def refusal(path: str, status: int, detail: str, headers: Mapping[str, str] | No
 
 
 async def _refused(request: Request, error: Exception) -> Response:
+    if isinstance(error, RequestValidationError) and request.url.path in _CHAT:
+        # As FastAPI's own, but in ASCII.
+        return AsciiJSON({"detail": jsonable_encoder(error.errors())}, HTTPStatus.UNPROCESSABLE_ENTITY)
     if isinstance(error, HTTPException):
         return refusal(request.url.path, error.status_code, error.detail, error.headers)
     status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), None)
@@ -80,7 +93,7 @@ def _detail(error: Exception) -> str:
     match error:
         case RequestValidationError():
             return "; ".join(f"{'.'.join(map(str, e['loc'][1:])) or 'body'}: {e['msg']}" for e in error.errors())
-        case NoItem() | UnknownAccount() | Conflict() | Invalid() | BadCursor():
+        case NoItem() | UnknownAccount() | NoTool() | NotAsShown() | Conflict() | Invalid() | BadCursor():
             return str(error)
         case psycopg.DataError():
             return _UNPROCESSABLE

@@ -21,6 +21,7 @@ _ITEM: Example = {
     "call_id": "call_1",
     "account": _ADA,
     "mail_id": _MAIL_ID,
+    "chat": None,
     "kind": "draft",
     "action": "send_email_tool",
     "args": _ARGS,

@@ -1,6 +1,7 @@
-"""`/health`: open to everybody, and says no more than whether the database answers."""
+"""`/health` and `/health-check`: open to everybody, and says no more than whether the database answers."""
 
 import asyncio
+from typing import Any
 
 import psycopg
 from fastapi import APIRouter, Response
@@ -13,7 +14,11 @@ _SECONDS = 2.0
 router = APIRouter(tags=["health"])
 
 
-@router.get("/health", responses={503: {"model": Health, "description": "The database does not answer."}})
+_RESPONSES: dict[int | str, dict[str, Any]] = {503: {"model": Health, "description": "The database does not answer."}}
+
+
+@router.get("/health-check", responses=_RESPONSES)
+@router.get("/health", responses=_RESPONSES)
 async def health(app: Assistant, response: Response) -> Health:
     """Whether this daemon can work: whether its database answers within two seconds. Needs no token."""
     try:

@@ -26,22 +26,28 @@ IN_DOUBT_BUTTONS: Mapping[Answer, str] = {**BUTTONS, "accept": "Do it again", "i
 TITLES: Mapping[Kind, str] = {
     "draft": "The reply",
     "meeting": "The meeting",
+    "confirmation": "To be done",
     "notification": "For you to see",
     "question": "The assistant asks",
+    "link": "To be opened by you",
     "in_doubt": "Did it happen?",
 }
 KINDS: Mapping[Kind, str] = {
     "draft": "replies",
     "meeting": "meetings",
+    "confirmation": "actions",
     "notification": "notices",
     "question": "questions",
+    "link": "links",
     "in_doubt": "in doubt",
 }
 _ONE: Mapping[Kind, str] = {
     "draft": "reply",
     "meeting": "meeting",
+    "confirmation": "action",
     "notification": "notice",
     "question": "question",
+    "link": "link",
     "in_doubt": "in doubt",
 }
 DID: Mapping[Answer, str] = {
@@ -98,7 +104,11 @@ def sentence(item: Item, zone: ZoneInfo) -> str:
         case "notification":
             return "Thinks that you should see this; no answer is planned."
         case "question":
-            return f"Asks: {_short(args, 'content')}"
+            return f"Asks: {_short(args, 'question' if 'question' in args else 'content')}"
+        case "confirmation":
+            return f"Do this: {item.action}, {_arguments(args)}"
+        case "link":
+            return f"Needs you to open {_short(args, 'url')} first: {_short(args, 'message')}"
         case "in_doubt":
             done = _DONE.get(item.action, f"this happened: {item.action}")
             return f"Can't tell whether {done}. Have a look, and say whether to do it again."
@@ -143,6 +153,26 @@ def _people(args: Mapping[str, Any], *names: str) -> str:
     return ", ".join(map(str, people)) or "nobody"
 
 
+def _arguments(args: Mapping[str, Any]) -> str:
+    text = one_line(", ".join(f"{name}: {value}" for name, value in args.items()))
+    return text if len(text) <= _EXCERPT else text[: _EXCERPT - 1] + "…"
+
+
 def _short(args: Mapping[str, Any], name: str) -> str:
     text = one_line(str(args.get(name, "")))
     return text if len(text) <= _EXCERPT else text[: _EXCERPT - 1] + "…"
+
+
+TOOL_STATES = {
+    "ready": "can be used",
+    "off": "switched off",
+    "changed": "has changed",
+    "missing": "not offered",
+    "unusable": "can't be used",
+    "down": "its server is down",
+}
+REVIEWS = {
+    "always": "you are always asked",
+    "gate": "you are asked where it may change something",
+    "never": "you are never asked",
+}

@@ -15,13 +15,13 @@ from email_assistant.servers.demo_model.case import (
     SCHEDULE,
     SEND,
     Case,
-    Step,
     read_case,
 )
 from email_assistant.servers.demo_model.meeting import FreeSlots, Plan, Wish, plan, read_free, sets_time, wish
 from email_assistant.servers.demo_model.protocol import Call, Message
 from email_assistant.servers.demo_model.reading import shorten
 from email_assistant.servers.demo_model.reply import is_message, meeting_sentences, reply
+from email_assistant.servers.demo_model.steps import Step
 from email_assistant.servers.demo_model.times import Proposal, named_dates
 from email_assistant.servers.demo_model.wording import any_of
 

@@ -1,35 +1,53 @@
 """Tell by its protocol what a request wants, and answer it."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from email_assistant.servers.demo_model.agent import next_calls
+from email_assistant.servers.demo_model.chat.conversation import CLARIFY
+from email_assistant.servers.demo_model.chat.policy import policy
+from email_assistant.servers.demo_model.chat.turn import next_message
 from email_assistant.servers.demo_model.memory import rule_change
-from email_assistant.servers.demo_model.protocol import Answer, Call, ChatRequest, Message, NamedChoice
+from email_assistant.servers.demo_model.protocol import (
+    Answer,
+    Call,
+    ChatRequest,
+    JsonSchema,
+    Message,
+    NamedChoice,
+    ToolChoice,
+)
 from email_assistant.servers.demo_model.schema import SELF_DESCRIPTION, example, fit
 from email_assistant.servers.demo_model.triage import triage
-
-_STRUCTURED: dict[str, Callable[[Sequence[Message]], dict[str, Any]]] = {"triage": triage, "rule_change": rule_change}
 
 
 def answer(request: ChatRequest) -> Answer:
     """The answer to a request: tool calls where tools are offered and called for, else text in the wanted format."""
-    calls = _calls(request)
-    if calls:
-        return Answer(calls=calls if request.parallel_tool_calls else calls[:1])
-    return Answer(text=_text(request))
+    schemas = {tool.function.name: tool.function.parameters for tool in request.tools or []}
+    if not schemas or request.tool_choice == "none":
+        return Answer(text=_text(request))
+    proposed = _next_message(request, frozenset(schemas))
+    calls = _chosen(request.tool_choice, proposed.calls, schemas)
+    if not calls:
+        return Answer(text=proposed.text or _text(request))
+    return Answer(calls=calls if request.parallel_tool_calls else calls[:1])
 
 
-def _calls(request: ChatRequest) -> tuple[Call, ...]:
-    if not request.tools or request.tool_choice == "none":
-        return ()
-    schemas = {tool.function.name: tool.function.parameters for tool in request.tools}
-    calls = next_calls(request.messages, frozenset(schemas))
-    if isinstance(request.tool_choice, NamedChoice):
-        name = request.tool_choice.function.name
+def _next_message(request: ChatRequest, tools: frozenset[str]) -> Answer:
+    """The chat agent is known by a tool that no other has."""
+    if CLARIFY in tools:
+        return next_message(request.messages, tools)
+    return Answer(calls=tuple(next_calls(request.messages, tools)))
+
+
+def _chosen(choice: ToolChoice, proposed: Sequence[Call], schemas: Mapping[str, dict[str, Any]]) -> tuple[Call, ...]:
+    """The proposed calls, as `tool_choice` and the tools' schemas will have them."""
+    calls = proposed
+    if isinstance(choice, NamedChoice):
+        name = choice.function.name
         calls = [call for call in calls if call.name == name] or [Call(name, {})]
-    elif request.tool_choice == "required" and not calls:
+    elif choice == "required" and not calls:
         calls = [Call("Question" if "Question" in schemas else next(iter(schemas)), {})]
     return tuple(Call(call.name, fit(call.arguments, schemas[call.name])) for call in calls)
 
@@ -40,6 +58,16 @@ def _text(request: ChatRequest) -> str:
         return SELF_DESCRIPTION
     if wanted.json_schema is None:
         return json.dumps({"message": SELF_DESCRIPTION})
-    skill = _STRUCTURED.get(wanted.json_schema.name)
-    value = skill(request.messages) if skill else example(wanted.json_schema.schema_)
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(_structured(request.messages, wanted.json_schema), ensure_ascii=False)
+
+
+def _structured(messages: Sequence[Message], wanted: JsonSchema) -> Any:
+    match wanted.name:
+        case "triage":
+            return triage(messages)
+        case "rule_change":
+            return rule_change(messages)
+        case "policy":
+            return policy(messages, wanted.schema_)
+        case _:
+            return example(wanted.schema_)

@@ -90,6 +90,9 @@ class NamedChoice(_Field):
     function: FunctionName
 
 
+ToolChoice = Literal["auto", "none", "required"] | NamedChoice | None
+
+
 class JsonSchema(_Field):
     """The name and the schema of a structured answer."""
 
@@ -116,7 +119,7 @@ class ChatRequest(_Field):
     model: str
     messages: list[Message] = Field(min_length=1)
     tools: list[Tool] | None = None
-    tool_choice: Literal["auto", "none", "required"] | NamedChoice | None = None
+    tool_choice: ToolChoice = None
     response_format: ResponseFormat | None = None
     stream: bool = False
     stream_options: StreamOptions | None = None

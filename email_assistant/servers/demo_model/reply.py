@@ -60,21 +60,23 @@ def reply(
     `about_meeting` sentences that stand in place of the usual ones.
     """
     phrases = phrases_for(mail.new_text or mail.subject)
-    style, said = _style(person), []
-    for hint in hints:
-        style, content = _take_up(hint, style, phrases)
-        said += content
-    said = list(dict.fromkeys(said))
+    style, said = _take_up_all(hints, person, phrases)
     opening = [] if style.short else _opening(mail, phrases, with_question=not (about_meeting or answered))
     main = [*about_meeting, *([_answer(mail, answered, phrases)] if answered else []), *said]
     paragraphs = [
         _greeting(mail, style, phrases),
         *opening,
         *(main or [phrases.later]),
-        f"{style.sign_off or phrases.sign_offs[style.tone]}\n{person.name.split(' ')[0]}".strip(),
-        LABEL,
+        _closing(person, style, phrases),
     ]
     return "\n\n".join(paragraphs)
+
+
+def letter(person: Person, hints: Sequence[str]) -> str:
+    """The text of a new mail that says what the person's words in `hints` say."""
+    phrases = phrases_for(" ".join(hints))
+    style, said = _take_up_all(hints, person, phrases)
+    return "\n\n".join([phrases.greeting_nobody, *said, _closing(person, style, phrases)])
 
 
 def meeting_sentences(mail: Mail, wanted: Wish, result: Plan) -> list[str]:
@@ -99,6 +101,25 @@ def meeting_sentences(mail: Mail, wanted: Wish, result: Plan) -> list[str]:
 def is_message(words: str) -> bool:
     """Whether the person's words are something to write in the mail ("say …", "mention …", "ask …")."""
     return any(pattern.match(_COURTESY.sub("", words.strip())) for pattern in (_SAY, _MENTION, _ASK))
+
+
+def changes_draft(words: str) -> bool:
+    """Whether the person's words about a draft say what to write or how, and not only why it won't do."""
+    clauses = [_COURTESY.sub("", part.strip()) for part in _CLAUSE_END.split(words.strip())]
+    return any(is_message(clause) or _restyle(clause, Style()) for clause in clauses)
+
+
+def _closing(person: Person, style: Style, phrases: Phrases) -> str:
+    sign_off = f"{style.sign_off or phrases.sign_offs[style.tone]}\n{person.name.split(' ')[0]}".strip()
+    return f"{sign_off}\n\n{LABEL}"
+
+
+def _take_up_all(hints: Sequence[str], person: Person, phrases: Phrases) -> tuple[Style, list[str]]:
+    style, said = _style(person), list[str]()
+    for hint in hints:
+        style, content = _take_up(hint, style, phrases)
+        said += content
+    return style, list(dict.fromkeys(said))
 
 
 def _opening(mail: Mail, phrases: Phrases, *, with_question: bool) -> list[str]:

@@ -19,7 +19,7 @@ def example(schema: dict[str, Any], root: dict[str, Any] | None = None) -> Any:
     """The plainest value that a schema allows; `$ref`s are looked up in `root`."""
     root = schema if root is None else root
     if "$ref" in schema:
-        return example(_resolve(schema["$ref"], root), root)
+        return example(resolve(schema, root), root)
     if "const" in schema:
         return schema["const"]
     if "enum" in schema:
@@ -42,8 +42,11 @@ def _example_of(kind: str, schema: dict[str, Any], root: dict[str, Any]) -> Any:
     return {"integer": schema.get("minimum", 0), "number": schema.get("minimum", 0), "boolean": False}.get(kind)
 
 
-def _resolve(reference: str, root: dict[str, Any]) -> dict[str, Any]:
+def resolve(schema: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
+    """A schema, or the part of `root` that it refers to."""
+    if "$ref" not in schema:
+        return schema
     found: Any = root
-    for step in reference.removeprefix("#/").split("/"):
+    for step in schema["$ref"].removeprefix("#/").split("/"):
         found = found.get(step, {}) if isinstance(found, dict) else {}
     return found if isinstance(found, dict) else {}

@@ -71,11 +71,23 @@ _CLOCK = re.compile(
     r"|\b(?:at|um|à) (?P<bare>\d{1,2})\b(?!\s?[:.%]\d|\s?%)",
     re.IGNORECASE,
 )
-_MERIDIEM_RANGE = re.compile(r"\b(\d{1,2})\s*[-–]\s*(\d{1,2}\s*)([ap]m)\b", re.IGNORECASE)
+_MERIDIEM_RANGE = re.compile(
+    r"\b(?P<from>\d{1,2})(?P<minutes>[:.]\d\d)?\s*(?:[-–]|to|until)\s*"
+    r"(?P<to>\d{1,2})(?P<to_minutes>[:.]\d\d)?\s*(?P<half_day>[ap])m\b",
+    re.IGNORECASE,
+)
+_BARE_HOUR = re.compile(r"(?:^|\b(?:to|be|it|auf)\s)\s*(\d{1,2})\s*[.!]?$", re.IGNORECASE)
 _RANGE_BETWEEN = re.compile(r"\s*(?:[-–—]|to|until|bis|à)\s*", re.IGNORECASE)
 _HALF_HOUR = re.compile(r"\bhalf an hour\b|\bhalbe Stunde\b|\bdemi-heure\b", re.IGNORECASE)
 _HOURS = re.compile(r"\b(an?|one|eine?|une|\d)[ -](?:hours?|Stunden?|heures?)\b(?! et demie)", re.IGNORECASE)
 _MINUTES = re.compile(r"\b(\d{2,3})[ -]?(?:minutes?|mins?|Minuten)\b", re.IGNORECASE)
+
+_PART_OF_DAY = re.compile(r"\b(?:morning|afternoon|evening|vormittags?|nachmittags?|abends?|après-midi)\b")
+_LEADING_WORDS = r"(?:\b(?:at|on|from|to|until|for|by|in|this|the|um|am|von|bis|für|à|le|de|pour)\s+)*"
+_TIME_WORDS = tuple(
+    re.compile(_LEADING_WORDS + f"(?:{pattern.pattern})", re.IGNORECASE)
+    for pattern in (_DATE, _NEXT_WEEK, _DAY_WORD, _HALF_HOUR, _HOURS, _MINUTES, _MERIDIEM_RANGE, _CLOCK, _PART_OF_DAY)
+)
 
 
 @dataclass(frozen=True)
@@ -114,6 +126,21 @@ def proposals(text: str, base: date) -> list[Proposal]:
 def first_clock(text: str) -> int | None:
     """The first clock time in a text."""
     return next((minute for _, minute in _clocks(text)), None)
+
+
+def meant_clock(text: str) -> int | None:
+    """The first clock time in a text, or else the hour that it ends with: "4", "make it 10"."""
+    if (clock := first_clock(text)) is not None:
+        return clock
+    hour = _BARE_HOUR.search(text.strip())
+    return first_clock(f"at {hour[1]}") if hour else None
+
+
+def without_times(text: str) -> str:
+    """A text without its days, clock times and durations, and the small words that lead to them."""
+    for pattern in _TIME_WORDS:
+        text = pattern.sub(" ", text)
+    return " ".join(text.split())
 
 
 def names_next_week(text: str) -> bool:
@@ -193,7 +220,15 @@ def _clocks(text: str) -> Iterator[tuple[re.Match[str], int]]:
 
 
 def _one_meridiem(text: str) -> str:
-    return _MERIDIEM_RANGE.sub(r"\1\3-\2\3", text)
+    return _MERIDIEM_RANGE.sub(_with_both_halves, text)
+
+
+def _with_both_halves(found: re.Match[str]) -> str:
+    """ "2-3pm" is "2pm-3pm", "11-1pm" is "11am-1pm"."""
+    half = found["half_day"].lower()
+    crosses = int(found["from"]) % 12 > int(found["to"]) % 12
+    first = {"a": "p", "p": "a"}[half] if crosses else half
+    return f"{found['from']}{found['minutes'] or ''}{first}m-{found['to']}{found['to_minutes'] or ''}{half}m"
 
 
 def _read_clock(match: re.Match[str]) -> int:

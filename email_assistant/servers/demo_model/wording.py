@@ -1,6 +1,9 @@
-"""Match any of several wordings."""
+"""Match any of several wordings, and what is written alike everywhere."""
 
 import re
+
+ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+"""An e-mail address as people write it in a sentence."""
 
 
 def any_of(*alternatives: str) -> re.Pattern[str]:

@@ -538,6 +538,7 @@ def appointments(days: Days) -> list[Appointment]:
     ]
     return [
         *weekly,
+        Appointment("Call with Ines", days.today, (time(15), time(15, 30)), ""),
         Appointment("Dentist", days.meeting, (time(9), time(9, 45)), "12 Canal Street"),
         Appointment("Design review", days.meeting, (time(15, 30), time(16, 30)), "Room 1"),
         Appointment("Physiotherapy", days.lunch, (time(12), time(13)), "Health centre"),

@@ -1,0 +1,171 @@
+"""The chat agent: what a request may touch is settled first, then the loop works on it. This is the whole graph."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+
+from email_assistant.accounts.accounts import Account, Accounts
+from email_assistant.accounts.clients import Clients
+from email_assistant.agents.chat.prompts import executor_prompt, policy_schema, router_prompt
+from email_assistant.agents.loop import CallState, Loop, LoopState, Ran, Verdict, asking
+from email_assistant.db.checkpoints import lease_of
+from email_assistant.memory.profiles import Memory
+from email_assistant.model import Models
+from email_assistant.tools.catalogue import Catalogue
+from email_assistant.tools.control import CLARIFICATION
+from email_assistant.tools.spec import Call, FormNeeded, LinkNeeded, ToolError
+
+_ROUTER_SEES = 8
+"""Messages before the request: what "yes, that one" is about."""
+
+
+@dataclass(frozen=True)
+class ChatAgent:
+    accounts: Accounts
+    clients: Clients
+    memory: Memory
+    models: Models
+    tools: Catalogue
+    max_steps: int
+
+    def graph(self, checkpointer: BaseCheckpointSaver[Any]) -> "CompiledStateGraph[Any, Any, Any, Any]":
+        loop = Loop(
+            propose=self.propose,
+            judge=self.judge,
+            run_tool=self.run_tool,
+            question=self.question,
+            max_steps=self.max_steps,
+            ask_tool=None,
+            stages=("human_clarification", "human_confirmation"),
+            stage_of={CLARIFICATION: "human_clarification"},
+            ignore_ends=False,
+            again="task_executor",
+            acts="use_tools",
+            on_link="oauth_needed",
+        )
+        graph = StateGraph(LoopState)
+        graph.add_node("policy_router", self.policy_router)
+        graph.add_node("task_executor", loop.llm_call)
+        graph.add_node("plan", loop.plan, destinations=("human_clarification", "human_confirmation", "use_tools", END))
+        graph.add_node("human_clarification", loop.interrupt_handler, input_schema=CallState)
+        graph.add_node("human_confirmation", loop.interrupt_handler, input_schema=CallState)
+        graph.add_node("use_tools", loop.act, destinations=("task_executor", "human_clarification", "oauth_needed"))
+        graph.add_node("oauth_needed", self.oauth_needed)
+        graph.add_edge(START, "policy_router")
+        graph.add_edge("policy_router", "task_executor")
+        graph.add_edge("task_executor", "plan")
+        graph.add_edge("human_clarification", "plan")
+        graph.add_edge("human_confirmation", "plan")
+        graph.add_edge("oauth_needed", END)
+        return graph.compile(checkpointer)
+
+    async def policy_router(self, state: LoopState) -> dict[str, Any]:
+        """Settle which types of tools the request may use. The gate holds every call to that."""
+        run = state["run"]
+        account = await self._account(run)
+        types = await self.tools.types()
+        policy = await self.models.parse(
+            "chat",
+            [SystemMessage(router_prompt(account, types)), *_words(state["messages"][:-1]), state["messages"][-1]],
+            policy_schema(types),
+            "policy",
+            account_id=account.id,
+            run_id=UUID(run["id"]),
+        )
+        allowed = [name for name in types if name in policy.allowed_tool_types]
+        return {"run": {**run, "allowed_tool_types": allowed}}
+
+    async def propose(self, state: LoopState) -> AIMessage:
+        run = state["run"]
+        account = await self._account(run)
+        prompt = executor_prompt(
+            account,
+            await self.memory.text(account.id, "response_preferences"),
+            await self.memory.text(account.id, "cal_preferences"),
+            datetime.now(account.zone),
+        )
+        offered = await self.tools.offered(account.id, run["allowed_tool_types"])
+        return await self.models.call(
+            "chat",
+            [SystemMessage(prompt), *state["messages"]],
+            account_id=account.id,
+            run_id=UUID(run["id"]),
+            tools=[tool.spec.schema() for tool in offered],
+            tool_choice="auto",
+        )
+
+    async def judge(self, run: Mapping[str, Any], name: str, args: dict[str, Any]) -> Verdict:
+        try:
+            does = self._ruled(run, name)
+            complete = await self.tools.complete(run, name, args)
+        except ToolError as error:
+            return Verdict(kind="say", args=args, text=f"Error: {error}")
+        return Verdict(kind="ask" if does == "ask" else "run", args=complete, text="")
+
+    async def run_tool(
+        self,
+        run: Mapping[str, Any],
+        call_id: str,
+        name: str,
+        args: dict[str, Any],
+        filled_in: Mapping[str, Any] | None,
+        config: RunnableConfig,
+    ) -> Ran:
+        account = await self._account(run)
+        client = await self.clients.get(account.id)
+        call = Call(run, call_id, account, client, lease_of(config), filled_in=filled_in)
+        try:
+            self._ruled(run, name)  # it may have been forbidden while it waited for the person
+            return Ran(await self.tools.run(call, name, args))
+        except ToolError as error:
+            return Ran(f"Error: {error}", well=False)
+        except LinkNeeded as needed:
+            link = {"url": needed.url, "message": needed.message}
+            return Ran("Not done: the person must open a link first.", well=False, link=link)
+        except FormNeeded as form:
+            return Ran("", well=False, form=form)
+
+    def question(self, name: str, args: dict[str, Any], call_id: str, teaches: bool) -> dict[str, Any]:
+        review = self.tools.review(name)
+        return asking(name, args, call_id, review.kind, review.answers, teaches=False)
+
+    def _ruled(self, run: Mapping[str, Any], name: str) -> Literal["allow", "ask"]:
+        """What the gate says to a call. Raises ToolError if it may not be."""
+        verdict = self.tools.rule(name, run["allowed_tool_types"])
+        if verdict.do == "deny":
+            raise ToolError(f"{name} may not be used: {verdict.reason}")
+        return "ask" if verdict.do == "ask" else "allow"
+
+    async def oauth_needed(self, state: LoopState) -> dict[str, Any]:
+        """End the turn with what the person must open before they ask again."""
+        link = link_in(state["messages"])
+        assert link is not None
+        return {"messages": [AIMessage(f"Open this first, then ask again: {link['url']}")]}
+
+    async def _account(self, run: Mapping[str, Any]) -> Account:
+        return await self.accounts.get(UUID(run["account_id"]))
+
+
+def link_in(messages: Sequence[AnyMessage]) -> dict[str, Any] | None:
+    """What a turn's tools need the person to open, if its last calls do."""
+    for message in reversed(messages):
+        if isinstance(message, HumanMessage):
+            return None
+        if isinstance(message, ToolMessage) and message.artifact:
+            link: dict[str, Any] = message.artifact
+            return link
+    return None
+
+
+def _words(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """What was said of late, without the calls and what came of them."""
+    said = [m for m in messages if isinstance(m, HumanMessage) or (isinstance(m, AIMessage) and m.text)]
+    return [HumanMessage(m.text) if isinstance(m, HumanMessage) else AIMessage(m.text) for m in said[-_ROUTER_SEES:]]

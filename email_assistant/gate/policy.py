@@ -1,0 +1,48 @@
+"""Whether a call may run, must be asked about, or may not: a pure function, the one place where that is decided."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Literal
+
+from email_assistant.gate.labels import Labels
+
+Rule = Literal["always", "gate", "never"]
+"""When a person is asked about a tool's calls: always, where the gate says so, never."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The tool that a call is of, as the gate sees it."""
+
+    type: str | None
+    """The type of tools that it belongs to; None: the agent's own, which no scope leaves out."""
+    labels: Labels | None
+    """None: nobody has said what it touches."""
+    review: Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    do: Literal["allow", "ask", "deny"]
+    reason: str
+    """In plain words, for the person and the model."""
+
+
+def decide(scope: Collection[str] | None, subject: Subject) -> Verdict:
+    """
+    Args:
+        scope: the types of tools that this request was given; None: all.
+    """
+    if scope is not None and subject.type is not None and subject.type not in scope:
+        return Verdict("deny", f"this request was not given tools of the type {subject.type}")
+    if subject.labels is not None and not subject.labels.enabled:
+        return Verdict("deny", "it is switched off in tool_permissions.json")
+    if subject.review == "always":
+        return Verdict("ask", "its calls are always reviewed")
+    if subject.review == "never":
+        return Verdict("allow", "its calls are never reviewed")
+    if subject.labels is None:
+        return Verdict("ask", "tool_permissions.json does not say what it touches")
+    if subject.labels.write_operation:
+        return Verdict("ask", "it changes or sends something")
+    return Verdict("allow", "it only reads")

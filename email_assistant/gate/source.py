@@ -1,0 +1,132 @@
+"""A file that a person wrote, checked as a whole: what is wrong with it is told with file, line and reason."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+M = TypeVar("M", bound=BaseModel)
+Place = Sequence[int | str]
+"""Keys and positions that lead to a value, from the outside in."""
+
+
+class BadFile(ValueError):
+    """A file can't be used; the message is one line with file, line and reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file's content, and where each part of it stands."""
+
+    name: str
+    tree: Any
+
+    @classmethod
+    def yaml(cls, name: str, text: str) -> Self:
+        """Raises BadFile."""
+        try:
+            return cls(name, YAML(typ="rt").load(text))
+        except MarkedYAMLError as error:
+            line = error.problem_mark.line + 1 if error.problem_mark else 1
+            raise BadFile(f"{name}, line {line}: {_first_line(error.problem or error.context or 'no YAML')}") from None
+        except YAMLError:
+            raise BadFile(f"{name}: no YAML") from None
+
+    @classmethod
+    def json(cls, name: str, text: str) -> Self:
+        """Raises BadFile."""
+        try:
+            json.loads(text)
+        except json.JSONDecodeError as error:
+            raise BadFile(f"{name}, line {error.lineno}: no JSON ({error.msg})") from None
+        # All JSON is YAML, which also tells lines, but for tabs between its parts.
+        return cls.yaml(name, text.replace("\t", " "))
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Raises BadFile."""
+        try:
+            text = path.read_text(encoding="utf-8")
+        except OSError as error:
+            raise BadFile(f"{path}: can't be read ({error.strerror})") from None
+        except UnicodeDecodeError:
+            raise BadFile(f"{path}: is not in UTF-8") from None
+        return cls.json(str(path), text) if path.suffix == ".json" else cls.yaml(str(path), text)
+
+    def mapping(self) -> dict[str, Any]:
+        """The whole content as plain values; an empty file has none.
+
+        Raises:
+            BadFile: it is no mapping.
+        """
+        content = {} if self.tree is None else _plain(self.tree)
+        if not isinstance(content, dict):
+            raise self.bad((), "takes names with values, such as `tools:`")
+        return content
+
+    def parsed(self, model: type[M], content: Mapping[str, Any]) -> M:
+        """Raises BadFile."""
+        try:
+            return model.model_validate(content)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            raise self.bad(first["loc"], f"{_name(first['loc'])}: {_reason(first['type'], first['msg'])}") from None
+
+    def bad(self, place: Place, reason: str) -> BadFile:
+        """The error to raise about a part of the file."""
+        return BadFile(f"{self.name}, line {self._line(place)}: {reason}")
+
+    def _line(self, place: Place) -> int:
+        """Of a part, or of the nearest one around it that is there; 1 is the first."""
+        node, line = self.tree, 0
+        for part in place:
+            if isinstance(node, CommentedMap) and part in node:
+                line = node.lc.key(part)[0]
+            elif isinstance(node, CommentedSeq) and isinstance(part, int) and part < len(node):
+                line = node.lc.item(part)[0]
+            else:
+                break
+            node = node[part]
+        return int(line) + 1
+
+
+def _plain(node: Any) -> Any:
+    match node:
+        case CommentedMap():
+            return {key: _plain(value) for key, value in node.items()}
+        case CommentedSeq():
+            return [_plain(value) for value in node]
+        case str():
+            return str(node)
+        case bool() | None:
+            return node
+        case int():
+            return int(node)
+        case float():
+            return float(node)
+        case _:
+            return node
+
+
+def _name(place: Place) -> str:
+    return ".".join(map(str, place)) or "the file"
+
+
+def _reason(kind: str, message: str) -> str:
+    match kind:
+        case "extra_forbidden":
+            return "there is no such key"
+        case "missing":
+            return "is missing"
+        case _:
+            return message.removeprefix("Value error, ")
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0]

@@ -1,0 +1,336 @@
+"""Talk to the person: take a request or their answers, and carry the chat on as far as it goes without them.
+
+As with mail, all that is to be done is read from the tables, under the chat's lease, and may be repeated or killed
+anywhere: whoever asked may have gone, and another process takes up what a dead one left.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+from uuid import UUID
+
+import psycopg
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+
+from email_assistant.accounts.accounts import Account, Accounts
+from email_assistant.accounts.clients import Clients
+from email_assistant.accounts.vault import VaultError
+from email_assistant.agents.chat.graph import link_in
+from email_assistant.db.lease import Lease, LeaseLost, held
+from email_assistant.db.pool import Pool
+from email_assistant.google.errors import GoogleError
+from email_assistant.google.quota import Urgency, calls_are
+from email_assistant.inbox.items import Asked, Conflict, Inbox, Item, addresses_in
+from email_assistant.model import BadAnswer
+from email_assistant.queue.faults import LostInterrupt, QuestionNotStored, classify
+from email_assistant.queue.invoke import Invoker, Outcome, Watch
+from email_assistant.queue.turns import ChatRow, TurnRow, Turns
+from email_assistant.tools.effects import Effect, InDoubt, Ledger, NotYetClear
+from email_assistant.tools.spec import Call
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_LOOK_SECONDS = 0.05
+"""How often is looked whether another process has finished what it is at."""
+_REMEMBERED = 24_000
+"""Characters of earlier turns that the agent is told of."""
+_TURNS_BACK = 3
+"""Turns that are looked through for the last one that left something to remember."""
+_DONE_LATER = (GoogleError, VaultError, NotYetClear)
+"""What can keep a call that the person approved from being done now."""
+_SET_ASIDE = "Not done: the person asked for something else instead."
+_BROKEN_OFF = "Not known: this was broken off."
+
+
+class Settles(Protocol):
+    async def settle(self, call: Call, effect: Effect) -> None:
+        """Find out what became of an effect that was started. Raises NotYetClear, InDoubt."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """Where a chat stands."""
+
+    chat: ChatRow
+    turn: TurnRow | None
+    """The last one."""
+    waiting: Sequence[Item]
+    """What it waits for."""
+
+
+@dataclass(frozen=True)
+class Chat:
+    pool: Pool
+    turns: Turns
+    inbox: Inbox
+    ledger: Ledger
+    accounts: Accounts
+    clients: Clients
+    tools: Settles
+    invoker: Invoker
+    lease_seconds: float
+    max_tries: int
+    _under_way: "set[asyncio.Task[Any]]" = field(default_factory=set)
+
+    async def ask(self, account_id: UUID, chat_id: str, request: str, watch: Watch | None = None) -> Talk:
+        """Begin a turn and carry it on until it waits for the person or ends. Goes on if the caller is cancelled.
+
+        Raises:
+            Conflict: the chat is at work, or at something that the person decided.
+            NoItem: the chat belongs to somebody else's account.
+        """
+        return await self._whatever_comes(self._ask(account_id, chat_id, request, watch))
+
+    async def answer(
+        self,
+        chat: ChatRow,
+        user_id: UUID,
+        answers: Sequence[tuple[UUID, Mapping[str, Any]]],
+        watch: Watch | None = None,
+    ) -> Talk:
+        """Take the person's answers, all or none, and carry the chat on. Goes on if the caller is cancelled.
+
+        Raises:
+            Conflict, Invalid, NoItem: nothing was taken.
+        """
+        await self.inbox.decide_together(user_id, answers, by="chat")
+        return await self._whatever_comes(self._carry_on(chat, user_id, watch))
+
+    async def look(self, user_id: UUID, chat_id: str) -> Talk:
+        """Raises NoItem."""
+        return await self._talk(await self.turns.chat(user_id, chat_id), user_id)
+
+    async def advance(self, thread_id: UUID) -> None:
+        """Do all there is to do now, unless another process is at it."""
+        with suppress(LeaseLost):
+            async with held(self.pool, thread_id, self.lease_seconds) as lease:
+                if lease:
+                    await self._work(lease, None)
+
+    async def aclose(self) -> None:
+        """Break off what is under way; another start takes it up."""
+        for task in self._under_way:
+            task.cancel()
+        await asyncio.gather(*self._under_way, return_exceptions=True)
+
+    async def _whatever_comes(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run to the end even if whoever waits for it has gone."""
+        task = asyncio.ensure_future(work)
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        return await asyncio.shield(task)
+
+    async def _ask(self, account_id: UUID, chat_id: str, request: str, watch: Watch | None) -> Talk:
+        account = await self.accounts.get(account_id)
+        chat = await self.turns.open_chat(account, chat_id)
+        if chat.account_id != account_id:
+            account = await self.accounts.get(chat.account_id)
+        async with held(self.pool, chat.id, self.lease_seconds) as lease:
+            if lease is None:
+                raise Conflict("the assistant is still at what you asked for before; wait for its answer")
+            if chat.request is not None:  # it was used before, and a dead process may have left something
+                await self._work(lease, None)
+                await self._settle_started(lease, account)
+            await self.turns.begin(lease, account, chat_id, request)
+            await self._work(lease, watch)
+        return await self._talk(chat, account.user_id)
+
+    async def _carry_on(self, chat: ChatRow, user_id: UUID, watch: Watch | None) -> Talk:
+        while True:
+            async with held(self.pool, chat.id, self.lease_seconds) as lease:
+                if lease:
+                    await self._work(lease, watch)
+                    return await self._talk(chat, user_id)
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _talk(self, chat: ChatRow, user_id: UUID) -> Talk:
+        turn = await self.turns.last(chat.id)
+        items = await self.inbox.of_run(user_id, turn.id) if turn and turn.waits else []
+        return Talk(chat, turn, [item for item in items if item.status == "pending"])
+
+    async def _work(self, lease: Lease, watch: Watch | None) -> None:
+        with calls_are(Urgency.PERSON):
+            while await self._step(lease, watch):
+                pass
+
+    async def _step(self, lease: Lease, watch: Watch | None) -> bool:
+        """Do the next thing; False when there is nothing left, or nothing that can be done now."""
+        turn = await self.turns.last(lease.thread_id)
+        if turn is None or not turn.is_open or (turn.waits and not turn.decided):
+            return False
+        try:
+            if turn.state == "waiting":
+                return await self._apply(lease, turn)
+            return await self._go_on(lease, turn, watch)
+        except (LeaseLost, psycopg.Error, QuestionNotStored):
+            raise  # nothing can be written, or by nobody here; the turn is taken up again
+        except Exception as error:
+            await self._failed(lease, turn, error)
+            return False
+
+    async def _apply(self, lease: Lease, turn: TurnRow) -> bool:
+        """The point of no return: all answers of the turn at once, and only with the account active."""
+        if not await self.inbox.decided(turn.id) <= await self.invoker.pending(turn.id, lease):
+            raise LostInterrupt("the chat does not wait for the answer that was given")
+        async with self.pool.connection() as conn, conn.transaction():
+            await lease.check(conn, account_active=True)
+            items = await self.inbox.apply(conn, turn.id)
+            if not items:
+                return False
+            if items[0].kind != "link":
+                await self.turns.acting(conn, turn)
+                return True
+            await self.turns.rested(conn, turn, "done", turn.answer)
+        if (items[0].decision or {}).get("type") == "accept":
+            account = await self.accounts.get(UUID(turn.input["account_id"]))
+            await self.turns.begin(lease, account, turn.input["chat"], turn.input["request"])
+        return True
+
+    async def _go_on(self, lease: Lease, turn: TurnRow, watch: Watch | None) -> bool:
+        """Run the graph from where it stands until it waits for the person or ends, and store which of the two.
+
+        Returns whether it waits: they may have answered already.
+        """
+        if turn.decided:
+            await self._settle_doubts(lease, turn)
+        begun = turn.state == "acting"
+        for effect in await self.ledger.unknown_in(turn.id) if begun else ():
+            raise InDoubt(effect.call_id)
+        if not await self.turns.start_work(lease, turn, self.max_tries):
+            await self._fail(lease, turn, f"given up after {self.max_tries} tries")
+            return False
+        try:
+            given = {"run": turn.input, "messages": [] if begun else await self._opening(lease, turn)}
+            outcome = await self.invoker.invoke(turn.id, given, lease, begun=begun, watch=watch)
+            asked = [await self._asked(lease, turn, question) for question in outcome.questions]
+        except asyncio.CancelledError:
+            with suppress(LeaseLost):
+                await self.turns.handed_back(lease, turn)
+            raise
+        await self._rest(lease, turn, outcome, asked)
+        return bool(asked)
+
+    async def _rest(self, lease: Lease, turn: TurnRow, outcome: Outcome, asked: Sequence[Asked]) -> None:
+        said = f"You: {turn.input['request']}"
+        messages = outcome.state["messages"]
+        link = None if asked else link_in(messages)
+        answer = None if asked else messages[-1].text
+        if answer == "":
+            raise BadAnswer("the model answered nothing")
+        async with self.pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            await self.inbox.project(conn, turn.id, said, asked)
+            if link:
+                await self.inbox.ask_to_open(conn, turn.id, link["url"], link["message"], said)
+            await self.turns.rested(conn, turn, "waiting" if asked or link else "done", answer)
+
+    async def _asked(self, lease: Lease, turn: TurnRow, question: Any) -> Asked:
+        value: Mapping[str, Any] = question.value
+        new = await self.inbox.new_recipients(
+            UUID(turn.input["account_id"]), lease.thread_id, addresses_in(value["args"])
+        )
+        return Asked(question.id, value, new_recipients=new, conflicts=[])
+
+    async def _settle_started(self, lease: Lease, account: Account) -> None:
+        """Find out what became of effects that a turn left when it broke off, before anything new begins."""
+        for effect in await self.ledger.started_in(lease.thread_id):
+            call = Call({}, effect.call_id, account, await self.clients.get(account.id), lease)
+            with suppress(NotYetClear, InDoubt):
+                await self.tools.settle(call, effect)
+
+    async def _settle_doubts(self, lease: Lease, turn: TurnRow) -> None:
+        """Carry out what the person said about effects of which nobody knows whether they happened; but look again, as
+        they may have shown up meanwhile."""
+        account = await self.accounts.get(UUID(turn.input["account_id"]))
+        client = await self.clients.get(account.id)
+        for effect in await self.ledger.unknown_in(turn.id):
+            with suppress(NotYetClear, InDoubt):
+                await self.tools.settle(Call(turn.input, effect.call_id, account, client, lease), effect)
+        async with self.pool.connection() as conn, conn.transaction():
+            await lease.check(conn, account_active=True)
+            for item in await self.inbox.apply(conn, turn.id):
+                again = (item.decision or {}).get("type") == "accept"
+                await self.ledger.resolve(conn, turn.id, item.call_id, again=again)
+
+    async def _failed(self, lease: Lease, turn: TurnRow, error: Exception) -> None:
+        """Say what went wrong. What the person approved and Google can't do now is done later, by itself; all else they
+        can ask for again."""
+        current = await self.turns.last(lease.thread_id) or turn
+        if isinstance(error, InDoubt):
+            await self._ask_in_doubt(lease, current)
+            return
+        fault = classify(error)
+        log.warning("chat %s: %s", lease.thread_id, type(error).__name__, exc_info=fault.unexpected)
+        if fault.login:
+            await self.accounts.set_state(UUID(turn.input["account_id"]), "login", fault.reason)
+        if current.state == "acting" and isinstance(error, _DONE_LATER) and fault.passing:
+            await self.turns.back_off(lease, current, fault.reason, fault.until)
+        else:
+            await self._fail(lease, current, fault.reason)
+
+    async def _fail(self, lease: Lease, turn: TurnRow, reason: str) -> None:
+        async with self.pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            await self.turns.fail(conn, turn, reason)
+            await self.inbox.expire_run(conn, turn.id)
+
+    async def _ask_in_doubt(self, lease: Lease, turn: TurnRow) -> None:
+        effects = await self.ledger.unknown_in(turn.id)
+        async with self.pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            await self.turns.acting(conn, turn)
+            for effect in effects:
+                await self.inbox.doubt(conn, effect, f"You: {turn.input['request']}")
+
+    async def _opening(self, lease: Lease, turn: TurnRow) -> list[AnyMessage]:
+        """What the turn's graph begins with: what was said before, cut to a length, and the request."""
+        return [*_cut(await self._before(lease, turn)), HumanMessage(turn.input["request"])]
+
+    async def _before(self, lease: Lease, turn: TurnRow) -> list[AnyMessage]:
+        """The messages of the last turn that left any: they hold those of earlier turns. A turn that was set aside or
+        broke off leaves calls without an answer, which no model takes."""
+        unheard: list[AnyMessage] = []
+        for before in await self.turns.newest(lease.thread_id, _TURNS_BACK + 1) if turn.attempt > 1 else ():
+            if before.attempt >= turn.attempt:
+                continue
+            messages = (await self.invoker.state(before.id, lease)).get("messages")
+            if messages:
+                done = {e.call_id: e.result or "" for e in await self.ledger.done_in(lease.thread_id)}
+                open_calls = _SET_ASIDE if before.state == "superseded" else _BROKEN_OFF
+                return [*_all_answered(messages, done, open_calls), *unheard]
+            unheard.insert(0, HumanMessage(before.input["request"]))
+        return unheard
+
+
+def _all_answered(messages: Sequence[AnyMessage], done: Mapping[str, str], otherwise: str) -> list[AnyMessage]:
+    """The messages, where every call of the last one has its answer."""
+    last = messages[-1]
+    calls = last.tool_calls if isinstance(last, AIMessage) else []
+    return [
+        *messages,
+        *(
+            ToolMessage(done.get(str(call["id"]), otherwise), tool_call_id=call["id"], name=call["name"])
+            for call in calls
+        ),
+    ]
+
+
+def _cut(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """The last whole turns among the messages that aren't too long together."""
+    kept: list[AnyMessage] = []
+    turn: list[AnyMessage] = []
+    length = 0
+    for message in reversed(messages):
+        turn.insert(0, message)
+        length += len(message.text)
+        if isinstance(message, HumanMessage):
+            if length > _REMEMBERED:
+                break
+            kept, turn = turn + kept, []
+    return kept

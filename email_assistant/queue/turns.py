@@ -1,0 +1,211 @@
+"""Chats and their turns in the tables. All SQL on the runs of chats.
+
+A chat is a row of `threads`, each request in it a run: its turn. Of one chat only the newest turn can be open.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal, TypeVar
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+from psycopg.rows import class_row
+from psycopg.types.json import Json
+
+from email_assistant.accounts.accounts import Account
+from email_assistant.agents.chat.run import Turn
+from email_assistant.db.lease import Lease
+from email_assistant.db.pool import Connection, Pool
+from email_assistant.inbox.items import Conflict, NoItem, supersede
+
+T = TypeVar("T")
+
+State = Literal["running", "waiting", "acting", "done", "failed", "superseded"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRow:
+    id: UUID
+    chat_id: str
+    """The client's."""
+    account_id: UUID
+    account: str
+    """The account's address."""
+    request: str | None
+    """What was asked for first; None: nothing yet."""
+    at: datetime | None
+    """When something was asked for last."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRow:
+    id: UUID
+    attempt: int
+    """Which turn of the chat it is."""
+    input: Turn
+    state: State
+    reason: str | None
+    answer: str | None
+    created_at: datetime
+    waits: bool
+    """Something in it waits for the person, or for the end of an undo window."""
+    decided: bool
+    """All that waited is decided, and every undo window has passed."""
+    answered: bool
+    """Something in it was decided, and is not carried out."""
+
+    @property
+    def is_open(self) -> bool:
+        return self.state in ("running", "waiting", "acting")
+
+
+_CHATS = """
+select t.id, t.chat_id, t.account_id, a.address as account, first.input->>'request' as request, last.created_at as at
+from threads t join accounts a on a.id = t.account_id
+left join runs first on first.thread_id = t.id and first.attempt = 1
+left join lateral (select created_at from runs r where r.thread_id = t.id order by attempt desc limit 1) as last on true
+where t.user_id = %s and t.chat_id is not null"""
+_TURNS = """
+select r.id, r.attempt, r.input, r.state, r.reason, r.answer, r.created_at, count(i.id) > 0 as waits,
+       coalesce(bool_and(i.status = 'decided' and i.undo_until <= clock_timestamp()), false) as decided,
+       coalesce(bool_or(i.status = 'decided'), false) as answered
+from runs r left join inbox_items i on i.run_id = r.id and i.status in ('pending', 'decided')
+where r.thread_id = %s group by r.id order by r.attempt desc limit %s"""
+_BUSY = "the assistant is still at what you asked for before; wait for its answer"
+_ANSWERED = "what you decided a moment ago is not carried out yet; wait for it, answer the rest, or undo it"
+
+
+class Turns:
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def open_chat(self, account: Account, chat_id: str) -> ChatRow:
+        """The chat of that id; begun with this account if there is none."""
+        async with self._pool.connection() as conn:
+            await conn.execute(
+                """insert into threads (user_id, account_id, chat_id) values (%s, %s, %s)
+                   on conflict (user_id, chat_id) do nothing""",
+                (account.user_id, account.id, chat_id),
+            )
+        return await self.chat(account.user_id, chat_id)
+
+    async def chat(self, user_id: UUID, chat_id: str) -> ChatRow:
+        """Raises NoItem."""
+        found = await self._read(ChatRow, f"{_CHATS} and t.chat_id = %s", user_id, chat_id)
+        if not found:
+            raise NoItem("there is no such chat; `/run` begins one")
+        return found[0]
+
+    async def chats(self, user_id: UUID, most: int) -> list[ChatRow]:
+        """The person's chats, the latest first."""
+        latest = f"{_CHATS} order by last.created_at desc nulls last, t.id limit %s"
+        return await self._read(ChatRow, latest, user_id, most)
+
+    async def is_chat(self, thread_id: UUID) -> bool:
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute("select chat_id is not null as yes from threads where id = %s", (thread_id,))
+            row = await cursor.fetchone()
+        return bool(row and row["yes"])
+
+    async def newest(self, thread_id: UUID, most: int) -> list[TurnRow]:
+        """The last turns of a chat, the newest first."""
+        return await self._read(TurnRow, _TURNS, thread_id, most)
+
+    async def last(self, thread_id: UUID) -> TurnRow | None:
+        return next(iter(await self.newest(thread_id, 1)), None)
+
+    async def begin(self, lease: Lease, account: Account, chat_id: str, request: str) -> None:
+        """Make the turn of a new request. What still waits in the chat is set aside, and can never be done.
+
+        Raises:
+            Conflict: the turn before is being worked on, or something in it was decided and is not carried out yet.
+        """
+        async with self._pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            # The thread before its items, as whoever decides locks them: what is decided meanwhile is seen here.
+            await conn.execute("select from threads where id = %s for no key update", (lease.thread_id,))
+            before = await self._last(conn, lease.thread_id)
+            attempt = before.attempt + 1 if before else 1
+            run_id = uuid5(NAMESPACE_URL, f"email-assistant:chat/{lease.thread_id}/{attempt}")
+            if before and before.is_open:
+                await self._set_aside(conn, before, run_id)
+            turn = Turn(
+                agent="chat",
+                id=str(run_id),
+                account_id=str(account.id),
+                address=account.address,
+                chat=chat_id,
+                request=request,
+            )
+            await conn.execute(
+                """insert into runs (id, user_id, account_id, thread_id, attempt, input, state)
+                   values (%s, %s, %s, %s, %s, %s, 'running')""",
+                (run_id, account.user_id, account.id, lease.thread_id, attempt, Json(turn)),
+            )
+
+    async def _set_aside(self, conn: Connection, turn: TurnRow, by: UUID) -> None:
+        if turn.state != "waiting":
+            raise Conflict(_BUSY)
+        if turn.answered:
+            raise Conflict(_ANSWERED)
+        await supersede(conn, [turn.id], by)
+        await conn.execute(
+            """update runs set state = 'superseded', superseded_by = %s, reason = 'you asked for something else'
+               where id = %s""",
+            (by, turn.id),
+        )
+
+    async def start_work(self, lease: Lease, turn: TurnRow, most_tries: int) -> bool:
+        """Count a start of work before it begins, since work that kills the process would begin for ever."""
+        async with self._pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            cursor = await conn.execute(
+                "update runs set tries = tries + 1 where id = %s returning tries <= %s as may", (turn.id, most_tries)
+            )
+            row = await cursor.fetchone()
+        return bool(row and row["may"])
+
+    async def handed_back(self, lease: Lease, turn: TurnRow) -> None:
+        """The process is stopping: the try that it broke off doesn't count."""
+        async with self._pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            await self._untry(conn, turn)
+
+    async def rested(self, conn: Connection, turn: TurnRow, state: State, answer: str | None = None) -> None:
+        """The turn came to rest: in front of the person, or at its end."""
+        await conn.execute("update runs set state = %s, answer = %s, tries = 0 where id = %s", (state, answer, turn.id))
+        await conn.execute(
+            "update threads set outages = 0 where id = (select thread_id from runs where id = %s)", (turn.id,)
+        )
+
+    async def acting(self, conn: Connection, turn: TurnRow) -> None:
+        """Every answer is in and past its window: from here on the turn acts."""
+        await conn.execute("update runs set state = 'acting' where id = %s", (turn.id,))
+
+    async def fail(self, conn: Connection, turn: TurnRow, reason: str) -> None:
+        await conn.execute("update runs set state = 'failed', reason = %s where id = %s", (reason, turn.id))
+
+    async def back_off(self, lease: Lease, turn: TurnRow, reason: str, until: datetime | None) -> None:
+        """Come back later to what the person approved; an outage is no try."""
+        async with self._pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            await conn.execute(
+                """update threads set outages = outages + 1, not_before = greatest(%s, clock_timestamp()
+                          + make_interval(secs => least(300, 2 ^ least(outages, 9)) * (0.75 + random() / 2)))
+                   where id = %s""",
+                (until or datetime.now(UTC), lease.thread_id),
+            )
+            await conn.execute("update runs set reason = %s where id = %s", (f"waiting: {reason}", turn.id))
+            await self._untry(conn, turn)
+
+    async def _untry(self, conn: Connection, turn: TurnRow) -> None:
+        await conn.execute("update runs set tries = greatest(0, tries - 1) where id = %s", (turn.id,))
+
+    async def _last(self, conn: Connection, thread_id: UUID) -> TurnRow | None:
+        async with conn.cursor(row_factory=class_row(TurnRow)) as cursor:
+            await cursor.execute(_TURNS.encode(), (thread_id, 1))
+            return await cursor.fetchone()
+
+    async def _read(self, kind: type[T], query: str, *parameters: object) -> list[T]:
+        async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(kind)) as cursor:
+            await cursor.execute(query.encode(), parameters)
+            return await cursor.fetchall()

@@ -1,0 +1,78 @@
+"""What `/run` and `/resume` answer, whatever came of it."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+from email_assistant.queue.chat import Talk
+from email_assistant.tools.control import CLARIFICATION
+
+
+class PendingCall(BaseModel):
+    call_id: str
+    tool_name: str
+    arguments: dict[str, Any]
+
+
+class PendingQuestion(BaseModel):
+    call_id: str
+    question: str
+    context: str | None
+
+
+class Confirmation(BaseModel):
+    kind: Literal["confirmation"] = "confirmation"
+    tool_calls: list[PendingCall]
+
+
+class Clarification(BaseModel):
+    kind: Literal["clarification"] = "clarification"
+    clarifications: list[PendingQuestion]
+
+
+ReplyStatus = Literal["success", "confirmation_required", "clarification_required", "oauth_required", "error"]
+
+
+class Reply(BaseModel):
+    """Where the chat stands."""
+
+    status: ReplyStatus
+    response: str | None = Field(None, description="What the assistant said in the end.")
+    thread_id: str | None
+    pending_action: Confirmation | Clarification | None = None
+    url: str | None = Field(None, description="What you must open before it can be done; https only.")
+    message: str | None = Field(None, description="What is wrong, or what the link is for.")
+
+
+def reply_of(talk: Talk) -> tuple[int, Reply]:
+    """HTTP status and body that say where a chat stands."""
+    thread_id, turn = talk.chat.chat_id, talk.turn
+    asked = [item for item in talk.waiting if item.action == CLARIFICATION]
+    if asked:
+        questions = [
+            PendingQuestion(call_id=i.call_id, question=i.args["question"], context=i.args.get("context"))
+            for i in asked
+        ]
+        clarification = Clarification(clarifications=questions)
+        return 202, Reply(status="clarification_required", thread_id=thread_id, pending_action=clarification)
+    if talk.waiting and talk.waiting[0].kind == "link":
+        link = talk.waiting[0].args
+        return 202, Reply(status="oauth_required", thread_id=thread_id, url=link["url"], message=link["message"])
+    if talk.waiting:
+        calls = [PendingCall(call_id=i.call_id, tool_name=i.action, arguments=i.args) for i in talk.waiting]
+        doubt = any(item.kind == "in_doubt" for item in talk.waiting)
+        return 202, Reply(
+            status="confirmation_required",
+            thread_id=thread_id,
+            pending_action=Confirmation(tool_calls=calls),
+            message="It is not known whether this was done; approve it to have it done again" if doubt else None,
+        )
+    if turn is None or turn.state == "done":
+        return 200, Reply(status="success", thread_id=thread_id, response=turn.answer if turn else None)
+    reason = turn.reason or "this is still being worked on"
+    return 502, Reply(status="error", thread_id=thread_id, message=reason)
+
+
+def refused(status: int, thread_id: str | None, why: str) -> tuple[int, Reply]:
+    """HTTP status and body where nothing was done."""
+    return status, Reply(status="error", thread_id=thread_id, message=why)

@@ -1,0 +1,175 @@
+"""`tools.yaml`: which tools there are, where each runs, and when a person is asked about its calls."""
+
+import os
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from email_assistant.gate.policy import Rule
+from email_assistant.gate.source import Place, Source
+
+LOCAL: Final = "local"
+OWN_SERVERS: Final = ("calendar", "mail", "agent")
+"""Our own servers, which run in this process."""
+
+_VARIABLE = re.compile(r"\$\{([^}]*)\}")
+_ToolName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+_ServerName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
+_Type = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class ServerConfig(_Strict):
+    """An MCP server: a command that speaks over its standard input and output, or a URL."""
+
+    command: Annotated[list[str], Field(min_length=1)] | None = None
+    env: dict[str, str] = {}
+    url: Annotated[str, Field(pattern=r"^https?://[^\s/?#@]+(/[^\s#]*)?$")] | None = None
+    headers: dict[str, str] = {}
+    timeout_seconds: float = Field(20, gt=0, le=600)
+    """Of one call."""
+    repeats: Literal["safe"] | None = None
+    """safe: it does a call once, however often it comes with the same idempotency key in `_meta`."""
+    own: bool = False
+    """It is a server of this program that runs elsewhere, so its answers need not be delimited once more."""
+
+    @model_validator(mode="after")
+    def _is_one_of_two(self) -> Self:
+        if (self.command is None) == (self.url is None):
+            raise ValueError("takes either a command or a url")
+        if self.url is None and self.headers:
+            raise ValueError("headers go with a url; a command takes env")
+        if self.command is None and self.env:
+            raise ValueError("env goes with a command; a url takes headers")
+        return self
+
+
+class ToolConfig(_Strict):
+    backend: str = LOCAL
+    """`local`, or the name of a server."""
+    type: _Type | None = None
+    """The type of tools that chat chooses it by; None: no choice takes it away."""
+    review: Rule = "gate"
+
+
+class _File(_Strict):
+    servers: dict[_ServerName, ServerConfig] = {}
+    tools: dict[_ToolName, ToolConfig] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsConfig:
+    servers: Mapping[str, ServerConfig]
+    """Those that are not ours, and ours that were put elsewhere."""
+    tools: Mapping[str, ToolConfig]
+
+    def types(self) -> dict[str, list[str]]:
+        """Every type that chat may choose, with the names of its tools, in the order of the file."""
+        found: dict[str, list[str]] = {}
+        for name, tool in self.tools.items():
+            if tool.type:
+                found.setdefault(tool.type, []).append(name)
+        return found
+
+    def with_calendar_at(self, url: str) -> "ToolsConfig":
+        """The calendar's server elsewhere."""
+        return ToolsConfig({**self.servers, "calendar": ServerConfig(url=url)}, self.tools)
+
+
+_MAIL_AGENTS: Final = ("send_email_tool", "schedule_meeting_tool", "check_calendar_tool", "Question", "Done")
+"""The mail agent's own tools: it always has them, wherever they run."""
+_QUESTIONS: Final = ("Question", "request_clarification")
+_FLIPPED: Final = _MAIL_AGENTS[:3]
+"""Of these, those that may run on a server."""
+
+SHIPPED: Final = ToolsConfig(
+    {},
+    {
+        "send_email_tool": ToolConfig(type="mail", review="always"),
+        "schedule_meeting_tool": ToolConfig(review="always"),
+        "check_calendar_tool": ToolConfig(),
+        "Question": ToolConfig(review="always"),
+        "Done": ToolConfig(),
+        "request_clarification": ToolConfig(review="always"),
+        "list_calendars": ToolConfig(backend="calendar", type="calendar"),
+        "list_events": ToolConfig(backend="calendar", type="calendar"),
+        "create_event": ToolConfig(backend="calendar", type="calendar", review="always"),
+        "update_event": ToolConfig(backend="calendar", type="calendar", review="always"),
+        "search_mail": ToolConfig(backend="mail", type="mail"),
+        "get_thread": ToolConfig(backend="mail", type="mail"),
+        "list_waiting": ToolConfig(type="inbox"),
+        "find_mail": ToolConfig(type="inbox"),
+        "explain_mail": ToolConfig(type="inbox"),
+    },
+)
+"""What there is without a file."""
+
+
+def read_tools(source: Source) -> ToolsConfig:
+    """A person's file, over what is shipped: what it leaves out of one of our tools stays as it is.
+
+    Raises:
+        BadFile.
+    """
+    given = _with_variables(source, source.mapping())
+    tools = given.get("tools")
+    if isinstance(tools, dict):
+        shipped = {name: tool.model_dump() for name, tool in SHIPPED.tools.items()}
+        given["tools"] = {
+            name: shipped.get(name, {}) | tool if isinstance(tool, dict) else tool for name, tool in tools.items()
+        }
+    file = source.parsed(_File, given)
+    for name in file.servers:
+        if name in (*OWN_SERVERS, LOCAL):
+            raise source.bad(("servers", name), f"{name} is a server of this program; choose another name")
+    for name, tool in file.tools.items():
+        _check(source, name, tool, file.servers)
+    return ToolsConfig(file.servers, {**SHIPPED.tools, **file.tools})
+
+
+def _check(source: Source, name: str, tool: ToolConfig, servers: Collection[str]) -> None:
+    known = (LOCAL, *OWN_SERVERS, *servers)
+    if tool.backend not in known:
+        raise source.bad(
+            ("tools", name, "backend"), f"there is no server {tool.backend!r}; there are {', '.join(known)}"
+        )
+    if tool.backend == LOCAL and (name not in SHIPPED.tools or SHIPPED.tools[name].backend != LOCAL):
+        raise source.bad(("tools", name), f"{name} does not run locally; name its server as `backend`")
+    if tool.backend != LOCAL and name in _MAIL_AGENTS and name not in _FLIPPED:
+        raise source.bad(("tools", name, "backend"), f"{name} is a part of the mail agent and runs locally only")
+    if name in _QUESTIONS and tool.review != "always":
+        raise source.bad(("tools", name, "review"), "a question is always put to you")
+    if tool.type is None and name not in (*_MAIL_AGENTS, *_QUESTIONS):
+        raise source.bad(("tools", name), f"{name} needs a `type`, by which chat chooses it")
+
+
+def _with_variables(source: Source, content: dict[str, Any]) -> dict[str, Any]:
+    """The content with `${NAME}` put in from the environment, within `servers`."""
+
+    def filled(value: Any, place: Place) -> Any:
+        match value:
+            case dict():
+                return {key: filled(each, (*place, key)) for key, each in value.items()}
+            case list():
+                return [filled(each, (*place, number)) for number, each in enumerate(value)]
+            case str():
+                return _VARIABLE.sub(lambda found: _variable(source, place, found[1]), value)
+            case _:
+                return value
+
+    if "servers" not in content:
+        return content
+    return {**content, "servers": filled(content["servers"], ("servers",))}
+
+
+def _variable(source: Source, place: Place, name: str) -> str:
+    try:
+        return os.environ[name]
+    except KeyError:
+        raise source.bad(place, f"the variable {name} is not set") from None

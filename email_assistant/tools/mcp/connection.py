@@ -1,0 +1,298 @@
+"""One session with one server."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Any, Final
+
+import anyio
+from mcp import ClientSession, McpError, types
+from mcp.server.lowlevel import Server
+from mcp.shared.context import RequestContext
+from mcp.shared.memory import create_client_server_memory_streams
+from pydantic import ValidationError
+
+from email_assistant.tools.config import ServerConfig
+from email_assistant.tools.mcp.asked import from_error, from_request
+from email_assistant.tools.mcp.bounds import TooMuch, Undone, Unreached
+from email_assistant.tools.mcp.content import one_line
+from email_assistant.tools.mcp.http import http_session
+from email_assistant.tools.mcp.stdio import stdio_session
+from email_assistant.tools.spec import FormNeeded, LinkNeeded, Progress, ServerDown, ToolError
+
+_CLOSE_SECONDS: Final = 6.0
+_FAREWELL_SECONDS: Final = 1.0
+_SESSION_OVER: Final = 32600
+"""What the library says for a server that has forgotten the session (`_send_session_terminated_error`, 1.30)."""
+_MOST_PAGES: Final = 20
+_MOST_TOOLS: Final = 500
+_CLIENT: Final = types.Implementation(name="email-assistant", version=version("email-assistant"))
+
+
+class NotSent(Exception):
+    """The server has not got the request; the message says why."""
+
+
+class Lost(Exception):
+    """The server may have got the request, and no answer came; the message says why."""
+
+
+class NoUse(Lost):
+    """It took too long, or what came can't be read: the same call again would fare no better."""
+
+
+class Refused(ToolError):
+    """The server answered with an error."""
+
+
+InProcess = Callable[[], Awaitable[Server[Any, Any]]]
+"""Makes one of our own servers."""
+
+
+@dataclass(eq=False)
+class _Flight:
+    """A call that is under way."""
+
+    filled_in: Mapping[str, Any] | None
+    """What the person has said to the server's form before."""
+    needs: LinkNeeded | FormNeeded | ToolError | None = None
+    """What the server asked the person for meanwhile."""
+
+
+@dataclass(eq=False)
+class Connection:
+    """A session that a task of its own enters and leaves: anyio wants its scopes left by the task that entered them.
+
+    It is used once: after it has ended, another is made.
+    """
+
+    name: str
+    server: ServerConfig | InProcess
+    seconds: float
+    """For each call."""
+    patience: float
+    """For connecting, in seconds."""
+    on_change: Callable[[], None]
+    """Called when the server says that its tools have changed."""
+    ended: str | None = None
+    """Why it can't be used any more."""
+    _flights: set[_Flight] = field(default_factory=set)
+    _undone: Undone = field(default_factory=dict)
+    _leave: asyncio.Event = field(default_factory=asyncio.Event)
+    _farewells: set["asyncio.Task[None]"] = field(default_factory=set)
+    _owner: "asyncio.Task[None] | None" = None
+    _session: ClientSession | None = None
+
+    async def open(self) -> None:
+        """Raises ServerDown."""
+        ready: asyncio.Future[ClientSession] = asyncio.get_running_loop().create_future()
+        self._owner = asyncio.create_task(self._own(ready), name=f"mcp-{self.name}")
+        try:
+            self._session = await ready
+        except asyncio.CancelledError:
+            self.end("it was not waited for")
+            raise
+
+    def end(self, why: str) -> None:
+        """Leave the session, without waiting for it; calls that are under way fail."""
+        self.ended = self.ended or why
+        self._leave.set()
+
+    async def aclose(self) -> None:
+        self.end("the program stops")
+        if self._owner is not None:
+            await asyncio.wait([self._owner], timeout=_CLOSE_SECONDS)
+            if not self._owner.done():
+                self._owner.cancel()
+                await asyncio.wait([self._owner], timeout=_CLOSE_SECONDS)
+
+    async def tools(self) -> list[types.Tool]:
+        """Raises NotSent, Lost, Refused."""
+        found: list[types.Tool] = []
+        cursor: str | None = None
+        for _ in range(_MOST_PAGES):
+            params = types.PaginatedRequestParams(cursor=cursor)
+            request = types.ClientRequest(types.ListToolsRequest(params=params))
+            page: types.ListToolsResult = await self._exchanged(request, types.ListToolsResult)
+            found += page.tools
+            cursor = page.nextCursor
+            if not cursor or len(found) > _MOST_TOOLS:
+                break
+        return found[:_MOST_TOOLS]
+
+    async def call(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        meta: Mapping[str, Any],
+        progress: Progress,
+        filled_in: Mapping[str, Any] | None,
+    ) -> types.CallToolResult:
+        """
+        Args:
+            filled_in: what the person has said to the server's form before.
+
+        Raises:
+            NotSent, Lost.
+            Refused: the server did not do it, and says so.
+            LinkNeeded, FormNeeded: it needs the person first, and did not do it.
+        """
+        params = types.CallToolRequestParams(
+            name=tool, arguments=dict(arguments), _meta=types.RequestParams.Meta(**meta) if meta else None
+        )
+        request = types.ClientRequest(types.CallToolRequest(params=params))
+        flight = _Flight(filled_in)
+        self._flights.add(flight)
+        try:
+            result: types.CallToolResult = await self._exchanged(
+                request, types.CallToolResult, progress_callback=_teller(progress)
+            )
+        except Refused as refusal:
+            raise flight.needs or refusal from None
+        finally:
+            self._flights.discard(flight)
+        if result.isError and flight.needs:
+            raise flight.needs
+        return result
+
+    async def _exchanged(self, request: types.ClientRequest, answer: Any, **more: Any) -> Any:
+        """Raises NotSent, Lost, Refused."""
+        session = self._session
+        assert session is not None
+        if self.ended:
+            raise NotSent(self.ended)
+        # The library takes the next number before it waits for anything; it tells nobody which.
+        asked = session._request_id
+        try:
+            async with asyncio.timeout(self.seconds):
+                return await session.send_request(request, answer, **more)
+        except TimeoutError:
+            self._call_off(session, asked)
+            raise NoUse(f"it did not answer within {self.seconds:g} s") from None
+        except asyncio.CancelledError:
+            self._call_off(session, asked)
+            raise
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+            raise NotSent(self.ended or "the connection has ended") from None
+        except ValidationError:
+            raise NoUse("it answers in a form that the protocol doesn't know") from None
+        except McpError as error:
+            raise self._meaning(error, asked) from None
+        finally:
+            self._undone.pop(asked, None)
+
+    def _meaning(self, error: McpError, asked: int) -> Exception:
+        match self._undone.get(asked):
+            case Unreached() as why:
+                return NotSent(str(why))
+            case TooMuch() as why:
+                return NoUse(f"it {why}")
+            case Exception() as why:
+                return Lost(str(why))
+        if error.error.code == types.CONNECTION_CLOSED:
+            return Lost(self.ended or "the connection has ended")
+        if error.error.code == _SESSION_OVER and error.error.message == "Session terminated":
+            return NotSent("it has forgotten the session")
+        if error.error.code == types.URL_ELICITATION_REQUIRED:
+            return from_error(self.name, error.error.data)
+        return Refused(f"{self.name} refuses: {error.error.message}")
+
+    def _call_off(self, session: ClientSession, asked: int) -> None:
+        """Tell the server that nobody waits any more; nobody waits for that either."""
+
+        async def farewell() -> None:
+            params = types.CancelledNotificationParams(requestId=asked, reason="nobody waits any more")
+            notice = types.ClientNotification(types.CancelledNotification(params=params))
+            with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, TimeoutError):
+                async with asyncio.timeout(_FAREWELL_SECONDS):
+                    await session.send_notification(notice)
+
+        task = asyncio.create_task(farewell())
+        self._farewells.add(task)
+        task.add_done_callback(self._farewells.discard)
+
+    async def _own(self, ready: "asyncio.Future[ClientSession]") -> None:
+        """Enter the session, wait for its end, and leave it: all in this task."""
+        try:
+            async with AsyncExitStack() as stack:
+                async with asyncio.timeout(self.patience):
+                    session = await stack.enter_async_context(self._entered())
+                    await session.initialize()
+                ready.set_result(session)
+                await self._leave.wait()
+        except BaseException as error:
+            self.end(self._why(error))
+            if isinstance(error, asyncio.CancelledError):
+                raise
+        finally:
+            self.end("the connection has ended")
+            if not ready.done():
+                ready.set_exception(ServerDown(self.name, self.ended or ""))
+
+    def _why(self, error: BaseException) -> str:
+        """Why there is no session, in words of ours: the error's own may quote headers or an answer."""
+        match error:
+            case BaseExceptionGroup():
+                return self._why(error.exceptions[0])
+            case TimeoutError():
+                return f"it did not answer within {self.patience:g} s"
+            case FileNotFoundError() | PermissionError():
+                return f"its command can't be started ({error.strerror})"
+            case McpError():
+                refused = next(iter(self._undone.values()), None)
+                return str(refused) if refused else "it refuses the connection"
+            case _:
+                return f"the connection failed ({type(error).__name__})"
+
+    def _entered(self) -> AbstractAsyncContextManager[ClientSession]:
+        own: dict[str, Any] = {
+            "client_info": _CLIENT,
+            "message_handler": self._heard,
+            "elicitation_callback": self._elicited,
+        }
+        if not isinstance(self.server, ServerConfig):
+            return _in_process(self.server, own)
+        if self.server.url is not None:
+            return http_session(self.server, own, self._undone)
+        return stdio_session(self.server, own, self._undone, self.end)
+
+    async def _heard(self, message: object) -> None:
+        if isinstance(message, types.ServerNotification) and isinstance(
+            message.root, types.ToolListChangedNotification
+        ):
+            self.on_change()
+
+    async def _elicited(
+        self, _: "RequestContext[ClientSession, Any]", params: types.ElicitRequestParams
+    ) -> types.ElicitResult:
+        """Nobody is asked while a call is under way: it ends, and says what it needs. Where several are under way, the
+        protocol does not tell which one it is for."""
+        if len(self._flights) == 1:
+            [flight] = self._flights
+            if flight.filled_in and isinstance(params, types.ElicitRequestFormParams):
+                return types.ElicitResult(action="accept", content=dict(flight.filled_in))
+            flight.needs = from_request(self.name, params)
+        return types.ElicitResult(action="cancel")
+
+
+@asynccontextmanager
+async def _in_process(make: InProcess, own: dict[str, Any]) -> AsyncIterator[ClientSession]:
+    server = await make()
+    async with (
+        create_client_server_memory_streams() as (ours, its),
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(server.run, *its, server.create_initialization_options())
+        async with ClientSession(*ours, **own) as session:
+            yield session
+        tasks.cancel_scope.cancel()
+
+
+def _teller(progress: Progress) -> Callable[[float, float | None, str | None], Awaitable[None]]:
+    async def told(done: float, total: float | None, message: str | None) -> None:
+        amount = f"{done:g}" if total is None else f"{done:g} of {total:g}"
+        progress(one_line(f"{message} ({amount})" if message else amount, 200))
+
+    return told

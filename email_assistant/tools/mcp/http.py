@@ -1,0 +1,182 @@
+"""A server at a URL. Every request gets an answer that its own call can fail by, whatever becomes of it on the way.
+
+The library's client (`mcp.client.streamable_http`, 1.30) ends the whole session, and all its calls, where a server
+answers 401 or 500, and leaves a call waiting where an answer can't be read. So what is wrong is turned here into an
+error of the protocol, and `Undone` keeps what it was.
+"""
+
+import json
+import re
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final
+
+import httpx
+from langchain_mcp_adapters.sessions import StreamableHttpConnection, create_session
+from mcp import ClientSession
+from mcp.types import INTERNAL_ERROR, JSONRPCError, JSONRPCMessage, JSONRPCResponse
+
+from email_assistant.tools.config import ServerConfig
+from email_assistant.tools.mcp.bounds import MOST_BYTES, Meter, TooMuch, Undone, Unreached
+
+_STREAM: Final = "text/event-stream"
+_EVENT_ID: Final = re.compile(rb"(?m)^id:")
+_MOST_STREAMED: Final = 4 * MOST_BYTES
+"""Of one answer that comes as events."""
+
+
+def http_session(
+    server: ServerConfig, session: dict[str, Any], undone: Undone
+) -> AbstractAsyncContextManager[ClientSession]:
+    """A session with a server at a URL, not yet initialized.
+
+    Args:
+        session: what to make the session with.
+        undone: filled in.
+    """
+
+    def client(
+        headers: dict[str, str] | None = None, timeout: httpx.Timeout | None = None, auth: httpx.Auth | None = None
+    ) -> httpx.AsyncClient:
+        # What is compressed may be a thousand times as long. Proxies of the environment are for other programs' traffic
+        # with the web; httpx leaves them out where it is given a transport.
+        own = {**(headers or {}), "Accept-Encoding": "identity"}
+        transport = _Answering(undone, server.timeout_seconds)
+        return httpx.AsyncClient(headers=own, timeout=timeout, auth=auth, transport=transport)
+
+    assert server.url is not None
+    return create_session(
+        StreamableHttpConnection(
+            transport="streamable_http",
+            url=server.url,
+            headers=dict(server.headers),
+            timeout=server.timeout_seconds,
+            # The stream for what the server says by itself is silent for hours.
+            sse_read_timeout=24 * 3600.0,
+            session_kwargs=session,
+            httpx_client_factory=client,
+        )
+    )
+
+
+class _Answering(httpx.AsyncBaseTransport):
+    def __init__(self, undone: Undone, read_seconds: float) -> None:
+        self._undone = undone
+        self._read_seconds = read_seconds
+        self._inner = httpx.AsyncHTTPTransport()
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        if request.method != "POST":
+            return self._bounded(await self._inner.handle_async_request(request), None)
+        asked = json.loads(request.content).get("id")
+        # A call that nobody waits for any more keeps no connection.
+        request.extensions["timeout"] = {**request.extensions["timeout"], "read": self._read_seconds}
+        try:
+            response = await self._inner.handle_async_request(request)
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout):
+            return self._failed(request, asked, Unreached("it can't be reached"))
+        except httpx.TransportError:
+            return self._failed(request, asked, ConnectionError("the connection broke"))
+        if response.status_code == 404 and asked is not None:
+            return response  # the session is over; the library says so
+        if response.is_success and not response.headers.get("content-encoding"):
+            if response.headers.get("content-type", "").lower().startswith(_STREAM):
+                return self._bounded(response, asked)
+            return await self._whole(request, response, asked)
+        await response.aclose()
+        return self._failed(request, asked, _turned_away(response))
+
+    async def _whole(self, request: httpx.Request, response: httpx.Response, asked: int | str | None) -> httpx.Response:
+        content = bytearray()
+        try:
+            async for piece in response.aiter_raw():
+                content += piece
+                if len(content) > MOST_BYTES:
+                    raise TooMuch(f"answered with more than {MOST_BYTES // 1_000_000} MB")
+        except TooMuch as error:
+            return self._failed(request, asked, error)
+        except httpx.TransportError:
+            return self._failed(request, asked, ConnectionError("the connection broke"))
+        finally:
+            await response.aclose()
+        if asked is not None and not _answers(bytes(content), asked):
+            return self._failed(request, asked, ConnectionError("it answers with something else than was asked for"))
+        headers = {name: value for name, value in response.headers.items() if name.lower() != "content-length"}
+        return httpx.Response(response.status_code, headers=headers, content=bytes(content), request=request)
+
+    def _bounded(self, response: httpx.Response, asked: int | str | None) -> httpx.Response:
+        assert isinstance(response.stream, httpx.AsyncByteStream)
+        response.stream = _Events(response.stream, asked, self._undone)
+        return response
+
+    def _failed(self, request: httpx.Request, asked: int | str | None, error: Exception) -> httpx.Response:
+        if asked is None:
+            return httpx.Response(202, request=request)
+        self._undone[asked] = error
+        return httpx.Response(200, json=_error(asked), request=request)
+
+
+class _Events(httpx.AsyncByteStream):
+    """A stream of events, which ends where it says too much or breaks, with an answer to what was asked."""
+
+    def __init__(self, stream: httpx.AsyncByteStream, asked: int | str | None, undone: Undone) -> None:
+        self._stream = stream
+        self._asked = asked
+        self._undone = undone
+        self._meter = Meter()
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        length, resumes = 0, False
+        why: Exception = ConnectionError("the connection broke")
+        try:
+            async for chunk in self._stream:
+                length += len(chunk)
+                resumes = resumes or bool(_EVENT_ID.search(chunk))
+                ends = chunk.count(b"\n\n") + chunk.count(b"\r\n\r\n")
+                self._meter.count(ends)
+                if self._asked is None and ends:
+                    length = 0  # it may go on for ever, one event at a time
+                if length > (_MOST_STREAMED if self._asked is not None else MOST_BYTES):
+                    raise TooMuch(f"answered with more than {_MOST_STREAMED // 1_000_000} MB")
+                yield chunk
+        except TooMuch as error:
+            why, resumes = error, False
+        except httpx.TransportError:
+            pass
+        # Where events have ids, the library asks for those that are still missing.
+        if self._asked is not None and not resumes:
+            # After the answer has come nobody reads this any more.
+            self._undone[self._asked] = why
+            yield b"\n\nevent: message\ndata: " + json.dumps(_error(self._asked)).encode() + b"\n\n"
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+def _error(asked: int | str) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": asked, "error": {"code": INTERNAL_ERROR, "message": "no answer"}}
+
+
+def _answers(content: bytes, asked: int | str) -> bool:
+    try:
+        message = JSONRPCMessage.model_validate_json(content).root
+    except ValueError:
+        return False
+    return isinstance(message, JSONRPCResponse | JSONRPCError) and message.id == asked
+
+
+def _turned_away(response: httpx.Response) -> Exception:
+    match response.status_code:
+        case 401 | 403:
+            return Unreached(f"it answers {response.status_code}: check the token in its headers")
+        case 400 | 404 | 405 | 406 | 413 | 415 | 429:
+            return Unreached(f"it answers {response.status_code}")
+        case status if 300 <= status < 400:
+            return Unreached("it redirects: set the address that it leads to as its url")
+        case status if status >= 400:
+            return ConnectionError(f"it answers {status}")
+        case _:
+            return ConnectionError("it answers in a compression that was not asked for")

@@ -1,0 +1,175 @@
+"""The servers of tools, each with one session that is kept open: opened at first use, and again after it has died."""
+
+import asyncio
+import weakref
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+from uuid import UUID
+
+from mcp import types
+from mcp.server.lowlevel import Server
+
+from email_assistant.tools.config import ServerConfig
+from email_assistant.tools.mcp.connection import Connection, Lost, NotSent, NoUse, Refused
+from email_assistant.tools.spec import Progress, ServerDown
+
+_OWN_SECONDS: Final = 60.0
+"""For calls of our own servers, whose own time-outs come first."""
+_START_SECONDS: Final = 60.0
+"""For a command to start, which may be installed at that moment, as npx does."""
+_FIRST_WAIT: Final = 0.5
+_LONGEST_WAIT: Final = 60.0
+
+Builtin = Mapping[str, Callable[[UUID], Awaitable[Server[Any, Any]]]]
+"""Makes our own servers, by name, for an account."""
+T = TypeVar("T")
+
+
+@dataclass(eq=False)
+class _Seat:
+    """The place of one server's session."""
+
+    name: str
+    connect: Callable[[Callable[[], None]], Connection]
+    connection: Connection | None = None
+    listing: dict[str, types.Tool] | None = None
+    failures: int = 0
+    not_before: float = 0
+    why: str = ""
+    has_changed: bool = False
+    opening: asyncio.Lock = field(default_factory=asyncio.Lock)
+    reading: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def opened(self) -> Connection:
+        """The session, opened if there is none. Raises ServerDown."""
+        async with self.opening:
+            if self.connection is not None and self.connection.ended is None:
+                return self.connection
+            now = asyncio.get_running_loop().time()
+            if now < self.not_before:
+                raise ServerDown(self.name, f"{self.why}; it is tried again in {self.not_before - now:.0f} s")
+            self.listing = None  # another session may be another program
+            self.connection = self.connect(self.forget_listing)
+            try:
+                await self.connection.open()
+            except ServerDown as error:
+                self.failures += 1
+                self.why = error.reason
+                self.not_before = now + min(_LONGEST_WAIT, _FIRST_WAIT * 2**self.failures)
+                raise
+            self.failures, self.not_before = 0, 0
+            return self.connection
+
+    async def listed(self) -> dict[str, types.Tool]:
+        """The server's tools. Raises ServerDown."""
+        async with self.reading:
+            connection = await self.opened()
+            if self.listing is not None:
+                return self.listing
+            self.has_changed = False
+            try:
+                listing = {tool.name: tool for tool in await connection.tools()}
+            except (NotSent, Lost, Refused) as error:
+                connection.end(str(error))
+                raise ServerDown(self.name, f"its tools can't be listed: {error}") from None
+            if not self.has_changed:
+                self.listing = listing
+            return listing
+
+    def forget_listing(self) -> None:
+        self.listing, self.has_changed = None, True
+
+
+class Servers:
+    """
+    Args:
+        configured: those that are not in this process, by name.
+        builtin: those that are, and that no configured one takes the place of.
+    """
+
+    def __init__(self, configured: Mapping[str, ServerConfig], builtin: Builtin) -> None:
+        self._configured = configured
+        self._builtin = builtin
+        self._seats: dict[tuple[str, UUID | None], _Seat] = {}
+        self._connections: weakref.WeakSet[Connection] = weakref.WeakSet()
+
+    def is_own(self, name: str) -> bool:
+        """Whether it is a program of ours, here or elsewhere."""
+        return name not in self._configured or self._configured[name].own
+
+    def is_remote(self, name: str) -> bool:
+        return name in self._configured
+
+    def repeats_safely(self, name: str) -> bool:
+        """Whether the same call with the same idempotency key is done once."""
+        return self.is_own(name) or self._configured[name].repeats == "safe"
+
+    async def listing(self, name: str, account_id: UUID) -> dict[str, types.Tool]:
+        """Its tools as it lists them now, by name.
+
+        Raises:
+            ServerDown.
+        """
+        return await self._seat(name, account_id).listed()
+
+    async def call(
+        self,
+        name: str,
+        account_id: UUID,
+        tool: str,
+        arguments: Mapping[str, Any],
+        *,
+        meta: Mapping[str, Any],
+        progress: Progress,
+        filled_in: Mapping[str, Any] | None,
+        repeatable: bool,
+    ) -> types.CallToolResult:
+        """
+        Args:
+            meta: told to the server beside the arguments.
+            filled_in: what the person has said to the server's form before.
+            repeatable: doing it twice does no harm, so it is called again where the connection has died.
+
+        Raises:
+            ServerDown: nothing was asked of it.
+            Lost: it may have been done.
+            Refused, LinkNeeded, FormNeeded: it was not done.
+        """
+        seat = self._seat(name, account_id)
+        for is_last in (False, True):
+            connection = await seat.opened()
+            try:
+                return await connection.call(tool, arguments, meta, progress, filled_in)
+            except NotSent as error:
+                connection.end(str(error))
+                if is_last:
+                    raise ServerDown(name, str(error)) from None
+            except NoUse:
+                raise
+            except Lost as error:
+                connection.end(str(error))
+                if is_last or not repeatable:
+                    raise
+        raise AssertionError("the second try returns or raises")
+
+    async def aclose(self) -> None:
+        await asyncio.gather(*(connection.aclose() for connection in list(self._connections)))
+
+    def _seat(self, name: str, account_id: UUID) -> _Seat:
+        key = (name, None if self.is_remote(name) else account_id)
+        if key not in self._seats:
+            self._seats[key] = _Seat(name, lambda on_change: self._connection(name, account_id, on_change))
+        return self._seats[key]
+
+    def _connection(self, name: str, account_id: UUID, on_change: Callable[[], None]) -> Connection:
+        if name in self._configured:
+            server = self._configured[name]
+            patience = server.timeout_seconds if server.url else max(server.timeout_seconds, _START_SECONDS)
+            connection = Connection(name, server, server.timeout_seconds, patience, on_change)
+        else:
+            connection = Connection(
+                name, lambda: self._builtin[name](account_id), _OWN_SECONDS, _OWN_SECONDS, on_change
+            )
+        self._connections.add(connection)
+        return connection

@@ -1,0 +1,120 @@
+"""What a person has seen of each tool of somebody else's server. All SQL on `mcp_tools` stands here.
+
+A tool is trusted as it was at first sight, since the person named its server. One that has changed since may tell the
+model other things, so it is not used until the person has seen it.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from mcp import types
+from psycopg.rows import class_row
+from psycopg.types.json import Json
+
+from email_assistant.db.pool import Pool
+
+
+@dataclass(frozen=True, slots=True)
+class SeenTool:
+    """A tool as it was accepted, and as its server tells it now."""
+
+    server: str
+    tool: str
+    hash: str
+    description: str
+    schema: dict[str, Any]
+    seen_at: datetime
+    """When it was accepted, or first seen."""
+    new_hash: str | None
+    """Of what it has become; None: it is as accepted."""
+    new_description: str | None
+    new_schema: dict[str, Any] | None
+    changed_at: datetime | None
+
+    @property
+    def has_changed(self) -> bool:
+        return self.new_hash is not None
+
+
+_COLUMNS = """server, tool, hash, description, schema, seen_at, new_hash, new_description, new_schema, changed_at"""
+
+
+class SeenTools:
+    def __init__(self, pool: Pool, user_id: UUID) -> None:
+        self._pool = pool
+        self._user_id = user_id
+        self._trusted: set[tuple[str, str, str]] = set()
+
+    async def look(self, server: str, tool: types.Tool) -> bool:
+        """Take note of a tool as it is told now. Returns whether it may be used: it is new, or as it was accepted."""
+        description, digest = tool.description or "", _hash(tool)
+        if (server, tool.name, digest) in self._trusted:
+            return True
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute(
+                """insert into mcp_tools (user_id, server, tool, hash, description, schema)
+                   values (%(user)s, %(server)s, %(tool)s, %(hash)s, %(description)s, %(schema)s)
+                   on conflict (user_id, server, tool) do update set
+                       changed_at = case when mcp_tools.hash = %(hash)s then null
+                                         when mcp_tools.new_hash = %(hash)s then mcp_tools.changed_at
+                                         else clock_timestamp() end,
+                       new_hash = nullif(%(hash)s, mcp_tools.hash),
+                       new_description = case when mcp_tools.hash = %(hash)s then null else %(description)s end,
+                       new_schema = case when mcp_tools.hash = %(hash)s then null else %(schema)s end
+                   returning new_hash""",
+                {
+                    "user": self._user_id,
+                    "server": server,
+                    "tool": tool.name,
+                    "hash": digest,
+                    "description": description.replace("\0", ""),
+                    "schema": Json(_storable(tool.inputSchema)),
+                },
+            )
+            row = await cursor.fetchone()
+        if row is None or row["new_hash"] is not None:
+            return False
+        self._trusted.add((server, tool.name, digest))
+        return True
+
+    async def all(self) -> list[SeenTool]:
+        return await self._read("true order by server, tool")
+
+    async def find(self, server: str, tool: str) -> SeenTool | None:
+        found = await self._read("server = %s and tool = %s", server, tool)
+        return found[0] if found else None
+
+    async def accept(self, server: str, tool: str, new_hash: str) -> bool:
+        """Use it as it is now; False if it isn't any more what the person was shown."""
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute(
+                """update mcp_tools set hash = new_hash, description = new_description, schema = new_schema,
+                       seen_at = clock_timestamp(), new_hash = null, new_description = null, new_schema = null,
+                       changed_at = null
+                   where user_id = %s and server = %s and tool = %s and new_hash = %s""",
+                (self._user_id, server, tool, new_hash),
+            )
+        return cursor.rowcount == 1
+
+    async def _read(self, where: str, *parameters: object) -> list[SeenTool]:
+        async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(SeenTool)) as cursor:
+            await cursor.execute(
+                f"select {_COLUMNS} from mcp_tools where user_id = %s and {where}".encode(),
+                (self._user_id, *parameters),
+            )
+            return await cursor.fetchall()
+
+
+def _hash(tool: types.Tool) -> str:
+    """Of all that the model is told of it."""
+    told = [tool.title, tool.description, tool.inputSchema]
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
+def _storable(schema: Any) -> Any:
+    """Without what Postgres has no text for."""
+    return json.loads(json.dumps(schema).replace("\\u0000", ""))

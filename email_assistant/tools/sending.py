@@ -1,0 +1,199 @@
+"""Sending a letter exactly once. Draft first, so that a repeat can't send twice.
+
+`drafts.create` → store the draft's id → `drafts.send`: Gmail sends a draft once and answers 404 to a repeat. After a
+lost acknowledgement Gmail is looked at before anything is done again.
+"""
+
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from email_assistant.google.errors import Ambiguous, GoogleError, NotFound, Refused
+from email_assistant.google.gmail import Draft, Gmail, Message
+from email_assistant.mail.compose import mail_fingerprint
+from email_assistant.mail.parse import parse_bytes, parse_gmail
+from email_assistant.tools.effects import Effect, Ledger
+from email_assistant.tools.spec import Call, Tool, ToolError
+
+_CLOCK_SKEW: Final = timedelta(minutes=10)
+"""Google's clock may be this far from ours when a sent message is matched by time."""
+_LOOKED_THROUGH: Final = 50
+"""Of the newest sent mails, where the letter has no thread to look in; ours is among the first of those since then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A composed mail, and the Gmail thread that it belongs in."""
+
+    raw: bytes
+    mark: str
+    """What it is recognised by in the mailbox."""
+    subject: str
+    """Tells it from others with the same text where there is no thread."""
+    thread: str | None
+    """None: it begins a new one."""
+    recipients: Sequence[str]
+
+    @classmethod
+    def of(cls, raw: bytes, thread: str | None, recipients: Sequence[str]) -> "Letter":
+        mail = parse_bytes(raw)
+        return cls(raw, mail_fingerprint(mail), mail.subject, thread, recipients)
+
+    def is_in(self, payload: Mapping[str, Any]) -> bool:
+        """Whether a message of the mailbox is this letter."""
+        mail = parse_gmail(payload)
+        return mail_fingerprint(mail) == self.mark and (self.thread is not None or mail.subject == self.subject)
+
+
+class SendingTool(Tool):
+    """A tool that sends one letter; which one, and where to, its heirs say."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    @abstractmethod
+    async def letter(self, call: Call, arguments: Mapping[str, Any]) -> Letter:
+        """What these arguments stand for; at a repeat the same but for its date.
+
+        Raises:
+            ToolError: it can't be written, or no longer.
+        """
+
+    async def run(self, call: Call, arguments: dict[str, Any]) -> str:
+        to = str(arguments.get("email_address") or "").lower()
+        effect = await self._ledger.plan(call.run_id, call.id, self.spec.name, arguments, to)
+        if effect.state == "failed":
+            raise ToolError(effect.result or "refused")
+        if effect.state == "done":
+            return effect.result or ""
+        return await self._ledger.uninterrupted(self._send(call, effect, await self._letter(call, effect)))
+
+    async def settle(self, call: Call, effect: Effect) -> None:
+        if effect.draft_id is None:
+            await self._ledger.fail(effect, "It was not sent.")
+            return
+        letter = await self._letter(call, effect)
+        if await _take_away(call.google.gmail, effect.draft_id, letter):
+            await self._ledger.fail(effect, "It was not sent.")
+        else:
+            await self._look_for_sent(call.google.gmail, effect, letter)
+
+    async def _letter(self, call: Call, effect: Effect) -> Letter:
+        """The letter; where it can no longer be written though it was begun, it isn't clear whether it was sent."""
+        try:
+            return await self.letter(call, effect.args)
+        except ToolError:
+            if effect.state == "started":
+                await self._ledger.not_found(effect)
+            raise
+
+    async def _send(self, call: Call, effect: Effect, letter: Letter) -> str:
+        gmail = call.google.gmail
+        draft_id = effect.draft_id
+        if effect.state == "started":
+            if draft_id and await gmail.find_draft(draft_id) is None:
+                return await self._look_for_sent(gmail, effect, letter)
+            draft_id = draft_id or await self._adopt_draft(gmail, call, effect, letter)
+        try:
+            draft_id = draft_id or await self._create_draft(gmail, call, effect, letter)
+            await self._ledger.start(effect, call.lease, into=letter.thread)
+            sent = await gmail.send_draft(draft_id)
+        except NotFound:
+            if draft_id is None:
+                raise ToolError(
+                    await self._ledger.fail(effect, "The conversation is no longer in the mailbox.")
+                ) from None
+            return await self._look_for_sent(gmail, effect, letter)
+        except Ambiguous:
+            if found := await self._find_sent(gmail, effect, letter):
+                return await self._ledger.finish(effect, found, sent_to(letter.recipients))
+            raise
+        except Refused as refusal:
+            # Gmail has also been seen to answer 400 where a draft was sent before.
+            if draft_id and await gmail.find_draft(draft_id) is None:
+                return await self._look_for_sent(gmail, effect, letter)
+            why = await self._ledger.fail(effect, f"Gmail refused to send: {refusal}")
+            if draft_id:
+                with suppress(GoogleError):
+                    await gmail.delete_draft(draft_id)
+            raise ToolError(why) from refusal
+        return await self._ledger.finish(effect, sent.id, sent_to(letter.recipients))
+
+    async def _create_draft(self, gmail: Gmail, call: Call, effect: Effect, letter: Letter) -> str:
+        await self._ledger.start(effect, call.lease, into=letter.thread)
+        draft = await gmail.create_draft(letter.raw, letter.thread)
+        if not await self._ledger.keep_draft(effect, draft.id, call.lease):
+            if await self._ledger.disown_draft(effect, draft.id):
+                await gmail.delete_draft(draft.id)
+            await self._ledger.start(effect, call.lease)  # raises LeaseLost: only a fenced worker can't keep its draft
+        return draft.id
+
+    async def _adopt_draft(self, gmail: Gmail, call: Call, effect: Effect, letter: Letter) -> str | None:
+        """Find the draft that a crash left between its creation and the storing of its id."""
+        await self._ledger.start(effect, call.lease, into=letter.thread)
+        refs = [ref for ref in await gmail.drafts() if letter.thread in (None, ref.thread_id)]
+        others = await self._ledger.kept_drafts(effect.account_id, [ref.id for ref in refs])
+        for ref in refs:
+            if ref.id in effect.orphans or ref.id in others:
+                continue
+            draft = await gmail.find_draft(ref.id)
+            if draft and _holds(draft, letter) and await self._ledger.keep_draft(effect, ref.id, call.lease):
+                return ref.id
+        return None
+
+    async def _look_for_sent(self, gmail: Gmail, effect: Effect, letter: Letter) -> str:
+        """The draft is gone: it was sent, or the person deleted it."""
+        if found := await self._find_sent(gmail, effect, letter):
+            return await self._ledger.finish(effect, found, sent_to(letter.recipients))
+        await self._ledger.not_found(effect)
+        raise AssertionError("not_found always raises")
+
+    async def _find_sent(self, gmail: Gmail, effect: Effect, letter: Letter) -> str | None:
+        started = (await self._ledger.get(effect.run_id, effect.call_id)).started_at or datetime.now(UTC)
+        since = started - _CLOCK_SKEW
+        sent = _sent_in(gmail, letter.thread, since) if letter.thread else _sent_since(gmail, since)
+        found = [message.id async for message in sent if letter.is_in(message.payload)]
+        others = await self._ledger.claimed(effect.account_id, found)
+        return next((message_id for message_id in found if message_id not in others), None)
+
+
+async def _sent_in(gmail: Gmail, thread: str, since: datetime) -> AsyncIterator[Message]:
+    """What the account has sent in a thread since then, oldest first."""
+    with suppress(NotFound):
+        for message in await gmail.thread(thread):
+            if "SENT" in message.labels and message.internal_date >= since:
+                yield message
+
+
+async def _sent_since(gmail: Gmail, since: datetime) -> AsyncIterator[Message]:
+    """What the account has sent since then, newest first."""
+    for ref in (await gmail.list_messages(label_ids=["SENT"], max_results=_LOOKED_THROUGH)).refs:
+        with suppress(NotFound):  # the person has deleted it just now
+            message = await gmail.message(ref.id)
+            if message.internal_date < since:
+                return
+            yield message
+
+
+async def _take_away(gmail: Gmail, draft_id: str, letter: Letter) -> bool:
+    """Make sure that a draft is never sent by a worker that is slow; False if it is gone already, and so may have been.
+
+    What the person has made of it meanwhile is theirs.
+    """
+    draft = await gmail.find_draft(draft_id)
+    if draft is None:
+        return False
+    is_changed = draft.payload is not None and not _holds(draft, letter)
+    return is_changed or await gmail.delete_draft(draft_id)
+
+
+def _holds(draft: Draft, letter: Letter) -> bool:
+    return draft.payload is not None and letter.is_in(draft.payload)
+
+
+def sent_to(recipients: Sequence[str]) -> str:
+    """What the model is told of a letter that was sent."""
+    return f"Sent to {', '.join(recipients)}."

@@ -1,0 +1,521 @@
+"""A chat when something is down, silent or killed: what is answered, what can be done next, what happened only once."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import httpx
+import psycopg
+import pytest
+
+from tests.contract.chat_stage import TEN, Eavesdropper, Stage, event, listing, open_stage
+from tests.doubles.calendar_server import OFFERED
+from tests.doubles.chat import Reply, Talk, at_once, checked
+from tests.doubles.model import ModelRequest, tool
+from tests.doubles.serving import Hold
+from tests.integration.scene import ADA
+
+pytestmark = pytest.mark.slow
+
+Prepare = Callable[..., Stage]
+
+TURNS: dict[str, Any] = {
+    "plan": [[event()], "Done."],
+    "look": [[listing()], "Seen."],
+    "hello": ["Hello."],
+}
+
+
+@pytest.fixture
+def prepare(tmp_path: Path, database_url: str) -> Iterator[Prepare]:
+    """The program before it is started, with settings of the test's own."""
+    with ExitStack() as opened:
+
+        def prepare_one(**settings: object) -> Stage:
+            stage = opened.enter_context(open_stage(tmp_path, database_url, **settings))
+            stage.model.on_chat(TURNS)
+            stage.daemon.http.timeout = httpx.Timeout(120)
+            return stage
+
+        yield prepare_one
+
+
+@pytest.fixture
+def stage(prepare: Prepare) -> Stage:
+    stage = prepare()
+    stage.up()
+    return stage
+
+
+@pytest.fixture
+def talk(stage: Stage) -> Talk:
+    return stage.talk()
+
+
+def restart(stage: Stage) -> None:
+    """Kill the program and start it again; what was under way in the calendar goes no further."""
+    stage.daemon.kill()
+    stage.calendar.forget()
+    stage.up()
+
+
+class TestModelDown:
+    @pytest.mark.parametrize("status", [401, 429, 500, 503])
+    @pytest.mark.parametrize("kind", ["policy", "chat"])
+    def test_it_is_told_and_the_thread_is_free(
+        self, stage: Stage, talk: Talk, kind: Literal["policy", "chat"], status: int
+    ) -> None:
+        talk.run("hello")
+        stage.model.fault(kind, times=1000, status=status)
+        assert talk.run("look").refusal == (502, "error")
+        assert stage.calendar.calls == []
+        stage.model.clear_faults()
+        assert talk.run("look").response == "Seen."
+
+    def test_after_a_call_was_carried_out_it_is_not_repeated(self, stage: Stage, talk: Talk) -> None:
+        call = talk.run("plan").call_id
+        stage.model.fault("chat", times=1000, status=503)
+        assert talk.approve(call).refusal == (502, "error")
+        stage.model.clear_faults()
+        assert talk.approve(call).refusal == (409, "error")
+        assert talk.run("hello").response == "Hello."
+        assert "event-1 is made" in stage.asked[-1].text
+        assert len(stage.calendar.used("create_event")) == 1
+
+    def test_it_hangs(self, prepare: Prepare) -> None:
+        stage = prepare(model_timeout_seconds=1)
+        stage.up()
+        talk = stage.talk()
+        stage.model.fault("chat", times=1000, delay=3)
+        assert talk.run("look").refusal == (502, "error")
+        stage.model.clear_faults()
+        assert talk.run("look").response == "Seen."
+
+    def test_nobody_listens_there(self, prepare: Prepare) -> None:
+        stage = prepare()
+        with Eavesdropper() as nobody:
+            stage.daemon.environment["OPENAI_BASE_URL"] = f"http://{nobody.address}/v1"
+        stage.up()
+        talk = stage.talk()
+        assert talk.run("look").refusal == (502, "error")
+        stage.daemon.stop()
+        stage.daemon.environment["OPENAI_BASE_URL"] = stage.model.root
+        stage.up()
+        assert talk.run("look").response == "Seen."
+
+
+class TestCalendarDown:
+    def test_it_is_told_and_works_once_the_server_is_back(self, stage: Stage, talk: Talk) -> None:
+        assert talk.run("look").response == "Seen."
+        stage.calendar.stop()
+        assert talk.run("look").refusal == (502, "error")
+        assert stage.talk().run("look").refusal == (502, "error")
+        stage.calendar.start()
+        assert talk.run_once_back("look").response == "Seen."
+
+    def test_from_the_start(self, prepare: Prepare) -> None:
+        stage = prepare()
+        stage.calendar.stop()
+        stage.up()
+        talk = stage.talk()
+        assert talk.run("look").refusal == (502, "error")
+        stage.calendar.start()
+        assert talk.run_once_back("look").response == "Seen."
+
+    def test_when_an_approved_call_is_to_run(self, stage: Stage, talk: Talk) -> None:
+        call = talk.run("plan").call_id
+        stage.calendar.stop()
+        assert talk.approve(call).refusal == (502, "error")
+        stage.calendar.start()
+        assert talk.run_once_back("hello").response == "Hello."
+        assert len(stage.calendar.used("create_event")) <= 1
+
+    def test_in_the_middle_of_reading(self, stage: Stage, talk: Talk) -> None:
+        reply = dying_in(stage, "list_events", "before", partial(talk.run, "look"))
+        assert reply.refusal == (502, "error")
+        stage.calendar.start()
+        assert talk.run_once_back("look").response == "Seen."
+
+    @pytest.mark.parametrize("at", ["before", "after"])
+    def test_in_the_middle_of_writing_the_call_is_not_repeated(
+        self, stage: Stage, talk: Talk, at: Literal["before", "after"]
+    ) -> None:
+        call = talk.run("plan").call_id
+        reply = dying_in(stage, "create_event", at, partial(talk.approve, call))
+        assert reply.refusal in ((502, "error"), (202, "confirmation_required"))
+        stage.calendar.start()
+        stage.daemon.until_polled(5)  # as a measure of time: what would repeat it had many occasions
+        assert len(stage.calendar.used("create_event")) == 1
+
+    def test_it_never_answers(self, impatient: Stage) -> None:
+        talk = impatient.talk()
+        impatient.calendar.greets = False
+        assert talk.run("look").refusal == (502, "error")
+        impatient.calendar.greets = True
+        assert talk.run_once_back("look").response == "Seen."
+
+    def test_a_tool_never_answers(self, impatient: Stage) -> None:
+        """The model may be told, or the turn ends; the other thread goes on meanwhile."""
+        talk, other = impatient.talk(), impatient.talk()
+        hold = Hold()
+        impatient.calendar.fault("list_events", hold=hold)
+
+        def meanwhile() -> Reply:
+            hold.reached()
+            return other.run("hello")
+
+        stuck, fine = at_once(lambda: talk.run("look"), meanwhile)
+        assert fine.response == "Hello."
+        assert stuck.code in (200, 502)
+        assert talk.run_once_back("look").response == "Seen."
+
+    @pytest.fixture
+    def impatient(self, prepare: Prepare) -> Stage:
+        """The program, with a server that must answer within two seconds."""
+        stage = prepare()
+        configure(stage, {}, timeout_seconds=2)
+        stage.up()
+        return stage
+
+
+def configure(stage: Stage, tools: Mapping[str, Mapping[str, str]], **server: object) -> None:
+    """Give the program a file of tools, of which the calendar's run on the server of the test."""
+    theirs = {name: {"backend": "theirs", **tools.get(name, {})} for name in {*OFFERED, *tools}}
+    file = stage.daemon.home / "tools.yaml"
+    file.write_text(json.dumps({"servers": {"theirs": {"url": stage.calendar.url, **server}}, "tools": theirs}))
+    del stage.daemon.environment["ASSISTANT_MCP_URL"]
+    stage.daemon.environment["EMAIL_ASSISTANT_TOOLS"] = str(file)
+
+
+def dying_in(stage: Stage, tool_name: str, at: Literal["before", "after"], doing: Callable[[], Reply]) -> Reply:
+    """Do something, and let the calendar server die in the call of a tool, before or after it did what it is for."""
+    hold = Hold()
+    stage.calendar.fault(tool_name, hold=hold, at=at)
+
+    def die() -> None:
+        hold.reached()
+        stage.calendar.stop()
+
+    reply, _ = at_once(doing, die)
+    assert isinstance(reply, Reply)
+    return reply
+
+
+class TestDatabaseDown:
+    def test_it_is_told_and_the_thread_goes_on_once_it_is_back(
+        self, stage: Stage, talk: Talk, database_url: str, postgres_url: str
+    ) -> None:
+        call = talk.run("plan").call_id
+        with shut(postgres_url, database_url):
+            assert talk.approve(call).refusal == (503, "error")
+            assert talk.run("hello").refusal == (503, "error")
+            assert stage.calendar.calls == []
+        stage.daemon.wait_for(lambda: stage.daemon.http.get("/health").status_code == 200, "the database is back")
+        assert talk.approve(call).response == "Done."
+        assert stage.calendar.names == ["Team Meeting"]
+
+
+@contextmanager
+def shut(postgres_url: str, database_url: str) -> Iterator[None]:
+    """Nobody is connected to the database, and nobody can be."""
+    name = psycopg.conninfo.conninfo_to_dict(database_url)["dbname"]
+    with psycopg.connect(postgres_url, autocommit=True) as conn:
+        conn.execute(f'alter database "{name}" allow_connections false'.encode())
+        conn.execute("select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", [name])
+        yield
+        conn.execute(f'alter database "{name}" allow_connections true'.encode())
+
+
+class TestKilled:
+    def test_while_a_confirmation_waits(self, stage: Stage, talk: Talk) -> None:
+        call = talk.run("plan").call_id
+        restart(stage)
+        assert talk.item(call)["status"] == "pending"
+        replies = at_once(*[lambda: talk.approve(call)] * 2)
+        assert sorted(reply.code for reply in replies) == [200, 409]
+        assert stage.calendar.names == ["Team Meeting"]
+
+    def test_between_two_answers(self, stage: Stage, talk: Talk) -> None:
+        stage.model.on_chat({"two": [[event(), event("Lunch")], "Done."]})
+        first, second = (call["call_id"] for call in talk.run("two").confirmations)
+        assert talk.approve(first).call_id == second
+        restart(stage)
+        assert talk.approve(first).refusal == (409, "error")
+        assert talk.reject(second, "No lunch").response == "Done."
+        assert stage.calendar.names == ["Team Meeting"]
+
+    def test_while_a_question_waits(self, stage: Stage, talk: Talk) -> None:
+        question = tool("request_clarification", question="When?", context="")
+        stage.model.on_chat({"ask": [[question, event()], "Done."]})
+        asked = talk.run("ask").call_id
+        restart(stage)
+        waiting = talk.clarify(asked, "At ten")
+        assert talk.approve(waiting.call_id).response == "Done."
+        assert stage.calendar.names == ["Team Meeting"]
+
+    def test_in_a_call_that_only_reads_after_one_that_wrote(self, stage: Stage, talk: Talk) -> None:
+        stage.model.on_chat({**TURNS, "plan": [[event()], [listing()], "Done."]})
+        call = talk.run("plan").call_id
+        hold = Hold()
+        stage.calendar.fault("list_events", hold=hold)
+        killed_in(stage, hold, lambda: talk.approve(call))
+        assert talk.run_when_free("hello").response == "Hello."
+        assert "event-1 is made" in stage.asked[-1].text
+        assert len(stage.calendar.used("create_event")) == 1
+        assert talk.approve(call).refusal == (409, "error")
+
+    def test_in_a_model_call(self, stage: Stage, talk: Talk) -> None:
+        hold = Hold()
+        stage.model.fault("chat", hold=hold)
+        killed_in(stage, hold, lambda: talk.run("look"))
+        assert talk.run_when_free("look").response == "Seen."
+
+    @pytest.mark.parametrize("at", ["before", "after"])
+    def test_in_a_call_that_writes_a_person_is_asked_and_it_is_not_repeated(
+        self, stage: Stage, talk: Talk, at: Literal["before", "after"]
+    ) -> None:
+        call = talk.run("plan").call_id
+        hold = Hold()
+        stage.calendar.fault("create_event", hold=hold, at=at)
+        killed_in(stage, hold, lambda: talk.approve(call))
+        [item] = stage.daemon.pending()
+        assert item["kind"] == "in_doubt"
+        stage.daemon.answer(item, "ignore")
+        assert talk.run_when_free("hello").response == "Hello."
+        assert len(stage.calendar.used("create_event")) == 1
+
+    def test_the_same_answer_sent_again_is_no_answer_to_that_question(self, stage: Stage, talk: Talk) -> None:
+        """A client that lost the reply may send its request once more, and knows nothing of a doubt."""
+        call = talk.run("plan").call_id
+        hold = Hold()
+        stage.calendar.fault("create_event", hold=hold, at="after")
+        killed_in(stage, hold, lambda: talk.approve(call))
+        stage.daemon.pending()
+        assert talk.approve(call).refusal == (409, "error")
+        assert stage.calendar.names == ["Team Meeting"]
+
+    def test_and_the_thread_still_knows_what_was_said(self, stage: Stage, talk: Talk) -> None:
+        talk.run("look")
+        restart(stage)
+        talk.run("hello")
+        assert "look" in stage.asked[-1].said
+        assert "Seen." in stage.asked[-1].text
+
+
+def killed_in(stage: Stage, hold: Hold, doing: Callable[[], Reply]) -> None:
+    """Do something, kill the program where it holds, and start it again."""
+
+    def lost() -> None:
+        with pytest.raises(httpx.TransportError):
+            doing()
+
+    def kill() -> None:
+        hold.reached()
+        stage.daemon.kill()
+
+    at_once(lost, kill)
+    hold.abandon()
+    restart(stage)
+
+
+class TestWithoutToken:
+    @pytest.fixture
+    def stage(self, prepare: Prepare) -> Stage:
+        stage = prepare()
+        stage.daemon.http.headers.pop("authorization")
+        stage.up("--no-token")
+        return stage
+
+    def test_both_paths_are_open_here_and_to_nobody_elses_page(self, stage: Stage, talk: Talk) -> None:
+        call = talk.run("plan").call_id
+        body = {"thread_id": talk.thread_id, "approvals": [{"call_id": call, "approved": True}]}
+        for headers in ({"origin": "http://evil.example"}, {"origin": "null"}, {"host": "evil.example"}):
+            for path, sent in (("/resume", body), ("/run", {"thread_id": "t", "user_request": "look"})):
+                answer = stage.daemon.http.post(path, json=sent, headers=headers)
+                assert answer.status_code == (400 if "host" in headers else 403), headers
+        assert stage.calendar.calls == []
+        assert len(stage.asked) == 1
+        own = {"origin": str(stage.daemon.http.base_url).rstrip("/")}
+        answer = stage.daemon.http.post("/resume", json=body, headers=own)
+        assert checked(answer, talk.thread_id).response == "Done."
+
+    def test_but_not_what_other_peoples_agents_ask(self, stage: Stage) -> None:
+        assert stage.daemon.http.post("/agent/session", json={}).status_code == 401
+
+
+class TestUndo:
+    def test_what_was_taken_back_in_the_inbox_waits_again(self, prepare: Prepare) -> None:
+        stage = prepare(undo_seconds=30)
+        stage.up()
+        talk = stage.talk()
+        call = talk.run("plan").call_id
+        item = talk.item(call)
+        stage.daemon.accept(item)
+        assert talk.approve(call).refusal == (409, "error")
+        assert stage.daemon.undo(item["id"]).status_code == 200
+        assert stage.calendar.calls == []
+        assert talk.reject(call, "Not now").response == "Done."
+        assert stage.calendar.calls == []
+
+    def test_what_is_accepted_there_and_not_yet_done_is_not_set_aside(self, prepare: Prepare) -> None:
+        stage = prepare(undo_seconds=30)
+        stage.up()
+        talk = stage.talk()
+        item = talk.item(talk.run("plan").call_id)
+        stage.daemon.accept(item)
+        assert talk.run("hello").refusal == (409, "error")
+        assert stage.daemon.undo(item["id"]).status_code == 200
+        assert talk.run("hello").response == "Hello."
+        assert stage.daemon.item(item["id"])["status"] == "superseded"
+        assert stage.calendar.calls == []
+
+
+class TestAccounts:
+    CARL = "carl@example.net"
+
+    def test_a_thread_belongs_to_the_account_that_was_named_first(self, prepare: Prepare) -> None:
+        stage = prepare()
+        token = stage.google.another(self.CARL, "Asia/Tokyo").write_token_file(stage.daemon.home / "carl.json")
+        stage.daemon.cli("account", "add", self.CARL, "--token-file", str(token))
+        stage.up()
+        talk = stage.talk()
+        assert talk.post("/run", user_request="hello", account=self.CARL).response == "Hello."
+        assert talk.run("hello").response == "Hello."
+        for asked in stage.asked:
+            prompt = str(asked.messages[0]["content"])
+            assert self.CARL in prompt
+            assert "Asia/Tokyo" in prompt
+            assert ADA not in prompt
+        assert talk.shown()["account"] == self.CARL
+
+    def test_one_that_is_not_there_is_refused(self, stage: Stage, talk: Talk) -> None:
+        refused = talk.post("/run", user_request="hello", account="eve@example.org")
+        assert (refused.status, refused.code in (400, 404, 409)) == ("error", True)
+        assert stage.model.requests == []
+
+
+class TestOwnCalendar:
+    """Without a calendar server of somebody else's, the program's own is used."""
+
+    @pytest.fixture
+    def stage(self, prepare: Prepare) -> Stage:
+        stage = prepare()
+        del stage.daemon.environment["ASSISTANT_MCP_URL"]
+        stage.up()
+        return stage
+
+    def test_an_event_is_made_once_after_approval(self, stage: Stage, talk: Talk) -> None:
+        plan = tool("create_event", title="Plan", start="2026-05-04T15:00", end="2026-05-04T16:00")
+        stage.model.on_chat({"plan": [[plan], "Done."]})
+        waiting = talk.run("plan")
+        assert stage.google.calls("events.insert") == []
+        assert talk.approve(waiting.call_id).response == "Done."
+        [made] = stage.google.events.values()
+        assert (made["summary"], made["start"]["dateTime"][:16]) == ("Plan", "2026-05-04T15:00")
+
+    def test_an_update_changes_only_what_it_is_given(self, stage: Stage, talk: Talk) -> None:
+        made = tool("create_event", title="Plan", start="2026-05-04T15:00", end="2026-05-04T16:00", location="Room 1")
+
+        def rename(request: ModelRequest) -> list[Any]:
+            [event_id] = stage.google.events
+            return [tool("update_event", event_id=event_id, title="New plan")]
+
+        stage.model.on_chat({"plan": [[made], "Done."], "rename": [rename, "Renamed."]})
+        talk.approve(talk.run("plan").call_id)
+        [before] = [dict(each) for each in stage.google.events.values()]
+        assert talk.approve(talk.run("rename").call_id).response == "Renamed."
+        [after] = stage.google.events.values()
+        assert after["summary"] == "New plan"
+        kept = ("start", "end", "location", "attendees", "id")
+        assert [after.get(name) for name in kept] == [before.get(name) for name in kept]
+
+    def test_what_it_refuses_goes_back_to_the_model(self, stage: Stage, talk: Talk) -> None:
+        backwards = tool("create_event", title="Plan", start=TEN, end="2026-01-16T09:00:00")
+        stage.model.on_chat({"plan": [[backwards], "I can't."]})
+        reply = talk.run("plan")
+        if reply.code == 202:
+            reply = talk.approve(reply.call_id)
+        assert reply.response == "I can't."
+        assert "end: must be after start" in stage.asked[1].tool_results[0]
+        assert stage.google.events == {}
+
+
+class TestKeys:
+    def test_a_google_key_alone_leads_to_geminis_openai_interface(self, prepare: Prepare) -> None:
+        stage = prepare()
+        for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+            del stage.daemon.environment[name]
+        with Eavesdropper() as proxy:
+            gone_through = {"GOOGLE_API_KEY": "key-of-google", "HTTPS_PROXY": f"http://{proxy.address}"}
+            stage.daemon.environment.update(gone_through)
+            stage.up()
+            assert stage.talk().run("hello").refusal == (502, "error")
+            assert proxy.lines[0].startswith("CONNECT generativelanguage.googleapis.com:443 ")
+
+    def test_a_server_of_ones_own_is_not_overruled_by_it(self, prepare: Prepare) -> None:
+        stage = prepare()
+        stage.daemon.environment["GOOGLE_API_KEY"] = "key-of-google"
+        stage.up()
+        assert stage.talk().run("hello").response == "Hello."
+
+    def test_without_any_key_it_says_what_is_missing(self, prepare: Prepare) -> None:
+        stage = prepare()
+        for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ASSISTANT_MCP_URL"):
+            del stage.daemon.environment[name]
+        ended = stage.daemon.run("up", "--port", "0")
+        assert ended.returncode == 1
+        assert "OPENAI_API_KEY" in ended.stderr
+        assert "Traceback" not in ended.stderr
+
+
+class TestConfiguration:
+    """The mapping of tools and which of them are reviewed stand in a file."""
+
+    @pytest.fixture
+    def stage(self, prepare: Prepare) -> Stage:
+        stage = prepare()
+        cleaning = {"type": "cleaning", "review": "always"}
+        configure(stage, {"list_events": {"review": "always"}, "clear_calendar": cleaning})
+        stage.up()
+        return stage
+
+    def test_a_tool_may_need_approval_that_needs_none_otherwise(self, stage: Stage, talk: Talk) -> None:
+        waiting = talk.run("look")
+        assert [call["tool_name"] for call in waiting.confirmations] == ["list_events"]
+        assert stage.calendar.calls == []
+        assert talk.approve(waiting.call_id).response == "Seen."
+        assert len(stage.calendar.used("list_events")) == 1
+
+    def test_a_type_of_ones_own_is_offered_in_its_scope_only(self, stage: Stage, talk: Talk) -> None:
+        stage.model.on_chat({**TURNS, "clean": [[tool("clear_calendar")], "Cleaned."]})
+        stage.model.on_policy("calendar")
+        assert talk.run("clean").response == "Cleaned."
+        assert stage.calendar.calls == []
+        assert "clear_calendar" not in stage.asked[0].tools
+        stage.model.on_policy("cleaning")
+        waiting = talk.run("clean")
+        assert set(stage.asked[-1].tools) == {"clear_calendar", "request_clarification"}
+        assert talk.approve(waiting.call_id).response == "Cleaned."
+        assert len(stage.calendar.used("clear_calendar")) == 1
+
+
+class TestLog:
+    def test_it_holds_nothing_of_what_was_said(self, prepare: Prepare) -> None:
+        stage = prepare(log_level="INFO")
+        said, proposed, refused, answered, found = (f"private-{n}" for n in ("a", "b", "c", "d", "e"))
+        stage.model.on_chat({said: [[event(proposed)], [listing()], [event(proposed)], answered]})
+        stage.calendar.events["e1"] = {"name": found}
+        stage.up()
+        talk = stage.talk()
+        second = talk.reject(talk.run(said).call_id, refused)
+        stage.calendar.fault("create_event", error=found)
+        assert talk.approve(second.call_id).response == answered
+        stage.model.fault("*", times=1000, status=500)
+        assert talk.run(said).code == 502
+        stage.daemon.stop()
+        log = "".join(process.log for process in stage.daemon.processes)
+        assert "private-" not in log
+        assert "model-key" not in log
