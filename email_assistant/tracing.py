@@ -61,6 +61,7 @@ def _open_langfuse(settings: Settings) -> "tuple[Langfuse, BaseCallbackHandler]"
             "EMAIL_ASSISTANT_TRACING=langfuse needs a package: pip install 'email-assistant[langfuse]'"
         ) from None
     assert settings.langfuse_secret_key
+    os.environ["LANGFUSE_DEBUG"] = "false"  # it prints all that is sent, each time that a part of this program opens it
     client = Langfuse(
         public_key=settings.langfuse_public_key,
         secret_key=settings.langfuse_secret_key.get_secret_value(),
