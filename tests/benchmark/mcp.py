@@ -105,9 +105,8 @@ async def compare(where: str, bare: ClientSession, pooled: Servers, calls: int) 
 
 
 async def run(calls: int) -> bool:
-    print(
-        f"{platform.platform()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python {platform.python_version()}"
-    )
+    load = os.getloadavg()[0]
+    print(f"{platform.platform()}, {os.cpu_count()} cores, load {load:.1f}, Python {platform.python_version()}")
     print(", ".join(f"{name} {version(name)}" for name in ("mcp", "langchain-mcp-adapters", "httpx", "anyio")))
     added: dict[str, float] = {}
 

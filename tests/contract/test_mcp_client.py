@@ -197,7 +197,8 @@ class TestAnswers:
         before = time.monotonic()
         why = await nasty.refused("flood")
         assert "nasty" in why
-        assert time.monotonic() - before < 2 * SECONDS
+        assert "more than 2000 messages" in why
+        assert time.monotonic() - before < 4 * SECONDS
         assert "did echo" in await nasty.call("echo", "still there")
 
     async def test_a_server_that_dies_is_started_again(self, nasty: Nasty) -> None:

@@ -29,7 +29,9 @@ SECRET = SecretStr(Fernet.generate_key().decode())
 
 
 @asynccontextmanager
-async def opened(where: str, folder: Path, database: str, google: Google, model: Model) -> AsyncIterator[Home]:
+async def opened(
+    where: str, folder: Path, database: str, google: Google, model: Model, **rules: str
+) -> AsyncIterator[Home]:
     """The program with its tools here, on the server in its process, or on the same one over stdio."""
     settings: dict[str, Any] = {
         "home": folder / "home",
@@ -59,6 +61,9 @@ async def opened(where: str, folder: Path, database: str, google: Google, model:
         chosen = {name: {"backend": "agent" if where == "in process" else "elsewhere"} for name in TOOLS}
         settings["tools"] = folder / "tools.yaml"
         settings["tools"].write_text(json.dumps({"servers": {"elsewhere": server}, "tools": chosen}))
+    if rules:
+        settings["tools"] = folder / "tools.yaml"
+        settings["tools"].write_text(json.dumps({"tools": {name: {"review": rule} for name, rule in rules.items()}}))
     async with open_app(Settings(**settings), database) as app, open_daemon(app) as works:
         account = await log_in(app, google, folder)
         yield Home(app, works, google, account.id)
@@ -145,3 +150,28 @@ async def test_all_tools_on_a_server_do_what_they_do_here(tmp_path: Path, postgr
     for what, expected in seen["local"].items():
         assert seen["in process"][what] == expected
         assert seen["stdio"][what] == expected
+
+
+async def test_a_reply_goes_out_unseen_only_where_both_rule_and_mode_say_so(tmp_path: Path, database_url: str) -> None:
+    with Google(ADA, timezone="Europe/Berlin") as google, Model() as model:
+        model.on_triage("respond")
+        async with opened("local", tmp_path, database_url, google, model, send_email_tool="never") as home:
+            for mode, sent in (("shadow", 0), ("draft", 0), ("send", 1)):
+                await home.sql("update accounts set mode = %s", mode)
+                model.script([[reply("Fine.")], [DONE]])
+                await home.receive(mode)
+                assert await home.pending() == []
+                assert len(google.sent) == sent
+
+
+async def test_a_calendar_that_is_looked_into_only_when_you_say_so(tmp_path: Path, database_url: str) -> None:
+    with Google(ADA, timezone="Europe/Berlin") as google, Model() as model:
+        model.on_triage("respond")
+        model.script([[tool("check_calendar_tool", dates=[NEXT_WEEK.strftime("%d-%m-%Y")])], [DONE]])
+        async with opened("local", tmp_path, database_url, google, model, check_calendar_tool="always") as home:
+            await home.receive()
+            [item] = await home.pending()
+            assert (item.kind, item.action) == ("confirmation", "check_calendar_tool")
+            assert google.calls("events.list") == []
+            await home.answer(item, "accept")
+            assert google.calls("events.list") != []
