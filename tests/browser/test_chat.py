@@ -101,6 +101,7 @@ async def test_all_is_done_with_the_keyboard_alone(
         for key in ("o", "n", "e", "Shift+Enter", "t", "w", "o", "Enter"):
             await v.page.keyboard.press(key)
         await sees(v, "create_event")
+        await v.page.get_by_text("Enter sends").wait_for()
         response = v.page.get_by_label("Or say what should be different")
         await response.focus()
         await v.page.keyboard.type("a quieter hour")
@@ -124,23 +125,23 @@ async def test_all_is_done_with_the_keyboard_alone(
 async def test_an_edit_keeps_what_arguments_are_and_says_what_it_can_not_read(
     home: Home, visit: Open, model: Model, calendar: CalendarServer, scripts: bool
 ) -> None:
-    nested = {**MEETING, "reminders": {"minutes": [10, 30], "by": None}, "online": False}
+    details = {"minutes": [10, 30], "by": None, "online": False}
+    nested = {**MEETING, "details": details}
     async with visit(scripts=scripts) as v:
         await a_chat(v, model, {"plan": [[broken_tool("create_event", json.dumps(nested))], "Done."]})
         await sees(v, "create_event")
         await v.page.locator("#waits summary").click()
         await v.page.get_by_label("Duration minutes").fill("45")
-        reminders = v.page.get_by_label("Reminders JSON")
-        assert json.loads(await reminders.input_value()) == nested["reminders"]
-        await reminders.fill('{"minutes": [15], ')
+        shown = v.page.get_by_label("Details JSON")
+        assert json.loads(await shown.input_value()) == details
+        await shown.fill('{"minutes": [15], ')
         await v.page.get_by_role("button", name="Save edit and do it").click()
-        await v.page.get_by_role("alert").get_by_text("Reminders: this is not JSON").wait_for()
-        assert await reminders.input_value() == '{"minutes": [15], '
-        await reminders.fill('{"minutes": [15], "by": "mail"}')
+        await v.page.get_by_role("alert").get_by_text("Details: this is not JSON").wait_for()
+        assert await shown.input_value() == '{"minutes": [15], '
+        await shown.fill('{"minutes": [15], "by": "mail"}')
         await v.page.get_by_role("button", name="Save edit and do it").click()
         await sees(v, "Done.")
-    edited = {**nested, "duration_minutes": 45, "reminders": {"minutes": [15], "by": "mail"}}
-    assert calendar.calls[-1].args == edited
+    assert calendar.calls[-1].args == {**MEETING, "duration_minutes": 45, "details": {"minutes": [15], "by": "mail"}}
 
 
 async def test_steps_and_words_come_as_they_are_made(home: Home, visit: Open, model: Model) -> None:
@@ -159,18 +160,17 @@ async def test_steps_and_words_come_as_they_are_made(home: Home, visit: Open, mo
 
 @with_and_without_scripts
 async def test_nothing_that_was_typed_is_lost(home: Home, visit: Open, model: Model, scripts: bool) -> None:
-    model.on_chat({"hello": ["Hello."], "again": ["Yes."]})
     async with visit(path="/chat", scripts=scripts) as v:
         long = "x" * 20_001
         await say(v, long)
         await v.page.get_by_role("alert").get_by_text("20,001 characters long").wait_for()
         assert await field(v).input_value() == long
         await v.page.evaluate("document.querySelector('#request').required = false") if scripts else None
-        model.fault("chat", times=9, status=400)
+        model.on_chat({"hello": [""]})
         await say(v, "hello")
         await sees(v, "This went wrong")
         assert await field(v).input_value() == "hello"
-        model.clear_faults()
+        model.on_chat({"hello": ["Hello."]})
         await v.page.get_by_role("button", name="Send", exact=True).click()
         await sees(v, "Hello.")
 
@@ -231,7 +231,7 @@ async def test_a_page_to_be_opened_elsewhere_is_shown_and_never_opened(
 async def test_nothing_that_a_model_or_a_server_writes_is_alive(
     home: Home, visit: Open, model: Model, calendar: CalendarServer, scripts: bool
 ) -> None:
-    hostile = {**MEETING, "name": HOSTILE, HOSTILE: {HOSTILE: [HOSTILE]}}
+    hostile = {**MEETING, "name": HOSTILE, "details": {HOSTILE: [HOSTILE]}}
     calendar.fault("list_events", error=HOSTILE)
     turns: Turns = {
         HOSTILE: [
@@ -273,7 +273,7 @@ async def test_axe_finds_no_serious_fault_and_nothing_scrolls_sideways(
     long = "Donaudampfschifffahrtsgesellschaft" * 5
     faults: list[str] = []
     asked = [tool("request_clarification", question=long, context=long)]
-    booked = [broken_tool("create_event", json.dumps({**MEETING, "name": long, "more": {long: long}}))]
+    booked = [broken_tool("create_event", json.dumps({**MEETING, "name": long, "details": {long: long}}))]
     async with visit(size, theme) as v:
         for turns in ({f"{long} ask": [asked]}, {f"{long} book": [booked]}, {f"{long} fail": [f"{long} no"]}):
             await a_chat(v, model, turns)
