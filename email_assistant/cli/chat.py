@@ -1,6 +1,7 @@
 """`email-assistant chat …`"""
 
 import json
+import logging
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -8,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID, uuid4
 
 import typer
-from click import Context
 from typer.core import TyperGroup
 
 from email_assistant.cli.context import (
@@ -36,7 +36,7 @@ _MOST = 100
 class _AskByDefault(TyperGroup):
     """Takes what names no command as a request."""
 
-    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         is_command = bool(args) and (args[0] in self.commands or args[0] in ctx.help_option_names)
         return super().parse_args(ctx, args if is_command else ["ask", *args])
 
@@ -167,6 +167,8 @@ def _print_reply(status: int, reply: "Reply") -> int:
 async def _opened(*, keep: bool = False) -> AsyncIterator[tuple["App", "Chat"]]:
     from email_assistant.app import open_chat
 
+    # What goes wrong is told in words.
+    logging.getLogger("email_assistant").addHandler(logging.NullHandler())
     async with opened(keep=keep) as app:
         chat = open_chat(app)
         try:

@@ -1,13 +1,16 @@
 """A conversation with the assistant in the terminal: what it says and does as it comes, and its questions in place."""
 
 import json
+import os
+import shlex
 import signal
+import subprocess
+import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 from uuid import UUID
-
-import click
 
 from email_assistant.app import App
 from email_assistant.cli.context import complain, out, print_text
@@ -37,6 +40,8 @@ class Session:
         self._account_id = account_id
         self._spoken = ""
         """What was printed of the answer as it came."""
+        self._proposed: list[str] = []
+        """Calls of the last message: told once they ran, as the person may have to be asked first."""
 
     async def hold(self, text: str | None) -> int:
         """Ask for `text`, or for one thing after the other until the person leaves. Returns the exit status."""
@@ -75,6 +80,7 @@ class Session:
     async def _told(self, work: Callable[[Watch], Awaitable[Talk]]) -> Talk:
         """Do it, and say what it comes to."""
         self._spoken = ""
+        self._proposed.clear()
         try:
             talk = await work(self._watch)
         finally:
@@ -98,7 +104,11 @@ class Session:
                 if self._spoken:
                     out.print()
                 self._spoken = ""
-                print_text(f"· {did_in_words(data['tool_name'], data['arguments'])}", style="dim")
+                self._proposed.append(did_in_words(data["tool_name"], data["arguments"]))
+            elif name == "step" and data["node"] == "use_tools":
+                for line in self._proposed:
+                    print_text(f"· {line}", style="dim")
+                self._proposed.clear()
 
     async def _asked(self, item: Item) -> Answer | None:
         """The person's answer; None: not now."""
@@ -190,9 +200,16 @@ def _chosen(item: Item, key: str | None) -> Answer | None:
 
 def _edited(args: Mapping[str, Any]) -> Mapping[str, Any]:
     """The arguments as the person leaves them in their editor; as they were, if that is no JSON object."""
-    text = click.edit(json.dumps(args, ensure_ascii=False, indent=2), extension=".json")
-    if text is None:
-        return args
+    with tempfile.TemporaryDirectory(prefix="email-assistant-") as folder:
+        path = Path(folder) / "arguments.json"
+        path.write_text(json.dumps(args, ensure_ascii=False, indent=2), "utf-8", "surrogatepass")
+        editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+        try:
+            subprocess.run([*shlex.split(editor), str(path)], check=True)  # noqa: S603 - the person's own
+        except (OSError, ValueError, subprocess.CalledProcessError):
+            complain(f"the editor {editor} failed, so nothing was changed; EDITOR names another")
+            return args
+        text = path.read_text("utf-8", "replace")
     try:
         edited = json.loads(text)
     except ValueError as error:

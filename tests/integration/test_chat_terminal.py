@@ -62,7 +62,7 @@ class TestScript:
         edited = {**MEETING, "name": "Tea"}
         assert self.run(stage, 0, "answer", "t", "--edit", call["call_id"], json.dumps(edited)) == "Done.\n"
         assert stage.calendar.names == ["Team Meeting", "Tea"]
-        assert "already answered" in self.run(stage, 1, "answer", "t", "--approve", first)
+        assert "nothing waits" in self.run(stage, 1, "answer", "t", "--approve", first)
         listed = json.loads(self.run(stage, 0, "--list", "--json"))
         assert [(each["thread_id"], each["request"]) for each in listed][:1] == [("t", "plan")]
 
