@@ -45,6 +45,7 @@ from email_assistant.tools.outbox import KeyedOutbox
 from email_assistant.tools.overview import Overview
 from email_assistant.tools.registry import Registry
 from email_assistant.tools.spec import Call, ServerDown, Tool, ToolError
+from email_assistant.tracing import keep_langsmith_off
 from email_assistant.usage import Usage
 
 if TYPE_CHECKING:
@@ -222,6 +223,7 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
     from email_assistant.queue.invoke import Invoker
     from email_assistant.queue.turns import Turns
 
+    keep_langsmith_off()
     settings = app.settings
     models = Models(settings, app.usage, app.accounts)
     agent = ChatAgent(app.accounts, app.clients, open_memory(app), models, app.catalogue, settings.max_steps)

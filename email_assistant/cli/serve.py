@@ -19,7 +19,7 @@ from email_assistant.daemon import open_daemon
 from email_assistant.servers.api.app import create_api
 from email_assistant.settings import Settings
 from email_assistant.telemetry import log_to_stderr
-from email_assistant.tracing import keep_langsmith_off, tracing
+from email_assistant.tracing import tracing
 
 
 async def run_up(host: str, port: int, *, no_token: bool) -> None:
@@ -102,7 +102,6 @@ async def _end(tasks: Collection[asyncio.Task[None]], patience: float) -> None:
 
 async def serve(app: App, token: str | None, host: str, listener: socket.socket) -> None:
     """Serve the inbox's pages and API until cancelled."""
-    keep_langsmith_off()
     push_token = app.settings.push_token
     async with tracing(app.settings) as callbacks, aclosing(open_chat(app, callbacks)) as chat:
         api = create_api(
