@@ -37,14 +37,15 @@ from email_assistant.settings import Settings, WorkingHours
 from email_assistant.tools.catalogue import Catalogue
 from email_assistant.tools.config import SHIPPED, ToolsConfig, read_tools
 from email_assistant.tools.control import ClarificationTool
-from email_assistant.tools.effects import Ledger
+from email_assistant.tools.effects import Effect, Ledger
 from email_assistant.tools.flipped import placed
 from email_assistant.tools.mcp.pool import Builtin, Servers
 from email_assistant.tools.mcp.seen import SeenTools
 from email_assistant.tools.outbox import KeyedOutbox
 from email_assistant.tools.overview import Overview
 from email_assistant.tools.registry import Registry
-from email_assistant.tools.spec import ServerDown, Tool, ToolError
+from email_assistant.tools.spec import Call, ServerDown, Tool, ToolError
+from email_assistant.tracing import keep_langsmith_off
 from email_assistant.usage import Usage
 
 if TYPE_CHECKING:
@@ -222,6 +223,7 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
     from email_assistant.queue.invoke import Invoker
     from email_assistant.queue.turns import Turns
 
+    keep_langsmith_off()
     settings = app.settings
     models = Models(settings, app.usage, app.accounts)
     agent = ChatAgent(app.accounts, app.clients, open_memory(app), models, app.catalogue, settings.max_steps)
@@ -241,12 +243,17 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
 
 def removal(app: App, account: Account) -> Removal:
     """What forgets an account of whatever provider."""
+
+    async def settle(call: Call, effect: Effect) -> None:
+        tools = app.catalogue if call.run.get("agent") == "chat" else app.tools
+        await tools.settle(call, effect)
+
     return Removal(
         app.pool,
         app.accounts,
         app.clients,
         app.ledger,
-        app.tools,
+        settle,
         Conversations(app.pool, account.provider),
         app.settings.lease_seconds,
     )

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -35,7 +34,7 @@ from email_assistant.sync.backfill import Backfill
 from email_assistant.sync.mailbox import Mailboxes
 from email_assistant.sync.watch import Watches
 from email_assistant.tools.left_drafts import LeftDrafts
-from email_assistant.tracing import tracing
+from email_assistant.tracing import keep_langsmith_off, tracing
 from email_assistant.usage import BudgetSpent
 
 log = logging.getLogger(__name__)
@@ -216,7 +215,7 @@ class Daemon:
 @asynccontextmanager
 async def open_daemon(app: App) -> AsyncIterator[Daemon]:
     """Everything that works by itself, opened on an open app."""
-    _keep_tracing_off()
+    keep_langsmith_off()
     from email_assistant.agents.mail.graph import MailAgent
     from email_assistant.queue.handover import Handover
 
@@ -287,12 +286,3 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
             saver,
             open_chat(app, callbacks),
         )
-
-
-def _keep_tracing_off() -> None:
-    """Mail must not reach a tracing service because some variable in the environment says so.
-
-    Langfuse's variables need no such care: nothing reads them until `tracing` does.
-    """
-    for name in ("LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING", "LANGCHAIN_TRACING_V2"):
-        os.environ[name] = "false"

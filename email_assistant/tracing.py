@@ -5,6 +5,7 @@ Traces hold the mail's text, so Langfuse's own variables turn nothing on: our ow
 
 import asyncio
 import logging
+import os
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -41,6 +42,15 @@ async def tracing(settings: Settings) -> AsyncIterator["list[BaseCallbackHandler
         await _flush(client)
 
 
+def keep_langsmith_off() -> None:
+    """Mail must not reach LangSmith because some variable says so: LangChain's callbacks would heed it by themselves.
+
+    Langfuse's variables need no such care, since nothing reads them until `tracing` does.
+    """
+    for name in ("LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING", "LANGCHAIN_TRACING_V2"):
+        os.environ[name] = "false"
+
+
 def _open_langfuse(settings: Settings) -> "tuple[Langfuse, BaseCallbackHandler]":
     try:
         from langfuse import Langfuse
@@ -51,6 +61,7 @@ def _open_langfuse(settings: Settings) -> "tuple[Langfuse, BaseCallbackHandler]"
             "EMAIL_ASSISTANT_TRACING=langfuse needs a package: pip install 'email-assistant[langfuse]'"
         ) from None
     assert settings.langfuse_secret_key
+    os.environ["LANGFUSE_DEBUG"] = "false"  # it prints all that is sent, each time that a part of this program opens it
     client = Langfuse(
         public_key=settings.langfuse_public_key,
         secret_key=settings.langfuse_secret_key.get_secret_value(),

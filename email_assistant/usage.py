@@ -76,12 +76,14 @@ class Usage:
     async def record(
         self, account_id: UUID, run_id: UUID | None, role: str, model: str, prompt_tokens: int, completion_tokens: int
     ) -> None:
+        """Note a call. A crash of the database may forget the last ones: a note is not worth the wait for the disk."""
         price = self._settings.prices.get(model)
         cost = (prompt_tokens * price.prompt + completion_tokens * price.completion) / _MILLION if price else 0
         await self._rows(
             """insert into model_usage
                    (user_id, account_id, run_id, role, model, prompt_tokens, completion_tokens, cost)
-               select user_id, id, %s, %s, %s, %s, %s, %s from accounts where id = %s""",
+               select user_id, id, %s, %s, %s, %s, %s, %s
+               from accounts, set_config('synchronous_commit', 'off', true) where id = %s""",
             run_id,
             role,
             model,

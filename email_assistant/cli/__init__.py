@@ -2,7 +2,21 @@
 
 import typer
 
-from email_assistant.cli import accounts, auth, backup, bench, health, inbox, mails, mcp, memory, notify, run, tools
+from email_assistant.cli import (
+    accounts,
+    auth,
+    backup,
+    bench,
+    chat,
+    health,
+    inbox,
+    mails,
+    mcp,
+    memory,
+    notify,
+    run,
+    tools,
+)
 from email_assistant.cli.context import ensure_output, flush_output
 
 app = typer.Typer(
@@ -21,6 +35,7 @@ app.command("worker")(run.worker)
 app.add_typer(auth.app, name="auth")
 app.add_typer(accounts.app, name="account")
 app.add_typer(inbox.app, name="inbox")
+app.add_typer(chat.app, name="chat")
 app.add_typer(mails.app, name="mails")
 app.command("retry")(mails.retry)
 app.add_typer(memory.app, name="memory")

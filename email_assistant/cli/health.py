@@ -91,12 +91,8 @@ def doctor() -> None:
     async def command() -> bool:
         async with opened() as app:
             where = "DATABASE_URL" if app.settings.database_url else "the embedded server"
-            checks = [
-                ("database", None, where),
-                *await check_models(app.settings),
-                await check_tracing(app.settings),
-                *await _check_tools(app),
-            ]
+            checks = [("database", None, where), *await check_models(app.settings), *await _check_tools(app)]
+            checks.append(await check_tracing(app.settings))
             accounts = await app.accounts.of_user(app.user_id)
             if any(account.provider == app.settings.provider for account in accounts):
                 checks += [*await _check_clock(app.settings), _check_quota(app.settings)]

@@ -54,7 +54,9 @@ def inbox(context: typer.Context) -> None:
 def list_(
     status: Annotated[str, typer.Option(help="pending, decided, applied, superseded, expired, or all.")] = "pending",
     account: OfAccount = None,
-    kind: Annotated[str | None, typer.Option(help="draft, meeting, notification, question or in_doubt.")] = None,
+    kind: Annotated[
+        str | None, typer.Option(help="draft, meeting, confirmation, notification, question, link or in_doubt.")
+    ] = None,
     search: Annotated[
         str | None, typer.Option(help='Words, parts of addresses, "several words"; all must stand in it.')
     ] = None,
@@ -110,6 +112,8 @@ def show(item: ItemId, as_json: AsJson = False) -> None:
         print_text(unescape(found.description))
         because = f" ({found.ended_because})" if found.ended_because else ""
         out.print(f"\n{found.status}{because}; takes {', '.join(found.allowed)}", markup=False, highlight=False)
+        if found.chat:
+            out.print("You asked for it in a chat: ", found.chat, markup=False, highlight=False, sep="", soft_wrap=True)
         if found.shadow:
             out.print("Shadow mode: this is what would have been done; nothing is sent.", highlight=False)
 
@@ -252,6 +256,7 @@ def as_dict(item: "Item") -> dict[str, Any]:
         "call_id": item.call_id,
         "account": item.account,
         "mail_id": item.mail_id,
+        "chat": item.chat,
         "sender": item.sender,
         "subject": item.subject,
         "kind": item.kind,
@@ -276,10 +281,9 @@ def as_dict(item: "Item") -> dict[str, Any]:
 
 
 def _print_items(items: list["Item"]) -> None:
-    rows = [
-        [str(i.id)[:8], i.kind, i.sender or "", i.subject or "(no subject)", _age(i.created_at), i.status]
-        for i in items
-    ]
+    from email_assistant.servers.api.wording import about, who
+
+    rows = [[str(i.id)[:8], i.kind, who(i), about(i), _age(i.created_at), i.status] for i in items]
     print_table(["item", "kind", "from", "subject", "waits", "status"], rows)
 
 

@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 from collections.abc import Collection, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from typing import Any
 
 import uvicorn
@@ -103,8 +103,7 @@ async def _end(tasks: Collection[asyncio.Task[None]], patience: float) -> None:
 async def serve(app: App, token: str | None, host: str, listener: socket.socket) -> None:
     """Serve the inbox's pages and API until cancelled."""
     push_token = app.settings.push_token
-    async with tracing(app.settings) as callbacks:
-        chat = open_chat(app, callbacks)
+    async with tracing(app.settings) as callbacks, aclosing(open_chat(app, callbacks)) as chat:
         api = create_api(
             app,
             chat,
@@ -113,10 +112,7 @@ async def serve(app: App, token: str | None, host: str, listener: socket.socket)
             agent_inbox_origin=app.settings.agent_inbox_origin,
             push_token=push_token.get_secret_value() if push_token else None,
         )
-        try:
-            await serve_app(api, listener)
-        finally:
-            await chat.aclose()
+        await serve_app(api, listener)
 
 
 async def serve_app(app: ASGIApp, listener: socket.socket, *, lifespan: bool = False) -> None:

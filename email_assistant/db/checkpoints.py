@@ -70,5 +70,8 @@ class FencedSaver(AsyncPostgresSaver):
     @asynccontextmanager
     async def _fenced(self, config: RunnableConfig) -> AsyncIterator[AsyncPostgresSaver]:
         async with self._pool.connection() as conn, conn.transaction():
+            # Nothing rests on a checkpoint before a later commit does, of an item or an effect, which takes along what was
+            # committed before it (https://www.postgresql.org/docs/current/wal-async-commit.html).
+            await conn.execute("set local synchronous_commit = off")
             await lease_of(config).check(conn)
             yield AsyncPostgresSaver(conn, serde=self.serde)

@@ -25,6 +25,8 @@ _TRIES = 5
 _FIRST_WAIT, _LONGEST_WAIT = 30, 3600
 _LISTED = 50
 """Items that one notice names; it counts them all."""
+_SHOWN_WORDS = 200
+"""Characters of what was asked for in a chat."""
 _SINCE = "greatest(i.created_at, i.snoozed_until)"
 """When an item began to wait: when it came, or when it is shown again."""
 _UNTOLD = f"""(i.created_at > c.told_until or i.snoozed_until > c.told_until)
@@ -60,6 +62,7 @@ class New:
     id: UUID
     sender: str | None
     subject: str | None
+    """Of the mail; of a chat, how the request begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +193,9 @@ class Channels:
             channel.id,
         )
         rows = await self._rows(
-            f"""select i.id, m.sender, m.subject from inbox_items i join channels c on c.user_id = i.user_id
+            f"""select i.id, case when i.mail_id is null then 'You' else m.sender end as sender,
+                       coalesce(m.subject, left(r.input->>'request', {_SHOWN_WORDS})) as subject
+                from inbox_items i join channels c on c.user_id = i.user_id join runs r on r.id = i.run_id
                 left join mails m on m.account_id = i.account_id and m.gmail_id = i.mail_id
                 where c.id = %s and i.status = 'pending' and {_SINCE} > c.told_until and {_SINCE} <= %s
                 order by {_SINCE}, i.id limit %s""",

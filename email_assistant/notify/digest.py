@@ -51,11 +51,16 @@ class _Digest:
 
 _COLUMNS = "account_id, day, since, until, started, draft_id, tries"
 
+_FROM = """case when r.mail_id is null then 'You' else m.sender end as sender,
+    coalesce(m.subject, left(r.input->>'request', 200)) as subject"""
+"""Whom it comes from, and what it is about: a mail, or a request in a chat."""
 _WORDS: Mapping[str, str] = {
     "draft": "a draft to approve",
     "meeting": "a meeting to approve",
     "notification": "to be seen",
+    "confirmation": "an action to approve",
     "question": "a question",
+    "link": "a page to be opened by you",
     "in_doubt": "it is not known whether it was done",
 }
 
@@ -216,13 +221,14 @@ class Digests:
     async def _contents(self, digest: _Digest) -> Contents:
         period = {"account": digest.account_id, "since": digest.since, "until": digest.until}
         waiting = await self._section(
-            """select m.sender, m.subject, i.kind as what, i.created_at as at
-               from inbox_items i left join mails m on m.account_id = i.account_id and m.gmail_id = i.mail_id
+            f"""select {_FROM}, i.kind as what, i.created_at as at
+               from inbox_items i join runs r on r.id = i.run_id
+               left join mails m on m.account_id = i.account_id and m.gmail_id = i.mail_id
                where i.account_id = %(account)s and i.status = 'pending'
                and (i.snoozed_until is null or i.snoozed_until <= %(until)s)""",
             period,
         )
-        effects = """select m.sender, m.subject, coalesce(e.result, e.tool) as what, e.finished_at as at
+        effects = f"""select {_FROM}, coalesce(e.result, e.tool) as what, e.finished_at as at
                      from effects e join runs r on r.id = e.run_id
                      left join mails m on m.account_id = r.account_id and m.gmail_id = r.mail_id
                      where e.account_id = %(account)s and e.finished_at > %(since)s and e.finished_at <= %(until)s"""

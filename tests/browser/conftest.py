@@ -17,7 +17,9 @@ from pydantic import SecretStr
 
 from email_assistant.app import open_app
 from email_assistant.settings import Settings
+from tests.doubles.calendar_server import CalendarServer
 from tests.doubles.google import Google
+from tests.doubles.model import Model
 from tests.integration.test_api import ADA, TOKEN, Home, served
 
 CHROMIUM = which("chromium") or which("chromium-browser") or which("google-chrome")
@@ -82,9 +84,30 @@ def google() -> Iterator[Google]:
         yield double
 
 
+@pytest.fixture(scope="session")
+def model() -> Iterator[Model]:
+    """What chats with the person."""
+    with Model() as double:
+        double.on_policy("calendar")
+        yield double
+        assert double.violations == []
+
+
+@pytest.fixture(scope="session")
+def calendar() -> Iterator[CalendarServer]:
+    """Somebody else's calendar, which chats have the tools of."""
+    with CalendarServer() as double:
+        yield double
+
+
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def program(
-    tmp_path_factory: pytest.TempPathFactory, postgres_url: str, worker_id: str, google: Google
+    tmp_path_factory: pytest.TempPathFactory,
+    postgres_url: str,
+    worker_id: str,
+    google: Google,
+    model: Model,
+    calendar: CalendarServer,
 ) -> AsyncIterator[Home]:
     """The program on one database for the whole run: a new one for each test takes longer than the test."""
     name = f"browser_{worker_id}_{os.getpid()}"
@@ -96,6 +119,10 @@ async def program(
         undo_seconds=60,
         google_root=google.root,
         google_timeout_seconds=2,
+        openai_api_key=SecretStr("model-key"),
+        openai_base_url=model.root,
+        model="stub-model",
+        mcp_url=calendar.url,
     )
     async with open_app(settings, postgres_url.replace("/postgres?", f"/{name}?", 1)) as app:
         yield Home(app)

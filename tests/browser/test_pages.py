@@ -72,12 +72,12 @@ async def test_axe_finds_no_serious_fault_and_nothing_scrolls_sideways(
             await v.go(path, 404 if path == "/nothing" else 200)
             if path.startswith("/items/"):
                 await v.page.locator("details").evaluate_all("all => all.forEach(each => (each.open = true))")
-            faults += [f"{path}: {fault}" for fault in await _axe(v)]
+            faults += [f"{path}: {fault}" for fault in await axe(v)]
             width = await v.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
             faults += [f"{path} is {width} px too wide"] if width > 0 else []
         await v.go("/")
         await v.press("?")
-        faults += [f"keys: {fault}" for fault in await _axe(v)]
+        faults += [f"keys: {fault}" for fault in await axe(v)]
     assert faults == []
 
 
@@ -86,10 +86,10 @@ async def test_the_login_page_is_accessible(root: str, visit: Open) -> None:
         await v.page.context.clear_cookies()
         await v.go("/", 401)
         await v.page.get_by_label("Token").wait_for()
-        assert await _axe(v) == []
+        assert await axe(v) == []
 
 
-async def _axe(visit: Visit) -> list[str]:
+async def axe(visit: Visit) -> list[str]:
     """The serious faults of the page, each with the places where it is."""
     await visit.page.evaluate(AXE.read_text())
     found = await visit.page.evaluate("axe.run(document, {resultTypes: ['violations']})")

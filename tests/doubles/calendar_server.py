@@ -30,7 +30,7 @@ _EVENT: Mapping[str, Mapping[str, Any]] = {
 _TOOLS: Mapping[str, tuple[str, Mapping[str, Mapping[str, Any]], tuple[str, ...]]] = {
     "list_calendars": ("The calendars", {}, ()),
     "list_events": ("The events of a time", {"start": _TEXT, "end": _TEXT}, ()),
-    "create_event": ("Add an event", _EVENT, tuple(_EVENT)),
+    "create_event": ("Add an event", {**_EVENT, "details": {"type": "object"}}, tuple(_EVENT)),
     "update_event": ("Change an event", {"event_id": _TEXT, **_EVENT}, ("event_id",)),
     "clear_calendar": ("Delete all events", {}, ()),
 }

@@ -214,6 +214,11 @@ class TestAnswering:
         with pytest.raises(ToolError, match=f"no mail {mail_id}"):
             await turn.proposes("send_email_tool", email_id=mail_id, response_text="Yes.")
 
+    async def test_what_gmail_takes_for_no_id_is_refused(self, google: Google, turn: Turn) -> None:
+        google.fault("messages.get", status=400, reason="invalidArgument")
+        with pytest.raises(ToolError, match="no mail lunch"):
+            await turn.proposes("send_email_tool", email_id="lunch", response_text="Yes.")
+
     async def test_a_conversation_that_is_gone_is_said_to_be(self, google: Google, turn: Turn) -> None:
         mail_id = google.deliver(BOB, "Old", "From before.")
         shown = await turn.proposes("send_email_tool", email_id=mail_id, response_text="Yes.")
@@ -489,7 +494,8 @@ class TestTheInbox:
         model.on_triage("ignore")
         mail_id = await home.receive("Offer", from_="Eve <eve@example.net>")
         told = within(await turn.does("explain_mail", mail_id=mail_id))
-        assert told[0].endswith("It came in from eve@example.net.")
+        at = (await home.mail(mail_id)).received_at.astimezone(BERLIN)
+        assert told[0] == f"{at:%Y-%m-%d %H:%M:%S} It came in from eve@example.net."
         reason = await home.reason(mail_id)
         assert reason
         assert any(f"It was classified as ignore: {reason}" in line for line in told)

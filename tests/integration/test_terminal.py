@@ -529,7 +529,7 @@ def unreachable(database_url: str, postgres_url: str) -> Iterator[None]:
 class Terminal:
     """The real command, in a terminal of its own."""
 
-    def __init__(self, database_url: str, folder: Path) -> None:
+    def __init__(self, database_url: str, folder: Path, *arguments: str, **settings: str) -> None:
         self._master, slave = pty.openpty()
         environment = {
             **os.environ,
@@ -539,8 +539,9 @@ class Terminal:
             "TERM": "xterm-256color",
             "COLUMNS": "100",
             "LINES": "30",
+            **settings,
         }
-        command = [sys.executable, "-m", "email_assistant", "inbox"]
+        command = [sys.executable, "-m", "email_assistant", *(arguments or ("inbox",))]
         self.process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, env=environment, cwd=folder)
         os.close(slave)
         self.written = b""

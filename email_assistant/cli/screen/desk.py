@@ -77,7 +77,7 @@ class Desk:
             account = await self._app.accounts.find(self.user_id, item.account)
             context = await self._contexts.of(item)
             events = await self._trail.of_mail(self.user_id, item.mail_id, item.account) if item.mail_id else []
-        form = ProposalForm(item.args, self._arguments(item.action), account.zone)
+        form = ProposalForm(item.args, self._arguments(item), account.zone)
         return Sight(item, account.zone, form, context, events)
 
     async def answer(self, item_id: UUID, answer: Mapping[str, Any]) -> Item:
@@ -97,13 +97,20 @@ class Desk:
             return await self._app.inbox.new_recipients(item.account_id, item.thread_id, known)
 
     def check(self, item: Item, args: Mapping[str, Any]) -> None:
-        """Raises ToolError, which names what is wrong with each argument."""
-        self._app.tools.get(item.action).spec.parse(args)
+        """Arguments of a chat's call are checked when they are sent, as their server may have to be asked.
 
-    def _arguments(self, action: str) -> type[BaseModel] | None:
-        """None for what is no tool, such as a notification."""
+        Raises:
+            ToolError: it names what is wrong with each argument.
+        """
+        if item.chat is None:
+            self._app.tools.get(item.action).spec.parse(args)
+
+    def _arguments(self, item: Item) -> type[BaseModel] | None:
+        """None for what is no tool of ours, such as a notification."""
+        if item.chat is not None:
+            return self._app.catalogue.arguments(item.action)
         try:
-            return self._app.tools.get(action).spec.arguments
+            return self._app.tools.get(item.action).spec.arguments
         except ToolError:
             return None
 

@@ -1,5 +1,6 @@
 """Change the proposal: a field for each argument, then the difference, then the answer."""
 
+import re
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -11,11 +12,18 @@ from textual.widgets import Input, Label, TextArea
 from email_assistant.cli.screen.base import InboxScreen
 from email_assistant.cli.screen.desk import Sight
 from email_assistant.cli.screen.review import ReviewScreen
+from email_assistant.inbox.items import Invalid
 from email_assistant.mail.charset import plain
 from email_assistant.servers.api.forms import Field, read_time
 from email_assistant.tools.spec import ToolError
 
-_HINTS = {"list": "addresses, set apart by commas", "time": "such as 2031-06-02T10:00", "number": "a whole number"}
+_LONG = ("text", "json")
+_HINTS = {
+    "list": "addresses, set apart by commas",
+    "time": "such as 2031-06-02T10:00",
+    "number": "a whole number",
+    "json": "JSON",
+}
 
 
 class EditScreen(InboxScreen):
@@ -56,7 +64,7 @@ class EditScreen(InboxScreen):
         else:
             try:
                 self.inbox.desk.check(self._seen.item, form.read(typed))
-            except ToolError as error:
+            except (ToolError, Invalid) as error:
                 self.inbox.say(str(error), is_error=True)
             else:
                 self.inbox.say("")
@@ -82,18 +90,19 @@ class EditScreen(InboxScreen):
 
 
 def _editor(field: Field) -> Widget:
-    if field.kind == "text":
+    if field.kind in _LONG:
         return TextArea(_shown(field), id=_id(field))
     return Input(_shown(field), id=_id(field), type="integer" if field.kind == "number" else "text")
 
 
 def _id(field: Field) -> str:
-    return f"arg-{field.name}"
+    """A server's own names may hold what no id can."""
+    return "arg-" + re.sub(r"[^\w-]", lambda found: f"-{ord(found[0]):x}-", field.name, flags=re.ASCII)
 
 
 def _shown(field: Field) -> str:
     text = plain(field.value)
-    return text if field.kind == "text" else " ".join(text.split("\n"))
+    return text if field.kind in _LONG else " ".join(text.split("\n"))
 
 
 def _is_no_time(field: Field) -> bool:

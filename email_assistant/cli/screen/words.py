@@ -11,7 +11,7 @@ from email_assistant.mail.charset import one_line, plain
 from email_assistant.mail.compose import reply_subject
 from email_assistant.servers.api.diff import compare
 from email_assistant.servers.api.forms import Field
-from email_assistant.servers.api.wording import moment, waits
+from email_assistant.servers.api.wording import about, moment, waits, who
 from email_assistant.trail.context import Letter
 from email_assistant.trail.story import Event
 
@@ -32,8 +32,8 @@ def row(shown: Row) -> Content:
     item = shown.item
     return Content.assemble(
         (waits(item.created_at).rjust(_AGE_WIDTH - 2) + "  ", "dim"),
-        (line(item.sender or "(unknown sender)"), "bold"),
-        f"  {line(item.subject or '(no subject)')}\n",
+        (line(who(item)), "bold"),
+        f"  {line(about(item))}\n",
         (" " * _AGE_WIDTH + line(shown.does), "dim"),
     )
 
@@ -44,7 +44,7 @@ def sight(seen: Sight, does: str) -> Content:
         *_head(seen),
         *_section("What the assistant proposes", _proposal(seen, does)),
         *_section("Why", _reasons(seen)),
-        *_section("The conversation", _conversation(seen)),
+        *_section("What you asked for" if seen.item.chat else "The conversation", _conversation(seen)),
         *_section("What happened", (_event(event, seen) for event in seen.events)),
     )
 
@@ -80,10 +80,9 @@ def became(item: Item) -> str:
 
 def _head(seen: Sight) -> Iterator[Part]:
     item = seen.item
-    yield line(item.subject or "(no subject)"), "bold"
+    yield line(about(item)), "bold"
     since = moment(item.created_at, seen.zone)
-    about = f"\n{line(item.sender or '(unknown sender)')}, to {item.account}, waits since {since}\n"
-    yield about, "dim"
+    yield f"\n{line(who(item))}, {'about' if item.chat else 'to'} {item.account}, waits since {since}\n", "dim"
     if end := became(item):
         yield f"\n{end}\n", "$text-warning bold"
     elif item.shadow:
@@ -100,6 +99,9 @@ def _proposal(seen: Sight, does: str) -> Iterator[Part]:
     shown = [field for field in seen.form.fields if field.kind != "hidden" and field.parts]
     if item.kind != "draft" or not shown:
         yield f"{line(does)}\n"
+    if item.kind == "link":
+        yield f"Open this yourself: {line(item.args.get('url', ''))}\n"
+        return
     for field in (each for each in shown if each.kind != "text"):
         yield f"{field.label}: ", "dim"
         yield from _value(field, item)
@@ -108,7 +110,7 @@ def _proposal(seen: Sight, does: str) -> Iterator[Part]:
         yield f"At that time: {line(conflict)}\n", "$text-warning bold"
     if item.conflicts is None:
         yield f"{UNKNOWN_CONFLICTS}.\n", "$text-warning bold"
-    if item.kind == "draft":
+    if item.kind == "draft" and item.mail_id:
         yield "Subject: ", "dim"
         yield f"{line(reply_subject(item.subject or ''))}\n"
     for field in (each for each in shown if each.kind == "text"):
@@ -116,6 +118,9 @@ def _proposal(seen: Sight, does: str) -> Iterator[Part]:
 
 
 def _value(field: Field, item: Item) -> Iterator[Part]:
+    if field.kind == "json":
+        yield plain(field.value)
+        return
     for number, part in enumerate(field.parts):
         yield ", " * bool(number) + line(part)
         if field.holds_addresses and part.lower() in item.new_recipients:
@@ -124,7 +129,9 @@ def _value(field: Field, item: Item) -> Iterator[Part]:
 
 def _reasons(seen: Sight) -> Iterator[Part]:
     triage = seen.context.triage
-    if triage is None:
+    if seen.item.chat:
+        yield "You asked for it in a chat.\n"
+    elif triage is None:
         yield "The mail was not triaged.\n"
     else:
         yield f"Classified as {triage.classification}" + (f": {line(triage.reason)}\n" if triage.reason else ".\n")

@@ -100,7 +100,7 @@ async def resume(app: Assistant, chat: Talks, body: ResumeRequest, request: Requ
     async def work(watch: Watch | None) -> Talk:
         talk = await chat.look(app.user_id, body.thread_id)
         items = await app.inbox.of_thread(app.user_id, talk.chat.id)
-        return await chat.answer(talk.chat, app.user_id, _answers(body, items, talk.waiting), watch)
+        return await chat.answer(talk.chat, app.user_id, answers_of(body, items, talk.waiting), watch)
 
     return await _answered(request, body.thread_id, work)
 
@@ -114,7 +114,7 @@ async def account_of(app: Services, address: str | None) -> UUID:
     raise UnknownAccount("no mailbox is connected yet: `email-assistant auth login` does that")
 
 
-def _answers(body: ResumeRequest, items: list[Item], waiting: Sequence[Item]) -> list[tuple[UUID, dict[str, Any]]]:
+def answers_of(body: ResumeRequest, items: list[Item], waiting: Sequence[Item]) -> list[tuple[UUID, dict[str, Any]]]:
     """The answers by item. Raises Conflict, Invalid."""
     given: dict[str, Approval | ClarificationResponse] = {}
     for each in [*(body.approvals or ()), *(body.clarification_responses or ())]:
@@ -159,11 +159,11 @@ def streamed(thread_id: str, work: Work) -> Response:
 async def _answered(request: Request, thread_id: str, work: Work) -> Response:
     if wants_stream(request):
         return streamed(thread_id, work)
-    status, reply = await _outcome(thread_id, work(None))
+    status, reply = await outcome(thread_id, work(None))
     return AsciiJSON(reply.model_dump(), status)
 
 
-async def _outcome(thread_id: str, work: Awaitable[Talk]) -> tuple[int, Reply]:
+async def outcome(thread_id: str, work: Awaitable[Talk]) -> tuple[int, Reply]:
     """Where the chat stands after the work, or why nothing was done."""
     try:
         return reply_of(await work)
@@ -181,12 +181,12 @@ async def _events(thread_id: str, work: Work) -> AsyncIterator[str]:
     told: asyncio.Queue[tuple[str, dict[str, Any]] | None] = asyncio.Queue()
 
     def watch(mode: str, chunk: Any) -> None:
-        for event in _seen(mode, chunk):
+        for event in seen(mode, chunk):
             told.put_nowait(event)
 
     async def finish() -> tuple[int, Reply]:
         try:
-            return await _outcome(thread_id, work(watch))
+            return await outcome(thread_id, work(watch))
         finally:
             told.put_nowait(None)
 
@@ -197,7 +197,7 @@ async def _events(thread_id: str, work: Work) -> AsyncIterator[str]:
     yield _written("result", {**reply.model_dump(), "code": status})
 
 
-def _seen(mode: str, chunk: Any) -> list[tuple[str, dict[str, Any]]]:
+def seen(mode: str, chunk: Any) -> list[tuple[str, dict[str, Any]]]:
     """What a person may want to know of what the graph streams."""
     if mode == "messages":
         piece, where = chunk

@@ -19,6 +19,7 @@ from email_assistant.queue.turns import TurnRow
 from email_assistant.servers.api.chat import MOST_WORDS, ChatId, Talks, account_of, streamed, wants_stream
 from email_assistant.servers.api.chats import MOST_TURNS, told
 from email_assistant.servers.api.dependencies import Assistant, ItemId, Services
+from email_assistant.servers.api.forms import Field
 from email_assistant.servers.api.pages.listing import Listing, zones
 from email_assistant.servers.api.pages.proposal import Input, answer_of, arguments_in, fields_of, form_of, inputs_of
 from email_assistant.servers.api.rendering import render
@@ -58,7 +59,7 @@ class Waits:
 
     item: Item
     inputs: Sequence[Input]
-    changed: bool
+    changed: Sequence[Field]
     response: str
     zone: ZoneInfo
 
@@ -218,7 +219,7 @@ async def _page(
         turns=[Shown(turn, _lines(items, await chat.did(turn), account.zone)) for turn, items in newest],
         earlier=len(turns) - len(newest),
         waits=[await _waits(app, item, given if item.id == answered else {}) for item in talk.waiting],
-        lost=given if answered and answered not in {item.id for item in talk.waiting} else {},
+        lost=await _lost(app, talk, answered, given) if answered else None,
         after=talk.turn.attempt if talk.turn else 0,
         typed=failed if answered else given.get("request", failed),
         titles=TITLES,
@@ -239,10 +240,17 @@ def _status(refusal: Refusal | None) -> int:
             return 409
 
 
+async def _lost(app: Services, talk: Talk, answered: UUID, posted: Mapping[str, str]) -> Waits | None:
+    """What was typed for an item that does not wait any more."""
+    if answered in {item.id for item in talk.waiting}:
+        return None
+    return await _waits(app, await app.inbox.get(app.user_id, answered), posted)
+
+
 async def _waits(app: Services, item: Item, posted: Mapping[str, str]) -> Waits:
     form = await form_of(app, item)
     given = arguments_in(posted)
-    return Waits(item, inputs_of(form, given), bool(form.changed(given)), posted.get("response", ""), form.zone)
+    return Waits(item, inputs_of(form, given), form.changed(given), posted.get("response", ""), form.zone)
 
 
 def _lines(items: Sequence[Item], calls: Sequence[Did], zone: ZoneInfo) -> list[Line]:

@@ -144,6 +144,7 @@ function press(event) {
 }
 
 if (by("ask")) {
+  by("sends").hidden = matchMedia("(pointer: coarse)").matches;
   document.addEventListener("keydown", press);
   document.addEventListener(
     "submit",

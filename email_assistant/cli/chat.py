@@ -1,0 +1,185 @@
+"""`email-assistant chat …`"""
+
+import json
+import logging
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID, uuid4
+
+import typer
+from typer.core import TyperGroup
+
+from email_assistant.cli.context import (
+    AsJson,
+    CommandError,
+    OfAccount,
+    opened,
+    out,
+    print_json,
+    print_table,
+    run,
+)
+
+if TYPE_CHECKING:
+    from email_assistant.app import App
+    from email_assistant.inbox.items import Item
+    from email_assistant.queue.chat import Chat, Talk
+    from email_assistant.servers.api.replies import Reply
+
+WAITS = 3
+"""Exit status of a command that leaves something to be answered."""
+_MOST = 100
+
+
+class _AskByDefault(TyperGroup):
+    """Takes what names no command as a request."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        is_command = bool(args) and (args[0] in self.commands or args[0] in ctx.help_option_names)
+        return super().parse_args(ctx, args if is_command else ["ask", *args])
+
+
+app = typer.Typer(
+    cls=_AskByDefault,
+    help="Talk to the assistant: ask about your mail and calendar, or have things done.\n\n"
+    "`email-assistant chat` begins a conversation, `email-assistant chat TEXT` asks one thing; "
+    "both are `chat ask`, whose --help shows the options.",
+)
+
+
+@app.command()
+def ask(
+    text: Annotated[str | None, typer.Argument(help="What you want; left out: a conversation.")] = None,
+    thread: Annotated[str | None, typer.Option(help="Go on with this chat.")] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List your chats.")] = False,
+    account: OfAccount = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ask for something; you confirm in place what changes anything.
+
+    Where there is no terminal nothing is asked: what waits is printed, and `chat answer` answers it. Ends with status 0
+    if it is done, 3 if it waits for you, 1 if it went wrong.
+    """
+    if list_:
+        run(lambda: _list(as_json=as_json))
+        return
+    is_terminal = sys.stdin.isatty() and sys.stdout.isatty() and not as_json
+    if text is None and not is_terminal:
+        raise typer.BadParameter("say what you want; a conversation needs a terminal", param_hint="TEXT")
+    raise typer.Exit(run(lambda: _ask(text, thread or str(uuid4()), account, is_terminal, as_json=as_json)))
+
+
+@app.command()
+def answer(
+    thread: Annotated[str, typer.Argument(metavar="THREAD", help="The chat.")],
+    approve: Annotated[list[str] | None, typer.Option(metavar="CALL", help="Do this as proposed.")] = None,
+    reject: Annotated[list[str] | None, typer.Option(metavar="CALL", help="Don't, because of --feedback.")] = None,
+    feedback: Annotated[str | None, typer.Option(help="What should be different.")] = None,
+    reply: Annotated[tuple[str, str] | None, typer.Option(metavar="CALL TEXT", help="Answer a question.")] = None,
+    edit: Annotated[
+        tuple[str, str] | None, typer.Option(metavar="CALL ARGS", help="Do it with these arguments, a JSON object.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Answer what a chat waits for, as a script does. What is left out still waits. It is done at once."""
+    given: dict[str, Any] = {"thread_id": thread}
+    if approve or reject:
+        given["approvals"] = [
+            *({"call_id": call, "approved": True} for call in approve or ()),
+            *({"call_id": call, "approved": False, "feedback": feedback} for call in reject or ()),
+        ]
+    if reply:
+        given["clarification_responses"] = [{"call_id": reply[0], "response": reply[1]}]
+    raise typer.Exit(run(lambda: _answer(given, edit, as_json=as_json)))
+
+
+async def _list(*, as_json: bool) -> None:
+    async with _opened() as (app, chat):
+        found = await chat.turns.chats(app.user_id, _MOST)
+    if as_json:
+        print_json([{"thread_id": c.chat_id, "account": c.account, "request": c.request, "at": c.at} for c in found])
+    elif not found:
+        out.print("You have not asked for anything yet.")
+    else:
+        from email_assistant.mail.charset import one_line
+
+        rows = [[c.chat_id, f"{c.at:%Y-%m-%d %H:%M}" if c.at else "", one_line(c.request or "")[:80]] for c in found]
+        print_table(["thread", "at", "asked"], rows)
+
+
+async def _ask(text: str | None, thread: str, account: str | None, is_terminal: bool, *, as_json: bool) -> int:
+    from email_assistant.cli.talk import Session, print_talk
+    from email_assistant.servers.api.chat import account_of, outcome
+
+    async with _opened(keep=text is None) as (app, chat):
+        _check_model(app)
+        account_id = await account_of(app, account)
+        if is_terminal:
+            return await Session(app, chat, thread, account_id).hold(text)
+        asked = chat.ask(account_id, thread, text or "")
+        if as_json:
+            return _print_reply(*await outcome(thread, asked))
+        return await print_talk(app, await asked)
+
+
+async def _answer(given: dict[str, Any], edit: tuple[str, str] | None, *, as_json: bool) -> int:
+    from email_assistant.cli.talk import print_talk
+    from email_assistant.servers.api.chat import outcome
+
+    async with _opened() as (app, chat):
+        _check_model(app)
+        answered = _answered(app, chat, given, edit)
+        if as_json:
+            return _print_reply(*await outcome(given["thread_id"], answered))
+        return await print_talk(app, await answered)
+
+
+async def _answered(app: "App", chat: "Chat", given: dict[str, Any], edit: tuple[str, str] | None) -> "Talk":
+    from email_assistant.servers.api.chat import ResumeRequest, answers_of
+
+    talk = await chat.look(app.user_id, given["thread_id"])
+    items = await app.inbox.of_thread(app.user_id, talk.chat.id)
+    answers = [_edit(items, *edit)] if edit else []
+    if len(given) > 1 or not edit:
+        answers += answers_of(ResumeRequest.model_validate(given), items, talk.waiting)
+    return await chat.answer(talk.chat, app.user_id, answers)
+
+
+def _edit(items: Sequence["Item"], call_id: str, args: str) -> tuple[UUID, dict[str, Any]]:
+    try:
+        parsed = json.loads(args)
+    except ValueError as error:
+        raise CommandError(f"--edit takes the arguments as a JSON object: {error}") from None
+    for item in reversed(items):
+        if item.call_id == call_id:
+            return item.id, {"type": "edit", "args": parsed}
+    raise CommandError(f"no call of this chat has the id {call_id}")
+
+
+def _print_reply(status: int, reply: "Reply") -> int:
+    print_json(reply.model_dump())
+    return {200: 0, 202: WAITS}.get(status, 1)
+
+
+@asynccontextmanager
+async def _opened(*, keep: bool = False) -> AsyncIterator[tuple["App", "Chat"]]:
+    from email_assistant.app import open_chat
+
+    # What goes wrong is told in words.
+    logging.getLogger("email_assistant").addHandler(logging.NullHandler())
+    async with opened(keep=keep) as app:
+        chat = open_chat(app)
+        try:
+            yield app, chat
+        finally:
+            await chat.aclose()
+
+
+def _check_model(app: "App") -> None:
+    if app.settings.openai_api_key is None and app.settings.openai_base_url is None:
+        raise CommandError(
+            "no model is set: give OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own; the demo's assistant "
+            "is talked to on its page"
+        )

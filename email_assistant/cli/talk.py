@@ -1,0 +1,249 @@
+"""A conversation with the assistant in the terminal: what it says and does as it comes, and its questions in place."""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from email_assistant.app import App
+from email_assistant.cli.context import complain, out, print_text
+from email_assistant.inbox.describe import UNKNOWN_CONFLICTS
+from email_assistant.inbox.items import Conflict, Invalid, Item
+from email_assistant.queue.chat import Chat, Talk
+from email_assistant.queue.invoke import Watch
+from email_assistant.servers.api.chat import seen
+from email_assistant.servers.api.wording import did_in_words, link_host, sentence
+
+_DONE, _FAILED, _WAITS = 0, 1, 3
+_LATER = "l"
+
+Answer = dict[str, Any]
+
+
+class Session:
+    """
+    Args:
+        account_id: the mailbox that the chat is about, if it is new.
+    """
+
+    def __init__(self, app: App, chat: Chat, thread: str, account_id: UUID) -> None:
+        self._app = app
+        self._chat = chat
+        self._thread = thread
+        self._account_id = account_id
+        self._spoken = ""
+        """What was printed of the answer as it came."""
+        self._proposed: list[str] = []
+        """Calls of the last message: told once they ran, as the person may have to be asked first."""
+
+    async def hold(self, text: str | None) -> int:
+        """Ask for `text`, or for one thing after the other until the person leaves. Returns the exit status."""
+        if text is not None:
+            return await self._turn(text)
+        out.print(f"Ctrl-D ends this; `--thread {self._thread}` goes on with it.\n", style="dim", highlight=False)
+        while (words := _line("> ")) is not None:
+            if words:
+                try:
+                    await self._turn(words)
+                except (Conflict, Invalid) as refused:
+                    complain(str(refused))
+        return _DONE
+
+    async def _turn(self, words: str) -> int:
+        talk = await self._told(lambda watch: self._chat.ask(self._account_id, self._thread, words, watch))
+        later: set[UUID] = set()
+        while item := next((each for each in talk.waiting if each.id not in later), None):
+            answer = await self._asked(item)
+            if answer is None:
+                later.add(item.id)
+                continue
+            talk = await self._answered(talk, item, answer)
+        if later:
+            out.print(f"It waits for you: in the inbox, or here with --thread {self._thread}", style="dim")
+        return _status(talk)
+
+    async def _answered(self, talk: Talk, item: Item, answer: Answer) -> Talk:
+        given = [(item.id, answer)]
+        try:
+            return await self._told(lambda watch: self._chat.answer(talk.chat, self._app.user_id, given, watch))
+        except (Conflict, Invalid) as refused:
+            complain(f"not taken: {refused}")
+            return await self._chat.look(self._app.user_id, self._thread)
+
+    async def _told(self, work: Callable[[Watch], Awaitable[Talk]]) -> Talk:
+        """Do it, and say what it comes to."""
+        self._spoken = ""
+        self._proposed.clear()
+        try:
+            talk = await work(self._watch)
+        finally:
+            if self._spoken:
+                out.print()
+        turn = talk.turn
+        if turn and turn.state == "failed":
+            complain(turn.reason or "the reason is not known")
+        elif turn and turn.answer and turn.state == "done" and turn.answer.strip() != self._spoken.strip():
+            print_text(turn.answer)
+        return talk
+
+    def _watch(self, mode: str, chunk: Any) -> None:
+        from email_assistant.mail.charset import plain
+
+        for name, data in seen(mode, chunk):
+            if name == "token":
+                self._spoken += data["text"]
+                out.print(plain(data["text"]), end="", markup=False, highlight=False, soft_wrap=True)
+            elif name == "call":
+                if self._spoken:
+                    out.print()
+                self._spoken = ""
+                self._proposed.append(did_in_words(data["tool_name"], data["arguments"]))
+            elif name == "step" and data["node"] == "use_tools":
+                for line in self._proposed:
+                    print_text(f"· {line}", style="dim")
+                self._proposed.clear()
+
+    async def _asked(self, item: Item) -> Answer | None:
+        """The person's answer; None: not now."""
+        match item.kind:
+            case "question":
+                print_text(f"\n{item.args.get('question', '')}", style="bold")
+                print_text(item.args.get("context") or "")
+                words = _line("Your answer (empty: later): ")
+                return {"type": "response", "args": words} if words else None
+            case "link":
+                _print_link(item.args)
+                return _chosen(item, _line("Opened it, and go on? [y/n, l: later] "))
+            case "in_doubt":
+                account = await self._app.accounts.get(item.account_id)
+                print_text(f"\n{sentence(item, account.zone)}", style="bold")
+                print_call(item, item.args)
+                return _chosen(item, _line("Do it again? [y/n, l: later] "))
+            case _:
+                return self._confirmed(item, item.args)
+
+    def _confirmed(self, item: Item, args: Mapping[str, Any]) -> Answer | None:
+        """Ask about a call as it would be made, until there is an answer that can be one."""
+        while True:
+            out.print()
+            print_call(item, args)
+            can = "y/n/e" if "accept" in item.allowed else "n"
+            match _line(f"Do this? [{can}; n: say what should be different, e: edit, l: later] "):
+                case "y" if args == item.args:
+                    return {"type": "accept", "args": None}
+                case "y":
+                    return {"type": "edit", "args": dict(args)}
+                case "n":
+                    words = _line("What should be different? (empty: just don't) ")
+                    return {"type": "response", "args": words} if words else {"type": "ignore", "args": None}
+                case "e":
+                    args = _edited(args)
+                case None | "l":
+                    return None
+
+
+async def print_talk(app: App, talk: Talk) -> int:
+    """Say where a chat stands, and how to answer what waits; returns the exit status."""
+    turn = talk.turn
+    if turn and turn.state == "failed":
+        complain(turn.reason or "the reason is not known")
+    elif not talk.waiting:
+        print_text((turn.answer if turn else None) or "It goes on in a moment.")
+    for item in talk.waiting:
+        if item.kind == "link":
+            _print_link(item.args)
+            how = f"email-assistant inbox accept {str(item.id)[:8]}"
+        elif item.kind == "question":
+            print_text(f"{item.args.get('question', '')}\n{item.args.get('context') or ''}".strip())
+            how = f"email-assistant chat answer {talk.chat.chat_id} --reply {item.call_id} TEXT"
+        else:
+            print_call(item, item.args)
+            how = f"email-assistant chat answer {talk.chat.chat_id} --approve {item.call_id}"
+        print_text(f"Waits for you: {how}\n", style="dim")
+    return _status(talk)
+
+
+def print_call(item: Item, args: Mapping[str, Any]) -> None:
+    """A call exactly as it would be made."""
+    print_text(item.action, style="bold")
+    for name, value in args.items():
+        print_text(f"  {name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}")
+    for address in item.new_recipients:
+        print_text(f"  New recipient, never written to before: {address}", style="yellow")
+    for conflict in item.conflicts or ():
+        print_text(f"  At that time: {conflict}", style="yellow")
+    if item.conflicts is None:
+        print_text(f"  {UNKNOWN_CONFLICTS}.", style="yellow")
+    if item.shadow:
+        print_text("  Shadow mode: this is what would have been done; nothing is sent.", style="yellow")
+
+
+def _print_link(args: Mapping[str, Any]) -> None:
+    print_text(f"\n{args.get('message', '')}", style="bold")
+    host = link_host(args.get("url"))
+    print_text(f"Open this yourself; it leads to {host}:" if host else "This is no https link:")
+    print_text(f"  {args.get('url', '')}")
+
+
+def _chosen(item: Item, key: str | None) -> Answer | None:
+    if key == "y" and "accept" in item.allowed:
+        return {"type": "accept", "args": None}
+    return {"type": "ignore", "args": None} if key == "n" else None
+
+
+def _edited(args: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The arguments as the person leaves them in their editor; as they were, if that is no JSON object."""
+    with tempfile.TemporaryDirectory(prefix="email-assistant-") as folder:
+        path = Path(folder) / "arguments.json"
+        path.write_text(json.dumps(args, ensure_ascii=False, indent=2), "utf-8", "surrogatepass")
+        editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+        try:
+            subprocess.run([*shlex.split(editor), str(path)], check=True)  # noqa: S603 - the person's own
+        except (OSError, ValueError, subprocess.CalledProcessError):
+            complain(f"the editor {editor} failed, so nothing was changed; EDITOR names another")
+            return args
+        text = path.read_text("utf-8", "replace")
+    try:
+        edited = json.loads(text)
+    except ValueError as error:
+        complain(f"this is not JSON, so nothing was changed: {error}")
+        return args
+    if not isinstance(edited, dict):
+        complain("the arguments are a JSON object; nothing was changed")
+        return args
+    return edited
+
+
+def _status(talk: Talk) -> int:
+    if talk.waiting:
+        return _WAITS
+    return _FAILED if talk.turn and talk.turn.state == "failed" else _DONE
+
+
+def _line(prompt: str) -> str | None:
+    """A line that the person writes; None: they are done. Nothing else goes on meanwhile, and nothing needs to."""
+    import readline  # noqa: F401 - gives `input` its history and keys
+
+    with _interruptible():
+        try:
+            return input(prompt).strip()
+        except (EOFError, KeyboardInterrupt):
+            out.print()
+            return None
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Ctrl-C as in any program: the event loop's own handler would only note it, and the prompt would stay."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,142 @@
+"""`email-assistant chat`: as a script runs it, and as a person talks to it in a terminal. No daemon runs beside it."""
+
+import json
+import signal
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.contract.chat_stage import TEN, Stage, ask, event, listing, open_stage
+from tests.doubles.model import tool
+from tests.integration.scene import ADA
+from tests.integration.test_terminal import Terminal
+
+pytestmark = pytest.mark.slow
+
+MEETING = {"calendar_id": "primary", "start": TEN, "name": "Team Meeting", "duration_minutes": 30}
+ESCAPES = "\x1b]0;owned\x07\x1b[31mEVIL"
+
+
+@pytest.fixture
+def stage(tmp_path: Path, database_url: str) -> Iterator[Stage]:
+    with open_stage(tmp_path, database_url) as opened:
+        yield opened
+
+
+class TestScript:
+    def run(self, stage: Stage, status: int, *arguments: str) -> str:
+        done = stage.daemon.run("chat", *arguments)
+        assert done.returncode == status, done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
+        return done.stdout + done.stderr
+
+    def reply(self, stage: Stage, status: int, *arguments: str) -> dict[str, Any]:
+        parsed: dict[str, Any] = json.loads(self.run(stage, status, *arguments, "--json"))
+        return parsed
+
+    def test_an_answer_is_printed_and_what_waits_is_answered_by_call(self, stage: Stage) -> None:
+        stage.model.on_chat(
+            {
+                "look": [[listing()], "Nothing is planned."],
+                "plan": [[event(), event("Lunch")], [ask("When?")], [event("Coffee")], "Done."],
+            }
+        )
+        assert self.run(stage, 0, "look") == "Nothing is planned.\n"
+        reply = self.reply(stage, 3, "plan", "--thread", "t", "--account", ADA)
+        first, second = (call["call_id"] for call in reply["pending_action"]["tool_calls"])
+        assert reply["pending_action"]["tool_calls"][0]["arguments"] == MEETING
+        assert "needs feedback" in self.run(stage, 1, "answer", "t", "--reject", second)
+        assert "no call of this chat" in self.run(stage, 1, "answer", "t", "--approve", "call_0")
+        assert stage.calendar.calls[1:] == []
+        waits = self.run(stage, 3, "answer", "t", "--approve", first)
+        assert f"chat answer t --approve {second}" in waits
+        assert "Lunch" in waits
+        assert "Team Meeting" not in waits
+        asked = self.reply(stage, 3, "answer", "t", "--reject", second, "--feedback", "No lunch")
+        [question] = asked["pending_action"]["clarifications"]
+        again = self.reply(stage, 3, "answer", "t", "--reply", question["call_id"], "at ten")
+        [call] = again["pending_action"]["tool_calls"]
+        edited = {**MEETING, "name": "Tea"}
+        assert self.run(stage, 0, "answer", "t", "--edit", call["call_id"], json.dumps(edited)) == "Done.\n"
+        assert stage.calendar.names == ["Team Meeting", "Tea"]
+        assert "nothing waits" in self.run(stage, 1, "answer", "t", "--approve", first)
+        listed = json.loads(self.run(stage, 0, "--list", "--json"))
+        assert [(each["thread_id"], each["request"]) for each in listed][:1] == [("t", "plan")]
+
+    def test_what_goes_wrong_is_one_line_and_status_1(self, stage: Stage) -> None:
+        stage.model.on_chat({"hello": [""]})
+        assert "the model answered nothing" in self.run(stage, 1, "hello")
+        assert self.reply(stage, 1, "hello")["status"] == "error"
+        assert "there are: " in self.run(stage, 1, "hello", "--account", "nobody@example.com")
+        assert "a conversation needs a terminal" in self.run(stage, 2)
+        assert "no such chat" in self.run(stage, 1, "answer", "nothing", "--approve", "call_0")
+
+
+class TestConversation:
+    @pytest.fixture
+    def terminal(self, stage: Stage, database_url: str, tmp_path: Path) -> Iterator[Terminal]:
+        editor = tmp_path / "editor.sh"
+        editor.write_text("#!/bin/sh\nsed -i 's/Team Meeting/Coffee/' \"$1\"\n")
+        editor.chmod(editor.stat().st_mode | stat.S_IXUSR)
+        opened = Terminal(database_url, tmp_path, "chat", **{**stage.daemon.environment, "VISUAL": str(editor)})
+        yield opened
+        opened.process.kill()
+        opened.process.wait()
+
+    def test_questions_and_calls_are_settled_in_place(self, stage: Stage, terminal: Terminal) -> None:
+        stage.model.on_chat(
+            {
+                "plan it": [[listing()], [ask(f"When? {ESCAPES}")], [event()], [event("Lunch")], f"Planned. {ESCAPES}"],
+                "thanks": ["Not at all."],
+            }
+        )
+        terminal.until(b"> ")
+        terminal.press(b"plan it\n")
+        terminal.until(b"Your answer")
+        terminal.press(b"at ten\n")
+        terminal.until(b"duration_minutes: 30")
+        terminal.until(b"Do this?")
+        terminal.press(b"e\n")
+        terminal.until(b"name: Coffee")
+        assert stage.calendar.names == []
+        terminal.press(b"y\n")
+        terminal.until(b"name: Lunch")
+        assert stage.calendar.names == ["Coffee"]
+        terminal.press(b"n\n")
+        terminal.until(b"What should be different?")
+        terminal.press(b"no lunch\n")
+        terminal.until(b"Planned.")
+        terminal.press(b"thanks\n")
+        terminal.until(b"Not at all.")
+        terminal.press(b"\x04")
+        assert terminal.end() == 0
+        assert stage.calendar.names == ["Coffee"]
+        assert "no lunch" in stage.asked[-1].text
+        written = terminal.written
+        assert b"Looked into the calendar" in written
+        assert written.count(b"Planned.") == 1
+        assert b"\x1b]0;owned" not in written
+        assert b"\x1b[31mEVIL" not in written
+        assert b"EVIL" in written
+        assert b"Traceback" not in written
+
+    def test_what_is_left_for_later_waits_and_ctrl_c_ends_it(self, stage: Stage, terminal: Terminal) -> None:
+        stage.calendar.fault("list_events", url="https://login.example.net/oauth?state=1")
+        stage.model.on_chat({"look": [[listing()]], "plan": [[event()]], "no": [[tool("nothing")], "No."]})
+        terminal.until(b"> ")
+        terminal.press(b"look\n")
+        terminal.until(b"it leads to login.example.net")
+        terminal.until(b"go on?")
+        terminal.press(b"n\n")
+        terminal.press(b"plan\n")
+        terminal.until(b"Do this?")
+        terminal.press(b"l\n")
+        terminal.until(b"It waits for you")
+        terminal.process.send_signal(signal.SIGINT)
+        assert terminal.end() == 0
+        assert stage.calendar.names == []
+        listed = json.loads(stage.daemon.run("inbox", "list", "--json").stdout)["items"]
+        assert [(item["kind"], item["action"]) for item in listed] == [("confirmation", "create_event")]
