@@ -1,5 +1,6 @@
 """Model servers that lack something: the mail is worked on all the same, and the way round it is found only once."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
@@ -241,8 +242,9 @@ class TestStreaming:
         with LimitedModel() as model:
             model.endless = True
             async with at_home(open_home, model, model_timeout_seconds=0.5) as home:
-                with pytest.raises(ModelFault, match=r"longer than 0\.5 s"):
-                    await self._listen(home, self._models(home))
+                async with asyncio.timeout(5):
+                    with pytest.raises(ModelFault, match=r"longer than 0\.5 s"):
+                        await self._listen(home, self._models(home))
 
 
 def tool_schema(name: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import gzip
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -96,8 +97,10 @@ class TestOn:
 
     @in_one_loop
     async def test_a_server_that_is_gone_or_never_answers_holds_up_nothing(
-        self, open_home: OpenHome, model: Model, langfuse: Receiver
+        self, open_home: OpenHome, model: Model, langfuse: Receiver, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        monkeypatch.setenv("LANGFUSE_TIMEOUT", "60")
+        began = time.monotonic()
         for url in (CLOSED, langfuse.url):
             langfuse.hold()
             model.script([[reply("Yes, gladly."), DONE]])
@@ -107,6 +110,7 @@ class TestOn:
                 await home.answer(item, "accept")
                 assert await home.is_done(mail_id)
         assert langfuse.deliveries
+        assert time.monotonic() - began < 45
 
     def test_nothing_is_said_of_it_in_the_log(self, connect: Start, google: Google, model: Model) -> None:
         model.script([[reply("Yes, gladly."), DONE]])
