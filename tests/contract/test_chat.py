@@ -809,6 +809,16 @@ class TestStream:
         assert (last, done["code"], done["response"]) == ("result", 200, "Done.")
         assert stage.calendar.names == ["Team Meeting"]
 
+    def test_what_a_tools_server_says_while_it_works(self, stage: Stage, talk: Talk) -> None:
+        stage.model.on_chat({"look": [[listing()], "Seen."]})
+        stage.calendar.fault("list_events", progress="reading\x1b[2J pages")
+        events = talk.stream("/run", user_request="look")
+        [said] = [data for name, data in events if name == "progress"]
+        assert said["tool_name"] == "list_events"
+        assert said["text"].startswith("reading")
+        assert "\x1b" not in said["text"]
+        assert events[-1][1]["response"] == "Seen."
+
     def test_a_fault(self, stage: Stage, talk: Talk) -> None:
         stage.model.fault("chat", times=100, status=503)
         *_, (last, failed) = talk.stream("/run", user_request="plan")
