@@ -3,7 +3,7 @@
 import logging
 import secrets
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -37,15 +37,19 @@ from email_assistant.settings import Settings, WorkingHours
 from email_assistant.tools.catalogue import Catalogue
 from email_assistant.tools.config import SHIPPED, ToolsConfig, read_tools
 from email_assistant.tools.control import ClarificationTool
-from email_assistant.tools.effects import Ledger
+from email_assistant.tools.effects import Effect, Ledger
+from email_assistant.tools.flipped import placed
 from email_assistant.tools.mcp.pool import Builtin, Servers
 from email_assistant.tools.mcp.seen import SeenTools
 from email_assistant.tools.outbox import KeyedOutbox
+from email_assistant.tools.overview import Overview
 from email_assistant.tools.registry import Registry
-from email_assistant.tools.spec import ServerDown, Tool, ToolError
+from email_assistant.tools.spec import Call, ServerDown, Tool, ToolError
+from email_assistant.tracing import keep_langsmith_off
 from email_assistant.usage import Usage
 
 if TYPE_CHECKING:
+    from langchain_core.callbacks import BaseCallbackHandler
     from mcp.server.lowlevel import Server
 
     from email_assistant.memory.profiles import Memory
@@ -76,6 +80,8 @@ class App:
     """The mail agent's."""
     catalogue: Catalogue
     """Chat's."""
+    overview: Overview
+    """Of all tools, for the person."""
     inbox: Inbox
     mails: Mails
     usage: Usage
@@ -133,10 +139,11 @@ async def open_app(settings: Settings, url: str) -> AsyncIterator[App]:
             pool, accounts, root=settings.google_root, timeout=settings.google_timeout_seconds, limits=limits
         )
         ledger = Ledger(pool, settings.google_timeout_seconds)
-        tools = mail_tools(ledger, settings)
         user_id = await accounts.home_user()
         outbox = KeyedOutbox(pool)
         servers = Servers(config.servers, own_servers(accounts, clients, outbox, settings))
+        seen = SeenTools(pool, user_id)
+        tools = Registry(placed(tool, config, labels, servers, seen, ledger) for tool in mail_tools(ledger, settings))
         mails = Mails(pool, enqueue=queue.decided)
         # Chat's tools look into the inbox, which has an edited call checked by the tools of the agent that proposed it.
         checks: dict[str, Complete] = {}
@@ -148,7 +155,7 @@ async def open_app(settings: Settings, url: str) -> AsyncIterator[App]:
             lifetime=settings.lifetime,
         )
         local = chat_tools(pool, clients, ledger, inbox, mails)
-        catalogue = Catalogue(config, labels, local, servers, SeenTools(pool, user_id), ledger)
+        catalogue = Catalogue(config, labels, local, servers, seen, ledger)
         checks |= {"mail": tools.complete, "chat": catalogue.complete}
         usage = Usage(pool, settings)
         outward = Outward(private=settings.notify_private)
@@ -180,6 +187,7 @@ async def open_app(settings: Settings, url: str) -> AsyncIterator[App]:
                 outbox,
                 tools,
                 catalogue,
+                Overview(config, labels, servers, seen, user_id),
                 inbox,
                 mails,
                 usage,
@@ -202,8 +210,12 @@ def open_memory(app: App) -> "Memory":
     return Memory.kept_in(app.pool)
 
 
-def open_chat(app: App) -> "Chat":
-    """The chat agent, and the chats that it carries on."""
+def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Chat":
+    """The chat agent, and the chats that it carries on.
+
+    Args:
+        callbacks: who is told of each run, as `tracing` gives them.
+    """
     from email_assistant.agents.chat.graph import ChatAgent
     from email_assistant.db.checkpoints import FencedSaver
     from email_assistant.model import Models
@@ -211,6 +223,7 @@ def open_chat(app: App) -> "Chat":
     from email_assistant.queue.invoke import Invoker
     from email_assistant.queue.turns import Turns
 
+    keep_langsmith_off()
     settings = app.settings
     models = Models(settings, app.usage, app.accounts)
     agent = ChatAgent(app.accounts, app.clients, open_memory(app), models, app.catalogue, settings.max_steps)
@@ -222,7 +235,7 @@ def open_chat(app: App) -> "Chat":
         app.accounts,
         app.clients,
         app.catalogue,
-        Invoker(agent.graph(FencedSaver(app.pool)), app.inbox),
+        Invoker(agent.graph(FencedSaver(app.pool)).with_config(callbacks=list(callbacks)), app.inbox),
         settings.lease_seconds,
         settings.max_tries,
     )
@@ -230,12 +243,17 @@ def open_chat(app: App) -> "Chat":
 
 def removal(app: App, account: Account) -> Removal:
     """What forgets an account of whatever provider."""
+
+    async def settle(call: Call, effect: Effect) -> None:
+        tools = app.catalogue if call.run.get("agent") == "chat" else app.tools
+        await tools.settle(call, effect)
+
     return Removal(
         app.pool,
         app.accounts,
         app.clients,
         app.ledger,
-        app.tools,
+        settle,
         Conversations(app.pool, account.provider),
         app.settings.lease_seconds,
     )
@@ -284,7 +302,13 @@ def own_servers(accounts: Accounts, clients: Clients, outbox: KeyedOutbox, setti
 
         return create_mail_server(Mailbox(accounts, clients, account_id), outbox)
 
-    return {"calendar": calendar, "mail": mail}
+    async def agent(account_id: UUID) -> "Server[Any, Any]":
+        from email_assistant.servers.agent_mcp import create_agent_server
+
+        hours = WorkingHours.parse(settings.working_hours)
+        return create_agent_server(Mailbox(accounts, clients, account_id), outbox, hours, meet=settings.meet_links)
+
+    return {"calendar": calendar, "mail": mail, "agent": agent}
 
 
 def _by_agent(checks: Mapping[str, Complete]) -> Complete:
@@ -299,22 +323,20 @@ def _by_agent(checks: Mapping[str, Complete]) -> Complete:
     return complete
 
 
-def mail_tools(ledger: Ledger, settings: Settings) -> Registry:
-    """The mail agent's tools."""
+def mail_tools(ledger: Ledger, settings: Settings) -> list[Tool]:
+    """The mail agent's tools, as they run here."""
     from email_assistant.tools.check_calendar import CheckCalendarTool
     from email_assistant.tools.control import DoneTool, QuestionTool
     from email_assistant.tools.schedule_meeting import ScheduleMeetingTool
     from email_assistant.tools.send_email import SendEmailTool
 
-    return Registry(
-        [
-            SendEmailTool(ledger),
-            ScheduleMeetingTool(ledger, meet_links=settings.meet_links),
-            CheckCalendarTool(WorkingHours.parse(settings.working_hours)),
-            QuestionTool(),
-            DoneTool(),
-        ]
-    )
+    return [
+        SendEmailTool(ledger),
+        ScheduleMeetingTool(ledger, meet_links=settings.meet_links),
+        CheckCalendarTool(WorkingHours.parse(settings.working_hours)),
+        QuestionTool(),
+        DoneTool(),
+    ]
 
 
 def chat_tools(pool: Pool, clients: Clients, ledger: Ledger, inbox: Inbox, mails: Mails) -> list[Tool]:

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -35,6 +34,7 @@ from email_assistant.sync.backfill import Backfill
 from email_assistant.sync.mailbox import Mailboxes
 from email_assistant.sync.watch import Watches
 from email_assistant.tools.left_drafts import LeftDrafts
+from email_assistant.tracing import keep_langsmith_off, tracing
 from email_assistant.usage import BudgetSpent
 
 log = logging.getLogger(__name__)
@@ -215,7 +215,7 @@ class Daemon:
 @asynccontextmanager
 async def open_daemon(app: App) -> AsyncIterator[Daemon]:
     """Everything that works by itself, opened on an open app."""
-    _keep_tracing_off()
+    keep_langsmith_off()
     from email_assistant.agents.mail.graph import MailAgent
     from email_assistant.queue.handover import Handover
 
@@ -256,38 +256,33 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
     )
     saver = FencedSaver(app.pool)
     left_drafts = LeftDrafts(app.pool, settings.google_timeout_seconds)
-    advancer = Advancer(
-        app.pool,
-        conversations,
-        app.inbox,
-        app.ledger,
-        app.accounts,
-        app.clients,
-        app.tools,
-        left_drafts,
-        Heed(app.pool, conversations, app.inbox, app.ledger, app.accounts, app.clients, app.tools, left_drafts),
-        Invoker(agent.graph(saver), app.inbox),
-        Labels(app.pool, app.accounts, app.clients, app.mails, names),
-        mailboxes.sync_thread,
-        settings.lease_seconds,
-        settings.max_tries,
-    )
-    await app.usage.forget_spent(settings.provider)
-    yield Daemon(
-        app,
-        conversations,
-        mailboxes,
-        backfill,
-        watches,
-        advancer,
-        Learner(memory, models),
-        memory,
-        saver,
-        open_chat(app),
-    )
-
-
-def _keep_tracing_off() -> None:
-    """Mail must not reach a tracing service because some variable in the environment says so."""
-    for name in ("LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING", "LANGCHAIN_TRACING_V2"):
-        os.environ[name] = "false"
+    async with tracing(settings) as callbacks:
+        advancer = Advancer(
+            app.pool,
+            conversations,
+            app.inbox,
+            app.ledger,
+            app.accounts,
+            app.clients,
+            app.tools,
+            left_drafts,
+            Heed(app.pool, conversations, app.inbox, app.ledger, app.accounts, app.clients, app.tools, left_drafts),
+            Invoker(agent.graph(saver).with_config(callbacks=callbacks), app.inbox),
+            Labels(app.pool, app.accounts, app.clients, app.mails, names),
+            mailboxes.sync_thread,
+            settings.lease_seconds,
+            settings.max_tries,
+        )
+        await app.usage.forget_spent(settings.provider)
+        yield Daemon(
+            app,
+            conversations,
+            mailboxes,
+            backfill,
+            watches,
+            advancer,
+            Learner(memory, models),
+            memory,
+            saver,
+            open_chat(app, callbacks),
+        )

@@ -13,6 +13,10 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 Role = Literal["triage", "response", "memory", "chat"]
 
+GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai/"
+"""Where Gemini speaks OpenAI's chat completions (https://ai.google.dev/gemini-api/docs/openai)."""
+GEMINI_MODEL = "gemini-2.5-flash"
+
 
 class Price(BaseModel):
     """What a model's tokens cost, in money per million, in any one currency."""
@@ -73,6 +77,8 @@ class Settings(BaseSettings):
     openai_api_key: SecretStr | None = Field(None, validation_alias=AliasChoices("OPENAI_API_KEY", "openai_api_key"))
     openai_base_url: str | None = Field(None, validation_alias=AliasChoices("OPENAI_BASE_URL", "openai_base_url"))
     """Any server that speaks OpenAI's chat completions; unset: OpenAI."""
+    google_api_key: SecretStr | None = Field(None, validation_alias=AliasChoices("GOOGLE_API_KEY", "google_api_key"))
+    """Key of Google's Gemini, which is used where neither of the two above is set."""
     model: str = "gpt-5-mini"
     """Model for every role that has none of its own."""
     model_triage: str | None = None
@@ -175,6 +181,18 @@ class Settings(BaseSettings):
     (automatic and bulk mail is ignored, all other mail is shown to you)."""
     replies_per_day: int = Field(10, ge=1)
     """Replies to one correspondent within 24 hours, after which mail from them is only shown (stops reply loops)."""
+    tracing: Literal["off", "langfuse"] = "off"
+    """Where the work on each mail is shown, its text included. The three variables below turn nothing on."""
+    langfuse_public_key: str | None = Field(
+        None, validation_alias=AliasChoices("LANGFUSE_PUBLIC_KEY", "langfuse_public_key")
+    )
+    langfuse_secret_key: SecretStr | None = Field(
+        None, validation_alias=AliasChoices("LANGFUSE_SECRET_KEY", "langfuse_secret_key")
+    )
+    langfuse_base_url: str = Field(
+        "https://cloud.langfuse.com",
+        validation_alias=AliasChoices("LANGFUSE_BASE_URL", "LANGFUSE_HOST", "langfuse_base_url"),
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "WARNING"
 
     @field_validator("agent_inbox_origin")
@@ -236,6 +254,20 @@ class Settings(BaseSettings):
         return value
 
     @model_validator(mode="after")
+    def _google_key_alone_means_gemini(self) -> Self:
+        if self.google_api_key and self.openai_api_key is None and self.openai_base_url is None:
+            self.openai_api_key, self.openai_base_url = self.google_api_key, GEMINI
+            if "model" not in self.model_fields_set:
+                self.model = GEMINI_MODEL
+        return self
+
+    @model_validator(mode="after")
+    def _tracing_needs_keys(self) -> Self:
+        if self.tracing == "langfuse" and not (self.langfuse_public_key and self.langfuse_secret_key):
+            raise ValueError("EMAIL_ASSISTANT_TRACING=langfuse needs LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY")
+        return self
+
+    @model_validator(mode="after")
     def _push_needs_both(self) -> Self:
         if (self.push_topic is None) != (self.push_token is None):
             raise ValueError("EMAIL_ASSISTANT_PUSH_TOPIC and EMAIL_ASSISTANT_PUSH_TOKEN need each other: set both")
@@ -280,6 +312,11 @@ class Settings(BaseSettings):
             return cls()
         except ValidationError as error:
             raise SettingsError("; ".join(_complaint(e["loc"], e["msg"]) for e in error.errors())) from None
+
+    @property
+    def key_variable(self) -> str:
+        """The variable that the model's key comes from."""
+        return "GOOGLE_API_KEY" if self.openai_base_url == GEMINI else "OPENAI_API_KEY"
 
     def model_for(self, role: Role) -> str:
         return {

@@ -47,7 +47,9 @@ class Usage:
         self._settings = settings
 
     async def check(self, account: Callable[[], Awaitable[Account]]) -> None:
-        """Look before a call. The account is asked for only where there is a budget. Calls that are under way are not counted yet, so a day may end a few calls above.
+        """Look before a call. The account is asked for only where there is a budget.
+
+        Calls that are under way are not counted yet, so a day may end a few calls above.
 
         Raises:
             BudgetSpent: which the account's row then says too, until midnight.
@@ -74,12 +76,14 @@ class Usage:
     async def record(
         self, account_id: UUID, run_id: UUID | None, role: str, model: str, prompt_tokens: int, completion_tokens: int
     ) -> None:
+        """Note a call. A crash of the database may forget the last ones: a note is not worth the wait for the disk."""
         price = self._settings.prices.get(model)
         cost = (prompt_tokens * price.prompt + completion_tokens * price.completion) / _MILLION if price else 0
         await self._rows(
             """insert into model_usage
                    (user_id, account_id, run_id, role, model, prompt_tokens, completion_tokens, cost)
-               select user_id, id, %s, %s, %s, %s, %s, %s from accounts where id = %s""",
+               select user_id, id, %s, %s, %s, %s, %s, %s
+               from accounts, set_config('synchronous_commit', 'off', true) where id = %s""",
             run_id,
             role,
             model,

@@ -4,8 +4,8 @@ LangGraph runs a node again from its top after an interrupt or a crash. So propo
 steps: no step before `act` has an effect, each question to a person is a task of its own, and `act` goes through the
 ledger, which makes a repeat harmless.
 
-`plan` stands between all of them: it sends what a person must decide to them, stage by stage, and goes on to `act` when
-every call of the message is decided.
+What a person must decide goes to them stage by stage; `plan` stands between the stages, and goes on to `act` when every
+call of the message is decided.
 """
 
 import secrets
@@ -17,7 +17,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCal
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END
 from langgraph.graph.message import add_messages
-from langgraph.types import Command, Send, interrupt
+from langgraph.types import Command, Overwrite, Send, interrupt
 
 from email_assistant.tools.control import CLARIFICATION
 from email_assistant.tools.spec import Answer, FormNeeded, Kind
@@ -51,8 +51,8 @@ class Decision(TypedDict):
     edited: bool
 
 
-def _merge(old: dict[str, Decision] | None, new: dict[str, Decision] | None) -> dict[str, Decision]:
-    return {} if new is None else {**(old or {}), **new}
+def _merge(old: dict[str, Decision], new: dict[str, Decision]) -> dict[str, Decision]:
+    return {**old, **new}
 
 
 class Field(TypedDict):
@@ -149,34 +149,46 @@ class Loop:
     acts: str = "act"
     on_link: str = END
 
-    async def llm_call(self, state: LoopState) -> dict[str, Any]:
-        """Propose. Call ids are minted here, since some servers repeat theirs and the ledger goes by them."""
+    async def llm_call(self, state: LoopState) -> Command[str]:
+        """Propose, and judge what was proposed: both are stored together, before anybody is asked or anything acts.
+
+        Call ids are minted here, since some servers repeat theirs and the ledger goes by them.
+        """
         steps = state.get("steps", 0) + 1
         if steps > self.max_steps:
             raise StepBudgetSpent(f"the assistant needed more than {self.max_steps} steps")
         answer = await self.propose(state)
-        message = AIMessage(answer.text, tool_calls=_readable_calls(answer), usage_metadata=answer.usage_metadata)
-        return {"messages": [message], "decisions": None, "fields": {}, "steps": steps}
+        message = AIMessage(
+            answer.text, id=_new_id(), tool_calls=_readable_calls(answer), usage_metadata=answer.usage_metadata
+        )
+        if message.tool_calls:
+            goto, settled = await self._judged(state["run"], message, {})
+            said: list[AnyMessage] = [message]
+        else:
+            goto, said = self._plain_text(state["messages"], message)
+            settled = {}
+        update = {"messages": said, "decisions": Overwrite(settled), "fields": {}, "steps": steps}
+        return Command(goto=goto, update=update)
 
     async def plan(self, state: LoopState) -> Command[str]:
-        """Judge every call that is not decided, and ask the person about those of the first stage that has any."""
+        """What comes after the person has decided all calls of a stage: the next stage, or acting."""
         message = state["messages"][-1]
         assert isinstance(message, AIMessage)
-        if not message.tool_calls:
-            return await self._plain_text(state, message)
-        decided = state.get("decisions") or {}
-        judged = {
-            str(call["id"]): (call, await self._judged(state["run"], call))
-            for call in message.tool_calls
-            if call["id"] not in decided
-        }
-        asked = [ToolCall(**{**call, "args": v["args"]}) for call, v in judged.values() if v["kind"] == "ask"]
-        settled = {call_id: _without_asking(v) for call_id, (_, v) in judged.items() if v["kind"] != "ask"}
+        goto, settled = await self._judged(state["run"], message, state["decisions"])
+        return Command(goto=goto, update={"decisions": settled})
+
+    async def _judged(
+        self, run: dict[str, Any], message: AIMessage, decided: Mapping[str, Decision]
+    ) -> tuple[str | list[Send], dict[str, Decision]]:
+        """Judge the calls that are not decided. Those of the first stage that has any go to the person; what needs no
+        person is decided when nothing else is left, so that it is judged by what holds then."""
+        open_calls = [call for call in message.tool_calls if call["id"] not in decided]
+        judged = [(call, await self._verdict(run, call)) for call in open_calls]
+        asked = [ToolCall(**{**call, "args": v["args"]}) for call, v in judged if v["kind"] == "ask"]
         for stage in self.stages:
             if calls := [call for call in asked if self._stage(call) == stage]:
-                # What needs no person is decided last, so that it is judged by what holds when it runs.
-                return Command(goto=[Send(stage, CallState(call=call, teaches=True)) for call in calls])
-        return Command(goto=self.acts, update={"decisions": settled})
+                return [Send(stage, CallState(call=call, teaches=True)) for call in calls], {}
+        return self.acts, {str(call["id"]): _without_asking(v) for call, v in judged}
 
     async def interrupt_handler(self, state: CallState) -> dict[str, Any]:
         """Ask a person about one call; nothing else."""
@@ -235,20 +247,21 @@ class Loop:
             return self.finish
         return self.again
 
-    async def _plain_text(self, state: LoopState, message: AIMessage) -> Command[str]:
+    def _plain_text(
+        self, before: Sequence[AnyMessage], message: AIMessage
+    ) -> tuple[str | list[Send], list[AnyMessage]]:
         """A model that calls no tool is reminded once; then its text is put to the person."""
         if self.ask_tool is None:
-            return Command(goto=END)
-        if not _was_reminded(state["messages"]):
-            return Command(goto=self.again, update={"messages": [HumanMessage(REMINDER)]})
+            return END, [message]
+        if not _was_reminded(before):
+            return self.again, [message, HumanMessage(REMINDER)]
         call = ToolCall(
             name=self.ask_tool, args={"content": message.text or "(no answer)"}, id=_new_id(), type="tool_call"
         )
         asking = AIMessage("", id=message.id, tool_calls=[call], usage_metadata=message.usage_metadata)
-        task = Send(self._stage(call), CallState(call=call, teaches=False))
-        return Command(goto=[task], update={"messages": [asking]})
+        return [Send(self._stage(call), CallState(call=call, teaches=False))], [asking]
 
-    async def _judged(self, run: dict[str, Any], call: ToolCall) -> Verdict:
+    async def _verdict(self, run: dict[str, Any], call: ToolCall) -> Verdict:
         if call["name"] == UNREADABLE:
             return Verdict(kind="say", args={}, text="This call had no usable name or its arguments were not JSON.")
         return await self.judge(run, call["name"], call["args"])
@@ -316,7 +329,7 @@ def _new_id() -> str:
 
 
 def _was_reminded(messages: Sequence[AnyMessage]) -> bool:
-    return len(messages) > 1 and isinstance(messages[-2], HumanMessage) and messages[-2].text == REMINDER
+    return isinstance(messages[-1], HumanMessage) and messages[-1].text == REMINDER
 
 
 def _without_asking(verdict: Verdict) -> Decision:

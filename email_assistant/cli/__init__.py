@@ -2,7 +2,21 @@
 
 import typer
 
-from email_assistant.cli import accounts, auth, backup, bench, chat, health, inbox, mails, mcp, memory, notify, run
+from email_assistant.cli import (
+    accounts,
+    auth,
+    backup,
+    bench,
+    chat,
+    health,
+    inbox,
+    mails,
+    mcp,
+    memory,
+    notify,
+    run,
+    tools,
+)
 from email_assistant.cli.context import ensure_output, flush_output
 
 app = typer.Typer(
@@ -27,6 +41,7 @@ app.command("retry")(mails.retry)
 app.add_typer(memory.app, name="memory")
 app.add_typer(notify.app, name="notify")
 app.add_typer(mcp.app, name="mcp")
+app.add_typer(tools.app, name="tools")
 app.command("status")(health.status)
 app.command("doctor")(health.doctor)
 app.command("backup")(backup.backup)

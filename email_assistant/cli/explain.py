@@ -19,6 +19,7 @@ from email_assistant.inbox.items import Conflict, Invalid, NoItem
 from email_assistant.inbox.pages import BadCursor
 from email_assistant.settings import SettingsError
 from email_assistant.stand_ins import StandInFailed
+from email_assistant.tools.overview import NotAsShown, NoTool
 from email_assistant.tools.spec import ServerDown
 
 _DISK_FULL = "the disk is full: free some space, then try again; nothing that was stored is lost"
@@ -37,7 +38,16 @@ def _meaning(error: BaseException) -> str:
             return _meaning(error.exceptions[0])
         case CommandError() | SettingsError() | EmbeddedError() | DatabaseDown() | UnusableDatabase() | BackupError():
             return str(error)
-        case VaultError() | UnknownAccount() | NoItem() | BadCursor() | BadFile() | ServerDown():
+        case (
+            VaultError()
+            | UnknownAccount()
+            | NoItem()
+            | BadCursor()
+            | BadFile()
+            | ServerDown()
+            | NoTool()
+            | NotAsShown()
+        ):
             return str(error)
         case Conflict():
             return f"{error}; nothing was changed"

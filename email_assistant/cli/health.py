@@ -1,16 +1,15 @@
 """`email-assistant status` and `doctor`"""
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 import typer
 from rich.text import Text
 
 from email_assistant.cli.context import AsJson, opened, out, print_json, run
+from email_assistant.cli.model_health import Check, check_models, check_tracing
 
 if TYPE_CHECKING:
-    import httpx
-
     from email_assistant.accounts.accounts import Account
     from email_assistant.app import App
     from email_assistant.google.account import GoogleAccount
@@ -86,13 +85,14 @@ def status(as_json: AsJson = False) -> None:
 def doctor() -> None:
     """Check database, models and accounts, and say what to do about what is wrong. Ends with 1 if anything is.
 
-    Each model that is set is asked for one word, which uses a few tokens.
+    Each model that is set is asked a few small questions, to learn what its server can do; they use some 200 tokens.
     """
 
     async def command() -> bool:
         async with opened() as app:
             where = "DATABASE_URL" if app.settings.database_url else "the embedded server"
-            checks = [("database", None, where), *await _check_models(app)]
+            checks = [("database", None, where), *await check_models(app.settings), *await _check_tools(app)]
+            checks.append(await check_tracing(app.settings))
             accounts = await app.accounts.of_user(app.user_id)
             if any(account.provider == app.settings.provider for account in accounts):
                 checks += [*await _check_clock(app.settings), _check_quota(app.settings)]
@@ -107,53 +107,24 @@ def doctor() -> None:
         raise typer.Exit(1)
 
 
-Check = tuple[str, str | None, str]
-"""(what was checked, what is wrong with it, or what is right)"""
+async def _check_tools(app: "App") -> list[Check]:
+    """Each server that is not ours, by its first tool that can't be used; and what is left unreviewed."""
+    rows = await app.overview.rows()
+    remarks: list[Check] = [("tools", None, f"note: {remark}") for remark in app.overview.remarks()]
+    wrong: list[Check] = [
+        (f"tool {row.name}", f"{row.backend}: {row.reason}{_REMEDIES.get(row.state, '')}", "")
+        for row in rows
+        if row.state not in ("ready", "off")
+    ]
+    ready = sum(row.state == "ready" for row in rows)
+    return [*wrong, *remarks, ("tools", None, f"{ready} of {len(rows)} can be used")]
 
 
-async def _check_models(app: "App") -> list[Check]:
-    """Every model is asked for a word: only an answer shows that name, key and quota are right."""
-    from email_assistant.settings import Role
-
-    settings = app.settings
-    if settings.openai_api_key is None and settings.openai_base_url is None:
-        return [("model", "none is set: give OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own", "")]
-    models = sorted({settings.model_for(role) for role in get_args(Role)})
-    return [(f"model {model}", await _model_problem(settings, model), "answers") for model in models]
-
-
-async def _model_problem(settings: "Settings", model: str) -> str | None:
-    import httpx
-
-    base = (settings.openai_base_url or "https://api.openai.com/v1").rstrip("/")
-    key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else "none"
-    question = {"model": model, "messages": [{"role": "user", "content": "Answer with the word: ready"}]}
-    try:
-        async with httpx.AsyncClient(timeout=settings.model_timeout_seconds) as client:
-            answer = await client.post(
-                f"{base}/chat/completions", json=question, headers={"Authorization": f"Bearer {key}"}
-            )
-    except httpx.TimeoutException:
-        return f"{base} did not answer within {settings.model_timeout_seconds:g} s; is it overloaded?"
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-        return f"{base} can't be reached ({type(error).__name__}); check OPENAI_BASE_URL and the network"
-    match answer.status_code:
-        case 401 | 403:
-            return f"{base} refuses the key; check OPENAI_API_KEY"
-        case 404:
-            return f"{base} does not know it; check EMAIL_ASSISTANT_MODEL and OPENAI_BASE_URL"
-        case 429:
-            return f"{base} is over its rate limit or quota; wait, or look at what your plan allows"
-        case status if not 200 <= status < 300:
-            return f"{base} answers {status}; look at the server's own log"
-    return None if _is_completion(answer) else f"{base} speaks no OpenAI; check OPENAI_BASE_URL, it often ends in /v1"
-
-
-def _is_completion(answer: "httpx.Response") -> bool:
-    try:
-        return bool(answer.json()["choices"])
-    except (ValueError, TypeError, KeyError):
-        return False
+_REMEDIES = {
+    "changed": "; look with `email-assistant tools show`, then `email-assistant tools accept`",
+    "down": "; run its command yourself, or look whether its url answers",
+    "missing": "; correct its name or its backend in tools.yaml",
+}
 
 
 async def _check_clock(settings: "Settings") -> list[Check]:

@@ -15,17 +15,26 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Your calendars and mail as tools of your editor, or of any MCP client.", no_args_is_help=True)
 
-What = Literal["calendar", "mail"]
-_PORTS: dict[What, int] = {"calendar": 8766, "mail": 8767}
+What = Literal["calendar", "mail", "agent"]
+_PORTS: dict[What, int] = {"calendar": 8766, "mail": 8767, "agent": 8768}
+_FOR_CLIENTS: tuple[What, ...] = ("calendar", "mail")
 OfAccount = Annotated[str | None, typer.Option("--account", help="Whose (an address); without it, your only one's.")]
 
 
 @app.command()
 def serve(
-    what: Annotated[What, typer.Argument(help="calendar: list, add and change events. mail: search, read, send.")],
+    what: Annotated[
+        What,
+        typer.Argument(
+            help="calendar: list, add and change events. mail: search, read, send. agent: what the mail agent acts "
+            "with, to be named in tools.yaml; no client of yours should get it."
+        ),
+    ],
     http: Annotated[bool, typer.Option("--http", help="Over HTTP with the token, instead of standard input.")] = False,
     host: Annotated[str, typer.Option(help="Address to listen on. Beyond loopback, put TLS in front.")] = "127.0.0.1",
-    port: Annotated[int | None, typer.Option(help="Port; by default 8766 for calendar, 8767 for mail.")] = None,
+    port: Annotated[
+        int | None, typer.Option(help="Port; by default 8766 for calendar, 8767 for mail, 8768 for agent.")
+    ] = None,
     account: OfAccount = None,
 ) -> None:
     """Serve the tools of one account; a client starts this itself, unless you say --http."""
@@ -70,8 +79,8 @@ def config(
         environment |= {"DATABASE_URL": "YOUR-DATABASE-URL"} if settings.database_url else {}
         environment |= {"EMAIL_ASSISTANT_SECRET_KEY": "YOUR-SECRET-KEY"} if settings.secret_key else {}
         servers = {
-            f"email-assistant-{what}": _over_http(port) if http else _over_stdio(what, account, environment)
-            for what, port in _PORTS.items()
+            f"email-assistant-{what}": _over_http(_PORTS[what]) if http else _over_stdio(what, account, environment)
+            for what in _FOR_CLIENTS
         }
         print_json({"servers" if vscode else "mcpServers": servers})
         if http:
@@ -91,6 +100,12 @@ async def _server(app: "App", what: What, address: str | None) -> "Server[Any, A
     from email_assistant.servers.mcp.mailbox import open_mailbox
 
     mailbox = await open_mailbox(app, address)
+    if what == "agent":
+        from email_assistant.servers.agent_mcp import create_agent_server
+        from email_assistant.settings import WorkingHours
+
+        hours = WorkingHours.parse(app.settings.working_hours)
+        return create_agent_server(mailbox, app.outbox, hours, meet=app.settings.meet_links)
     if what == "mail":
         from email_assistant.servers.mail_mcp import create_mail_server
 

@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 from collections.abc import Collection, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from typing import Any
 
 import uvicorn
@@ -19,6 +19,7 @@ from email_assistant.daemon import open_daemon
 from email_assistant.servers.api.app import create_api
 from email_assistant.settings import Settings
 from email_assistant.telemetry import log_to_stderr
+from email_assistant.tracing import tracing
 
 
 async def run_up(host: str, port: int, *, no_token: bool) -> None:
@@ -102,19 +103,16 @@ async def _end(tasks: Collection[asyncio.Task[None]], patience: float) -> None:
 async def serve(app: App, token: str | None, host: str, listener: socket.socket) -> None:
     """Serve the inbox's pages and API until cancelled."""
     push_token = app.settings.push_token
-    chat = open_chat(app)
-    api = create_api(
-        app,
-        chat,
-        token=token,
-        host=host,
-        agent_inbox_origin=app.settings.agent_inbox_origin,
-        push_token=push_token.get_secret_value() if push_token else None,
-    )
-    try:
+    async with tracing(app.settings) as callbacks, aclosing(open_chat(app, callbacks)) as chat:
+        api = create_api(
+            app,
+            chat,
+            token=token,
+            host=host,
+            agent_inbox_origin=app.settings.agent_inbox_origin,
+            push_token=push_token.get_secret_value() if push_token else None,
+        )
         await serve_app(api, listener)
-    finally:
-        await chat.aclose()
 
 
 async def serve_app(app: ASGIApp, listener: socket.socket, *, lifespan: bool = False) -> None:

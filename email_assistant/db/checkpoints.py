@@ -59,7 +59,7 @@ class FencedSaver(AsyncPostgresSaver):
     ) -> None:
         """Keep what a task wrote while others of its step still run.
 
-        In our graphs only tasks that were sent (`Send`) have others beside them. What any other task wrote stands in the
+        In our graphs only tasks that were sent (`Send`) have others beside them. What any other wrote stands in the
         checkpoint that follows at once; a process that dies in between does the task again, which every node allows.
         """
         if task_path.startswith(_PULLED) and not any(channel in WRITES_IDX_MAP for channel, _ in writes):
@@ -70,5 +70,8 @@ class FencedSaver(AsyncPostgresSaver):
     @asynccontextmanager
     async def _fenced(self, config: RunnableConfig) -> AsyncIterator[AsyncPostgresSaver]:
         async with self._pool.connection() as conn, conn.transaction():
+            # Nothing rests on a checkpoint before a later commit does, of an item or an effect, and this takes along
+            # what was committed before it (https://www.postgresql.org/docs/current/wal-async-commit.html).
+            await conn.execute("set local synchronous_commit = off")
             await lease_of(config).check(conn)
             yield AsyncPostgresSaver(conn, serde=self.serde)

@@ -33,7 +33,7 @@ class Labels(BaseModel):
 class _File(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    agent: dict[str, Labels]
+    agent: dict[str, Labels] = {}
 
 
 def shipped_labels() -> dict[str, Labels]:
@@ -52,7 +52,7 @@ def read_labels(source: Source) -> Mapping[str, Labels]:
 
 def _read(source: Source, base: Mapping[str, Labels]) -> dict[str, Labels]:
     given = source.mapping()
-    agent = given.get("agent")
+    agent = given.get("agent", {})
     if isinstance(agent, dict):
         over = {name: tool.model_dump() for name, tool in base.items()}
         given["agent"] = over | {

@@ -1,6 +1,7 @@
 """Calls to the language model, by role, to any server that speaks OpenAI's chat completions.
 
 models.py     `Models`: what the rest of the program calls
+client.py     the library's client
 abilities.py  what a server was found to do, and not to do
 structured.py answers as JSON that fits a schema
 calls.py      tool calls for servers that make none

@@ -29,6 +29,10 @@ class ModelDown(Exception):
         self.until = until
 
 
+class NotTheProtocol(ModelDown):
+    """The server answers, but no chat completions; or none in pieces."""
+
+
 class ModelFault(Exception):
     """The server failed on this call; another try may go well."""
 
@@ -61,7 +65,7 @@ class ContextExceeded(ModelRefused):
         self.fits = fits
 
 
-def explain(error: openai.APIError, base_url: str | None) -> Exception:
+def explain(error: openai.APIError, base_url: str | None, key_variable: str) -> Exception:
     server = base_url or "OpenAI"
     match error:
         case openai.APITimeoutError():
@@ -69,7 +73,7 @@ def explain(error: openai.APIError, base_url: str | None) -> Exception:
         case openai.APIConnectionError():
             return ModelDown(f"the model at {server} can't be reached; is it running, is OPENAI_BASE_URL right?")
         case openai.AuthenticationError() | openai.PermissionDeniedError():
-            return ModelDown(f"the model at {server} refuses the key; check OPENAI_API_KEY")
+            return ModelDown(f"the model at {server} refuses the key; check {key_variable}")
         case openai.NotFoundError():
             return ModelDown(f"{server} does not know the model; check EMAIL_ASSISTANT_MODEL and OPENAI_BASE_URL")
         case openai.RateLimitError():

@@ -24,7 +24,7 @@ from email_assistant.model.abilities import Abilities, Ability
 from email_assistant.model.calls import Tools, calls_form, read_calls
 from email_assistant.model.client import Client
 from email_assistant.model.context import shortened
-from email_assistant.model.errors import BadAnswer, ContextExceeded, ModelDown, ModelFault, ModelRefused, explain
+from email_assistant.model.errors import BadAnswer, ContextExceeded, ModelFault, ModelRefused, NotTheProtocol, explain
 from email_assistant.model.questions import CALL, READY_TOOL
 from email_assistant.model.structured import KINDS, Form, Kind, complaint, first_line, form_of, read_json
 from email_assistant.settings import Role, Settings
@@ -214,6 +214,7 @@ class Models:
         """One answer, piece by piece if somebody listens and the server can."""
         abilities = self._abilities[asker.model]
         refused: list[Ability] = []
+        ignored: list[Ability] = []
         for streaming, ability in _STREAMING:
             if abilities.can(ability) is False:
                 continue
@@ -224,10 +225,14 @@ class Models:
                 if isinstance(refusal, ContextExceeded) or not refusal.streamed:
                     raise
                 refused.append(ability)
+            except NotTheProtocol:
+                ignored.append(ability)
         else:
             answer = await self._send(asker, messages, "whole", **options)
         for lacking in refused:
             abilities.found(lacking, False)
+        for missed in ignored:
+            abilities.missed(missed)
         return answer
 
     async def _unheard(self, asker: _Asker, messages: Sequence[AnyMessage], **options: Any) -> AIMessage:
@@ -252,12 +257,12 @@ class Models:
         except TimeoutError:
             raise ModelFault(f"the model took longer than {settings.model_timeout_seconds:g} s") from None
         except openai.APIError as error:
-            raise explain(error, settings.openai_base_url) from error
+            raise explain(error, settings.openai_base_url, settings.key_variable) from error
         except (json.JSONDecodeError, UnicodeDecodeError, ValidationError) as error:
             raise ModelFault(f"the model server answered nonsense ({type(error).__name__})") from error
         except (AttributeError, TypeError, KeyError, ValueError) as error:  # another protocol: a web page, other JSON
             server = settings.openai_base_url or "OpenAI"
-            raise ModelDown(
+            raise NotTheProtocol(
                 f"{server} answers no chat completions; check OPENAI_BASE_URL, it often ends in /v1"
             ) from error
         assert isinstance(answer, AIMessage)

@@ -66,7 +66,7 @@ def with_instructions(messages: Sequence[AnyMessage], text: str) -> list[AnyMess
 
 def complaint(form: Form, problem: str) -> str:
     """What a model is told whose answer can't be read. One that enforces schemas never gets here."""
-    return f"{problem}\n{_told(form.schema)}"
+    return f"{problem}\n{'Answer with one JSON object only.' if form.always_told else _told(form.schema)}"
 
 
 def _told(schema: Mapping[str, Any]) -> str:

@@ -142,8 +142,8 @@ class Chat:
             if chat.request is not None:  # it was used before, and a dead process may have left something
                 await self._work(lease, None)
                 await self._settle_started(lease, account)
-            await self.turns.begin(lease, account, chat_id, request)
-            await self._work(lease, watch)
+            turn = await self.turns.begin(lease, account, chat_id, request)
+            await self._work(lease, watch, turn)
         return await self._talk(chat, account.user_id)
 
     async def _carry_on(self, chat: ChatRow, user_id: UUID, watch: Watch | None) -> Talk:
@@ -159,14 +159,14 @@ class Chat:
         items = await self.inbox.of_run(user_id, turn.id) if turn and turn.waits else []
         return Talk(chat, turn, [item for item in items if item.status == "pending"])
 
-    async def _work(self, lease: Lease, watch: Watch | None) -> None:
+    async def _work(self, lease: Lease, watch: Watch | None, new: TurnRow | None = None) -> None:
         with calls_are(Urgency.PERSON):
-            while await self._step(lease, watch):
-                pass
+            goes_on = await self._step(lease, new, watch) if new else True
+            while goes_on:
+                goes_on = await self._step(lease, await self.turns.last(lease.thread_id), watch)
 
-    async def _step(self, lease: Lease, watch: Watch | None) -> bool:
+    async def _step(self, lease: Lease, turn: TurnRow | None, watch: Watch | None) -> bool:
         """Do the next thing; False when there is nothing left, or nothing that can be done now."""
-        turn = await self.turns.last(lease.thread_id)
         if turn is None or not turn.is_open or (turn.waits and not turn.decided):
             return False
         try:
@@ -207,12 +207,12 @@ class Chat:
         begun = turn.state == "acting"
         for effect in await self.ledger.unknown_in(turn.id) if begun else ():
             raise InDoubt(effect.call_id)
-        if not await self.turns.start_work(lease, turn, self.max_tries):
+        if not turn.is_new and not await self.turns.start_work(lease, turn, self.max_tries):
             await self._fail(lease, turn, f"given up after {self.max_tries} tries")
             return False
         try:
             given = {"run": turn.input, "messages": [] if begun else await self._opening(lease, turn)}
-            outcome = await self.invoker.invoke(turn.id, given, lease, begun=begun, watch=watch)
+            outcome = await self.invoker.invoke(turn.id, given, lease, begun=begun, is_new=turn.is_new, watch=watch)
             asked = [await self._asked(lease, turn, question) for question in outcome.questions]
         except asyncio.CancelledError:
             with suppress(LeaseLost):
@@ -245,7 +245,8 @@ class Chat:
     async def _settle_started(self, lease: Lease, account: Account) -> None:
         """Find out what became of effects that a turn left when it broke off, before anything new begins."""
         for effect in await self.ledger.started_in(lease.thread_id):
-            call = Call({}, effect.call_id, account, await self.clients.get(account.id), lease)
+            run = await self.turns.input_of(effect.run_id)
+            call = Call(run, effect.call_id, account, await self.clients.get(account.id), lease)
             with suppress(NotYetClear, InDoubt):
                 await self.tools.settle(call, effect)
 

@@ -38,31 +38,44 @@ class Invoker:
     inbox: Inbox
 
     async def invoke(
-        self, run_id: UUID, graph_input: Mapping[str, Any], lease: Lease, *, begun: bool, watch: Watch | None = None
+        self,
+        run_id: UUID,
+        graph_input: Mapping[str, Any],
+        lease: Lease,
+        *,
+        begun: bool,
+        is_new: bool = False,
+        watch: Watch | None = None,
     ) -> Outcome:
         """Go on until the run waits for a person or ends.
 
         Args:
             graph_input: what the graph is started with.
             begun: the run has asked a person before, so it must not start from the top.
+            is_new: the run was made under this lease, so it has no checkpoints.
+            watch: told of what happens, as it does.
 
         Raises:
             LostInterrupt, QuestionNotStored, and what the agent's nodes raise.
         """
         config = run_config(run_id, lease)
-        snapshot = await self.graph.aget_state(config, subgraphs=True)
-        if snapshot.created_at is None:
-            if begun:
-                raise LostInterrupt("the run that this answer belongs to is gone")
-            going: Any = graph_input
-        else:
-            # `snapshot.next` is empty too when a step's writes were stored and the process died before the checkpoint
-            # that follows them, so it doesn't tell that a run has ended; going on with an ended one does nothing.
-            going = await self._resume(run_id, snapshot)
+        going: Any = graph_input if is_new else await self._where_it_stood(run_id, graph_input, config, begun=begun)
         state, questions = await self._run(going, {**config, "recursion_limit": _MOST_STEPS}, watch)
         if questions:
             await self._expect_stored(config, questions)
         return Outcome(state, questions)
+
+    async def _where_it_stood(
+        self, run_id: UUID, graph_input: Mapping[str, Any], config: RunnableConfig, *, begun: bool
+    ) -> Any:
+        snapshot = await self.graph.aget_state(config, subgraphs=True)
+        if snapshot.created_at is not None:
+            # `snapshot.next` is empty too when a step's writes were stored and the process died before the checkpoint
+            # that follows them, so it doesn't tell that a run has ended; going on with an ended one does nothing.
+            return await self._resume(run_id, snapshot)
+        if begun:
+            raise LostInterrupt("the run that this answer belongs to is gone")
+        return graph_input
 
     async def pending(self, run_id: UUID, lease: Lease) -> set[str]:
         """Ids of the questions that a run waits for, by its checkpoints."""

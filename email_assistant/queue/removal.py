@@ -1,6 +1,7 @@
 """Forget an account: take each conversation from its worker, settle what is under way, then delete."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from uuid import UUID
@@ -12,9 +13,11 @@ from email_assistant.db.lease import Lease, held
 from email_assistant.db.pool import Pool
 from email_assistant.google.errors import GoogleError
 from email_assistant.queue.conversations import Conversations
-from email_assistant.tools.effects import InDoubt, Ledger, NotYetClear
-from email_assistant.tools.registry import Registry
+from email_assistant.tools.effects import Effect, InDoubt, Ledger, NotYetClear
 from email_assistant.tools.spec import Call
+
+Settle = Callable[[Call, Effect], Awaitable[None]]
+"""Finds out what became of an effect, by the tools of the agent whose call it was. Raises NotYetClear, InDoubt."""
 
 _RETRY_SECONDS = 0.5
 
@@ -25,7 +28,7 @@ class Removal:
     accounts: Accounts
     clients: Clients
     ledger: Ledger
-    tools: Registry
+    settle: Settle
     conversations: Conversations
     lease_seconds: float
 
@@ -63,5 +66,5 @@ class Removal:
             run = await self.conversations.input_of(effect.run_id)
             with suppress(GoogleError, NotYetClear, InDoubt):
                 call = Call(run, effect.call_id, account, await self.clients.get(account.id), lease)
-                await self.tools.settle(call, effect)
+                await self.settle(call, effect)
         return len(await self.ledger.started_in(lease.thread_id)) + len(await self.ledger.doubtful_in(lease.thread_id))

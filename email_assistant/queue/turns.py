@@ -52,6 +52,8 @@ class TurnRow:
     """All that waited is decided, and every undo window has passed."""
     answered: bool
     """Something in it was decided, and is not carried out."""
+    is_new: bool = False
+    """It was made just now, by whoever goes on with it; its first start is counted already."""
 
     @property
     def is_open(self) -> bool:
@@ -113,7 +115,16 @@ class Turns:
     async def last(self, thread_id: UUID) -> TurnRow | None:
         return next(iter(await self.newest(thread_id, 1)), None)
 
-    async def begin(self, lease: Lease, account: Account, chat_id: str, request: str) -> None:
+    async def input_of(self, run_id: UUID) -> Turn:
+        """What a turn's graph was started with."""
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute("select input from runs where id = %s", (run_id,))
+            row = await cursor.fetchone()
+        assert row is not None
+        found: Turn = row["input"]
+        return found
+
+    async def begin(self, lease: Lease, account: Account, chat_id: str, request: str) -> TurnRow:
         """Make the turn of a new request. What still waits in the chat is set aside, and can never be done.
 
         Raises:
@@ -136,11 +147,26 @@ class Turns:
                 chat=chat_id,
                 request=request,
             )
-            await conn.execute(
-                """insert into runs (id, user_id, account_id, thread_id, attempt, input, state)
-                   values (%s, %s, %s, %s, %s, %s, 'running')""",
+            cursor = await conn.execute(
+                """insert into runs (id, user_id, account_id, thread_id, attempt, input, state, tries)
+                   values (%s, %s, %s, %s, %s, %s, 'running', 1) returning created_at""",
                 (run_id, account.user_id, account.id, lease.thread_id, attempt, Json(turn)),
             )
+            row = await cursor.fetchone()
+        assert row is not None
+        return TurnRow(
+            run_id,
+            attempt,
+            turn,
+            "running",
+            reason=None,
+            answer=None,
+            created_at=row["created_at"],
+            waits=False,
+            decided=False,
+            answered=False,
+            is_new=True,
+        )
 
     async def _set_aside(self, conn: Connection, turn: TurnRow, by: UUID) -> None:
         if turn.state != "waiting":

@@ -12,8 +12,9 @@ from email_assistant.gate.policy import Subject, Verdict, decide
 from email_assistant.tools.config import LOCAL, ToolConfig, ToolsConfig
 from email_assistant.tools.effects import Effect, Ledger
 from email_assistant.tools.mcp.pool import Servers
+from email_assistant.tools.mcp.schema import UnusableTool
 from email_assistant.tools.mcp.seen import SeenTools
-from email_assistant.tools.mcp.tool import McpTool, UnusableTool
+from email_assistant.tools.mcp.tool import McpTool
 from email_assistant.tools.reviewed import CONFIRMATION, reviewed
 from email_assistant.tools.spec import Call, Review, ServerDown, Tool, ToolError
 
@@ -97,8 +98,7 @@ class Catalogue:
 
     async def settle(self, call: Call, effect: Effect) -> None:
         """Find out what became of an effect whose run is over. Raises NotYetClear, InDoubt."""
-        config = self._config.tools.get(effect.tool)
-        if config is not None and config.backend == LOCAL and effect.tool in self._local:
+        if effect.tool in self._local:
             await self._local[effect.tool].settle(call, effect)
         else:
             await self._ledger.lose(effect)
@@ -121,10 +121,10 @@ class Catalogue:
         return found
 
     async def _found(self, account_id: UUID, name: str, config: ToolConfig) -> Tool:
-        if config.backend == LOCAL:
-            if name not in self._local:
-                raise ToolError(f"there is no tool {name!r}")
+        if name in self._local:
             return reviewed(self._local[name], self.rule(name, None))
+        if config.backend == LOCAL:
+            raise ToolError(f"there is no tool {name!r}")
         listing = await self._servers.listing(config.backend, account_id)
         if name not in listing:
             raise ToolError(f"the tool server {config.backend} has no tool {name}")

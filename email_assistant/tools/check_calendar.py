@@ -1,14 +1,14 @@
 """`check_calendar_tool`: events and free time on given days, in the account's timezone."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from pydantic import field_validator
 
-from email_assistant.google.calendar import Event
+from email_assistant.google.calendar import Calendar, Event
 from email_assistant.google.errors import NotFound, Refused
 from email_assistant.mail.prompt import delimited
 from email_assistant.settings import WorkingHours
@@ -49,24 +49,41 @@ class CheckCalendarTool(Tool):
         self._working_hours = working_hours
 
     async def run(self, call: Call, arguments: dict[str, Any]) -> str:
-        days = [_day(text) for text in CheckCalendar.model_validate(arguments).dates]
-        described = [await self._describe(call, day) for day in sorted(set(days))]
-        return delimited("calendar", "\n".join(described))  # other people name the events that they invite to
+        dates = CheckCalendar.model_validate(arguments).dates
+        return await told_days(
+            call.google.calendar, dates, call.account.zone, self._working_hours, call.run["invitation"]
+        )
 
-    async def _describe(self, call: Call, day: date) -> str:
-        zone, invitation = call.account.zone, call.run["invitation"]
-        start = datetime.combine(day, time(), zone)
-        end = datetime.combine(day + timedelta(days=1), time(), zone)
-        try:
-            events = await call.google.calendar.events(start, end)
-        except (NotFound, Refused) as refusal:
-            raise ToolError(f"the calendar can't be read: {refusal}") from refusal
-        lines = [f"{day:%A %d-%m-%Y} ({zone.key})"]
-        lines += [f"{told(event, zone)}{_remark(event, invitation)}" for event in events]
-        others = [event for event in events if not is_itself(event, invitation)]
-        free = free_slots(day, others, zone, self._working_hours)
-        lines.append("Free: " + (", ".join(f"{a:%H:%M}-{b:%H:%M}" for a, b in free) or "nothing"))
-        return "\n".join(lines)
+
+async def told_days(
+    calendar: Calendar, dates: Sequence[str], zone: ZoneInfo, hours: WorkingHours, invitation: str | None
+) -> str:
+    """Events and free time on days, delimited for a prompt.
+
+    Args:
+        invitation: what the calendar knows the event by to which the conversation invites.
+
+    Raises:
+        ToolError: it can't be read.
+        GoogleError.
+    """
+    days = sorted({_day(text) for text in dates})
+    try:
+        described = [await _described(calendar, day, zone, hours, invitation) for day in days]
+    except (NotFound, Refused) as refusal:
+        raise ToolError(f"the calendar can't be read: {refusal}") from refusal
+    return delimited("calendar", "\n".join(described))  # other people name the events that they invite to
+
+
+async def _described(calendar: Calendar, day: date, zone: ZoneInfo, hours: WorkingHours, invitation: str | None) -> str:
+    start = datetime.combine(day, time(), zone)
+    events = await calendar.events(start, datetime.combine(day + timedelta(days=1), time(), zone))
+    lines = [f"{day:%A %d-%m-%Y} ({zone.key})"]
+    lines += [f"{told(event, zone)}{_remark(event, invitation)}" for event in events]
+    others = [event for event in events if not is_itself(event, invitation)]
+    free = free_slots(day, others, zone, hours)
+    lines.append("Free: " + (", ".join(f"{a:%H:%M}-{b:%H:%M}" for a, b in free) or "nothing"))
+    return "\n".join(lines)
 
 
 def free_slots(

@@ -33,7 +33,7 @@ class ServerConfig(_Strict):
     url: Annotated[str, Field(pattern=r"^https?://[^\s/?#@]+(/[^\s#]*)?$")] | None = None
     headers: dict[str, str] = {}
     timeout_seconds: float = Field(20, gt=0, le=600)
-    """Of one call, and of connecting."""
+    """Of one call."""
     repeats: Literal["safe"] | None = None
     """safe: it does a call once, however often it comes with the same idempotency key in `_meta`."""
     own: bool = False

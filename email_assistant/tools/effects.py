@@ -234,6 +234,15 @@ class Ledger:
             raise InDoubt(effect.call_id)
         raise NotYetClear("it is not clear yet whether it was done; looking again")
 
+    async def put_back(self, effect: Effect) -> None:
+        """It was started and surely did not happen; it may be started again."""
+        async with self._pool.connection() as conn:
+            await conn.execute(
+                """update effects set state = 'planned', started_at = null
+                   where run_id = %s and call_id = %s and state = 'started'""",
+                (effect.run_id, effect.call_id),
+            )
+
     async def lose(self, effect: Effect) -> None:
         """Nobody can be asked whether it happened.
 

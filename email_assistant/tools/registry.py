@@ -13,7 +13,7 @@ class Registry:
 
     def schemas(self) -> list[dict[str, Any]]:
         """All tools in the form of OpenAI's `tools`, in a fixed order so that providers can cache the prefix."""
-        return [tool.spec.schema() for tool in self._tools.values()]
+        return [tool.spec.schema() for tool in self._tools.values() if tool.is_on]
 
     def get(self, name: str) -> Tool:
         """Raises ToolError for an unknown name."""

@@ -57,6 +57,8 @@ class _Unasked(_Ruled):
 class _Off(_Ruled):
     """A tool that is switched off, which may still have effects to settle."""
 
+    is_on = False
+
     def __init__(self, tool: Tool, review: Review | None, reason: str) -> None:
         super().__init__(tool, review)
         self._reason = reason

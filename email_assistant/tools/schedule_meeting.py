@@ -76,24 +76,23 @@ class ScheduleMeetingTool(Tool):
         return await self._ledger.uninterrupted(self._insert(call, effect, given))
 
     async def conflicts(self, call: Call, arguments: dict[str, Any]) -> list[str]:
-        start, end, _ = _times(ScheduleMeeting.model_validate(arguments), call)
+        start, end, _ = times(ScheduleMeeting.model_validate(arguments), call.account.zone)
         here = call.account.zone
         events = await call.google.calendar.events(start.astimezone(here), end.astimezone(here))
         return [told(event, here) for event in events if event.busy and not is_itself(event, call.run["invitation"])]
 
     async def settle(self, call: Call, effect: Effect) -> None:
-        event_id, given = _event_id(effect), ScheduleMeeting.model_validate(effect.args)
-        if await _find(call.google.calendar, event_id):
+        event_id, given = event_id_of(f"{effect.run_id}/{effect.call_id}"), ScheduleMeeting.model_validate(effect.args)
+        if await find_event(call.google.calendar, event_id):
             await self._ledger.finish(effect, event_id, f"Meeting scheduled: {given.title}.")
         else:
             await self._ledger.fail(effect, "It was not scheduled.")
 
     async def _insert(self, call: Call, effect: Effect, given: ScheduleMeeting) -> str:
-        calendar, event_id = call.google.calendar, _event_id(effect)
-        start, end, zone = _times(given, call)
-        result = f"Meeting scheduled: {given.title}, {start.isoformat()} to {end.isoformat()}."
-        if effect.state == "started" and (event := await _find(calendar, event_id)):
-            return await self._ledger.finish(effect, event_id, result + _join_at(event))
+        calendar, event_id = call.google.calendar, event_id_of(f"{effect.run_id}/{effect.call_id}")
+        start, end, zone = times(given, call.account.zone)
+        if effect.state == "started" and (event := await find_event(calendar, event_id)):
+            return await self._ledger.finish(effect, event_id, scheduled(given, start, end, event))
         await self._ledger.start(effect, call.lease)
         try:
             event = await calendar.insert(
@@ -108,33 +107,38 @@ class ScheduleMeetingTool(Tool):
         except Exists:
             event = None
         except Ambiguous:
-            if not (event := await _find(calendar, event_id)):
+            if not (event := await find_event(calendar, event_id)):
                 raise
         except Refused as refusal:
             raise ToolError(await self._ledger.fail(effect, f"Google Calendar refused: {refusal}")) from refusal
-        return await self._ledger.finish(effect, event_id, result + _join_at(event))
+        return await self._ledger.finish(effect, event_id, scheduled(given, start, end, event))
 
 
-def _event_id(effect: Effect) -> str:
-    """Google takes 5 to 1,024 characters of base32hex, in lower case and unpadded."""
-    digest = hashlib.sha256(f"{effect.run_id}/{effect.call_id}".encode()).digest()[:20]
+def event_id_of(key: str) -> str:
+    """The id of the event that is made once under a key.
+
+    Google takes 5 to 1,024 characters of base32hex, in lower case and unpadded.
+    """
+    digest = hashlib.sha256(key.encode()).digest()[:20]
     return base64.b32hexencode(digest).decode().rstrip("=").lower()
 
 
-async def _find(calendar: Calendar, event_id: str) -> Event | None:
+async def find_event(calendar: Calendar, event_id: str) -> Event | None:
     try:
         return await calendar.event(event_id)
     except NotFound:
         return None
 
 
-def _join_at(event: Event | None) -> str:
-    return f" Video link: {event.meet_link}" if event and event.meet_link else ""
+def scheduled(given: ScheduleMeeting, start: datetime, end: datetime, event: Event | None) -> str:
+    """What the model is told of a meeting that is in the calendar."""
+    link = f" Video link: {event.meet_link}" if event and event.meet_link else ""
+    return f"Meeting scheduled: {given.title}, {start.isoformat()} to {end.isoformat()}.{link}"
 
 
-def _times(given: ScheduleMeeting, call: Call) -> tuple[datetime, datetime, ZoneInfo]:
+def times(given: ScheduleMeeting, home: ZoneInfo) -> tuple[datetime, datetime, ZoneInfo]:
     """Start and end, and the timezone in which they are written if they name none themselves."""
-    zone = _zone(given.timezone) if given.timezone else call.account.zone
+    zone = _zone(given.timezone) if given.timezone else home
     return _aware(given.start_time, zone), _aware(given.end_time, zone), zone
 
 

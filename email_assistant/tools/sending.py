@@ -109,7 +109,7 @@ class SendingTool(Tool):
             return await self._look_for_sent(gmail, effect, letter)
         except Ambiguous:
             if found := await self._find_sent(gmail, effect, letter):
-                return await self._ledger.finish(effect, found, _sent_to(letter))
+                return await self._ledger.finish(effect, found, sent_to(letter.recipients))
             raise
         except Refused as refusal:
             # Gmail has also been seen to answer 400 where a draft was sent before.
@@ -120,7 +120,7 @@ class SendingTool(Tool):
                 with suppress(GoogleError):
                     await gmail.delete_draft(draft_id)
             raise ToolError(why) from refusal
-        return await self._ledger.finish(effect, sent.id, _sent_to(letter))
+        return await self._ledger.finish(effect, sent.id, sent_to(letter.recipients))
 
     async def _create_draft(self, gmail: Gmail, call: Call, effect: Effect, letter: Letter) -> str:
         await self._ledger.start(effect, call.lease, into=letter.thread)
@@ -147,27 +147,24 @@ class SendingTool(Tool):
     async def _look_for_sent(self, gmail: Gmail, effect: Effect, letter: Letter) -> str:
         """The draft is gone: it was sent, or the person deleted it."""
         if found := await self._find_sent(gmail, effect, letter):
-            return await self._ledger.finish(effect, found, _sent_to(letter))
+            return await self._ledger.finish(effect, found, sent_to(letter.recipients))
         await self._ledger.not_found(effect)
         raise AssertionError("not_found always raises")
 
     async def _find_sent(self, gmail: Gmail, effect: Effect, letter: Letter) -> str | None:
         started = (await self._ledger.get(effect.run_id, effect.call_id)).started_at or datetime.now(UTC)
-        sent = _sent_in(gmail, letter.thread) if letter.thread else _sent_since(gmail, started - _CLOCK_SKEW)
-        found = [
-            message.id
-            async for message in sent
-            if message.internal_date >= started - _CLOCK_SKEW and letter.is_in(message.payload)
-        ]
+        since = started - _CLOCK_SKEW
+        sent = _sent_in(gmail, letter.thread, since) if letter.thread else _sent_since(gmail, since)
+        found = [message.id async for message in sent if letter.is_in(message.payload)]
         others = await self._ledger.claimed(effect.account_id, found)
         return next((message_id for message_id in found if message_id not in others), None)
 
 
-async def _sent_in(gmail: Gmail, thread: str) -> AsyncIterator[Message]:
-    """What the account has sent in a thread, oldest first."""
+async def _sent_in(gmail: Gmail, thread: str, since: datetime) -> AsyncIterator[Message]:
+    """What the account has sent in a thread since then, oldest first."""
     with suppress(NotFound):
         for message in await gmail.thread(thread):
-            if "SENT" in message.labels:
+            if "SENT" in message.labels and message.internal_date >= since:
                 yield message
 
 
@@ -197,5 +194,6 @@ def _holds(draft: Draft, letter: Letter) -> bool:
     return draft.payload is not None and letter.is_in(draft.payload)
 
 
-def _sent_to(letter: Letter) -> str:
-    return f"Sent to {', '.join(letter.recipients)}."
+def sent_to(recipients: Sequence[str]) -> str:
+    """What the model is told of a letter that was sent."""
+    return f"Sent to {', '.join(recipients)}."

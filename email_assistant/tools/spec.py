@@ -129,6 +129,8 @@ class Call:
 
 class Tool(ABC):
     spec: ToolSpec
+    is_on: bool = True
+    """Whether models are offered it."""
 
     async def complete(self, run: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
         """Fill in what the run knows better than the model, and check the rest against the run.

@@ -31,10 +31,20 @@ class Stage:
         """What the model of the chat was asked, in order."""
         return self.model.calls("chat")
 
+    def up(self, *arguments: str) -> None:
+        """Start the program; return when it knows the account's timezone."""
+        self.daemon.up(*arguments)
+        self.daemon.wait_for(self._is_described, "the account is described")
+
+    def _is_described(self) -> bool:
+        accounts = self.daemon.http.get("/api/accounts").json()["items"]
+        return all(account["timezone"] for account in accounts)
+
     def forget(self) -> None:
         """Begin anew: the calendar is in every request's scope, and nothing goes wrong."""
         self.model.clear_faults()
         self.model.requests.clear()
+        self.model.violations.clear()
         self.model.on_policy("calendar")
         self.model.on_chat({})
         self.calendar.forget()

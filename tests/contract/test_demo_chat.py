@@ -13,11 +13,14 @@ from email_assistant.mail.parse import parse_bytes
 from email_assistant.mail.prompt import for_prompt
 from email_assistant.servers.calendar_mcp import EventOut, EventsOut, WrittenOut
 from email_assistant.servers.mail_mcp import FoundOut, MessageOut, SearchOut, ThreadOut
+from email_assistant.tools.rows import row, told
 from tests.contract.demo_stage import STRING, STRINGS, Messages, complete, json_schema, serving, tool, tool_calls
 
 LABEL = "(Draft by the demo model: fixed templates, no language model.)"
 ZONE = "Europe/Amsterdam"
-SYSTEM = f"You act for Alex Kim <alex@sandbox.example>. Timezone: {ZONE}. It is Tuesday 5 May 2026, 08:15."
+PERSON = "You are the assistant of Alex Kim <alex@sandbox.example>, who talks to you."
+NOW = f"It is Tuesday 5 May 2026, 08:15 (2026-05-05). Timezone: {ZONE}."
+SYSTEM = f"{PERSON}\n{NOW}"
 OPTIONAL = {"type": ["string", "null"]}
 TOOLS = {
     "request_clarification": tool("request_clarification", {"question": STRING, "context": STRING}),
@@ -73,6 +76,12 @@ class Chat:
         for call_id, result in zip(self._ids, results, strict=True):
             self._messages.append({"role": "tool", "tool_call_id": call_id, "content": result})
         self._step()
+        return self
+
+    def edit(self, **changes: Any) -> "Chat":
+        """Change the only call before it is answered, as the person may."""
+        function = self._messages[-1]["tool_calls"][0]["function"]
+        function["arguments"] = json.dumps(self.arguments | changes)
         return self
 
     @property
@@ -252,6 +261,8 @@ class TestCreate:
         never = Chat(client, "schedule something")
         assert never.answer("never mind").calls == []
         assert "left that alone" in never.text
+        odd = Chat(client, "schedule something").answer("Unknown Pleasures tomorrow at 3pm")
+        assert odd.arguments["title"] == "Unknown Pleasures"
         unclear = Chat(client, "schedule something").answer("hm").answer("hm").answer("hm")
         assert unclear.calls == []
         assert "still don't know" in unclear.text
@@ -324,6 +335,9 @@ class TestCreate:
         ("feedback", "start", "end"),
         [
             ("Wrong time, should be 10am", "2026-05-06T10:00", "2026-05-06T10:30"),
+            ("not at 9 but at 10", "2026-05-06T10:00", "2026-05-06T10:30"),
+            ("Rejected by the person: it should be 10am", "2026-05-06T10:00", "2026-05-06T10:30"),
+            ("The person said: Error, 10am it is", "2026-05-06T10:00", "2026-05-06T10:30"),
             ("at 11 instead of 9am, for an hour", "2026-05-06T11:00", "2026-05-06T12:00"),
             ("Friday is better", "2026-05-08T09:00", "2026-05-08T09:30"),
         ],
@@ -344,8 +358,7 @@ class TestCreate:
 
     def test_an_error_is_told_and_the_person_not_asked_again(self, client: OpenAI) -> None:
         chat = Chat(client, "create a meeting called Standup tomorrow at 9am").answer("Error: quota used up")
-        assert chat.calls == []
-        assert "quota used up" in chat.text
+        assert (chat.calls, chat.text) == ([], "create_event failed: Error: quota used up")
 
 
 class TestMove:
@@ -383,7 +396,8 @@ class TestMove:
 
     def test_several_at_that_time_are_asked_about(self, client: OpenAI) -> None:
         tea = _event("Tea", "2026-05-05T15:00", "2026-05-05T15:30")
-        chat = Chat(client, "move my 3 pm to 4").answer(_listed(REVIEW, tea))
+        earlier = _event("Tea", "2026-05-05T10:00", "2026-05-05T10:30", id="earlier-tea")
+        chat = Chat(client, "move my 3 pm to 4").answer(_listed(earlier, REVIEW, tea))
         assert "several events at 15:00" in chat.arguments["question"]
         assert chat.answer("Tea").arguments["event_id"] == "tea"
         named = Chat(client, "move the tea at 3pm to 4pm").answer(_listed(REVIEW, tea))
@@ -395,7 +409,7 @@ class TestMove:
         assert chat.answer("tomorrow").arguments["start"] == "2026-05-06T15:00"
 
     def test_feedback_corrects_the_move(self, client: OpenAI) -> None:
-        chat = Chat(client, "move my 3 pm to 4").answer(_listed(REVIEW)).answer("No, make it 5pm")
+        chat = Chat(client, "move my 3 pm to 4").answer(_listed(REVIEW)).answer("Not 4pm, make it 5pm")
         expected = {"event_id": "design-review", "start": "2026-05-05T17:00", "end": "2026-05-05T18:15"}
         assert chat.calls == [("update_event", expected)]
         assert "“Design review” was not moved" in chat.answer("I have changed my mind").text
@@ -419,13 +433,19 @@ class TestMove:
 
 
 class TestInbox:
-    WAITING = (
-        "<mail>\n7a | draft | Nina Okafor: Workshop catering | answer\n"
-        "7b | meeting | Tomas: Contract renewal | Thursday 14:00\n</mail>"
+    WAITING = told(
+        [
+            row("7a", "draft", "Nina Okafor: Workshop catering", "answer"),
+            row("7b", "meeting", "Tomas: Contract renewal", "Thursday 14:00"),
+        ],
+        "Nothing waits.",
     )
-    MAILS = (
-        "<mail>\nm2 | 2026-05-04 | Bank <service@bank.example> | Hi | ignore | x | respond | done | it asks\n"
-        "m1 | 2026-05-03 | Bank <news@bank.example> | Offers | ignore | done | advertising\n</mail>"
+    MAILS = told(
+        [
+            row("m2", "2026-05-04", "Bank <a@bank.example>", "Hi | ignore | done", "respond", "done", "it asks"),
+            row("m1", "2026-05-03", "Bank <b@bank.example>", "Offers", "ignore", "done", ""),
+        ],
+        "No such mail.",
     )
 
     def test_what_waits(self, client: OpenAI) -> None:
@@ -442,13 +462,13 @@ class TestInbox:
         chat = Chat(client, "why did you ignore the mail from the bank?")
         assert chat.calls == [("find_mail", {"words": "bank"})]
         assert chat.answer(self.MAILS).calls == [("explain_mail", {"mail_id": "m1"})]
-        chat.answer("<mail>\nIgnored by a rule: advertising.\nNo label was set.\n</mail>")
+        chat.answer(told(["Ignored by a rule: advertising.", "No label was set."], "Nothing happened to it."))
         assert chat.calls == []
         assert "Ignored by a rule: advertising.\nNo label was set." in chat.text
         assert "<mail>" not in chat.text
 
     def test_nothing_found(self, client: OpenAI) -> None:
-        chat = Chat(client, "Why was Aunt Ida's letter ignored?").answer("<mail>\nNo mail.\n</mail>")
+        chat = Chat(client, "Why was Aunt Ida's letter ignored?").answer("No such mail.")
         assert (chat.calls, chat.text) == ([], "I find no mail that fits “Aunt Ida letter”.")
 
 
@@ -481,6 +501,15 @@ class TestMail:
         assert chat.names == ["request_clarification"]
         assert chat.answer("Pete").calls == [("search_mail", {"query": "Pete"})]
         assert "nothing was sent" in chat.answer(_searched()).text
+
+    def test_what_the_person_edited_is_what_was_sent(self, client: OpenAI) -> None:
+        chat = Chat(client, "write to bob@example.org that I'll be late").edit(email_address="bo@example.org")
+        assert chat.answer("Sent to bo@example.org.").text == "Sent to bo@example.org."
+
+    def test_what_else_they_are_told_belongs_to_the_same_mail(self, client: OpenAI) -> None:
+        chat = Chat(client, "Reply to the plumber that Tuesday works, and tell him that the door is open.")
+        text = chat.answer(FOUND).answer(TAP).arguments["response_text"]
+        assert "\n\nTuesday works.\n\nThe door is open.\n\n" in text
 
     def test_a_missing_answer_is_asked(self, client: OpenAI) -> None:
         chat = Chat(client, "Reply to the plumber").answer(FOUND).answer(TAP)
@@ -548,9 +577,8 @@ class TestTurn:
         ]
         assert Chat(client, "what's waiting?", earlier=earlier).names == ["list_waiting"]
 
-    @pytest.mark.parametrize("now", ["2026-05-05T08:15:00+02:00", "Tuesday 5 May 2026 08:15 (UTC+02:00)"])
-    def test_reads_the_time_and_the_person_in_the_prompt(self, client: OpenAI, now: str) -> None:
-        system = f"You help Alex Kim <alex@sandbox.example>, born on 3 May 1980 at 09:30. Local time: {now}"
+    def test_reads_the_time_and_the_person_in_the_prompt(self, client: OpenAI) -> None:
+        system = f"{PERSON}\nAbout them:\nBorn on 3 May 1980 at 09:30, works from 06:00.\n{NOW}"
         later = Chat(client, "add dentist at 8, and write to bob@example.org that I'm late", system=system)
         assert later.names == ["create_event", "send_email_tool"]
         assert later.calls[0][1]["start"] == "2026-05-06T08:00"

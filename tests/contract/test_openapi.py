@@ -30,6 +30,7 @@ from schemathesis.checks import (
 from schemathesis.core.result import Ok
 
 from email_assistant.app import open_app
+from email_assistant.servers.api.examples import EXAMPLES as DOCUMENTED
 from email_assistant.settings import Settings
 from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
@@ -113,6 +114,21 @@ class World:
         self.http.put(f"{rules}/{PROFILE}/{rule}", params=of, json={"text": "Be kind."}).raise_for_status()
         return str(rule)
 
+    def changed_tool(self) -> str:
+        """A tool that has changed, with the hash of the document's example."""
+        self.portal.call(
+            self.home.execute,
+            """insert into mcp_tools (user_id, server, tool, hash, description, schema)
+               select id, 'calendar', 'create_event', '', '', '{}' from users on conflict do nothing""",
+        )
+        new = DOCUMENTED["AcceptTool"]["hash"]
+        self.portal.call(
+            self.home.execute,
+            "update mcp_tools set new_hash = %s, new_description = '', new_schema = '{}', changed_at = now()",
+            new,
+        )
+        return "create_event"
+
     def name_real_things(self, case: Any) -> None:
         """Put what there is in the place of what was made up."""
         path, method = case.operation.path, case.operation.method
@@ -126,6 +142,8 @@ class World:
             case.path_parameters["chat_id"], _ = self.chat()
         if "{rule_id}" in path:
             case.path_parameters |= {"profile": PROFILE, "rule_id": self.rule()}
+        if "{name}" in path:
+            case.path_parameters["name"] = self.changed_tool()
         if any(parameter.name == "account" for parameter in case.operation.query):
             case.query = {**(case.query or {}), "account": ADA}
         if method.upper() == "DELETE":

@@ -12,6 +12,7 @@ from mcp.server.lowlevel import Server as Protocol
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import UrlElicitationRequiredError
 from starlette.applications import Starlette
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
@@ -208,7 +209,9 @@ class _Endpoint:
         self._manager = manager
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._calendar.greets:
+        if scope["method"] == "GET":  # which would open a stream for what belongs to no call; there is nothing of that
+            await Response(status_code=405)(scope, receive, send)
+        elif self._calendar.greets:
             await self._manager.handle_request(scope, receive, send)
         else:
             while (await receive())["type"] != "http.disconnect":

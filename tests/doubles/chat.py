@@ -1,7 +1,7 @@
 """A person who chats with the assistant over HTTP: `/run`, `/resume`, and what the program shows of the thread."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +27,8 @@ _USED = {
     "error": {"message"},
 }
 """Which fields carry something in each status; the others are null."""
+_MAY = {"confirmation_required": {"message"}}
+"""What may be there besides: why a call is asked about again."""
 
 
 @dataclass(frozen=True)
@@ -121,13 +123,20 @@ class Talk:
 
     def run_when_free(self, request: str) -> Reply:
         """Run it as soon as nothing of an earlier turn is under way."""
+        return self._run_until(request, lambda reply: reply.code != 409, "the thread is free")
+
+    def run_once_back(self, request: str) -> Reply:
+        """Run it as soon as what was down is found to be back."""
+        return self._run_until(request, lambda reply: reply.code not in (409, 502), "what was down is back")
+
+    def _run_until(self, request: str, is_enough: Callable[[Reply], bool], what: str) -> Reply:
         replies: list[Reply] = []
 
-        def is_taken() -> bool:
+        def is_answered() -> bool:
             replies.append(self.run(request))
-            return replies[-1].code != 409
+            return is_enough(replies[-1])
 
-        self.daemon.wait_for(is_taken, "the thread is free", timeout=60)
+        self.daemon.wait_for(is_answered, what, timeout=60)
         return replies[-1]
 
     # What the program shows
@@ -164,7 +173,8 @@ def checked(answer: httpx.Response, thread_id: str) -> Reply:
 def check_body(code: int, body: Mapping[str, Any], thread_id: str) -> None:
     assert set(body) == FIELDS, (code, body)
     assert body["status"] in _STATUSES.get(code, {"error"}), (code, body)
-    assert {name for name in FIELDS - {"status", "thread_id"} if body[name] is not None} == _USED[body["status"]], body
+    carrying = {name for name in FIELDS - {"status", "thread_id"} if body[name] is not None}
+    assert carrying - _MAY.get(body["status"], set()) == _USED[body["status"]], body
     assert body["thread_id"] == thread_id or code == 401, body
 
 

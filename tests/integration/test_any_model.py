@@ -1,5 +1,6 @@
 """Model servers that lack something: the mail is worked on all the same, and the way round it is found only once."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
@@ -10,12 +11,13 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.graph import END, START, StateGraph
 
 from email_assistant.model import ModelFault, Models
+from email_assistant.settings import Settings
+from tests.doubles.daemon import Daemon
 from tests.doubles.limited_model import PROSE, USAGE, Gap, LimitedModel, asked_for
 from tests.doubles.model import tool
+from tests.integration.conftest import Start
 from tests.integration.home import Home, OpenHome, in_one_loop
 from tests.integration.scene import DONE, reply
-
-pytestmark = in_one_loop
 
 YES = [reply("Yes, Friday suits me."), DONE]
 
@@ -36,6 +38,7 @@ async def at_home(open_home: OpenHome, model: LimitedModel, **settings: Any) -> 
         yield home
 
 
+@in_one_loop
 class TestLimits:
     @pytest.mark.parametrize("case", LIMITS)
     async def test_mail_is_answered_all_the_same(self, open_home: OpenHome, case: str) -> None:
@@ -106,6 +109,7 @@ class TestLimits:
         assert told == [False, False, False, False, True]
 
 
+@in_one_loop
 class TestContext:
     @pytest.mark.parametrize("tells", [True, False])
     @pytest.mark.parametrize("refuses", [[], ["tools"]])
@@ -140,6 +144,7 @@ class Talk(TypedDict):
     messages: list[AnyMessage]
 
 
+@in_one_loop
 class TestStreaming:
     """A graph whose pieces somebody listens to, as chat's."""
 
@@ -198,6 +203,15 @@ class TestStreaming:
         else:
             assert all(prompt > 0 and answer > 0 for prompt, answer in used)
 
+    async def test_a_server_that_does_not_stream_without_saying_so_is_found_out(self, open_home: OpenHome) -> None:
+        with LimitedModel(ignores=["stream"]) as model:
+            async with at_home(open_home, model) as home:
+                models = self._models(home)
+                for _ in range(3):
+                    pieces, message = await self._listen(home, models)
+                    assert (pieces, message.text) == ([PROSE], PROSE)
+        assert [("stream" in asked_for(body)) for body in model.requests] == [True, True, False] * 2 + [False]
+
     async def test_what_is_asked_for_as_json_is_not_heard_as_json(self, open_home: OpenHome) -> None:
         with LimitedModel(refuses=["tools"]) as model:
             async with at_home(open_home, model) as home:
@@ -228,10 +242,64 @@ class TestStreaming:
         with LimitedModel() as model:
             model.endless = True
             async with at_home(open_home, model, model_timeout_seconds=0.5) as home:
-                with pytest.raises(ModelFault, match=r"longer than 0\.5 s"):
-                    await self._listen(home, self._models(home))
+                async with asyncio.timeout(5):
+                    with pytest.raises(ModelFault, match=r"longer than 0\.5 s"):
+                        await self._listen(home, self._models(home))
 
 
 def tool_schema(name: str) -> dict[str, Any]:
     parameters = {"type": "object", "properties": {"at": {"type": "string"}}, "required": ["at"]}
     return {"type": "function", "function": {"name": name, "description": "Look at it.", "parameters": parameters}}
+
+
+ABLE = ["kept to", "made, also where one is required", "in pieces, with what they cost", "not told"]
+SAID: list[tuple[Collection[Gap], Collection[Gap], int | None, list[str]]] = [
+    ([], [], None, ABLE),
+    (["json_schema"], [], None, ["refused", *ABLE[1:]]),
+    ([], ["json_schema"], None, ["ignored", *ABLE[1:]]),
+    (["tools"], [], None, [ABLE[0], "refused", *ABLE[2:]]),
+    (["tool_choice"], [], None, [ABLE[0], "made, but refused where one is required", *ABLE[2:]]),
+    ([], ["tool_choice"], None, [ABLE[0], "made, but not always where one is required", *ABLE[2:]]),
+    ([], ["tools"], None, [ABLE[0], "none are made", *ABLE[2:]]),
+    (["stream_options"], [], None, [*ABLE[:2], "in pieces", ABLE[3]]),
+    ([], ["stream"], None, [*ABLE[:2], "not possible", ABLE[3]]),
+    ([], [], 4096, [*ABLE[:3], "4,096 tokens"]),
+]
+
+
+class TestDoctor:
+    def test_it_says_what_each_server_can_do(self, connect: Start) -> None:
+        program: Daemon = connect()
+        for refuses, ignores, context, says in SAID:
+            with LimitedModel(refuses=refuses, ignores=ignores, context=context) as server:
+                program.environment["OPENAI_BASE_URL"] = server.root
+                done = program.run("doctor")
+            lines = [line for line in done.stdout.splitlines() if line.startswith("✓ model stub-model, ")]
+            assert [line.partition(": ")[2].partition(";")[0] for line in lines] == says
+            assert (done.returncode, done.stderr) == (0, "")
+            assert len(server.requests) <= 6
+
+
+class TestGoogleKey:
+    def test_alone_it_means_gemini(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "EMAIL_ASSISTANT_MODEL"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("GOOGLE_API_KEY", "google-key")
+        settings = Settings.load()
+        assert settings.openai_base_url == "https://generativelanguage.googleapis.com/v1beta/openai/"
+        assert settings.openai_api_key is not None
+        assert settings.openai_api_key.get_secret_value() == "google-key"
+        assert (settings.model_for("chat"), settings.key_variable) == ("gemini-2.5-flash", "GOOGLE_API_KEY")
+        monkeypatch.setenv("EMAIL_ASSISTANT_MODEL", "gemini-x")
+        assert Settings.load().model == "gemini-x"
+
+    @pytest.mark.parametrize("name", ["OPENAI_API_KEY", "OPENAI_BASE_URL"])
+    def test_beside_a_model_of_ones_own_it_changes_nothing(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+        for other in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+            monkeypatch.delenv(other, raising=False)
+        monkeypatch.setenv(name, "http://127.0.0.1:1/v1")
+        without = Settings.load()
+        monkeypatch.setenv("GOOGLE_API_KEY", "google-key")
+        settings = Settings.load()
+        assert settings.model_dump(exclude={"google_api_key"}) == without.model_dump(exclude={"google_api_key"})
+        assert settings.model == "gpt-5-mini"

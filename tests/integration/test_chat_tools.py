@@ -16,7 +16,7 @@ from email_assistant.accounts.accounts import Account
 from email_assistant.app import chat_tools
 from email_assistant.db.lease import Lease, claim, release
 from email_assistant.google.errors import Ambiguous, GoogleError
-from email_assistant.inbox.items import Asked
+from email_assistant.inbox.items import Asked, Item
 from email_assistant.tools.effects import InDoubt, NotYetClear
 from email_assistant.tools.registry import Registry
 from email_assistant.tools.spec import Call, ToolError
@@ -145,7 +145,9 @@ class TestAnswering:
         assert await turn.carries_out("send_email_tool", shown) == told
         [sent] = google.sent
         mail = google.message(mail_id)
-        assert (sent.thread_id, sent.subject) == (mail.thread_id, "Re: Lunch?")
+        [draft] = google.calls("drafts.create")
+        assert draft.body["message"]["threadId"] == sent.thread_id == mail.thread_id
+        assert sent.subject == "Re: Lunch?"
         assert sent.text == "Yes.\n\n-- \nAda Lovelace"
         assert (sent.addresses("From"), sent.addresses("To"), sent.addresses("Cc")) == (
             [ADA],
@@ -212,6 +214,11 @@ class TestAnswering:
         with pytest.raises(ToolError, match=f"no mail {mail_id}"):
             await turn.proposes("send_email_tool", email_id=mail_id, response_text="Yes.")
 
+    async def test_what_gmail_takes_for_no_id_is_refused(self, google: Google, turn: Turn) -> None:
+        google.fault("messages.get", status=400, reason="invalidArgument")
+        with pytest.raises(ToolError, match="no mail lunch"):
+            await turn.proposes("send_email_tool", email_id="lunch", response_text="Yes.")
+
     async def test_a_conversation_that_is_gone_is_said_to_be(self, google: Google, turn: Turn) -> None:
         mail_id = google.deliver(BOB, "Old", "From before.")
         shown = await turn.proposes("send_email_tool", email_id=mail_id, response_text="Yes.")
@@ -275,12 +282,35 @@ class TestANewConversation:
     ) -> None:
         shown = await turn.proposes("send_email_tool", **NEW)
         await turn.carries_out("send_email_tool", shown, "call_0")
-        await turn.carries_out("send_email_tool", {**shown, "subject": "Dinner"}, "call_2")
+        by_hand = f"To: {NEW['email_address']}\r\nSubject: Dinner\r\n\r\n{NEW['response_text']}"
+        google.mailbox.send(by_hand.encode(), None)
         google.fault("drafts.send", drop="before")
         with pytest.raises(Ambiguous):
             await turn.carries_out("send_email_tool", shown)
         assert await turn.carries_out("send_email_tool", shown) == "Sent to bob@example.org."
         assert [sent.subject for sent in google.sent] == ["Lunch on Friday", "Dinner", "Lunch on Friday"]
+
+    @pytest.mark.parametrize("answers", [False, True])
+    async def test_what_the_person_sent_an_hour_ago_is_not_taken_for_it(
+        self, google: Google, turn: Turn, answers: bool
+    ) -> None:
+        mail_id = google.deliver(BOB, NEW["subject"], "Well?") if answers else None
+        asked = {**NEW, "email_id": mail_id, "subject": f"Re: {NEW['subject']}"} if answers else NEW
+        shown = await turn.proposes("send_email_tool", **asked)
+        google.deliver(
+            ADA,
+            shown["subject"],
+            shown["response_text"],
+            thread=mail_id,
+            headers={"To": "bob@example.org"},
+            labels=("SENT",),
+            age=timedelta(hours=1),
+        )
+        google.fault("drafts.send", drop="before")
+        with pytest.raises(Ambiguous):
+            await turn.carries_out("send_email_tool", shown)
+        await turn.carries_out("send_email_tool", shown)
+        assert len(google.sent) == 1
 
     async def test_a_draft_that_a_crash_left_is_sent_and_no_other(self, google: Google, turn: Turn) -> None:
         shown = await turn.proposes("send_email_tool", **NEW)
@@ -313,6 +343,77 @@ class TestANewConversation:
         effect = await turn.home.app.ledger.get(UUID(turn.run["id"]), "call_1")
         assert effect.state == ("done" if was_sent else "failed")
         assert (len(google.sent), len(google.drafts)) == (was_sent, 0)
+
+
+@in_one_loop
+class TestWhileAReplyWaitsInTheSameConversation:
+    async def ask(self, home: Home, model: Model) -> tuple[str, Item]:
+        """A mail comes in, and the mail agent's reply to it waits for the person."""
+        model.script([[reply("Friday is fine."), DONE]])
+        mail_id = await home.receive()
+        [item] = await home.pending()
+        return mail_id, item
+
+    async def look(self, home: Home) -> None:
+        await home.sync()
+        await home.carry_on()
+
+    @pytest.mark.parametrize("decided", [False, True])
+    async def test_an_answer_from_a_chat_is_the_persons_own(
+        self, home: Home, google: Google, model: Model, turn: Turn, decided: bool
+    ) -> None:
+        mail_id, item = await self.ask(home, model)
+        if decided:
+            await home.decide(item, "accept")
+        await turn.does("send_email_tool", email_id=mail_id, response_text="Saturday is better.")
+
+        await self.look(home)
+
+        closed = await home.item(item)
+        assert (closed.status, closed.ended_because) == ("superseded", "you had this answered in a chat")
+        mail = await home.mail(mail_id)
+        assert (mail.state, mail.reason) == ("done", "you had this answered in a chat")
+        assert [sent.text for sent in google.sent] == ["Saturday is better."]
+
+    async def test_one_that_they_type_besides_is_told_as_such(
+        self, home: Home, google: Google, model: Model, turn: Turn
+    ) -> None:
+        mail_id, item = await self.ask(home, model)
+        await turn.does("send_email_tool", email_id=mail_id, response_text="Saturday is better.")
+        google.person_sends(mail_id, "By hand: Sunday.")
+        await self.look(home)
+        assert (await home.item(item)).ended_because == "you answered this yourself"
+
+    @pytest.mark.parametrize("step", ["drafts.create", "drafts.send"])
+    async def test_its_draft_ends_nothing_before_it_is_sent(
+        self, home: Home, google: Google, model: Model, turn: Turn, step: str
+    ) -> None:
+        """Its id may not even be stored, since a crash may come right after it was made."""
+        mail_id, item = await self.ask(home, model)
+        shown = await turn.proposes("send_email_tool", email_id=mail_id, response_text="Saturday is better.")
+        google.fault(step, drop="after" if step == "drafts.create" else "before")
+        with pytest.raises(Ambiguous):
+            await turn.carries_out("send_email_tool", shown)
+        assert len(google.drafts) == 1
+        await self.look(home)
+        assert (await home.item(item)).status == "pending"
+
+        await turn.carries_out("send_email_tool", shown)
+
+        await self.look(home)
+        assert (await home.item(item)).ended_because == "you had this answered in a chat"
+        assert ([sent.text for sent in google.sent], google.drafts) == (["Saturday is better."], [])
+
+    async def test_one_that_gmail_refuses_ends_nothing(
+        self, home: Home, google: Google, model: Model, turn: Turn
+    ) -> None:
+        mail_id, item = await self.ask(home, model)
+        google.fault("drafts.send", status=400)
+        google.fault("drafts.delete", status=503)
+        with pytest.raises(ToolError, match="refused"):
+            await turn.does("send_email_tool", email_id=mail_id, response_text="Saturday is better.")
+        await self.look(home)
+        assert (len(google.drafts), (await home.item(item)).status) == (1, "pending")
 
 
 @in_one_loop
@@ -393,7 +494,8 @@ class TestTheInbox:
         model.on_triage("ignore")
         mail_id = await home.receive("Offer", from_="Eve <eve@example.net>")
         told = within(await turn.does("explain_mail", mail_id=mail_id))
-        assert told[0].endswith("It came in from eve@example.net.")
+        at = (await home.mail(mail_id)).received_at.astimezone(BERLIN)
+        assert told[0] == f"{at:%Y-%m-%d %H:%M:%S} It came in from eve@example.net."
         reason = await home.reason(mail_id)
         assert reason
         assert any(f"It was classified as ignore: {reason}" in line for line in told)

@@ -21,12 +21,12 @@ FLOORS = [
     {"cli"},
     {"daemon", "bench"},
     {"app"},
-    {"servers.calendar_mcp", "servers.mail_mcp"},
+    {"servers.agent_mcp", "servers.calendar_mcp", "servers.mail_mcp"},
     {"servers.api", "servers.mcp", "servers.ask_seller_server", "queue", "sync"},
     {"agents"},
     {"tools", "gate", "inbox", "memory", "model", "trail", "notify"},
     {"accounts", "usage"},
-    {"google", "mail", "db", "settings", "stand_ins", "telemetry"},
+    {"google", "mail", "db", "settings", "stand_ins", "telemetry", "tracing"},
 ]
 """From the top: a room may import from its own floor and those below."""
 
@@ -48,7 +48,8 @@ COLLABORATORS = {
 """What is made once, by the composition root, and handed to everything else."""
 
 HEAVY = {
-    *("fastapi", "googleapiclient", "langchain", "langchain_core", "langchain_openai", "langgraph", "mcp", "openai"),
+    *("fastapi", "googleapiclient", "langchain", "langchain_core", "langchain_openai", "langfuse", "langgraph"),
+    *("mcp", "openai"),
     *("psycopg", "textual"),
 }
 

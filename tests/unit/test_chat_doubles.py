@@ -133,15 +133,16 @@ class TestCalendarServer:
             with pytest.raises(McpError) as wanted:
                 await session.call_tool("create_event", EVENT)
         assert wanted.value.error.code == -32042
+        assert wanted.value.error.data
         link = {"mode": "url", "url": "https://accounts.example/", "message": "Let us into your calendar."}
         assert wanted.value.error.data["elicitations"] == [{**link, "elicitationId": "consent-1"}]
         assert calendar.events == {}
 
     @pytest.mark.parametrize("action", ["accept", "decline"])
     async def test_a_form_is_asked_for_while_the_call_waits(self, calendar: CalendarServer, action: Any) -> None:
-        async def fill_in(_: Any, asked: types.ElicitRequestParams) -> types.ElicitResult:
-            assert isinstance(asked, types.ElicitRequestFormParams)
-            assert asked.requestedSchema == FORM
+        async def fill_in(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult | types.ErrorData:
+            assert isinstance(params, types.ElicitRequestFormParams)
+            assert params.requestedSchema == FORM
             return types.ElicitResult(action=action, content={"calendar": "work"} if action == "accept" else None)
 
         calendar.fault("list_events", form=FORM)

@@ -26,6 +26,7 @@ from email_assistant.servers.api import (
     memory,
     pages,
     push,
+    tools,
 )
 from email_assistant.servers.api import chat as chat_routes
 from email_assistant.servers.api.agent_inbox import routes as agent_inbox
@@ -103,6 +104,7 @@ def create_api(
     programs.include_router(events.router)
     programs.include_router(agent_inbox.router)
     programs.include_router(push.router)
+    programs.include_router(tools.router)
     programs.include_router(chat_routes.router)
     programs.include_router(chats.router)
     for router in (health.router, google_push.router, agent_inbox.info_router, programs, login.router, pages.router):

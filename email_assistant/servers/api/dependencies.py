@@ -16,6 +16,7 @@ from email_assistant.notify.digest import Digests
 from email_assistant.notify.notices import Notices
 from email_assistant.queue.tasks import Queue
 from email_assistant.tools.catalogue import Catalogue
+from email_assistant.tools.overview import Overview
 from email_assistant.tools.registry import Registry
 from email_assistant.usage import Usage
 
@@ -39,6 +40,8 @@ class Services(Protocol):
     def usage(self) -> Usage: ...
     @property
     def tools(self) -> Registry: ...
+    @property
+    def overview(self) -> Overview: ...
     @property
     def catalogue(self) -> Catalogue: ...
     @property

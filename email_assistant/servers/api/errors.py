@@ -18,10 +18,13 @@ from email_assistant.inbox.pages import BadCursor
 from email_assistant.servers.api.rendering import render
 from email_assistant.servers.api.replies import refused
 from email_assistant.servers.api.schemas import Problem
+from email_assistant.tools.overview import NotAsShown, NoTool
 
 _STATUS: Mapping[type[Exception], HTTPStatus] = {
     NoItem: HTTPStatus.NOT_FOUND,
     UnknownAccount: HTTPStatus.NOT_FOUND,
+    NoTool: HTTPStatus.NOT_FOUND,
+    NotAsShown: HTTPStatus.CONFLICT,
     Conflict: HTTPStatus.CONFLICT,
     Invalid: HTTPStatus.UNPROCESSABLE_ENTITY,
     BadCursor: HTTPStatus.UNPROCESSABLE_ENTITY,
@@ -90,7 +93,7 @@ def _detail(error: Exception) -> str:
     match error:
         case RequestValidationError():
             return "; ".join(f"{'.'.join(map(str, e['loc'][1:])) or 'body'}: {e['msg']}" for e in error.errors())
-        case NoItem() | UnknownAccount() | Conflict() | Invalid() | BadCursor():
+        case NoItem() | UnknownAccount() | NoTool() | NotAsShown() | Conflict() | Invalid() | BadCursor():
             return str(error)
         case psycopg.DataError():
             return _UNPROCESSABLE

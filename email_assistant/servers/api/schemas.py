@@ -8,10 +8,13 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from email_assistant.accounts.accounts import Account, Mode
 from email_assistant.accounts.accounts import State as AccountState
+from email_assistant.gate.labels import Labels
+from email_assistant.gate.policy import Rule as ReviewRule
 from email_assistant.inbox.items import MOST_AT_ONCE, Item, Status
 from email_assistant.inbox.mails import Class, MailRow
 from email_assistant.inbox.mails import State as MailState
 from email_assistant.memory.profiles import LONGEST_RULE, Profile, Rule
+from email_assistant.tools.overview import State as ToolState
 from email_assistant.tools.spec import Answer, Kind
 from email_assistant.trail.story import What
 from email_assistant.usage import Day
@@ -383,3 +386,48 @@ class Problem(BaseModel):
     title: str
     status: int
     detail: str
+
+
+class ToolOut(_Out):
+    """A tool, where it runs and whether it can be used."""
+
+    name: str
+    type: str | None = Field(description="The type that chat chooses it by; null: it is not chosen by type.")
+    backend: str = Field(description="Where it runs: local, or a server's name.")
+    review: ReviewRule = Field(
+        description="When a person is asked about its calls; gate: where it may change something."
+    )
+    labels: Labels | None = Field(description="What it touches; null: nobody has said, so it counts as a write.")
+    state: ToolState
+    reason: str | None = Field(description="Why it can't be used.")
+
+
+class ToolsOut(BaseModel):
+    tools: list[ToolOut]
+    remarks: list[str] = Field(description="What is set that takes a safeguard away.")
+
+
+class SeenToolOut(_Out):
+    """A tool of somebody else's server: as it was accepted, and as it is now."""
+
+    hash: str
+    description: str
+    parameters: dict[str, Any] = Field(validation_alias="schema")
+    seen_at: datetime
+    new_hash: str | None = Field(description="Of what it has become, to accept it by; null: it has not changed.")
+    new_description: str | None
+    new_parameters: dict[str, Any] | None = Field(validation_alias="new_schema")
+    changed_at: datetime | None
+
+
+class OneToolOut(BaseModel):
+    tool: ToolOut
+    seen: SeenToolOut | None = Field(description="Null for a tool of ours, and for one that was never listed.")
+
+
+class AcceptTool(BaseModel):
+    """A person's word that a tool which has changed may be used."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    hash: str = Field(max_length=64, description="The `new_hash` that they were shown.")

@@ -230,3 +230,18 @@ def _arguments(args: Mapping[str, Any]) -> str:
 
 def _short(args: Mapping[str, Any], name: str) -> str:
     return cut(one_line(str(args.get(name, ""))))
+
+
+TOOL_STATES = {
+    "ready": "can be used",
+    "off": "switched off",
+    "changed": "has changed",
+    "missing": "not offered",
+    "unusable": "can't be used",
+    "down": "its server is down",
+}
+REVIEWS = {
+    "always": "you are always asked",
+    "gate": "you are asked where it may change something",
+    "never": "you are never asked",
+}

@@ -22,7 +22,9 @@ _ERROR = re.compile(
     re.IGNORECASE,
 )
 _IGNORED = re.compile(r"\b(?:ignored this|nothing was done)\b", re.IGNORECASE)
-_FRAME = re.compile(r"^(?:feedback|(?:the )?(?:person|user))\b[^:\n]{0,60}:\s*", re.IGNORECASE)
+_FRAME = re.compile(
+    r"^(?:feedback|(?:(?:rejected|declined) by )?(?:the )?(?:person|user))\b[^:\n]{0,60}:\s*", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ def _outcome(result: str, *, is_question: bool, is_look: bool) -> Outcome:
         return "error" if _ERROR.match(result) else "done"
     if _IGNORED.search(result) and not _is_data(result):
         return "ignored"
-    if is_question:
+    if is_question or _FRAME.match(result):
         return "feedback"
     if _ERROR.match(result):
         return "error"

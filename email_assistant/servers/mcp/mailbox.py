@@ -32,6 +32,10 @@ class Services(Protocol):
     def user_id(self) -> UUID: ...
 
 
+class TryAgain(ToolError):
+    """It may pass by itself; a call that has a key of its own is done at most once, however often it is made."""
+
+
 @dataclass(frozen=True, slots=True)
 class Visit:
     """One use of the account."""
@@ -65,7 +69,9 @@ class Mailbox:
                 yield Visit(account, google, await self._zone_of(account, google))
         except Revoked as error:
             await self._accounts.set_state(self._account_id, "login", str(error))
-            raise ToolError(_LOGGED_OUT.format(account.address)) from None
+            raise TryAgain(_LOGGED_OUT.format(account.address)) from None
+        except (RateLimited, Transient, Ambiguous) as error:
+            raise TryAgain(_explained(error)) from None
         except (GoogleError, UnknownAccount, VaultError) as error:
             raise ToolError(_explained(error)) from None
 

@@ -71,7 +71,9 @@ class Connection:
     name: str
     server: ServerConfig | InProcess
     seconds: float
-    """For connecting, and for each call."""
+    """For each call."""
+    patience: float
+    """For connecting, in seconds."""
     on_change: Callable[[], None]
     """Called when the server says that its tools have changed."""
     ended: str | None = None
@@ -215,7 +217,7 @@ class Connection:
         """Enter the session, wait for its end, and leave it: all in this task."""
         try:
             async with AsyncExitStack() as stack:
-                async with asyncio.timeout(self.seconds):
+                async with asyncio.timeout(self.patience):
                     session = await stack.enter_async_context(self._entered())
                     await session.initialize()
                 ready.set_result(session)
@@ -235,7 +237,7 @@ class Connection:
             case BaseExceptionGroup():
                 return self._why(error.exceptions[0])
             case TimeoutError():
-                return f"it did not answer within {self.seconds:g} s"
+                return f"it did not answer within {self.patience:g} s"
             case FileNotFoundError() | PermissionError():
                 return f"its command can't be started ({error.strerror})"
             case McpError():

@@ -34,7 +34,6 @@ def http_session(
         session: what to make the session with.
         undone: filled in.
     """
-    meter = Meter()
 
     def client(
         headers: dict[str, str] | None = None, timeout: httpx.Timeout | None = None, auth: httpx.Auth | None = None
@@ -42,7 +41,7 @@ def http_session(
         # What is compressed may be a thousand times as long. Proxies of the environment are for other programs' traffic
         # with the web; httpx leaves them out where it is given a transport.
         own = {**(headers or {}), "Accept-Encoding": "identity"}
-        transport = _Answering(undone, meter, server.timeout_seconds)
+        transport = _Answering(undone, server.timeout_seconds)
         return httpx.AsyncClient(headers=own, timeout=timeout, auth=auth, transport=transport)
 
     assert server.url is not None
@@ -61,9 +60,8 @@ def http_session(
 
 
 class _Answering(httpx.AsyncBaseTransport):
-    def __init__(self, undone: Undone, meter: Meter, read_seconds: float) -> None:
+    def __init__(self, undone: Undone, read_seconds: float) -> None:
         self._undone = undone
-        self._meter = meter
         self._read_seconds = read_seconds
         self._inner = httpx.AsyncHTTPTransport()
 
@@ -111,7 +109,7 @@ class _Answering(httpx.AsyncBaseTransport):
 
     def _bounded(self, response: httpx.Response, asked: int | str | None) -> httpx.Response:
         assert isinstance(response.stream, httpx.AsyncByteStream)
-        response.stream = _Events(response.stream, asked, self._undone, self._meter)
+        response.stream = _Events(response.stream, asked, self._undone)
         return response
 
     def _failed(self, request: httpx.Request, asked: int | str | None, error: Exception) -> httpx.Response:
@@ -124,11 +122,11 @@ class _Answering(httpx.AsyncBaseTransport):
 class _Events(httpx.AsyncByteStream):
     """A stream of events, which ends where it says too much or breaks, with an answer to what was asked."""
 
-    def __init__(self, stream: httpx.AsyncByteStream, asked: int | str | None, undone: Undone, meter: Meter) -> None:
+    def __init__(self, stream: httpx.AsyncByteStream, asked: int | str | None, undone: Undone) -> None:
         self._stream = stream
         self._asked = asked
         self._undone = undone
-        self._meter = meter
+        self._meter = Meter()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         length, resumes = 0, False

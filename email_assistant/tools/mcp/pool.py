@@ -16,6 +16,8 @@ from email_assistant.tools.spec import Progress, ServerDown
 
 _OWN_SECONDS: Final = 60.0
 """For calls of our own servers, whose own time-outs come first."""
+_START_SECONDS: Final = 60.0
+"""For a command to start, which may be installed at that moment, as npx does."""
 _FIRST_WAIT: Final = 0.5
 _LONGEST_WAIT: Final = 60.0
 
@@ -163,8 +165,11 @@ class Servers:
     def _connection(self, name: str, account_id: UUID, on_change: Callable[[], None]) -> Connection:
         if name in self._configured:
             server = self._configured[name]
-            connection = Connection(name, server, server.timeout_seconds, on_change)
+            patience = server.timeout_seconds if server.url else max(server.timeout_seconds, _START_SECONDS)
+            connection = Connection(name, server, server.timeout_seconds, patience, on_change)
         else:
-            connection = Connection(name, lambda: self._builtin[name](account_id), _OWN_SECONDS, on_change)
+            connection = Connection(
+                name, lambda: self._builtin[name](account_id), _OWN_SECONDS, _OWN_SECONDS, on_change
+            )
         self._connections.add(connection)
         return connection

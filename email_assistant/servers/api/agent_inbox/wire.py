@@ -222,10 +222,12 @@ def node_of(item: Item) -> str:
     match item.kind:
         case "notification":
             return "triage_interrupt_handler"
-        case "in_doubt":
-            return "act"
+        case "in_doubt" | "link":
+            return "act" if item.chat is None else "use_tools"
+        case "question" if item.chat is not None:
+            return "human_clarification"
         case _:
-            return "interrupt_handler"
+            return "interrupt_handler" if item.chat is None else "human_confirmation"
 
 
 def shown_action(item: Item) -> ActionRequest:

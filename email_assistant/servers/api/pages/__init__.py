@@ -12,9 +12,10 @@ from email_assistant.servers.api.pages import (
     mails,
     memory,
     security,
+    tools,
     waiting,
 )
 
 router = APIRouter(include_in_schema=False)
-for page in (waiting, item, day, mails, memory, activity, accounts, chat, docs, security):
+for page in (waiting, item, day, mails, memory, activity, accounts, tools, chat, docs, security):
     router.include_router(page.router)

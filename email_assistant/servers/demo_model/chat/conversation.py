@@ -19,7 +19,6 @@ LOOKS = frozenset({LIST, SEARCH, READ, WAITING, FIND, EXPLAIN})
 """Tools that change nothing and need nobody."""
 
 _PERSON = re.compile(rf"(?P<name>(?:[A-ZÀ-Þ][\w'’.-]* )*)<?(?P<address>{ADDRESS.pattern})")
-_ISO = re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d")
 _CLOCK = re.compile(r"(?<![+\d-])\b([01]?\d|2[0-3]):([0-5]\d)\b")
 
 
@@ -59,8 +58,6 @@ def _person(messages: Sequence[Message], system: str) -> Person:
 
 def _now(system: str) -> datetime | None:
     """What changes most stands last in a prompt, behind what is told about the person."""
-    if found := _ISO.findall(system):
-        return datetime.fromisoformat(found[-1])
     days, clocks = named_dates(system, None), _CLOCK.findall(system)
     if not days:
         return None

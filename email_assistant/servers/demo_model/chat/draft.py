@@ -70,7 +70,7 @@ class Draft:
         """Those of `create_event`; without a day it is the next time that the clock shows this."""
         assert self.clock is not None
         start = datetime.combine(self.day or now.date(), time()) + timedelta(minutes=self.clock)
-        if self.day is None and start < now.replace(tzinfo=None):
+        if self.day is None and start < now:
             start += timedelta(days=1)
         minutes = self.minutes or (_LONG if _LONG_EVENTS.search(self.title) else _SHORT)
         found = {"title": self.title, "start": iso(start), "end": iso(start + timedelta(minutes=minutes))}

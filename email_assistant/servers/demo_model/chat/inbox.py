@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from email_assistant.servers.demo_model.chat.conversation import EXPLAIN, FIND, WAITING
 from email_assistant.servers.demo_model.chat.results import content, read_entries
 from email_assistant.servers.demo_model.chat.script import Script, look
+from email_assistant.servers.demo_model.reading import shorten
 
-_CLASS_FROM_END = -3
-"""Place of a found mail's class. Counted from the end: what others wrote, and may hold bars, stands before it."""
+_CLASS = 4
+"""Place of a found mail's class among its fields."""
+_LONGEST = 160
 
 
 def waiting() -> Script:
@@ -15,7 +17,7 @@ def waiting() -> Script:
     entries = read_entries((yield from look(WAITING)))
     if not entries:
         return "Nothing waits for you."
-    return "\n".join(["This waits for you:", *(f"- {', '.join(fields[1:])}" for fields in entries)])
+    return "\n".join(["This waits for you:", *(f"- {shorten(', '.join(fields[1:]), _LONGEST)}" for fields in entries)])
 
 
 def explain(words: str, wanted_class: str) -> Script:
@@ -29,5 +31,5 @@ def explain(words: str, wanted_class: str) -> Script:
 
 
 def _chosen(found: Sequence[list[str]], wanted_class: str) -> list[str]:
-    fits = [fields for fields in found if fields[_CLASS_FROM_END:][:1] == [wanted_class]]
+    fits = [fields for fields in found if fields[_CLASS : _CLASS + 1] == [wanted_class]]
     return (fits or list(found))[0]

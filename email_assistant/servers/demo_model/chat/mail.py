@@ -1,6 +1,5 @@
 """The mail's tasks: answer somebody's newest mail, or write a new one, with the person's words in it."""
 
-import re
 from collections.abc import Generator
 
 from email_assistant.servers.demo_model.chat.conversation import READ, SEARCH, SEND
@@ -71,8 +70,7 @@ def _find(who: str) -> Generator[Call, Step, Found]:
 
 
 def _search(who: str) -> Generator[Call, Step, Found | None]:
-    words = " ".join(re.findall(r"[\w.@'’-]+", who))  # without Gmail's operators
-    mails = [mail for mail in read_found((yield from look(SEARCH, query=words))) if not mail.by_person]
+    mails = [mail for mail in read_found((yield from look(SEARCH, query=who))) if not mail.by_person]
     from_them = [mail for mail in mails if who.lower() in mail.sender.lower()]
     return next(iter(from_them or mails), None)
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from email_assistant.servers.demo_model.language import PHRASES
 
-_BLOCK = re.compile(r"^\s*<(?P<tag>[\w-]+)\b[^>\n]*>\n(?P<text>.*)\n</(?P=tag)>\s*$", re.DOTALL)
+_TAG_LINE = re.compile(r"^</?[a-z]+(?: [^>\n]*)?>$\n?", re.MULTILINE)
 _EVENT = re.compile(
     r"^(?P<start>\d{4}-\S+) to (?P<end>\d{4}-\S+): (?P<title>.*)\n  Id: (?P<id>\S+)"
     r"(?: in calendar (?P<calendar>\S+))?$",
@@ -56,9 +56,8 @@ class Found:
 
 
 def content(result: str) -> str:
-    """A result's text without the tags around it."""
-    block = _BLOCK.match(result)
-    return (block["text"] if block else result).strip()
+    """A result's text without the tags of its blocks."""
+    return _TAG_LINE.sub("", result).strip()
 
 
 def read_events(result: str) -> list[Event]:

@@ -1,0 +1,114 @@
+"""`email-assistant tools …`"""
+
+import json
+from difflib import unified_diff
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from email_assistant.cli.context import AsJson, CommandError, opened, out, print_json, print_table, print_text, run
+
+if TYPE_CHECKING:
+    from email_assistant.gate.labels import Labels
+    from email_assistant.tools.mcp.seen import SeenTool
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The tool's name.")]
+
+app = typer.Typer(
+    help="What the assistant can do, and tools of MCP servers of yours: tools.yaml says which there are, "
+    "tool_permissions.json what each touches."
+)
+
+
+@app.callback(invoke_without_command=True)
+def show_all(context: typer.Context, as_json: AsJson = False) -> None:
+    """List the tools: where each runs, when you are asked, what it touches, whether it can be used."""
+    if context.invoked_subcommand is not None:
+        return
+
+    async def command() -> None:
+        async with opened() as app:
+            rows, remarks = await app.overview.rows(), app.overview.remarks()
+        if as_json:
+            print_json([{**_plain(row), "labels": row.labels and row.labels.model_dump()} for row in rows])
+            return
+        print_table(
+            ["name", "type", "runs on", "asked", "touches", "state"],
+            [[r.name, r.type or "", r.backend, r.review, _touches(r.labels), _state(r)] for r in rows],
+        )
+        for remark in remarks:
+            print_text(f"Note: {remark}.")
+
+    run(command)
+
+
+@app.command()
+def show(name: Name, as_json: AsJson = False) -> None:
+    """Show one tool; where it has changed, what it was and what it has become."""
+
+    async def command() -> None:
+        async with opened() as app:
+            row, seen = await app.overview.row(name)
+        if as_json:
+            print_json({**_plain(row), "labels": row.labels and row.labels.model_dump(), "seen": seen})
+            return
+        print_text(f"{row.name}: {_state(row)}; runs on {row.backend}; asked: {row.review}; {_touches(row.labels)}")
+        if seen is not None:
+            _print(seen)
+            if seen.has_changed:
+                out.print(f"\n`email-assistant tools accept {row.name}` lets it be used as it is now.", highlight=False)
+
+    run(command)
+
+
+@app.command()
+def accept(name: Name) -> None:
+    """Let a tool that has changed be used as it is now; look at it with `show` first."""
+
+    async def command() -> None:
+        async with opened() as app:
+            _, seen = await app.overview.row(name)
+            if seen is None or seen.new_hash is None:
+                raise CommandError(f"{name} has not changed")
+            await app.overview.accept(name, seen.new_hash)
+        _print(seen)
+        print_text(f"{name} is used from now on as it is shown here.")
+
+    run(command)
+
+
+def _print(seen: "SeenTool") -> None:
+    for line in _shown(seen):
+        print_text(line, style={"+": "green", "-": "red"}.get(line[:1]))
+
+
+def _shown(seen: "SeenTool") -> list[str]:
+    """What the tool says of itself, or how that differs from what was accepted."""
+    before = _lines(seen.description, seen.schema)
+    if not seen.has_changed:
+        return before
+    after = _lines(seen.new_description or "", seen.new_schema or {})
+    return list(unified_diff(before, after, f"seen {seen.seen_at:%Y-%m-%d}", "now", lineterm="", n=100))
+
+
+def _lines(description: str, schema: dict[str, Any]) -> list[str]:
+    return [*description.splitlines(), *json.dumps(schema, indent=2, ensure_ascii=False, sort_keys=True).splitlines()]
+
+
+def _touches(labels: "Labels | None") -> str:
+    if labels is None:
+        return "unknown"
+    named = {
+        "writes": labels.write_operation,
+        "private": labels.read_private_data,
+        "untrusted": labels.read_untrusted_public_data,
+    }
+    return ", ".join(name for name, is_so in named.items() if is_so) or "nothing"
+
+
+def _state(row: Any) -> str:
+    return f"{row.state} ({row.reason})" if row.reason else str(row.state)
+
+
+def _plain(row: Any) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in ("name", "type", "backend", "review", "state", "reason")}

@@ -1,0 +1,82 @@
+"""A tool of the mail agent that runs on a server: the model and the person see no difference."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from email_assistant.gate.labels import Labels
+from email_assistant.gate.policy import Subject, decide
+from email_assistant.tools.config import LOCAL, ToolsConfig
+from email_assistant.tools.effects import Effect, Ledger
+from email_assistant.tools.mcp.pool import Servers
+from email_assistant.tools.mcp.remote import Remote
+from email_assistant.tools.mcp.schema import Schema
+from email_assistant.tools.mcp.seen import SeenTools
+from email_assistant.tools.mcp.words import INVITATION
+from email_assistant.tools.reviewed import reviewed
+from email_assistant.tools.spec import Call, ServerDown, Tool, ToolError
+
+
+def placed(
+    tool: Tool,
+    config: ToolsConfig,
+    labels: Mapping[str, Labels],
+    servers: Servers,
+    seen: SeenTools,
+    ledger: Ledger,
+) -> Tool:
+    """A tool of the mail agent where, and under the rule, that the person's files say."""
+    name = tool.spec.name
+    chosen = config.tools[name]
+    here = tool if chosen.backend == LOCAL else FlippedTool(tool, servers, seen, ledger, chosen.backend)
+    return reviewed(here, decide(None, Subject(chosen.type, labels.get(name), chosen.review)))
+
+
+class FlippedTool(Tool):
+    """
+    Args:
+        local: the tool whose place this takes.
+        server: the name of one that offers a tool of the same name, which takes the same arguments.
+    """
+
+    def __init__(self, local: Tool, servers: Servers, seen: SeenTools, ledger: Ledger, server: str) -> None:
+        self.spec = local.spec
+        self._local = local
+        self._servers = servers
+        self._seen = seen
+        self._server = server
+        self._remote = Remote(servers, ledger, server, local.spec.name)
+        self._writes = local.spec.review is not None
+
+    async def complete(self, run: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+        return await self._local.complete(run, arguments)
+
+    async def run(self, call: Call, arguments: dict[str, Any]) -> str:
+        """Where the server can't do it now the mail waits, rather than being told to the model: raises ServerDown."""
+        sent = {name: value for name, value in arguments.items() if value is not None}
+        if "email_id" in self.spec.arguments.model_fields:
+            sent["email_id"] = call.run["mail"]
+        told = {INVITATION: call.run["invitation"]} if call.run["invitation"] else {}
+        await self._check(call, sent)
+        if not self._writes:
+            return await self._remote.read(call, sent, told)
+        recipient = str(sent["email_address"]).lower() if "email_address" in sent else None
+        return await self._remote.write(call, arguments, sent, told, recipient)
+
+    async def conflicts(self, call: Call, arguments: dict[str, Any]) -> list[str]:
+        return await self._local.conflicts(call, arguments)
+
+    async def settle(self, call: Call, effect: Effect) -> None:
+        await self._remote.settle(effect)
+
+    async def _check(self, call: Call, sent: Mapping[str, Any]) -> None:
+        """Raises ServerDown."""
+        name = self.spec.name
+        told = (await self._servers.listing(self._server, call.account.id)).get(name)
+        if told is None:
+            raise ServerDown(self._server, f"it has no tool {name}")
+        if self._servers.is_remote(self._server) and not await self._seen.look(self._server, told):
+            raise ServerDown(self._server, f"its {name} has changed: see `email-assistant tools show {name}`")
+        try:
+            Schema(told.inputSchema).check(sent)
+        except ToolError as error:
+            raise ServerDown(self._server, f"its {name} does not take the same arguments: {error}") from None

@@ -1,0 +1,147 @@
+"""One tool on its server: reads as they come, writes by the ledger of effects."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from mcp import types
+
+from email_assistant.tools.effects import Effect, InDoubt, Ledger
+from email_assistant.tools.mcp import content
+from email_assistant.tools.mcp.connection import Lost
+from email_assistant.tools.mcp.pool import Servers
+from email_assistant.tools.mcp.schema import Schema
+from email_assistant.tools.mcp.words import AGAIN, EXTERNAL_ID, KEY
+from email_assistant.tools.spec import Call, FormNeeded, LinkNeeded, ServerDown, ToolError
+
+
+class Remote:
+    """
+    Args:
+        answers: the schema of its structured answers, if it has told any.
+    """
+
+    def __init__(self, servers: Servers, ledger: Ledger, server: str, tool: str, answers: Schema | None = None) -> None:
+        self._servers = servers
+        self._ledger = ledger
+        self._server = server
+        self._tool = tool
+        self._answers = answers
+
+    async def read(self, call: Call, arguments: Mapping[str, Any], told: Mapping[str, Any]) -> str:
+        """
+        Args:
+            told: what the server is told beside the arguments, in `_meta`.
+
+        Raises:
+            ToolError, LinkNeeded, FormNeeded.
+            ServerDown: nothing was asked of it.
+        """
+        try:
+            result = await self._call(call, arguments, told, repeatable=True)
+        except Lost as lost:
+            raise ToolError(f"the tool server {self._server} failed: {lost}") from None
+        if result.isError and self._may_pass(result):
+            raise ServerDown(self._server, content.error_text(result))
+        if result.isError:
+            raise ToolError(content.error_text(result))
+        if not self._keeps_its_word(result):
+            raise ToolError(f"the tool server {self._server} answered with something else than its schema says")
+        return content.result_text(result, own=self._servers.is_own(self._server))
+
+    async def write(
+        self,
+        call: Call,
+        arguments: dict[str, Any],
+        sent: Mapping[str, Any],
+        told: Mapping[str, Any],
+        recipient: str | None,
+    ) -> str:
+        """
+        Args:
+            arguments: as they were decided, which the ledger holds the call to.
+            sent: as the server gets them.
+            told: what it is told beside them.
+            recipient: to whom it goes, in lower case.
+
+        Raises:
+            ToolError, LinkNeeded, FormNeeded: it was not done.
+            ServerDown: nothing was asked of it.
+            NotYetClear, InDoubt.
+        """
+        effect = await self._ledger.plan(call.run_id, call.id, self._tool, arguments, recipient)
+        match effect.state:
+            case "done":
+                return effect.result or ""
+            case "failed":
+                raise ToolError(effect.result or "refused")
+            case "unknown":
+                raise InDoubt(call.id)
+        if call.account.mode == "shadow":
+            raise ToolError(f"{call.account.address} is in shadow mode, in which nothing is sent or changed")
+        return await self._ledger.uninterrupted(self._write(call, effect, sent, told))
+
+    async def settle(self, effect: Effect) -> None:
+        """The protocol has no way to ask without doing it. Raises InDoubt."""
+        await self._ledger.lose(effect)
+
+    async def _write(self, call: Call, effect: Effect, sent: Mapping[str, Any], told: Mapping[str, Any]) -> str:
+        again = self._servers.repeats_safely(self._server)
+        if effect.state == "started" and not again:
+            await self._ledger.lose(effect)
+        await self._servers.listing(self._server, call.account.id)  # where it is down, nothing has been started
+        await self._ledger.start(effect, call.lease)
+        try:
+            result = await self._call(call, sent, told, repeatable=again)
+        except (LinkNeeded, FormNeeded):
+            await self._ledger.put_back(effect)
+            raise
+        except ToolError as refusal:
+            raise ToolError(await self._ledger.fail(effect, str(refusal))) from None
+        except ServerDown as down:
+            if not again:
+                raise ToolError(await self._ledger.fail(effect, f"{down}; nothing was done")) from None
+            raise
+        except Lost:
+            await (self._ledger.not_found(effect) if again else self._ledger.lose(effect))
+            raise AssertionError("both raise") from None
+        return await self._settled(effect, result, again)
+
+    async def _settled(self, effect: Effect, result: types.CallToolResult, again: bool) -> str:
+        if result.isError and again and self._may_pass(result):
+            await self._ledger.not_found(effect)
+        if result.isError:
+            raise ToolError(await self._ledger.fail(effect, content.error_text(result)))
+        text = (
+            content.result_text(result, own=self._servers.is_own(self._server))
+            if self._keeps_its_word(result)
+            else f"It was done, but the tool server {self._server} says of it something else than its schema says."
+        )
+        made = str((result.meta or {}).get(EXTERNAL_ID) or "")
+        return await self._ledger.finish(effect, made, text)
+
+    def _may_pass(self, result: types.CallToolResult) -> bool:
+        return self._servers.is_own(self._server) and (result.meta or {}).get(AGAIN) is True
+
+    def _keeps_its_word(self, result: types.CallToolResult) -> bool:
+        """Whether its structured answer is as it said it would be."""
+        if self._answers is None:
+            return True
+        try:
+            self._answers.check(result.structuredContent or {})
+        except ToolError:
+            return False
+        return result.structuredContent is not None
+
+    async def _call(
+        self, call: Call, arguments: Mapping[str, Any], told: Mapping[str, Any], *, repeatable: bool
+    ) -> types.CallToolResult:
+        return await self._servers.call(
+            self._server,
+            call.account.id,
+            self._tool,
+            arguments,
+            meta={KEY: f"{call.run_id}/{call.id}", **told},
+            progress=call.progress,
+            filled_in=call.filled_in,
+            repeatable=repeatable,
+        )

@@ -1,0 +1,60 @@
+"""The JSON schemas that servers tell of their tools."""
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any, Final
+
+import jsonschema_rs
+from mcp import types
+
+from email_assistant.tools.mcp import content
+from email_assistant.tools.spec import ToolError
+
+_MOST_SCHEMA: Final = 20_000
+"""Characters of a schema as JSON, which the model is shown at every call."""
+_MOST_COMPLAINTS: Final = 5
+
+
+class UnusableTool(ToolError):
+    """What the server tells of a tool makes no sense; the message says why."""
+
+
+class Schema:
+    """The JSON schema of a tool's arguments or answers, as its server tells it.
+
+    It is checked by a library in which no schema can take time without bound: its patterns are linear, its references
+    never leave the schema.
+    """
+
+    def __init__(self, schema: dict[str, Any]) -> None:
+        """Raises UnusableTool."""
+        if len(json.dumps(schema)) > _MOST_SCHEMA:
+            raise UnusableTool(f"its schema is longer than {_MOST_SCHEMA} characters")
+        if schema.get("type", "object") != "object":
+            raise UnusableTool("its schema is not one of an object")
+        try:
+            self._validator = jsonschema_rs.validator_for(
+                schema, offline=True, pattern_options=jsonschema_rs.RegexOptions()
+            )
+        except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError):
+            raise UnusableTool("its schema is none") from None
+
+    def check(self, value: Mapping[str, Any]) -> None:
+        """Raises ToolError with one line that names each wrong field."""
+        wrong = list(islice(self._validator.iter_errors(dict(value)), _MOST_COMPLAINTS))
+        if wrong:
+            raise ToolError("; ".join(f"{_place(error.instance_path)}: {_said(error.message)}" for error in wrong))
+
+
+def _place(path: Sequence[str | int]) -> str:
+    return ".".join(map(str, path)) or "arguments"
+
+
+def _said(message: str) -> str:
+    return content.one_line(message, 200)
+
+
+def check_told(tool: types.Tool) -> tuple[Schema, Schema | None]:
+    """The schemas of a tool's arguments and answers. Raises UnusableTool."""
+    return Schema(tool.inputSchema), Schema(tool.outputSchema) if tool.outputSchema is not None else None

@@ -1,0 +1,12 @@
+"""What stands in the `_meta` of calls and their results, beyond the protocol: our servers know it, others leave it."""
+
+from typing import Final
+
+KEY: Final = "email-assistant/idempotency-key"
+"""Of a call: the same for each try at it, and for no other call."""
+INVITATION: Final = "email-assistant/invitation"
+"""Of a call: what calendars know the event by to which the conversation invites."""
+EXTERNAL_ID: Final = "email-assistant/external-id"
+"""Of a result: Google's id of what was made."""
+AGAIN: Final = "email-assistant/again"
+"""Of a result that is an error, true: it may pass, and the same call again does it at most once."""

@@ -1,0 +1,108 @@
+"""All tools as a person sees them: where each runs, what it touches, whether it can be used; and their word on those
+that have changed."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+from uuid import UUID
+
+from mcp.types import Tool as Told
+
+from email_assistant.gate.labels import Labels
+from email_assistant.gate.policy import Rule
+from email_assistant.tools.config import ToolConfig, ToolsConfig
+from email_assistant.tools.mcp.pool import Servers
+from email_assistant.tools.mcp.schema import UnusableTool, check_told
+from email_assistant.tools.mcp.seen import SeenTool, SeenTools
+from email_assistant.tools.spec import ServerDown
+
+State = Literal["ready", "off", "changed", "missing", "unusable", "down"]
+
+
+class NoTool(LookupError):
+    """There is no tool of that name."""
+
+
+class NotAsShown(Exception):
+    """The tool is not as it was shown, or has not changed at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRow:
+    """One tool."""
+
+    name: str
+    type: str | None
+    """The type that chat chooses it by."""
+    backend: str
+    """Where it runs: `local`, or a server's name."""
+    review: Rule
+    labels: Labels | None
+    """None: nobody has said what it touches."""
+    state: State
+    reason: str | None
+    """Why it can't be used."""
+
+
+class Overview:
+    def __init__(
+        self, config: ToolsConfig, labels: Mapping[str, Labels], servers: Servers, seen: SeenTools, user_id: UUID
+    ) -> None:
+        self._config = config
+        self._labels = labels
+        self._servers = servers
+        self._seen = seen
+        self._user_id = user_id
+
+    async def rows(self) -> list[ToolRow]:
+        """Every tool; servers that are not ours are asked for theirs."""
+        return await asyncio.gather(*(self._row(name, tool) for name, tool in self._config.tools.items()))
+
+    async def row(self, name: str) -> tuple[ToolRow, SeenTool | None]:
+        """A tool, and how the person has seen it, if its server is not ours. Raises NoTool."""
+        tool = self._config.tools.get(name)
+        if tool is None:
+            raise NoTool(f"there is no tool {name}; `email-assistant tools` lists them")
+        return await self._row(name, tool), await self._seen.find(tool.backend, name)
+
+    async def accept(self, name: str, new_hash: str) -> None:
+        """Let a tool that has changed be used as the person was shown it. Raises NoTool, NotAsShown."""
+        row, _ = await self.row(name)
+        if not await self._seen.accept(row.backend, name, new_hash):
+            raise NotAsShown(f"{name} is not as it was shown, or has not changed: look at it again")
+
+    def remarks(self) -> Sequence[str]:
+        """What the person has set that takes a safeguard away, a line each."""
+        return [
+            f"{name} is never reviewed: it {'sends or changes something' if labels else 'may do anything'} unseen"
+            for name, tool in self._config.tools.items()
+            if tool.review == "never" and ((labels := self._labels.get(name)) is None or labels.write_operation)
+        ]
+
+    async def _row(self, name: str, tool: ToolConfig) -> ToolRow:
+        labels = self._labels.get(name)
+        state, reason = await self._state(name, tool, labels)
+        return ToolRow(name, tool.type, tool.backend, tool.review, labels, state, reason)
+
+    async def _state(self, name: str, tool: ToolConfig, labels: Labels | None) -> tuple[State, str | None]:
+        if labels is not None and not labels.enabled:
+            return "off", "it is switched off in tool_permissions.json"
+        if not self._servers.is_remote(tool.backend):
+            return "ready", None
+        try:
+            told = (await self._servers.listing(tool.backend, self._user_id)).get(name)
+        except ServerDown as down:
+            return "down", down.reason
+        return await self._told(tool.backend, told)
+
+    async def _told(self, server: str, told: Told | None) -> tuple[State, str | None]:
+        if told is None:
+            return "missing", "its server does not offer it"
+        try:
+            check_told(told)
+        except UnusableTool as error:
+            return "unusable", str(error)
+        if not await self._seen.look(server, told):
+            return "changed", "its server tells other things of it than you have seen"
+        return "ready", None
