@@ -110,7 +110,7 @@ class TestConversation:
         terminal.press(b"no lunch\n")
         terminal.until(b"Planned.")
         terminal.press(b"thanks\n")
-        terminal.until(b"Not at all.")
+        terminal.until(b"> ", after=b"Not at all.")
         terminal.press(b"\x04")
         assert terminal.end() == 0
         assert stage.calendar.names == ["Coffee"]
@@ -134,7 +134,7 @@ class TestConversation:
         terminal.press(b"plan\n")
         terminal.until(b"Do this?")
         terminal.press(b"l\n")
-        terminal.until(b"It waits for you")
+        terminal.until(b"> ", after=b"It waits for you")
         terminal.process.send_signal(signal.SIGINT)
         assert terminal.end() == 0
         assert stage.calendar.names == []

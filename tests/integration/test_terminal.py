@@ -546,10 +546,10 @@ class Terminal:
         os.close(slave)
         self.written = b""
 
-    def until(self, text: bytes) -> None:
-        """Read what the program writes, until that is in it."""
+    def until(self, text: bytes, after: bytes = b"") -> None:
+        """Read what the program writes, until that is in it, behind something else."""
         end = time.monotonic() + 60
-        while text not in self.written:
+        while (at := self.written.find(after)) < 0 or text not in self.written[at + len(after) :]:
             assert time.monotonic() < end, self.written[-3000:]
             self._read()
 
