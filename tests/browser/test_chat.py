@@ -1,5 +1,6 @@
 """Talking to the assistant on its page: by mouse and keys, with scripts and without, and from two sides at once."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 
@@ -144,18 +145,34 @@ async def test_an_edit_keeps_what_arguments_are_and_says_what_it_can_not_read(
     assert calendar.calls[-1].args == {**MEETING, "duration_minutes": 45, "details": {"minutes": [15], "by": "mail"}}
 
 
-async def test_steps_and_words_come_as_they_are_made(home: Home, visit: Open, model: Model) -> None:
+async def test_what_it_is_at_shows_before_the_answer(home: Home, visit: Open, model: Model) -> None:
     hold = Hold()
     model.on_chat({"look": [[LOOK], "I have seen it."]})
+    model.fault("chat", delay=0)  # the first step goes on, the second is held
+    model.fault("chat", hold=hold)
     async with visit(path="/chat") as v:
         await v.page.get_by_text("Enter sends").wait_for()
-        model.fault("policy", hold=hold)
         await say(v, "look")
-        await v.page.locator("#now").get_by_text("Working out what it needs").wait_for()
+        await v.page.locator("#now-calls").get_by_text("list_events").wait_for()
         assert await field(v).input_value() == "look"
         assert await v.page.get_by_role("button", name="Send", exact=True).is_disabled()
         hold.release()
         await sees(v, "I have seen it.")
+
+
+async def test_what_is_asked_elsewhere_shows_by_itself(home: Home, visit: Open, model: Model) -> None:
+    hold = Hold()
+    async with visit() as v:
+        await a_chat(v, model, {"hello": ["Hello."], "and now?": ["Now too."]})
+        await sees(v, "Hello.")
+        model.fault("policy", hold=hold)
+        body = {"thread_id": v.page.url.rpartition("/")[2], "user_request": "and now?"}
+        asking = asyncio.ensure_future(v.page.context.request.post(f"{v.root}/run", data=body))
+        await v.page.locator("#talk").get_by_text("and now?").wait_for()
+        await sees(v, "At work…")
+        hold.release()
+        await sees(v, "Now too.")
+        assert (await asking).ok
 
 
 @with_and_without_scripts
