@@ -1,8 +1,12 @@
-"""The library's client, but for answers that it would refuse as a whole."""
+"""The library's client, but for answers that it would refuse as a whole, and for what it counts more than once."""
 
 import json
+from collections.abc import AsyncIterator
+from typing import Any
 
-from langchain_core.outputs import ChatResult
+from langchain_core.messages import AIMessageChunk
+from langchain_core.messages.ai import UsageMetadata
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
 from openai import BaseModel
 from openai.types.chat import ChatCompletion, ChatCompletionMessageFunctionToolCall
@@ -20,6 +24,16 @@ class Client(ChatOpenAI):
                     if isinstance(call, ChatCompletionMessageFunctionToolCall):
                         call.function.arguments = _readable(call.function.arguments)
         return super()._create_chat_result(response, generation_info)
+
+    async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
+        """The library adds up the usage of all pieces; some servers tell in each what there was so far (Gemini's)."""
+        used: UsageMetadata | None = None
+        async for chunk in super()._astream(*args, **kwargs):
+            if isinstance(chunk.message, AIMessageChunk):
+                used, chunk.message.usage_metadata = chunk.message.usage_metadata or used, None
+            yield chunk
+        if used:
+            yield ChatGenerationChunk(message=AIMessageChunk(content="", usage_metadata=used))
 
 
 def _readable(arguments: str) -> str:

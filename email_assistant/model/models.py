@@ -96,11 +96,12 @@ class Models:
             raise
         except ModelRefused as refusal:
             answer = await self._call_after(refusal, asker, messages, tools, required=required)
-            abilities.found("tools", False)
+            if abilities.can("tools") is None:  # else it is these tools that it refuses
+                await self._makes_calls(asker, tool_choice)
             return answer
         if answer.tool_calls or answer.invalid_tool_calls:
             abilities.found("tools", True)
-        elif abilities.can("tools") is None and not await self._makes_calls(asker):
+        elif abilities.can("tools") is None and not await self._makes_calls(asker, tool_choice):
             return await self._call_by_json(asker, messages, tools, required=required)
         return answer
 
@@ -141,13 +142,15 @@ class Models:
         except ModelRefused:
             raise refusal from None
 
-    async def _makes_calls(self, asker: _Asker) -> bool:
-        """Whether a server that answered with text can make tool calls at all: some drop the tools without a word."""
+    async def _makes_calls(self, asker: _Asker, tool_choice: str) -> bool:
+        """Whether a server can make tool calls at all, asked for the plainest one: some drop tools without a word."""
         question = [HumanMessage(CALL)]
         try:
-            answer = await self._unheard(asker, question, tools=[READY_TOOL], tool_choice="required")
+            answer = await self._unheard(asker, question, tools=[READY_TOOL], tool_choice=tool_choice)
         except ModelRefused:
             answer = AIMessage("")
+        if answer.response_metadata.get("finish_reason") == "length":
+            return True  # it shows nothing
         self._abilities[asker.model].found("tools", bool(answer.tool_calls))
         return bool(answer.tool_calls)
 
@@ -189,7 +192,7 @@ class Models:
                 refusals[kind] = refusal
                 continue
             for refused in refusals:
-                if refused != "text":
+                if refused != "text" and not form.always_told:  # tools of others may hold what no server takes
                     abilities.found(refused, False)
             return answer
         raise next(iter(refusals.values()))

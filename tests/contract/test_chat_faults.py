@@ -342,9 +342,6 @@ class TestWithoutToken:
         answer = stage.daemon.http.post("/resume", json=body, headers=own)
         assert checked(answer, talk.thread_id).response == "Done."
 
-    def test_but_not_what_other_peoples_agents_ask(self, stage: Stage) -> None:
-        assert stage.daemon.http.post("/agent/session", json={}).status_code == 401
-
 
 class TestUndo:
     def test_what_was_taken_back_in_the_inbox_waits_again(self, prepare: Prepare) -> None:

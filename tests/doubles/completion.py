@@ -7,8 +7,14 @@ from typing import Any
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 
-def completion(body: Mapping[str, Any], message: Mapping[str, Any], usage: Mapping[str, int] | None) -> Response:
-    """The answer to a request; streamed if that asks for it, with `usage` at the end if it asks for that too."""
+def completion(
+    body: Mapping[str, Any], message: Mapping[str, Any], usage: Mapping[str, int] | None, *, usage_in_each: bool = False
+) -> Response:
+    """The answer to a request; streamed if that asks for it, with `usage` at the end if it asks for that too.
+
+    Args:
+        usage_in_each: it stands in every piece, as with Gemini.
+    """
     finish = "tool_calls" if message.get("tool_calls") else "stop"
     common = {"id": "chatcmpl-1", "created": 1, "model": body.get("model")}
     if not body.get("stream"):
@@ -20,7 +26,9 @@ def completion(body: Mapping[str, Any], message: Mapping[str, Any], usage: Mappi
         {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in _pieces(message)
     ]
     chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
-    if usage and wants_usage:
+    if usage and usage_in_each:
+        chunks = [{**chunk, "usage": usage} for chunk in chunks]
+    elif usage and wants_usage:
         chunks.append({"choices": [], "usage": usage})
     events = [json.dumps({**common, "object": "chat.completion.chunk", **chunk}) for chunk in chunks]
     return StreamingResponse((f"data: {event}\n\n" for event in [*events, "[DONE]"]), media_type="text/event-stream")

@@ -46,6 +46,8 @@ class LimitedModel:
         self.answer = PROSE
         self.unreadable = 0
         """So many answers to come are prose, whatever is asked for."""
+        self.usage_in_each = False
+        """Each piece of a streamed answer tells the usage."""
         self.endless = False
         """Every answer goes on word by word until nobody listens any more."""
         self._refuses = set(refuses)
@@ -84,7 +86,12 @@ class LimitedModel:
             message = self._message(body)
         if self.endless:
             return StreamingResponse(_words_for_ever(), media_type="text/event-stream")
-        return completion({**body, "stream": body.get("stream") and "stream" not in self._ignores}, message, USAGE)
+        return completion(
+            {**body, "stream": body.get("stream") and "stream" not in self._ignores},
+            message,
+            USAGE,
+            usage_in_each=self.usage_in_each,
+        )
 
     def _refusal(self, body: Mapping[str, Any]) -> Response | None:
         for gap in asked_for(body) & self._refuses:

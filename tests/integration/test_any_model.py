@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.graph import END, START, StateGraph
 
 from email_assistant.model import ModelFault, Models
+from email_assistant.model.questions import CALL
 from email_assistant.settings import Settings
 from tests.doubles.daemon import Daemon
 from tests.doubles.limited_model import PROSE, USAGE, Gap, LimitedModel, asked_for
@@ -121,7 +122,8 @@ class TestContext:
             async with at_home(open_home, model) as home:
                 await home.receive("Long", "Does Friday suit you? " + "All that happened since. " * 2000)
                 assert [item.args["response_text"] for item in await home.pending()] == ["Yes, Friday suits me."]
-        prompt = model.requests[-1]["messages"][-1]["content"]
+        prompts = [body["messages"][-1]["content"] for body in model.requests]
+        prompt = [prompt for prompt in prompts if prompt != CALL][-1]
         assert prompt.count("<mail ") == prompt.count("</mail>") == 1
         assert "Subject: Long" in prompt
         assert "Does Friday suit you?" in prompt
@@ -202,6 +204,13 @@ class TestStreaming:
             assert used == [(USAGE["prompt_tokens"], USAGE["completion_tokens"])] * 2
         else:
             assert all(prompt > 0 and answer > 0 for prompt, answer in used)
+
+    async def test_what_each_piece_tells_is_paid_for_once(self, open_home: OpenHome) -> None:
+        with LimitedModel() as model:
+            model.usage_in_each = True
+            async with at_home(open_home, model) as home:
+                await self._listen(home, self._models(home))
+                assert await self._used(home) == [(USAGE["prompt_tokens"], USAGE["completion_tokens"])]
 
     async def test_a_server_that_does_not_stream_without_saying_so_is_found_out(self, open_home: OpenHome) -> None:
         with LimitedModel(ignores=["stream"]) as model:

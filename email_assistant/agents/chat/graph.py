@@ -22,7 +22,7 @@ from email_assistant.memory.profiles import Memory
 from email_assistant.model import Models
 from email_assistant.tools.catalogue import Catalogue
 from email_assistant.tools.control import CLARIFICATION
-from email_assistant.tools.spec import Call, FormNeeded, LinkNeeded, ToolError
+from email_assistant.tools.spec import Call, FormNeeded, LinkNeeded, ServerDown, ToolError
 
 _ROUTER_SEES = 8
 """Messages before the request: what "yes, that one" is about."""
@@ -131,7 +131,7 @@ class ChatAgent:
         try:
             self._ruled(run, name)  # it may have been forbidden while it waited for the person
             return Ran(await self.tools.run(call, name, args))
-        except ToolError as error:
+        except (ToolError, ServerDown) as error:
             return Ran(f"Error: {error}", well=False)
         except LinkNeeded as needed:
             link = {"url": needed.url, "message": needed.message}

@@ -18,7 +18,7 @@ from email_assistant.queue.chat import Chat, Talk
 from email_assistant.queue.invoke import Watch
 from email_assistant.servers.api.dependencies import Assistant, Services
 from email_assistant.servers.api.errors import AsciiJSON
-from email_assistant.servers.api.replies import Reply, refused, reply_of
+from email_assistant.servers.api.replies import Reply, answered_as, refused, reply_of
 from email_assistant.tools.control import CLARIFICATION
 
 _EVENT_STREAM = "text/event-stream"
@@ -127,7 +127,7 @@ def answers_of(body: ResumeRequest, items: list[Item], waiting: Sequence[Item]) 
         raise Invalid("give at least one answer; what is left out still waits")
     if all(item.kind == "link" for item in waiting):
         raise Conflict("nothing waits for an answer in this chat")
-    by_call = {item.call_id: item for item in items}  # of two with one id, the later: it asks about the same call again
+    by_call = {answered_as(item): item for item in items}
     if unknown := [call_id for call_id in given if call_id not in by_call]:
         raise Invalid(f"no call of this chat has the id {', '.join(unknown)}")
     return [(by_call[call_id].id, _answer(by_call[call_id], each)) for call_id, each in given.items()]

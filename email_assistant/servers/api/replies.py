@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
+from email_assistant.inbox.items import Item
 from email_assistant.queue.chat import Talk
 from email_assistant.tools.control import CLARIFICATION
 
@@ -44,6 +45,12 @@ class Reply(BaseModel):
     message: str | None = Field(None, description="What is wrong, or what the link is for.")
 
 
+def answered_as(item: Item) -> str:
+    """The id under which a chat's item is answered. To ask whether a call is to be made again is another question than
+    the one before: a client that sends its first answer once more must not have answered it."""
+    return f"again_{item.id.hex[:24]}" if item.kind == "in_doubt" else item.call_id
+
+
 def reply_of(talk: Talk) -> tuple[int, Reply]:
     """HTTP status and body that say where a chat stands."""
     thread_id, turn = talk.chat.chat_id, talk.turn
@@ -59,7 +66,7 @@ def reply_of(talk: Talk) -> tuple[int, Reply]:
         link = talk.waiting[0].args
         return 202, Reply(status="oauth_required", thread_id=thread_id, url=link["url"], message=link["message"])
     if talk.waiting:
-        calls = [PendingCall(call_id=i.call_id, tool_name=i.action, arguments=i.args) for i in talk.waiting]
+        calls = [PendingCall(call_id=answered_as(i), tool_name=i.action, arguments=i.args) for i in talk.waiting]
         doubt = any(item.kind == "in_doubt" for item in talk.waiting)
         return 202, Reply(
             status="confirmation_required",
