@@ -165,6 +165,9 @@ async def test_what_is_asked_elsewhere_shows_by_itself(home: Home, visit: Open, 
     async with visit() as v:
         await a_chat(v, model, {"hello": ["Hello."], "and now?": ["Now too."]})
         await sees(v, "Hello.")
+        # The page fetches itself once when it begins to listen; what it shows after that, it was told of.
+        async with v.page.expect_response(lambda answer: answer.request.resource_type == "fetch"):
+            await v.page.reload()
         model.fault("policy", hold=hold)
         body = {"thread_id": v.page.url.rpartition("/")[2], "user_request": "and now?"}
         asking = asyncio.ensure_future(v.page.context.request.post(f"{v.root}/run", data=body))
