@@ -25,7 +25,7 @@ from email_assistant.google.errors import GoogleError
 from email_assistant.google.quota import Urgency, calls_are
 from email_assistant.inbox.items import Asked, Conflict, Inbox, Item, addresses_in
 from email_assistant.model import BadAnswer
-from email_assistant.queue.did import Did, did
+from email_assistant.queue.did import Did, did, named_in
 from email_assistant.queue.faults import LostInterrupt, QuestionNotStored, classify
 from email_assistant.queue.invoke import Invoker, Outcome, Watch
 from email_assistant.queue.turns import ChatRow, TurnRow, Turns
@@ -230,7 +230,10 @@ class Chat:
             raise BadAnswer("the model answered nothing")
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
-            await self.inbox.project(conn, turn.id, said, asked)
+            for question in asked:
+                named = named_in(did(messages), question.value["args"])
+                about = "\n\nIt is about:\n" + "\n".join(named) if named else ""
+                await self.inbox.project(conn, turn.id, said + about, [question])
             if link:
                 await self.inbox.ask_to_open(conn, turn.id, link["url"], link["message"], said)
             await self.turns.rested(conn, turn, "waiting" if asked or link else "done", answer)

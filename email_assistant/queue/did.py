@@ -6,6 +6,11 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
+_AN_ID = 8
+"""Characters that an id has at least."""
+_MOST_LINES = 6
+_LONGEST_LINE = 200
+
 
 @dataclass(frozen=True, slots=True)
 class Did:
@@ -28,6 +33,16 @@ def did(messages: Sequence[AnyMessage]) -> list[Did]:
     results = {message.tool_call_id: message.text for message in turn if isinstance(message, ToolMessage)}
     calls = [call for message in turn if isinstance(message, AIMessage) for call in message.tool_calls]
     return [Did(str(call["id"]), call["name"], call["args"], results.get(str(call["id"]))) for call in calls]
+
+
+def named_in(calls: Sequence[Did], args: Mapping[str, Any]) -> list[str]:
+    """What was looked up about the ids in a call's arguments, which say nothing to a person: the lines that hold one,
+    each with the line before it. Others may have written them."""
+    ids = [value for value in args.values() if isinstance(value, str) and len(value) >= _AN_ID and " " not in value]
+    lines = [line for call in calls for line in (call.result or "").splitlines()]
+    found = [n for n, line in enumerate(lines) if any(each in line for each in ids)]
+    near = dict.fromkeys(n for at in found for n in (at - 1, at) if n >= 0 and not lines[n].startswith("<"))
+    return [lines[n][:_LONGEST_LINE] for n in near][:_MOST_LINES]
 
 
 def _since_the_request(messages: Sequence[AnyMessage]) -> Iterator[AnyMessage]:

@@ -101,7 +101,7 @@ class Invoker:
         state: Mapping[str, Any] = {}
         questions: dict[str, Interrupt] = {}
         stream: Any = self.graph.astream(
-            going, config, stream_mode=["updates", "messages", "values"], durability="sync"
+            going, config, stream_mode=["updates", "messages", "values", "custom"], durability="sync"
         )
         async for mode, chunk in stream:
             if mode == "values":

@@ -2,8 +2,8 @@
 
 import socketserver
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,9 +55,6 @@ class Stage:
     def talk(self) -> Talk:
         """A thread that nobody has used."""
         return Talk.on(self.daemon)
-
-
-OpenStage = Callable[..., AbstractContextManager[Stage]]
 
 
 @contextmanager

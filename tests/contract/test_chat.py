@@ -722,6 +722,14 @@ class TestInbox:
         assert item["account"] == ADA
         assert {"accept", "edit", "ignore", "response"} >= set(item["allowed"]) >= {"accept", "edit"}
 
+    def test_an_id_is_shown_with_what_was_looked_up_about_it(self, stage: Stage, talk: Talk) -> None:
+        stage.model.on_chat({"move": [[listing()], [move("event-of-the-standup", NOON)], "Moved."]})
+        stage.calendar.events["event-of-the-standup"] = {"name": "Standup"}
+        stage.calendar.events["event-of-another"] = {"name": "Lunch"}
+        item = talk.item(talk.run("move").call_id)
+        assert "event-of-the-standup: Standup" in item["description"]
+        assert item["description"].startswith("You: move")
+
     def test_what_is_accepted_there_is_carried_out_and_decided(self, stage: Stage, talk: Talk, pending: str) -> None:
         stage.daemon.accept(item := talk.item(pending))
         assert talk.approve(pending).refusal == (409, "error")
@@ -808,6 +816,16 @@ class TestStream:
         *_, (last, done) = talk.stream("/resume", approvals=approved(call["call_id"]))
         assert (last, done["code"], done["response"]) == ("result", 200, "Done.")
         assert stage.calendar.names == ["Team Meeting"]
+
+    def test_what_a_tools_server_says_while_it_works(self, stage: Stage, talk: Talk) -> None:
+        stage.model.on_chat({"look": [[listing()], "Seen."]})
+        stage.calendar.fault("list_events", progress="reading\x1b[2J pages")
+        events = talk.stream("/run", user_request="look")
+        [said] = [data for name, data in events if name == "progress"]
+        assert said["tool_name"] == "list_events"
+        assert said["text"].startswith("reading")
+        assert "\x1b" not in said["text"]
+        assert events[-1][1]["response"] == "Seen."
 
     def test_a_fault(self, stage: Stage, talk: Talk) -> None:
         stage.model.fault("chat", times=100, status=503)

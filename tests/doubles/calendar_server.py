@@ -61,6 +61,8 @@ class ToolFault:
     url: str | None = None
     form: Mapping[str, Any] | None = None
     """The JSON schema of what the person is asked for."""
+    progress: str | None = None
+    """What it says of its work before it does it."""
     hold: Hold | None = None
     at: Literal["before", "after"] = "before"
 
@@ -162,6 +164,8 @@ class CalendarServer:
             raise UrlElicitationRequiredError([_elicitation(fault.url)])
         if fault and fault.form and not await self._filled_in(server, fault.form):
             return types.CallToolResult(content=[_words("The form was not filled in.")], isError=True)
+        if fault and fault.progress:
+            await _say(server, fault.progress)
         if fault and fault.at == "before":
             await _pass(fault, name)
         done = self._do(name, args)
@@ -216,6 +220,15 @@ class _Endpoint:
         else:
             while (await receive())["type"] != "http.disconnect":
                 pass
+
+
+async def _say(server: "Protocol[Any, Any]", text: str) -> None:
+    context = server.request_context
+    assert context.meta
+    assert context.meta.progressToken is not None
+    await context.session.send_progress_notification(
+        context.meta.progressToken, 1, 3, text, related_request_id=str(context.request_id)
+    )
 
 
 async def _pass(fault: ToolFault, name: str) -> None:

@@ -147,11 +147,6 @@ class Talk:
         found: Json = answer.json()
         return found
 
-    def until_shown(self, status: str) -> Json:
-        """The thread, once it is in this state."""
-        self.daemon.wait_for(lambda: self.shown()["status"] == status, f"the thread's status is {status}")
-        return self.shown()
-
     def item(self, call_id: str) -> Item:
         """The inbox item of a call, once it is there."""
         return self.daemon.wait_for(

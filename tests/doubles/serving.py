@@ -77,7 +77,12 @@ class Server:
         self._sockets = [_listener(port) for _ in range(ports)]
         self.urls = [f"http://127.0.0.1:{s.getsockname()[1]}" for s in self._sockets]
         config = uvicorn.Config(
-            _droppable(app), http="h11", lifespan=lifespan, log_level="critical", timeout_graceful_shutdown=1
+            _droppable(app),
+            http="h11",
+            lifespan=lifespan,
+            log_level="critical",
+            timeout_graceful_shutdown=1,
+            timeout_keep_alive=300,  # or an idle connection is closed in the moment in which it is used again
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, args=(self._sockets,), daemon=True)

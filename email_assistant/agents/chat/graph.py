@@ -9,6 +9,7 @@ from uuid import UUID
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
@@ -121,7 +122,12 @@ class ChatAgent:
     ) -> Ran:
         account = await self._account(run)
         client = await self.clients.get(account.id)
-        call = Call(run, call_id, account, client, lease_of(config), filled_in=filled_in)
+        tell = get_stream_writer()
+
+        def progress(text: str) -> None:
+            tell({"tool_name": name, "text": text})
+
+        call = Call(run, call_id, account, client, lease_of(config), progress, filled_in)
         try:
             self._ruled(run, name)  # it may have been forbidden while it waited for the person
             return Ran(await self.tools.run(call, name, args))

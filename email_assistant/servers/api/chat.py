@@ -151,7 +151,7 @@ def wants_stream(request: Request) -> bool:
 
 
 def streamed(thread_id: str, work: Work) -> Response:
-    """The work as it goes on: `step`, `call`, `token`, and where the chat stands then as `result`."""
+    """The work as it goes on: `step`, `call`, `progress`, `token`, and where the chat stands then as `result`."""
     stream = _events(thread_id, work)
     return StreamingResponse(stream, media_type=_EVENT_STREAM, headers={"X-Accel-Buffering": "no"})
 
@@ -203,6 +203,8 @@ def seen(mode: str, chunk: Any) -> list[tuple[str, dict[str, Any]]]:
         piece, where = chunk
         is_answer = where.get("langgraph_node") == _SPEAKS and piece.type == "AIMessageChunk" and piece.text
         return [("token", {"text": piece.text})] if is_answer else []
+    if mode == "custom":
+        return [("progress", chunk)]
     if mode != "updates":
         return []
     events = [("step", {"node": node}) for node in chunk if node != "__interrupt__"]

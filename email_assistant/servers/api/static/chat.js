@@ -41,6 +41,7 @@ function show(name, data) {
     by("now-words").textContent = ""; // what was said before a call is no answer
     by("now-step").textContent = "At it…";
   }
+  if (name === "progress") by("now-step").textContent = `${data.tool_name}: ${data.text}`;
   by("now").scrollIntoView({ block: "nearest" });
 }
 
