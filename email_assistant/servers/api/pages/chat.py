@@ -117,6 +117,8 @@ async def answer(app: Assistant, chat: Talks, request: Request, item_id: ItemId)
     chat_id = item.chat
 
     async def work(watch: Watch | None) -> Talk:
+        if posted.get("answer") != "response" and posted.get("response", "").strip():
+            raise Invalid("you wrote what should be different: send that, or clear it")
         talk = await chat.look(app.user_id, chat_id)
         given = answer_of(await form_of(app, item), posted)
         return await chat.answer(talk.chat, app.user_id, [(item_id, given)], watch)
