@@ -5,14 +5,14 @@ compare-and-set and ten concurrent rewrites of a whole profile kept one rule.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, Self, get_args
 from uuid import UUID, uuid4
 
-from langgraph.store.base import BaseStore
+from langgraph.store.base import BaseStore, Item
 from pydantic import BaseModel, Field
 
 from email_assistant.db.pool import Pool
@@ -90,6 +90,16 @@ class Memory:
 
     async def text(self, account_id: UUID, profile: Profile) -> str:
         return render(await self.rules(account_id, profile))
+
+    async def texts(self, account_id: UUID) -> dict[Profile, str]:
+        """All profiles as prompts show them, in one look."""
+        found = await self._store.asearch(_of_account(account_id), limit=10 * _MOST_RULES * len(PROFILES))
+        return {
+            profile: render(
+                [rule for rule in _sorted(i for i in found if i.namespace[-1] == profile) if not rule.removed]
+            )
+            for profile in PROFILES
+        }
 
     async def knows(self, account_id: UUID, profile: Profile, item_id: UUID) -> bool:
         """Whether something was already learned from this item."""
@@ -287,12 +297,21 @@ class Memory:
 
     async def _all(self, account_id: UUID, profile: Profile) -> list[Rule]:
         found = await self._store.asearch(_namespace(account_id, profile), limit=10 * _MOST_RULES)
-        rules = [(item.created_at, Rule(key=item.key, **item.value)) for item in found]
-        return [rule for _, rule in sorted(rules, key=lambda pair: (pair[0], pair[1].key))]
+        return _sorted(found)
+
+
+def _of_account(account_id: UUID) -> tuple[str, str]:
+    return ("email_assistant", str(account_id))  # not the address: labels refuse "."
 
 
 def _namespace(account_id: UUID, profile: Profile) -> tuple[str, str, str]:
-    return ("email_assistant", str(account_id), profile)  # not the address: labels refuse "."
+    return (*_of_account(account_id), profile)
+
+
+def _sorted(found: Iterable[Item]) -> list[Rule]:
+    """Oldest first."""
+    rules = [(item.created_at, Rule(key=item.key, **item.value)) for item in found]
+    return [rule for _, rule in sorted(rules, key=lambda pair: (pair[0], pair[1].key))]
 
 
 def _version(rule: Rule) -> dict[str, Any]:

@@ -87,10 +87,11 @@ class ChatAgent:
     async def propose(self, state: LoopState) -> AIMessage:
         run = state["run"]
         account = await self._account(run)
+        learned = await self.memory.texts(account.id)
         prompt = executor_prompt(
             account,
-            await self.memory.text(account.id, "response_preferences"),
-            await self.memory.text(account.id, "cal_preferences"),
+            learned["response_preferences"],
+            learned["cal_preferences"],
             datetime.now(account.zone),
         )
         offered = await self.tools.offered(account.id, run["allowed_tool_types"])

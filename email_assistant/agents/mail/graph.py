@@ -101,10 +101,11 @@ class MailAgent:
     async def propose(self, state: LoopState) -> AIMessage:
         run = state["run"]
         account = await self._account(run)
+        learned = await self.memory.texts(account.id)
         prompt = response_prompt(
             account,
-            await self.memory.text(account.id, "response_preferences"),
-            await self.memory.text(account.id, "cal_preferences"),
+            learned["response_preferences"],
+            learned["cal_preferences"],
             datetime.now(account.zone),
         )
         return await self.models.call(
