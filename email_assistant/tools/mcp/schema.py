@@ -9,6 +9,7 @@ import jsonschema_rs
 from mcp import types
 
 from email_assistant.tools.mcp import content
+from email_assistant.tools.mcp.cost import TooCostly, check_cost
 from email_assistant.tools.spec import ToolError
 
 _MOST_SCHEMA: Final = 20_000
@@ -23,8 +24,8 @@ class UnusableTool(ToolError):
 class Schema:
     """The JSON schema of a tool's arguments or answers, as its server tells it.
 
-    It is checked by a library in which no schema can take time without bound: its patterns are linear, its references
-    never leave the schema.
+    It is checked by a library whose patterns take linear time. References never leave the schema, nor lead back to
+    where they stand, and all that they lead to is counted first.
     """
 
     def __init__(self, schema: dict[str, Any]) -> None:
@@ -33,6 +34,10 @@ class Schema:
             raise UnusableTool(f"its schema is longer than {_MOST_SCHEMA} characters")
         if schema.get("type", "object") != "object":
             raise UnusableTool("its schema is not one of an object")
+        try:
+            check_cost(schema)
+        except TooCostly as error:
+            raise UnusableTool(str(error)) from None
         try:
             self._validator = jsonschema_rs.validator_for(
                 schema, offline=True, pattern_options=jsonschema_rs.RegexOptions()

@@ -1,0 +1,67 @@
+"""What a hostile server may say, beneath a session: schemas that freeze a program, texts that pose as others."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from mcp import types
+
+from email_assistant.tools.mcp.schema import UnusableTool, check_told
+
+TEXT: dict[str, Any] = {"type": "object", "properties": {"text": {"type": "string"}}}
+
+
+def told(schema: dict[str, Any], **more: Any) -> types.Tool:
+    return types.Tool(name="t", inputSchema=schema, **more)
+
+
+def doubling(keyword: str) -> dict[str, Any]:
+    """A schema of 2 kB that takes 2^40 steps to check."""
+    twice = [[{"$ref": f"#/$defs/d{n + 1}"}] * 2 for n in range(40)]
+    many: dict[str, Any] = {f"d{n}": {keyword: both} for n, both in enumerate(twice)}
+    if keyword == "items":
+        many = {f"d{n}": {"items": {"allOf": both}} for n, both in enumerate(twice)}
+    if keyword == "dependentSchemas":
+        many = {f"d{n}": {keyword: dict(zip("ab", both, strict=True))} for n, both in enumerate(twice)}
+    return {"type": "object", "$ref": "#/$defs/d0", "$defs": {**many, "d40": {"minProperties": 1}}}
+
+
+class TestSchemas:
+    @pytest.mark.parametrize("keyword", ["allOf", "anyOf", "oneOf", "dependentSchemas", "items"])
+    @pytest.mark.parametrize("place", ["inputSchema", "outputSchema"])
+    def test_one_that_takes_for_ever_is_refused(self, keyword: str, place: str) -> None:
+        tool = {"name": "t", "inputSchema": TEXT, place: doubling(keyword)}
+        program = (
+            "import json, sys\nfrom mcp import types\nfrom email_assistant.tools.mcp.schema import *\n"
+            "try:\n    [s.check({'a': 1, 'b': 1}) for s in check_told(types.Tool(**json.load(sys.stdin))) if s]\n"
+            "except UnusableTool as error:\n    print(error)\n"
+        )
+        # In a process of its own: what freezes it can't be interrupted.
+        run = subprocess.run(
+            [sys.executable, "-c", program], input=json.dumps(tool), text=True, capture_output=True, timeout=20
+        )
+        assert run.stdout == "its schema takes too long to check\n", run.stderr
+
+    @pytest.mark.parametrize(
+        "schema",
+        [
+            {"properties": {"a": {"$ref": "#"}}},
+            {"$ref": "#/$defs/a", "$defs": {"a": {"items": {"allOf": [{"$ref": "#/$defs/a"}] * 2}}}},
+            {"allOf": [{"$ref": "#a"}], "$defs": {"x": {"$anchor": "a"}}},
+            {"allOf": [{"$id": "http://x/", "$ref": "#/$defs/a", "$defs": {"a": {}}}], "$defs": {"a": {}}},
+            {"$dynamicRef": "#a", "$dynamicAnchor": "a"},
+            {"$schema": "http://json-schema.org/draft-04/schema#"},
+        ],
+    )
+    def test_one_whose_cost_can_not_be_told_is_refused(self, schema: dict[str, Any]) -> None:
+        with pytest.raises(UnusableTool):
+            check_told(told(schema))
+
+    def test_plain_references_are_followed(self) -> None:
+        name = {"type": "string", "description": "A name."}
+        people = {"type": "array", "items": {"$ref": "#/$defs/a~1b%20c"}}
+        schema = {"properties": {"people": people, "boss": {"$ref": "#/$defs/a~1b%20c"}}, "$defs": {"a/b c": name}}
+        checks, _ = check_told(told(schema))
+        checks.check({"people": ["x"], "boss": "y"})
