@@ -1,14 +1,19 @@
 """What a hostile server may say, beneath a session: schemas that freeze a program, texts that pose as others."""
 
+import gzip
 import json
 import subprocess
 import sys
 from typing import Any
 
+import httpx
 import pytest
 from mcp import types
 
+from email_assistant.tools.mcp.bounds import Undone
+from email_assistant.tools.mcp.http import _Answering
 from email_assistant.tools.mcp.schema import UnusableTool, check_told
+from tests.contract.faulty_http import Answer, FaultyServer
 
 TEXT: dict[str, Any] = {"type": "object", "properties": {"text": {"type": "string"}}}
 
@@ -65,3 +70,18 @@ class TestSchemas:
         schema = {"properties": {"people": people, "boss": {"$ref": "#/$defs/a~1b%20c"}}, "$defs": {"a/b c": name}}
         checks, _ = check_told(told(schema))
         checks.check({"people": ["x"], "boss": "y"})
+
+
+class TestAnswers:
+    @pytest.mark.parametrize("method", ["GET", "DELETE", "POST"])
+    async def test_nothing_is_unpacked(self, method: str) -> None:
+        server = FaultyServer()
+        headers = {"Content-Encoding": "gzip", "Content-Type": "text/event-stream"}
+        server.answer(method, "/mcp", Answer(200, gzip.compress(b": x\n\n" * 100_000), headers))
+        undone: Undone = {}
+        try:
+            async with httpx.AsyncClient(transport=_Answering(undone, 5)) as client:
+                response = await client.request(method, f"{server.url}/mcp", json={"id": 1})
+        finally:
+            server.close()
+        assert len(response.content) < 200
