@@ -172,7 +172,7 @@ class TestAnswers:
         assert long.count("</data>") == 1
         assert "200007 characters cut" in long
         assert await nasty.call("image") == '<data>\n[image, image/png, 4 kB, not shown]\n{"seen": 1}\n</data>'
-        assert await nasty.refused("raise") == "broken"
+        assert await nasty.refused("raise") == "the tool server nasty says: “broken”"
 
     async def test_a_server_that_lies_or_says_too_much_fails_its_own_call(self, nasty: Nasty) -> None:
         hanging = asyncio.ensure_future(nasty.refused("hang"))

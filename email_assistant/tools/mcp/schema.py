@@ -1,7 +1,8 @@
 """The JSON schemas that servers tell of their tools."""
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -15,6 +16,8 @@ from email_assistant.tools.spec import ToolError
 _MOST_SCHEMA: Final = 20_000
 """Characters of a schema as JSON, which the model is shown at every call."""
 _MOST_COMPLAINTS: Final = 5
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_.$-]{1,64}")
+"""A name within a schema; what else it holds are texts, which are made safe."""
 
 
 class UnusableTool(ToolError):
@@ -38,6 +41,8 @@ class Schema:
             check_cost(schema)
         except TooCostly as error:
             raise UnusableTool(str(error)) from None
+        if not all(map(_PLAIN.fullmatch, _names(schema))):
+            raise UnusableTool("its schema holds a name that is not plain")
         try:
             self._validator = jsonschema_rs.validator_for(
                 schema, offline=True, pattern_options=jsonschema_rs.RegexOptions()
@@ -50,6 +55,18 @@ class Schema:
         wrong = list(islice(self._validator.iter_errors(dict(value)), _MOST_COMPLAINTS))
         if wrong:
             raise ToolError("; ".join(f"{_place(error.instance_path)}: {_said(error.message)}" for error in wrong))
+
+
+def _names(part: Any) -> Iterator[str]:
+    """Of all fields and definitions."""
+    if isinstance(part, list):
+        for inner in part:
+            yield from _names(inner)
+    elif isinstance(part, dict):
+        for key, inner in part.items():
+            if key in ("properties", "$defs", "definitions") and isinstance(inner, dict):
+                yield from inner
+            yield from _names(inner)
 
 
 def _place(path: Sequence[str | int]) -> str:
