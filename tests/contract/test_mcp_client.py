@@ -322,7 +322,7 @@ class TestPerson:
     async def test_a_form_is_told_and_filled_in(self, nasty: Nasty) -> None:
         with pytest.raises(FormNeeded) as needed:
             await nasty.call("ask_form", "How many?")
-        assert needed.value.message == "How many?"
+        assert needed.value.message == "The tool server nasty asks: “How many?”"
         assert set(needed.value.schema["properties"]) == {"number"}
         assert "accept {'number': 7}" in await nasty.call("ask_form", "How many?", filled_in={"number": 7})
 

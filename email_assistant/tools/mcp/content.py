@@ -26,9 +26,9 @@ def one_line(text: str, most: int) -> str:
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
-def quoted(words: str) -> str:
+def quoted(words: str, most: int = _MOST_ERROR) -> str:
     """Words of a server within a sentence of ours, which they can't end."""
-    return f"“{one_line(words, _MOST_ERROR).translate(_QUOTES)}”"
+    return f"“{one_line(words, most).translate(_QUOTES)}”"
 
 
 def description(tool: types.Tool) -> str:
