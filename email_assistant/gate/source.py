@@ -1,17 +1,21 @@
 """A file that a person wrote, checked as a whole: what is wrong with it is told with file, line and reason."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 M = TypeVar("M", bound=BaseModel)
+_PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,39}|\[key\]")
+"""A key that is told as it is. Another may be a value, such as a token, that slipped out of its place."""
 Place = Sequence[int | str]
 """Keys and positions that lead to a value, from the outside in."""
 
@@ -34,7 +38,7 @@ class Source:
             return cls(name, YAML(typ="rt").load(text))
         except MarkedYAMLError as error:
             line = error.problem_mark.line + 1 if error.problem_mark else 1
-            raise BadFile(f"{name}, line {line}: {_first_line(error.problem or error.context or 'no YAML')}") from None
+            raise BadFile(f"{name}, line {line}: {_problem(error)}") from None
         except YAMLError:
             raise BadFile(f"{name}: no YAML") from None
 
@@ -115,7 +119,11 @@ def _plain(node: Any) -> Any:
 
 
 def _name(place: Place) -> str:
-    return ".".join(map(str, place)) or "the file"
+    return ".".join(map(_told, place)) or "the file"
+
+
+def _told(part: int | str) -> str:
+    return str(part) if isinstance(part, int) or _PLAIN.fullmatch(part) else "(a key)"
 
 
 def _reason(kind: str, message: str) -> str:
@@ -128,5 +136,10 @@ def _reason(kind: str, message: str) -> str:
             return message.removeprefix("Value error, ")
 
 
-def _first_line(text: str) -> str:
-    return text.strip().partition("\n")[0]
+def _problem(error: MarkedYAMLError) -> str:
+    """What is wrong, without what stands there: the library quotes keys with their values, and names of aliases."""
+    text = str(error.problem or error.context or "no YAML").strip().partition("\n")[0]
+    if isinstance(error, DuplicateKeyError):
+        key = text.removeprefix('found duplicate key "').partition('"')[0]
+        return f"{_told(key)} stands here twice"
+    return text.partition(" '")[0] if "alias" in text else text

@@ -172,7 +172,7 @@ class TestAnswers:
         assert long.count("</data>") == 1
         assert "200007 characters cut" in long
         assert await nasty.call("image") == '<data>\n[image, image/png, 4 kB, not shown]\n{"seen": 1}\n</data>'
-        assert await nasty.refused("raise") == "broken"
+        assert await nasty.refused("raise") == "the tool server nasty says: “broken”"
 
     async def test_a_server_that_lies_or_says_too_much_fails_its_own_call(self, nasty: Nasty) -> None:
         hanging = asyncio.ensure_future(nasty.refused("hang"))
@@ -322,7 +322,7 @@ class TestPerson:
     async def test_a_form_is_told_and_filled_in(self, nasty: Nasty) -> None:
         with pytest.raises(FormNeeded) as needed:
             await nasty.call("ask_form", "How many?")
-        assert needed.value.message == "How many?"
+        assert needed.value.message == "The tool server nasty asks: “How many?”"
         assert set(needed.value.schema["properties"]) == {"number"}
         assert "accept {'number': 7}" in await nasty.call("ask_form", "How many?", filled_in={"number": 7})
 

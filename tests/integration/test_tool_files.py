@@ -41,7 +41,7 @@ def run(folder: Path, *arguments: str, **files: str) -> str:
         ("servers:\n  a:\n    url: https://a.example\n    repeats: often\n", 4, "repeats"),
         ("servers:\n  a:\n    url: https://a.example\n    headers:\n      X: ${NO_SUCH}\n", 5, "NO_SUCH is not set"),
         ("servers:\n  mail: {url: https://a.example}\n", 2, "is a server of this program"),
-        ("servers:\n  a: {url: https://a.example}\n  a: {url: https://b.example}\n", 3, "duplicate key"),
+        ("servers:\n  a: {url: https://a.example}\n  a: {url: https://b.example}\n", 3, "a stands here twice"),
         ("tools:\n  places: {backend: maps, type: places}\n", 2, "there is no server 'maps'"),
         ("tools:\n  places:\n    type: places\n", 2, "does not run locally"),
         (f"servers:\n{RIGHT}\ntools:\n  find: {{backend: places}}\n", 4, "needs a `type`"),
@@ -60,6 +60,22 @@ def test_a_wrong_file_of_tools_is_refused(tmp_path: Path, text: str, line: int, 
 
 
 @pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("servers:\n  a: {headers: {X: t0ken}}\n  a: {headers: {X: t0ken}}\n", "a stands here twice"),
+        ("servers:\n  t0ken=: 1\n  t0ken=: 2\n", "(a key) stands here twice"),
+        ("servers:\n  a: {url: https://a.example, 'header ${NOTES_TOKEN}': x}\n", "servers.a.(a key): there is no"),
+        ("servers:\n  a: {url: https://a.example, header: t0ken, 'Bearer t0ken': x}\n", "there is no such key"),
+        ("servers: *t0ken=\n", "undefined alias"),
+    ],
+)
+def test_no_secret_in_a_wrong_file_is_told(tmp_path: Path, text: str, reason: str) -> None:
+    said = run(tmp_path, "tools", tools=text)
+    assert reason in said
+    assert "t0ken" not in said
+
+
+@pytest.mark.parametrize(
     ("text", "line", "reason"),
     [
         ("{\n", 2, "no JSON"),
@@ -67,7 +83,7 @@ def test_a_wrong_file_of_tools_is_refused(tmp_path: Path, text: str, line: int, 
         ('{\n\t"agent": {\n\t\t"a": {"write_operation": true}}}', 3, "is missing"),
         ('{"agent": {\n"send_email_tool": {\n"enabled": "no"}}}', 3, "valid boolean"),
         ('{"agent": {\n"send_email_tool": {\n"acl": "OPEN"}}}', 3, "acl"),
-        ('{"agent": {\n"a": {},\n"a": {}}}', 3, "duplicate key"),
+        ('{"agent": {\n"a": {},\n"a": {}}}', 3, "a stands here twice"),
     ],
 )
 @pytest.mark.parametrize("command", ["tools", "doctor"])

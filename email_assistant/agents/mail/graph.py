@@ -140,7 +140,7 @@ class MailAgent:
         except ToolError as error:
             return Ran(f"Error: {error}", well=False)
         except FormNeeded as form:
-            return Ran(f"Error: the tool's server asks the person: {form.message}", well=False)
+            return Ran(f"Error: not done. {form.message}", well=False)
 
     def question(self, name: str, args: dict[str, Any], call_id: str, teaches: bool) -> dict[str, Any]:
         review = self.tools.get(name).spec.review

@@ -1,19 +1,35 @@
 """What a server asks the person for before it goes on: to open a link, or to fill in a form (MCP, "Elicitation")."""
 
-import json
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
 from mcp import types
-from pydantic import ValidationError
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
-from email_assistant.tools.mcp.content import one_line
+from email_assistant.tools.mcp.content import one_line, quoted
 from email_assistant.tools.spec import FormNeeded, LinkNeeded, ToolError
 
 _MOST_WORDS: Final = 500
-_MOST_FORM: Final = 8_000
-"""Characters of a form's schema as JSON."""
+_MOST_FIELDS: Final = 10
+_MOST_CHOICES: Final = 50
 _MOST_URL: Final = 4_000
+_Words = Annotated[str, AfterValidator(lambda text: one_line(text, 300))]
+_Choice = Annotated[str, Field(max_length=100), AfterValidator(lambda text: one_line(text, 100))]
+
+
+class _Field(BaseModel):
+    """What is asked for, and nothing else that the server says of it."""
+
+    type: Literal["string", "number", "integer", "boolean", "array"] = "string"
+    title: _Words | None = None
+    description: _Words | None = None
+    enum: list[_Choice] | None = Field(None, max_length=_MOST_CHOICES)
+
+
+class _Form(BaseModel):
+    properties: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")], _Field] = Field(
+        min_length=1, max_length=_MOST_FIELDS
+    )
 
 
 def from_error(server: str, data: Any) -> LinkNeeded | ToolError:
@@ -29,11 +45,12 @@ def from_request(server: str, params: types.ElicitRequestParams) -> LinkNeeded |
     """What a call needs during which the server asked for it."""
     if isinstance(params, types.ElicitRequestURLParams):
         return _link(server, params)
-    if not params.requestedSchema.get("properties"):
-        return ToolError(f"{server} wants a form to be filled in that has no fields")
-    if len(json.dumps(params.requestedSchema)) > _MOST_FORM:
-        return ToolError(f"{server} wants a form to be filled in that is too long")
-    return FormNeeded(one_line(params.message, _MOST_WORDS), params.requestedSchema)
+    try:
+        form = _Form.model_validate(params.requestedSchema)
+    except ValidationError:
+        return ToolError(f"{server} wants a form to be filled in that is not one of 1 to {_MOST_FIELDS} plain fields")
+    message = f"The tool server {server} asks: {quoted(params.message, _MOST_WORDS)}"
+    return FormNeeded(message, form.model_dump(exclude_none=True))
 
 
 def _link(server: str, params: types.ElicitRequestURLParams) -> LinkNeeded | ToolError:

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from email_assistant.tools.config import ServerConfig
 from email_assistant.tools.mcp.asked import from_error, from_request
 from email_assistant.tools.mcp.bounds import TooMuch, Undone, Unreached
-from email_assistant.tools.mcp.content import one_line
+from email_assistant.tools.mcp.content import one_line, quoted
 from email_assistant.tools.mcp.http import http_session
 from email_assistant.tools.mcp.stdio import stdio_session
 from email_assistant.tools.spec import FormNeeded, LinkNeeded, Progress, ServerDown, ToolError
@@ -197,7 +197,7 @@ class Connection:
             return NotSent("it has forgotten the session")
         if error.error.code == types.URL_ELICITATION_REQUIRED:
             return from_error(self.name, error.error.data)
-        return Refused(f"{self.name} refuses: {error.error.message}")
+        return Refused(f"{self.name} refuses: {quoted(error.error.message)}")
 
     def _call_off(self, session: ClientSession, asked: int) -> None:
         """Tell the server that nobody waits any more; nobody waits for that either."""

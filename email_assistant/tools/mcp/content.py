@@ -15,6 +15,9 @@ _MOST_ERROR: Final = 2_000
 _MOST_DESCRIPTION: Final = 1_000
 _MOST_WORDS: Final = 300
 """Of a description within a schema."""
+_MOST_VALUE: Final = 1_000
+"""Of any other text within one."""
+_QUOTES: Final = str.maketrans(dict.fromkeys('"“”„‟«»', "'"))
 
 
 def one_line(text: str, most: int) -> str:
@@ -23,28 +26,37 @@ def one_line(text: str, most: int) -> str:
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
+def quoted(words: str, most: int = _MOST_ERROR) -> str:
+    """Words of a server within a sentence of ours, which they can't end."""
+    return f"“{one_line(words, most).translate(_QUOTES)}”"
+
+
 def description(tool: types.Tool) -> str:
-    return one_line(tool.description or tool.title or "", _MOST_DESCRIPTION)
+    return one_line(tool.description or "", _MOST_DESCRIPTION)
 
 
 def parameters(schema: dict[str, Any]) -> dict[str, Any]:
     """A schema as the model sees it: texts in it are one line, and titles, which repeat names, are left out."""
-    return {key: _said(value) for key, value in schema.items() if key not in ("$schema", "title", "type")}
+    return {_key(key): _said(value) for key, value in schema.items() if key not in ("$schema", "title", "type")}
 
 
-def _said(value: Any) -> Any:
+def _said(value: Any, most: int = _MOST_VALUE) -> Any:
     match value:
         case dict():
             return {
-                key: one_line(each, _MOST_WORDS)
-                if key in ("description", "title") and isinstance(each, str)
-                else _said(each)
+                _key(key): _said(each, _MOST_WORDS if key in ("description", "title") else _MOST_VALUE)
                 for key, each in value.items()
             }
         case list():
             return [_said(each) for each in value]
+        case str():
+            return one_line(value, most)
         case _:
             return value
+
+
+def _key(key: str) -> str:
+    return one_line(key, _MOST_VALUE)
 
 
 def result_text(result: types.CallToolResult, *, own: bool) -> str:
@@ -53,13 +65,18 @@ def result_text(result: types.CallToolResult, *, own: bool) -> str:
     Args:
         own: a server of ours said it, which has delimited what others wrote.
     """
-    text = _cut("\n".join(_parts(result)) or "(it answered with nothing)", MOST_TOLD)
-    return text if own else delimited("data", text)
+    text = "\n".join(_parts(result)) or "(it answered with nothing)"
+    return _cut(text, text) if own else delimited("data", _cut(text, inert(text[:MOST_TOLD])))
 
 
-def error_text(result: types.CallToolResult) -> str:
-    """What a result that is an error says, in one line."""
-    return one_line("\n".join(_parts(result)), _MOST_ERROR) or "it says no reason"
+def error_text(server: str, result: types.CallToolResult, *, own: bool) -> str:
+    """What a result that is an error says, in one line.
+
+    Args:
+        own: as for `result_text`.
+    """
+    words = "\n".join(_parts(result)).strip() or "it says no reason"
+    return one_line(words, _MOST_ERROR) if own else f"the tool server {server} says: {quoted(words)}"
 
 
 def _parts(result: types.CallToolResult) -> Iterator[str]:
@@ -87,5 +104,7 @@ def _named(kind: str, mime_type: str | None, base64: str) -> str:
     return f"[{kind}, {mime_type or 'of an unknown kind'}, {len(base64) * 3 // 4 // 1000 + 1} kB, not shown]"
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[:most]}\n[… {len(text) - most} characters cut]"
+def _cut(whole: str, shown: str) -> str:
+    """What is shown of a text, which may be longer than the text by what it was normalised to."""
+    excess = max(len(whole), len(shown)) - MOST_TOLD
+    return shown if excess <= 0 else f"{shown[:MOST_TOLD]}\n[… {excess} characters cut]"

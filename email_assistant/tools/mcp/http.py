@@ -70,7 +70,7 @@ class _Answering(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         if request.method != "POST":
-            return self._bounded(await self._inner.handle_async_request(request), None)
+            return await self._beside(request)
         asked = json.loads(request.content).get("id")
         # A call that nobody waits for any more keeps no connection.
         request.extensions["timeout"] = {**request.extensions["timeout"], "read": self._read_seconds}
@@ -81,13 +81,22 @@ class _Answering(httpx.AsyncBaseTransport):
         except httpx.TransportError:
             return self._failed(request, asked, ConnectionError("the connection broke"))
         if response.status_code == 404 and asked is not None:
-            return response  # the session is over; the library says so
-        if response.is_success and not response.headers.get("content-encoding"):
+            await response.aclose()
+            return httpx.Response(404, request=request)  # the session is over; the library says so
+        if response.is_success and not _is_packed(response):
             if response.headers.get("content-type", "").lower().startswith(_STREAM):
                 return self._bounded(response, asked)
             return await self._whole(request, response, asked)
         await response.aclose()
         return self._failed(request, asked, _turned_away(response))
+
+    async def _beside(self, request: httpx.Request) -> httpx.Response:
+        """A stream for what the server says by itself, or a farewell: one that can't be had is done without."""
+        response = await self._inner.handle_async_request(request)
+        if not _is_packed(response):
+            return self._bounded(response, None)
+        await response.aclose()
+        return httpx.Response(405, request=request)
 
     async def _whole(self, request: httpx.Request, response: httpx.Response, asked: int | str | None) -> httpx.Response:
         content = bytearray()
@@ -154,6 +163,11 @@ class _Events(httpx.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._stream.aclose()
+
+
+def _is_packed(response: httpx.Response) -> bool:
+    """Whether it is longer than what is counted of it."""
+    return bool(response.headers.get("content-encoding"))
 
 
 def _error(asked: int | str) -> dict[str, Any]:

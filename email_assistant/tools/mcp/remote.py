@@ -41,12 +41,12 @@ class Remote:
         except Lost as lost:
             raise ToolError(f"the tool server {self._server} failed: {lost}") from None
         if result.isError and self._may_pass(result):
-            raise ServerDown(self._server, content.error_text(result))
+            raise ServerDown(self._server, self._error(result))
         if result.isError:
-            raise ToolError(content.error_text(result))
+            raise ToolError(self._error(result))
         if not self._keeps_its_word(result):
             raise ToolError(f"the tool server {self._server} answered with something else than its schema says")
-        return content.result_text(result, own=self._servers.is_own(self._server))
+        return content.result_text(result, own=self._is_own)
 
     async def write(
         self,
@@ -110,17 +110,24 @@ class Remote:
         if result.isError and again and self._may_pass(result):
             await self._ledger.not_found(effect)
         if result.isError:
-            raise ToolError(await self._ledger.fail(effect, content.error_text(result)))
+            raise ToolError(await self._ledger.fail(effect, self._error(result)))
         text = (
-            content.result_text(result, own=self._servers.is_own(self._server))
+            content.result_text(result, own=self._is_own)
             if self._keeps_its_word(result)
             else f"It was done, but the tool server {self._server} says of it something else than its schema says."
         )
         made = str((result.meta or {}).get(EXTERNAL_ID) or "")
         return await self._ledger.finish(effect, made, text)
 
+    @property
+    def _is_own(self) -> bool:
+        return self._servers.is_own(self._server)
+
+    def _error(self, result: types.CallToolResult) -> str:
+        return content.error_text(self._server, result, own=self._is_own)
+
     def _may_pass(self, result: types.CallToolResult) -> bool:
-        return self._servers.is_own(self._server) and (result.meta or {}).get(AGAIN) is True
+        return self._is_own and (result.meta or {}).get(AGAIN) is True
 
     def _keeps_its_word(self, result: types.CallToolResult) -> bool:
         """Whether its structured answer is as it said it would be."""

@@ -113,10 +113,18 @@ class SeenTools:
 
 def _hash(tool: types.Tool) -> str:
     """Of all that the model is told of it."""
-    told = [tool.title, tool.description, tool.inputSchema]
+    told = [tool.description, tool.inputSchema]
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
-def _storable(schema: Any) -> Any:
-    """Without what Postgres has no text for."""
-    return json.loads(json.dumps(schema).replace("\\u0000", ""))
+def _storable(part: Any) -> Any:
+    """Without the character that Postgres has no text for."""
+    match part:
+        case dict():
+            return {key.replace("\0", ""): _storable(inner) for key, inner in part.items()}
+        case list():
+            return [_storable(inner) for inner in part]
+        case str():
+            return part.replace("\0", "")
+        case _:
+            return part
