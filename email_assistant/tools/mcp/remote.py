@@ -9,7 +9,7 @@ from email_assistant.tools.effects import Effect, InDoubt, Ledger
 from email_assistant.tools.mcp import content
 from email_assistant.tools.mcp.connection import Lost
 from email_assistant.tools.mcp.pool import Servers
-from email_assistant.tools.mcp.schema import Schema
+from email_assistant.tools.mcp.schema import Schema, UnusableTool
 from email_assistant.tools.mcp.words import AGAIN, EXTERNAL_ID, KEY
 from email_assistant.tools.spec import Call, FormNeeded, LinkNeeded, ServerDown, ToolError
 
@@ -34,7 +34,7 @@ class Remote:
 
         Raises:
             ToolError, LinkNeeded, FormNeeded.
-            ServerDown: nothing was asked of it.
+            ServerDown, UnusableTool: nothing was asked of it.
         """
         try:
             result = await self._call(call, arguments, told, repeatable=True)
@@ -65,7 +65,7 @@ class Remote:
 
         Raises:
             ToolError, LinkNeeded, FormNeeded: it was not done.
-            ServerDown: nothing was asked of it.
+            ServerDown, UnusableTool: nothing was asked of it.
             NotYetClear, InDoubt.
         """
         effect = await self._ledger.plan(call.run_id, call.id, self._tool, arguments, recipient)
@@ -88,19 +88,21 @@ class Remote:
         again = self._servers.repeats_safely(self._server)
         if effect.state == "started" and not again:
             await self._ledger.lose(effect)
-        await self._servers.listing(self._server, call.account.id)  # where it is down, nothing has been started
-        await self._ledger.start(effect, call.lease)
         try:
+            # Where it can't be asked, nothing is started.
+            await self._servers.told(self._server, call.account.id, self._tool)
+            await self._ledger.start(effect, call.lease)
             result = await self._call(call, sent, told, repeatable=again)
+        except (ServerDown, UnusableTool):
+            if effect.state == "started":  # by an earlier try, of which this one has learned nothing
+                await self._ledger.not_found(effect)
+            await self._ledger.put_back(effect)
+            raise
         except (LinkNeeded, FormNeeded):
             await self._ledger.put_back(effect)
             raise
         except ToolError as refusal:
             raise ToolError(await self._ledger.fail(effect, str(refusal))) from None
-        except ServerDown as down:
-            if not again:
-                raise ToolError(await self._ledger.fail(effect, f"{down}; nothing was done")) from None
-            raise
         except Lost:
             await (self._ledger.not_found(effect) if again else self._ledger.lose(effect))
             raise AssertionError("both raise") from None
