@@ -57,7 +57,7 @@ class Catalogue:
             ToolError: there is none of this name, or it can't be used now.
             ServerDown: its server can't be asked.
         """
-        config = self._config.tools.get(name)
+        config = self._of_chat(name)
         if config is None:
             raise ToolError(f"there is no tool {name!r}")
         return await self._found(account_id, name, config)
@@ -68,7 +68,7 @@ class Catalogue:
         Args:
             allowed: the types that the request was given; None: all.
         """
-        config = self._config.tools.get(name)
+        config = self._of_chat(name)
         if config is None:
             return Verdict("deny", f"there is no tool {name!r}")
         return decide(allowed, Subject(config.type, self._labels.get(name), config.review))
@@ -98,6 +98,11 @@ class Catalogue:
         else:
             await self._ledger.lose(effect)
 
+    def _of_chat(self, name: str) -> ToolConfig | None:
+        """A tool that chat may have; those of no type are the mail agent's, but for chat's own."""
+        config = self._config.tools.get(name)
+        return config if config and (config.type or name in self._local) else None
+
     async def _of(self, account_id: UUID, type_: str) -> list[Tool]:
         found: list[Tool] = []
         down: ServerDown | None = None
@@ -121,5 +126,5 @@ class Catalogue:
         if config.backend == LOCAL:
             raise ToolError(f"there is no tool {name!r}")
         told = await self._servers.told(config.backend, account_id, name)
-        review = CONFIRMATION if self.rule(name, None).do == "ask" else None
-        return McpTool(self._servers, self._ledger, config.backend, told, review, self._labels.get(name))
+        tool = McpTool(self._servers, self._ledger, config.backend, told, self._labels.get(name))
+        return reviewed(tool, self.rule(name, None))
