@@ -1,7 +1,7 @@
 """One tool on its server: reads as they come, writes by the ledger of effects."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from mcp import types
 
@@ -12,6 +12,9 @@ from email_assistant.tools.mcp.pool import Servers
 from email_assistant.tools.mcp.schema import Schema, UnusableTool
 from email_assistant.tools.mcp.words import AGAIN, EXTERNAL_ID, KEY
 from email_assistant.tools.spec import Call, FormNeeded, LinkNeeded, ServerDown, ToolError
+
+_LONGEST_ID: Final = 1024
+"""Of an event, the longest of Google's (Calendar API, `events.insert`)."""
 
 
 class Remote:
@@ -118,8 +121,12 @@ class Remote:
             if self._keeps_its_word(result)
             else f"It was done, but the tool server {self._server} says of it something else than its schema says."
         )
-        made = str((result.meta or {}).get(EXTERNAL_ID) or "")
-        return await self._ledger.finish(effect, made, text)
+        return await self._ledger.finish(effect, self._made(result), text)
+
+    def _made(self, result: types.CallToolResult) -> str:
+        """Google's id of what was made: of others it is not believed, or they could pass a mail off as ours."""
+        made = (result.meta or {}).get(EXTERNAL_ID) if self._servers.is_own(self._server) else None
+        return made if isinstance(made, str) and len(made) <= _LONGEST_ID else ""
 
     def _may_pass(self, result: types.CallToolResult) -> bool:
         return self._servers.is_own(self._server) and (result.meta or {}).get(AGAIN) is True
