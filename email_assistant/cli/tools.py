@@ -1,6 +1,7 @@
 """`email-assistant tools …`"""
 
 import json
+import sys
 from difflib import unified_diff
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -56,25 +57,44 @@ def show(name: Name, as_json: AsJson = False) -> None:
         if seen is not None:
             _print(seen)
             if seen.has_changed:
-                out.print(f"\n`email-assistant tools accept {row.name}` lets it be used as it is now.", highlight=False)
+                out.print(
+                    f"\n`email-assistant tools accept {row.name} --yes {seen.new_hash}` lets it be used as it is now.",
+                    highlight=False,
+                    soft_wrap=True,
+                )
 
     run(command)
 
 
 @app.command()
-def accept(name: Name) -> None:
-    """Let a tool that has changed be used as it is now; look at it with `show` first."""
+def accept(
+    name: Name,
+    shown: Annotated[
+        str | None,
+        typer.Option("--yes", metavar="HASH", help="Don't ask, if it is still what `show` printed this hash of."),
+    ] = None,
+) -> None:
+    """Show how a tool has changed, ask, and let it be used so."""
 
     async def command() -> None:
         async with opened() as app:
             _, seen = await app.overview.row(name)
             if seen is None or seen.new_hash is None:
                 raise CommandError(f"{name} has not changed")
-            await app.overview.accept(name, seen.new_hash)
-        _print(seen)
+            _print(seen)
+            if shown is None:
+                _ask(name)
+            await app.overview.accept(name, shown or seen.new_hash)
         print_text(f"{name} is used from now on as it is shown here.")
 
     run(command)
+
+
+def _ask(name: str) -> None:
+    """Raises CommandError where there is nobody to ask."""
+    if not sys.stdin.isatty():
+        raise CommandError(f"nobody can be asked here: give the hash that `tools show {name}` prints as --yes")
+    typer.confirm("Let it be used so?", abort=True)
 
 
 def _print(seen: "SeenTool") -> None:
