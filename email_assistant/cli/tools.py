@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from email_assistant.cli.context import AsJson, CommandError, opened, out, print_json, print_table, print_text, run
+from email_assistant.cli.context import (
+    AsJson,
+    CommandError,
+    complain,
+    opened,
+    out,
+    print_json,
+    print_table,
+    print_text,
+    run,
+)
 
 if TYPE_CHECKING:
     from email_assistant.gate.labels import Labels
@@ -76,24 +86,30 @@ def accept(
 ) -> None:
     """Show how a tool has changed, ask, and let it be used so."""
 
-    async def command() -> None:
+    async def look() -> "SeenTool":
         async with opened() as app:
             _, seen = await app.overview.row(name)
-            if seen is None or seen.new_hash is None:
-                raise CommandError(f"{name} has not changed")
-            _print(seen)
-            if shown is None:
-                _ask(name)
+        if seen is None or not seen.has_changed:
+            raise CommandError(f"{name} has not changed")
+        return seen
+
+    async def command() -> None:
+        async with opened() as app:
             await app.overview.accept(name, shown or seen.new_hash)
         print_text(f"{name} is used from now on as it is shown here.")
 
+    seen = run(look)
+    _print(seen)
+    if shown is None:
+        _ask(name)
     run(command)
 
 
 def _ask(name: str) -> None:
-    """Raises CommandError where there is nobody to ask."""
+    """End the command unless the person says yes."""
     if not sys.stdin.isatty():
-        raise CommandError(f"nobody can be asked here: give the hash that `tools show {name}` prints as --yes")
+        complain(f"nobody can be asked here: give the hash that `tools show {name}` prints as --yes")
+        raise typer.Exit(1)
     typer.confirm("Let it be used so?", abort=True)
 
 

@@ -15,8 +15,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from email_assistant.cli import app as command_line
 from email_assistant.db.lease import Lease, held
