@@ -141,9 +141,9 @@ async def open_app(settings: Settings, url: str) -> AsyncIterator[App]:
         ledger = Ledger(pool, settings.google_timeout_seconds)
         user_id = await accounts.home_user()
         outbox = KeyedOutbox(pool)
-        servers = Servers(config.servers, own_servers(accounts, clients, outbox, settings))
         seen = SeenTools(pool, user_id)
-        tools = Registry(placed(tool, config, labels, servers, seen, ledger) for tool in mail_tools(ledger, settings))
+        servers = Servers(config.servers, own_servers(accounts, clients, outbox, settings), seen.look)
+        tools = Registry(placed(tool, config, labels, servers, ledger) for tool in mail_tools(ledger, settings))
         mails = Mails(pool, enqueue=queue.decided)
         # Chat's tools look into the inbox, which has an edited call checked by the tools of the agent that proposed it.
         checks: dict[str, Complete] = {}
@@ -155,7 +155,7 @@ async def open_app(settings: Settings, url: str) -> AsyncIterator[App]:
             lifetime=settings.lifetime,
         )
         local = chat_tools(pool, clients, ledger, inbox, mails)
-        catalogue = Catalogue(config, labels, local, servers, seen, ledger)
+        catalogue = Catalogue(config, labels, local, servers, ledger)
         checks |= {"mail": tools.complete, "chat": catalogue.complete}
         usage = Usage(pool, settings)
         outward = Outward(private=settings.notify_private)

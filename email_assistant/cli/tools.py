@@ -1,12 +1,23 @@
 """`email-assistant tools …`"""
 
 import json
+import sys
 from difflib import unified_diff
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from email_assistant.cli.context import AsJson, CommandError, opened, out, print_json, print_table, print_text, run
+from email_assistant.cli.context import (
+    AsJson,
+    CommandError,
+    complain,
+    opened,
+    out,
+    print_json,
+    print_table,
+    print_text,
+    run,
+)
 
 if TYPE_CHECKING:
     from email_assistant.gate.labels import Labels
@@ -56,25 +67,50 @@ def show(name: Name, as_json: AsJson = False) -> None:
         if seen is not None:
             _print(seen)
             if seen.has_changed:
-                out.print(f"\n`email-assistant tools accept {row.name}` lets it be used as it is now.", highlight=False)
+                out.print(
+                    f"\n`email-assistant tools accept {row.name} --yes {seen.new_hash}` lets it be used as it is now.",
+                    highlight=False,
+                    soft_wrap=True,
+                )
 
     run(command)
 
 
 @app.command()
-def accept(name: Name) -> None:
-    """Let a tool that has changed be used as it is now; look at it with `show` first."""
+def accept(
+    name: Name,
+    shown: Annotated[
+        str | None,
+        typer.Option("--yes", metavar="HASH", help="Don't ask, if it is still what `show` printed this hash of."),
+    ] = None,
+) -> None:
+    """Show how a tool has changed, ask, and let it be used so."""
+
+    async def look() -> "SeenTool":
+        async with opened() as app:
+            _, seen = await app.overview.row(name)
+        if seen is None or not seen.has_changed:
+            raise CommandError(f"{name} has not changed")
+        return seen
 
     async def command() -> None:
         async with opened() as app:
-            _, seen = await app.overview.row(name)
-            if seen is None or seen.new_hash is None:
-                raise CommandError(f"{name} has not changed")
-            await app.overview.accept(name, seen.new_hash)
-        _print(seen)
+            await app.overview.accept(name, shown or seen.new_hash)
         print_text(f"{name} is used from now on as it is shown here.")
 
+    seen = run(look)
+    _print(seen)
+    if shown is None:
+        _ask(name)
     run(command)
+
+
+def _ask(name: str) -> None:
+    """End the command unless the person says yes."""
+    if not sys.stdin.isatty():
+        complain(f"nobody can be asked here: give the hash that `tools show {name}` prints as --yes")
+        raise typer.Exit(1)
+    typer.confirm("Let it be used so?", abort=True)
 
 
 def _print(seen: "SeenTool") -> None:

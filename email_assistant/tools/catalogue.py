@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from mcp.types import Tool as Told
 from pydantic import BaseModel
 
 from email_assistant.gate.labels import Labels
@@ -12,8 +11,6 @@ from email_assistant.gate.policy import Subject, Verdict, decide
 from email_assistant.tools.config import LOCAL, ToolConfig, ToolsConfig
 from email_assistant.tools.effects import Effect, Ledger
 from email_assistant.tools.mcp.pool import Servers
-from email_assistant.tools.mcp.schema import UnusableTool
-from email_assistant.tools.mcp.seen import SeenTools
 from email_assistant.tools.mcp.tool import McpTool
 from email_assistant.tools.reviewed import CONFIRMATION, reviewed
 from email_assistant.tools.spec import Call, Review, ServerDown, Tool, ToolError
@@ -31,14 +28,12 @@ class Catalogue:
         labels: Mapping[str, Labels],
         local: Iterable[Tool],
         servers: Servers,
-        seen: SeenTools,
         ledger: Ledger,
     ) -> None:
         self._config = config
         self._labels = labels
         self._local = {tool.spec.name: tool for tool in local}
         self._servers = servers
-        self._seen = seen
         self._ledger = ledger
 
     async def types(self) -> Mapping[str, Sequence[str]]:
@@ -62,7 +57,7 @@ class Catalogue:
             ToolError: there is none of this name, or it can't be used now.
             ServerDown: its server can't be asked.
         """
-        config = self._config.tools.get(name)
+        config = self._of_chat(name)
         if config is None:
             raise ToolError(f"there is no tool {name!r}")
         return await self._found(account_id, name, config)
@@ -73,7 +68,7 @@ class Catalogue:
         Args:
             allowed: the types that the request was given; None: all.
         """
-        config = self._config.tools.get(name)
+        config = self._of_chat(name)
         if config is None:
             return Verdict("deny", f"there is no tool {name!r}")
         return decide(allowed, Subject(config.type, self._labels.get(name), config.review))
@@ -103,6 +98,11 @@ class Catalogue:
         else:
             await self._ledger.lose(effect)
 
+    def _of_chat(self, name: str) -> ToolConfig | None:
+        """A tool that chat may have; those of no type are the mail agent's, but for chat's own."""
+        config = self._config.tools.get(name)
+        return config if config and (config.type or name in self._local) else None
+
     async def _of(self, account_id: UUID, type_: str) -> list[Tool]:
         found: list[Tool] = []
         down: ServerDown | None = None
@@ -125,13 +125,6 @@ class Catalogue:
             return reviewed(self._local[name], self.rule(name, None))
         if config.backend == LOCAL:
             raise ToolError(f"there is no tool {name!r}")
-        listing = await self._servers.listing(config.backend, account_id)
-        if name not in listing:
-            raise ToolError(f"the tool server {config.backend} has no tool {name}")
-        return await self._made(name, config, listing[name])
-
-    async def _made(self, name: str, config: ToolConfig, told: Told) -> Tool:
-        if self._servers.is_remote(config.backend) and not await self._seen.look(config.backend, told):
-            raise UnusableTool(f"{name} has changed: `email-assistant tools show {name}` shows how")
-        review = CONFIRMATION if self.rule(name, None).do == "ask" else None
-        return McpTool(self._servers, self._ledger, config.backend, told, review, self._labels.get(name))
+        told = await self._servers.told(config.backend, account_id, name)
+        tool = McpTool(self._servers, self._ledger, config.backend, told, self._labels.get(name))
+        return reviewed(tool, self.rule(name, None))

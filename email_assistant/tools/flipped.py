@@ -9,8 +9,7 @@ from email_assistant.tools.config import LOCAL, ToolsConfig
 from email_assistant.tools.effects import Effect, Ledger
 from email_assistant.tools.mcp.pool import Servers
 from email_assistant.tools.mcp.remote import Remote
-from email_assistant.tools.mcp.schema import Schema
-from email_assistant.tools.mcp.seen import SeenTools
+from email_assistant.tools.mcp.schema import Schema, UnusableTool
 from email_assistant.tools.mcp.words import INVITATION
 from email_assistant.tools.reviewed import reviewed
 from email_assistant.tools.spec import Call, ServerDown, Tool, ToolError
@@ -21,13 +20,12 @@ def placed(
     config: ToolsConfig,
     labels: Mapping[str, Labels],
     servers: Servers,
-    seen: SeenTools,
     ledger: Ledger,
 ) -> Tool:
     """A tool of the mail agent where, and under the rule, that the person's files say."""
     name = tool.spec.name
     chosen = config.tools[name]
-    here = tool if chosen.backend == LOCAL else FlippedTool(tool, servers, seen, ledger, chosen.backend)
+    here = tool if chosen.backend == LOCAL else FlippedTool(tool, servers, ledger, chosen.backend)
     return reviewed(here, decide(None, Subject(chosen.type, labels.get(name), chosen.review)))
 
 
@@ -38,11 +36,10 @@ class FlippedTool(Tool):
         server: the name of one that offers a tool of the same name, which takes the same arguments.
     """
 
-    def __init__(self, local: Tool, servers: Servers, seen: SeenTools, ledger: Ledger, server: str) -> None:
+    def __init__(self, local: Tool, servers: Servers, ledger: Ledger, server: str) -> None:
         self.spec = local.spec
         self._local = local
         self._servers = servers
-        self._seen = seen
         self._server = server
         self._remote = Remote(servers, ledger, server, local.spec.name)
         self._writes = local.spec.review is not None
@@ -52,6 +49,18 @@ class FlippedTool(Tool):
 
     async def run(self, call: Call, arguments: dict[str, Any]) -> str:
         """Where the server can't do it now the mail waits, rather than being told to the model: raises ServerDown."""
+        try:
+            return await self._run(call, arguments)
+        except UnusableTool as unusable:
+            raise ServerDown(self._server, str(unusable)) from None
+
+    async def conflicts(self, call: Call, arguments: dict[str, Any]) -> list[str]:
+        return await self._local.conflicts(call, arguments)
+
+    async def settle(self, call: Call, effect: Effect) -> None:
+        await self._remote.settle(effect)
+
+    async def _run(self, call: Call, arguments: dict[str, Any]) -> str:
         sent = {name: value for name, value in arguments.items() if value is not None}
         if "email_id" in self.spec.arguments.model_fields:
             sent["email_id"] = call.run["mail"]
@@ -62,20 +71,10 @@ class FlippedTool(Tool):
         recipient = str(sent["email_address"]).lower() if "email_address" in sent else None
         return await self._remote.write(call, arguments, sent, told, recipient)
 
-    async def conflicts(self, call: Call, arguments: dict[str, Any]) -> list[str]:
-        return await self._local.conflicts(call, arguments)
-
-    async def settle(self, call: Call, effect: Effect) -> None:
-        await self._remote.settle(effect)
-
     async def _check(self, call: Call, sent: Mapping[str, Any]) -> None:
-        """Raises ServerDown."""
+        """Raises ServerDown, UnusableTool."""
         name = self.spec.name
-        told = (await self._servers.listing(self._server, call.account.id)).get(name)
-        if told is None:
-            raise ServerDown(self._server, f"it has no tool {name}")
-        if self._servers.is_remote(self._server) and not await self._seen.look(self._server, told):
-            raise ServerDown(self._server, f"its {name} has changed: see `email-assistant tools show {name}`")
+        told = await self._servers.told(self._server, call.account.id, name)
         try:
             Schema(told.inputSchema).check(sent)
         except ToolError as error:

@@ -113,12 +113,15 @@ async def run(calls: int) -> bool:
     async def in_process(_: UUID) -> Server[Any, Any]:
         return make_server()
 
-    ours = Servers({}, {"echo": in_process})
+    async def trusting(*_: object) -> bool:
+        return True
+
+    ours = Servers({}, {"echo": in_process}, trusting)
     async with create_connected_server_and_client_session(make_server()) as bare:
         added["in memory"] = await compare("in memory", bare, ours, calls)
     await ours.aclose()
     async with served() as url:
-        ours = Servers({"echo": ServerConfig(url=url)}, {})
+        ours = Servers({"echo": ServerConfig(url=url)}, {}, trusting)
         async with streamable_http_client(url) as (heard, said, _), ClientSession(heard, said) as bare:
             await bare.initialize()
             added["HTTP"] = await compare("HTTP", bare, ours, calls)

@@ -2,7 +2,8 @@
 
     python -m tests.doubles.nasty_mcp FOLDER [PORT]
 
-What it was asked stands in FOLDER/calls.jsonl. What is in FOLDER/words.txt is the description of `drift`.
+What it was asked stands in FOLDER/calls.jsonl. What is in FOLDER/words.txt is the description of `drift`. While
+FOLDER/stays_down.txt is there it does not start; `add_slowly` ends when FOLDER/go.txt is there.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ from mcp import types
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.shared.exceptions import UrlElicitationRequiredError
+from mcp.shared.exceptions import McpError, UrlElicitationRequiredError
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, StreamingResponse
@@ -67,6 +68,7 @@ async def list_tools() -> list[types.Tool]:
             tool(name, TEXT)
             for name in ("echo", "link", "ask_link", "ask_form", "add", "add_and_die", "add_and_hang", "add_by_form")
         ),
+        *(tool(name) for name in ("busy", "add_slowly", "add_refused", "add_claims")),
         tool("lie", outputSchema=NUMBER),
         tool("words", description=steering),
         tool("slow_pattern", evil),
@@ -94,6 +96,13 @@ async def call_tool(name: str, given: dict[str, Any]) -> types.CallToolResult:
                 if dies_once.exists():
                     dies_once.write_text("it did")
                 os._exit(3)
+        case "add_slowly":
+            while not (FOLDER / "go.txt").exists():  # noqa: ASYNC110 - another process says so
+                await asyncio.sleep(0.02)
+        case "add_claims":
+            result = said("did add_claims")
+            result.meta = {"email-assistant/external-id": "sent_1"}
+            return result
         case "huge":
             return said("x" * 50_000_000)
         case "long":
@@ -138,7 +147,10 @@ def said(text: str, *, is_error: bool = False) -> types.CallToolResult:
 
 
 async def call_garbled(request: types.CallToolRequest) -> types.ServerResult:
-    """In the place of an answer to `garble`: one of another kind."""
+    """In the place of an answer to `garble`: one of another kind; to `add_refused`: an error under a code that the
+    library uses for a connection that has ended."""
+    if request.params.name == "add_refused":
+        raise McpError(types.ErrorData(code=types.CONNECTION_CLOSED, message="Not today"))
     if request.params.name == "garble":
         note(tool="garble")
         return types.ServerResult(types.ListPromptsResult(prompts=[]))
@@ -165,6 +177,9 @@ class _Rude:
         elif b'"name":"fail"' in body:
             note(tool="fail")
             await PlainTextResponse("no", 500)(scope, receive, send)
+        elif b'"name":"busy"' in body:
+            note(tool="busy")
+            await PlainTextResponse("later", 429)(scope, receive, send)
         else:
             await self._app(scope, _again(body, receive), send)
 
@@ -206,6 +221,8 @@ def over_http(port: int) -> None:
 
 
 if __name__ == "__main__":
+    if (FOLDER / "stays_down.txt").exists():
+        sys.exit(4)
     if len(sys.argv) > 2:
         over_http(int(sys.argv[2]))
     else:

@@ -13,6 +13,8 @@ from mcp.server.lowlevel import Server
 from psycopg_pool import PoolTimeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from email_assistant.servers.mcp.mailbox import TryAgain
+from email_assistant.tools.mcp.words import AGAIN
 from email_assistant.tools.spec import ToolError
 
 log = logging.getLogger(__name__)
@@ -73,13 +75,15 @@ class Tool(Generic[A]):
     async def call(self, arguments: Mapping[str, Any]) -> types.CallToolResult:
         try:
             result = await self.run(self._parsed(arguments))
+        except TryAgain as error:
+            return _refusal(str(error), meta={AGAIN: True})
         except ToolError as error:
             return _refusal(str(error))
         except (psycopg.OperationalError, PoolTimeout):
-            return _refusal("the assistant's database is not available now; try again later")
+            return _refusal("the assistant's database is not available now; try again later", meta={AGAIN: True})
         except Exception:
             log.exception("the tool %s failed", self.name)
-            return _refusal("the assistant failed at this; its log on standard error says where")
+            return _refusal("the assistant failed at this; its log on standard error says where", meta={AGAIN: True})
         text = types.TextContent(type="text", text=result.as_text())
         return types.CallToolResult(content=[text], structuredContent=result.model_dump(mode="json"))
 
@@ -114,9 +118,9 @@ def in_brackets(words: Sequence[str]) -> str:
     return f" ({', '.join(words)})" if words else ""
 
 
-def _refusal(why: str) -> types.CallToolResult:
+def _refusal(why: str, meta: dict[str, Any] | None = None) -> types.CallToolResult:
     line = types.TextContent(type="text", text=" ".join(why.split()))
-    return types.CallToolResult(content=[line], isError=True)
+    return types.CallToolResult(content=[line], isError=True, _meta=meta)
 
 
 def _place(location: Sequence[int | str]) -> str:

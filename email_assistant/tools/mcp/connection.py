@@ -26,6 +26,8 @@ _CLOSE_SECONDS: Final = 6.0
 _FAREWELL_SECONDS: Final = 1.0
 _SESSION_OVER: Final = 32600
 """What the library says for a server that has forgotten the session (`_send_session_terminated_error`, 1.30)."""
+_CLOSED: Final = "Connection closed"
+"""What the library says where its streams have closed (`_receive_loop`, 1.30); servers use the same code for others."""
 _MOST_PAGES: Final = 20
 _MOST_TOOLS: Final = 500
 _CLIENT: Final = types.Implementation(name="email-assistant", version=version("email-assistant"))
@@ -78,8 +80,12 @@ class Connection:
     """Called when the server says that its tools have changed."""
     ended: str | None = None
     """Why it can't be used any more."""
+    left: str | None = None
+    """Why nothing new should be asked in it."""
     _flights: set[_Flight] = field(default_factory=set)
     _undone: Undone = field(default_factory=dict)
+    _under_way: int = 0
+    """Requests that wait for their answer."""
     _leave: asyncio.Event = field(default_factory=asyncio.Event)
     _farewells: set["asyncio.Task[None]"] = field(default_factory=set)
     _owner: "asyncio.Task[None] | None" = None
@@ -99,6 +105,12 @@ class Connection:
         """Leave the session, without waiting for it; calls that are under way fail."""
         self.ended = self.ended or why
         self._leave.set()
+
+    def leave(self, why: str) -> None:
+        """Ask nothing new in it; it ends once what is under way has its answer."""
+        self.left = self.left or why
+        if not self._under_way:
+            self.end(self.left)
 
     async def aclose(self) -> None:
         self.end("the program stops")
@@ -165,6 +177,7 @@ class Connection:
             raise NotSent(self.ended)
         # The library takes the next number before it waits for anything; it tells nobody which.
         asked = session._request_id
+        self._under_way += 1
         try:
             async with asyncio.timeout(self.seconds):
                 return await session.send_request(request, answer, **more)
@@ -182,6 +195,9 @@ class Connection:
             raise self._meaning(error, asked) from None
         finally:
             self._undone.pop(asked, None)
+            self._under_way -= 1
+            if self.left:
+                self.leave(self.left)
 
     def _meaning(self, error: McpError, asked: int) -> Exception:
         match self._undone.get(asked):
@@ -191,7 +207,7 @@ class Connection:
                 return NoUse(f"it {why}")
             case Exception() as why:
                 return Lost(str(why))
-        if error.error.code == types.CONNECTION_CLOSED:
+        if error.error.code == types.CONNECTION_CLOSED and error.error.message == _CLOSED:
             return Lost(self.ended or "the connection has ended")
         if error.error.code == _SESSION_OVER and error.error.message == "Session terminated":
             return NotSent("it has forgotten the session")

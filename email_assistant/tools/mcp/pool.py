@@ -12,6 +12,7 @@ from mcp.server.lowlevel import Server
 
 from email_assistant.tools.config import ServerConfig
 from email_assistant.tools.mcp.connection import Connection, Lost, NotSent, NoUse, Refused
+from email_assistant.tools.mcp.schema import UnusableTool
 from email_assistant.tools.spec import Progress, ServerDown
 
 _OWN_SECONDS: Final = 60.0
@@ -21,6 +22,8 @@ _START_SECONDS: Final = 60.0
 _FIRST_WAIT: Final = 0.5
 _LONGEST_WAIT: Final = 60.0
 
+Look = Callable[[str, types.Tool], Awaitable[bool]]
+"""Whether a server's tool, as it is told now, may be used."""
 Builtin = Mapping[str, Callable[[UUID], Awaitable[Server[Any, Any]]]]
 """Makes our own servers, by name, for an account."""
 T = TypeVar("T")
@@ -44,7 +47,7 @@ class _Seat:
     async def opened(self) -> Connection:
         """The session, opened if there is none. Raises ServerDown."""
         async with self.opening:
-            if self.connection is not None and self.connection.ended is None:
+            if self.connection is not None and not (self.connection.ended or self.connection.left):
                 return self.connection
             now = asyncio.get_running_loop().time()
             if now < self.not_before:
@@ -71,7 +74,7 @@ class _Seat:
             try:
                 listing = {tool.name: tool for tool in await connection.tools()}
             except (NotSent, Lost, Refused) as error:
-                connection.end(str(error))
+                connection.leave(str(error))
                 raise ServerDown(self.name, f"its tools can't be listed: {error}") from None
             if not self.has_changed:
                 self.listing = listing
@@ -86,11 +89,13 @@ class Servers:
     Args:
         configured: those that are not in this process, by name.
         builtin: those that are, and that no configured one takes the place of.
+        look: looks at each tool of those that are not in this process, before it is called.
     """
 
-    def __init__(self, configured: Mapping[str, ServerConfig], builtin: Builtin) -> None:
+    def __init__(self, configured: Mapping[str, ServerConfig], builtin: Builtin, look: Look) -> None:
         self._configured = configured
         self._builtin = builtin
+        self._look = look
         self._seats: dict[tuple[str, UUID | None], _Seat] = {}
         self._connections: weakref.WeakSet[Connection] = weakref.WeakSet()
 
@@ -113,6 +118,20 @@ class Servers:
         """
         return await self._seat(name, account_id).listed()
 
+    async def told(self, name: str, account_id: UUID, tool: str) -> types.Tool:
+        """One of its tools, as it may be used.
+
+        Raises:
+            ServerDown.
+            UnusableTool: it has none of this name, or one that has changed.
+        """
+        told = (await self.listing(name, account_id)).get(tool)
+        if told is None:
+            raise UnusableTool(f"the tool server {name} has no tool {tool}")
+        if self.is_remote(name) and not await self._look(name, told):
+            raise UnusableTool(f"{tool} has changed: `email-assistant tools show {tool}` shows how")
+        return told
+
     async def call(
         self,
         name: str,
@@ -132,25 +151,31 @@ class Servers:
             repeatable: doing it twice does no harm, so it is called again where the connection has died.
 
         Raises:
-            ServerDown: nothing was asked of it.
+            ServerDown, UnusableTool: nothing was asked of it.
             Lost: it may have been done.
             Refused, LinkNeeded, FormNeeded: it was not done.
         """
         seat = self._seat(name, account_id)
+        lost: Lost | None = None
         for is_last in (False, True):
-            connection = await seat.opened()
+            try:
+                connection = await seat.opened()
+                await self.told(name, account_id, tool)  # another session may be with another program
+            except (ServerDown, UnusableTool) as error:
+                raise lost or error from None
             try:
                 return await connection.call(tool, arguments, meta, progress, filled_in)
             except NotSent as error:
-                connection.end(str(error))
+                connection.leave(str(error))
                 if is_last:
-                    raise ServerDown(name, str(error)) from None
+                    raise lost or ServerDown(name, str(error)) from None
             except NoUse:
                 raise
             except Lost as error:
-                connection.end(str(error))
+                connection.leave(str(error))
                 if is_last or not repeatable:
                     raise
+                lost = error
         raise AssertionError("the second try returns or raises")
 
     async def aclose(self) -> None:

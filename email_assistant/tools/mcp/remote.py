@@ -1,7 +1,7 @@
 """One tool on its server: reads as they come, writes by the ledger of effects."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from mcp import types
 
@@ -9,9 +9,12 @@ from email_assistant.tools.effects import Effect, InDoubt, Ledger
 from email_assistant.tools.mcp import content
 from email_assistant.tools.mcp.connection import Lost
 from email_assistant.tools.mcp.pool import Servers
-from email_assistant.tools.mcp.schema import Schema
+from email_assistant.tools.mcp.schema import Schema, UnusableTool
 from email_assistant.tools.mcp.words import AGAIN, EXTERNAL_ID, KEY
 from email_assistant.tools.spec import Call, FormNeeded, LinkNeeded, ServerDown, ToolError
+
+_LONGEST_ID: Final = 1024
+"""Of an event, the longest of Google's (Calendar API, `events.insert`)."""
 
 
 class Remote:
@@ -34,7 +37,7 @@ class Remote:
 
         Raises:
             ToolError, LinkNeeded, FormNeeded.
-            ServerDown: nothing was asked of it.
+            ServerDown, UnusableTool: nothing was asked of it.
         """
         try:
             result = await self._call(call, arguments, told, repeatable=True)
@@ -65,7 +68,7 @@ class Remote:
 
         Raises:
             ToolError, LinkNeeded, FormNeeded: it was not done.
-            ServerDown: nothing was asked of it.
+            ServerDown, UnusableTool: nothing was asked of it.
             NotYetClear, InDoubt.
         """
         effect = await self._ledger.plan(call.run_id, call.id, self._tool, arguments, recipient)
@@ -88,19 +91,21 @@ class Remote:
         again = self._servers.repeats_safely(self._server)
         if effect.state == "started" and not again:
             await self._ledger.lose(effect)
-        await self._servers.listing(self._server, call.account.id)  # where it is down, nothing has been started
-        await self._ledger.start(effect, call.lease)
         try:
+            # Where it can't be asked, nothing is started.
+            await self._servers.told(self._server, call.account.id, self._tool)
+            await self._ledger.start(effect, call.lease)
             result = await self._call(call, sent, told, repeatable=again)
+        except (ServerDown, UnusableTool):
+            if effect.state == "started":  # by an earlier try, of which this one has learned nothing
+                await self._ledger.not_found(effect)
+            await self._ledger.put_back(effect)
+            raise
         except (LinkNeeded, FormNeeded):
             await self._ledger.put_back(effect)
             raise
         except ToolError as refusal:
             raise ToolError(await self._ledger.fail(effect, str(refusal))) from None
-        except ServerDown as down:
-            if not again:
-                raise ToolError(await self._ledger.fail(effect, f"{down}; nothing was done")) from None
-            raise
         except Lost:
             await (self._ledger.not_found(effect) if again else self._ledger.lose(effect))
             raise AssertionError("both raise") from None
@@ -116,8 +121,12 @@ class Remote:
             if self._keeps_its_word(result)
             else f"It was done, but the tool server {self._server} says of it something else than its schema says."
         )
-        made = str((result.meta or {}).get(EXTERNAL_ID) or "")
-        return await self._ledger.finish(effect, made, text)
+        return await self._ledger.finish(effect, self._made(result), text)
+
+    def _made(self, result: types.CallToolResult) -> str:
+        """Google's id of what was made: of others it is not believed, or they could pass a mail off as ours."""
+        made = (result.meta or {}).get(EXTERNAL_ID) if self._servers.is_own(self._server) else None
+        return made if isinstance(made, str) and len(made) <= _LONGEST_ID else ""
 
     @property
     def _is_own(self) -> bool:

@@ -12,7 +12,8 @@ from email_assistant.tools.mcp import content
 from email_assistant.tools.mcp.pool import Servers
 from email_assistant.tools.mcp.remote import Remote
 from email_assistant.tools.mcp.schema import check_told
-from email_assistant.tools.spec import Call, Review, ServerDown, Tool, ToolError, ToolSpec
+from email_assistant.tools.reviewed import CONFIRMATION
+from email_assistant.tools.spec import Call, ServerDown, Tool, ToolError, ToolSpec
 
 
 class _Anything(BaseModel):
@@ -25,7 +26,6 @@ class McpTool(Tool):
     """
     Args:
         told: as the server lists it.
-        review: how a person is asked about a call; None: nobody is.
         labels: None: nobody has said what it touches, so it counts as a write.
 
     Raises:
@@ -38,7 +38,6 @@ class McpTool(Tool):
         ledger: Ledger,
         server: str,
         told: types.Tool,
-        review: Review | None,
         labels: Labels | None,
     ) -> None:
         self._schema, answers = check_told(told)
@@ -50,7 +49,7 @@ class McpTool(Tool):
             description=told.description or "" if servers.is_own(server) else content.description(told),
             parameters=content.parameters(told.inputSchema),
             arguments=_Anything,
-            review=review,
+            review=CONFIRMATION if self._writes else None,
         )
 
     async def complete(self, run: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
