@@ -117,8 +117,13 @@ async def call_tool(name: str, given: dict[str, Any]) -> types.CallToolResult:
                 await FLOODS(line)
         case "steps":
             for number in range(3):
+                # Without a request it goes out on a stream that the client may not have opened yet.
                 await context.session.send_progress_notification(
-                    meta["progressToken"], number, 3, f"step\x1b[2J {number}"
+                    meta["progressToken"],
+                    number,
+                    3,
+                    f"step\x1b[2J {number}",
+                    related_request_id=str(context.request_id),
                 )
         case "raise":
             raise ValueError("broken")
