@@ -113,6 +113,7 @@ async def serve(app: App, token: str | None, host: str, listener: socket.socket)
             push_token=push_token.get_secret_value() if push_token else None,
         )
         await serve_app(api, listener)
+    await app.ledger.drain()
 
 
 async def serve_app(app: ASGIApp, listener: socket.socket, *, lifespan: bool = False) -> None:

@@ -615,6 +615,8 @@ class Inbox:
         if item.status != "pending":
             raise Conflict(_became(item))
         kind, args = answer.get("type"), answer.get("args")
+        if not _is_storable(args):
+            raise Invalid("a text can't hold the character NUL, or half of a surrogate pair")
         if item.shadow and kind in _ACTS:
             raise Invalid(_shadowed(item))
         if kind not in item.allowed:
@@ -660,6 +662,19 @@ async def supersede(conn: Connection, run_ids: Sequence[UUID], by: UUID | None) 
            where run_id = any(%s) and status in ('pending', 'decided')""",
         (by, list(run_ids)),
     )
+
+
+def _is_storable(value: object) -> bool:
+    """Whether Postgres has text for it: what it stores as JSON all the same, it can't look into."""
+    match value:
+        case str():
+            return not any(c == "\0" or "\ud800" <= c <= "\udfff" for c in value)
+        case Mapping():
+            return all(_is_storable(each) for pair in value.items() for each in pair)
+        case list():
+            return all(map(_is_storable, value))
+        case _:
+            return True
 
 
 def _shadowed(item: Item) -> str:

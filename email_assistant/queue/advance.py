@@ -184,7 +184,7 @@ class Advancer:
         account = await self.accounts.get(conversation.account_id)
         client = await self.clients.get(account.id)
         for effect in await self.ledger.unknown_in(run.id):
-            with suppress(NotYetClear):
+            with suppress(NotYetClear, InDoubt):
                 await self.tools.settle(Call(run.input, effect.call_id, account, client, lease), effect)
 
     async def _failed(self, lease: Lease, conversation: Conversation, run: RunRow | None, error: Exception) -> None:

@@ -15,7 +15,7 @@ from uuid import UUID
 import psycopg
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
-from email_assistant.accounts.accounts import Account, Accounts
+from email_assistant.accounts.accounts import Account, Accounts, UnknownAccount
 from email_assistant.accounts.clients import Clients
 from email_assistant.accounts.vault import VaultError
 from email_assistant.agents.chat.graph import link_in
@@ -24,13 +24,14 @@ from email_assistant.db.pool import Pool
 from email_assistant.google.errors import GoogleError
 from email_assistant.google.quota import Urgency, calls_are
 from email_assistant.inbox.items import Asked, Conflict, Inbox, Item, addresses_in
+from email_assistant.mail.charset import readable
 from email_assistant.model import BadAnswer
 from email_assistant.queue.did import Did, did, named_in
 from email_assistant.queue.faults import LostInterrupt, QuestionNotStored, classify
 from email_assistant.queue.invoke import Invoker, Outcome, Watch
 from email_assistant.queue.turns import ChatRow, TurnRow, Turns
 from email_assistant.tools.effects import Effect, InDoubt, Ledger, NotYetClear
-from email_assistant.tools.spec import Call
+from email_assistant.tools.spec import Call, ServerDown
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +43,8 @@ _REMEMBERED = 24_000
 """Characters of earlier turns that the agent is told of."""
 _TURNS_BACK = 3
 """Turns that are looked through for the last one that left something to remember."""
+_UNDO_SECONDS = 15.0
+"""How long a caller is kept waiting for the end of an undo window."""
 _DONE_LATER = (GoogleError, VaultError, NotYetClear)
 """What can keep a call that the person approved from being done now."""
 _SET_ASIDE = "Not done: the person asked for something else instead."
@@ -100,6 +103,7 @@ class Chat:
         Raises:
             Conflict, Invalid, NoItem: nothing was taken.
         """
+        _check_active(await self.accounts.get(chat.account_id))
         await self.inbox.decide_together(user_id, answers, by="chat")
         return await self._whatever_comes(self._carry_on(chat, user_id, watch))
 
@@ -136,22 +140,28 @@ class Chat:
         chat = await self.turns.open_chat(account, chat_id)
         if chat.account_id != account_id:
             account = await self.accounts.get(chat.account_id)
+        _check_active(account)
         async with held(self.pool, chat.id, self.lease_seconds) as lease:
             if lease is None:
                 raise Conflict("the assistant is still at what you asked for before; wait for its answer")
             if chat.request is not None:  # it was used before, and a dead process may have left something
                 await self._work(lease, None)
-                await self._settle_started(lease, account)
+                await self._settle_closed(lease, account)
             turn = await self.turns.begin(lease, account, chat_id, request)
             await self._work(lease, watch, turn)
         return await self._talk(chat, account.user_id)
 
     async def _carry_on(self, chat: ChatRow, user_id: UUID, watch: Watch | None) -> Talk:
+        """Work until the chat rests. What was decided in the inbox, and can be undone for a moment, is waited for."""
+        ends = asyncio.get_running_loop().time() + _UNDO_SECONDS
         while True:
             async with held(self.pool, chat.id, self.lease_seconds) as lease:
                 if lease:
                     await self._work(lease, watch)
-                    return await self._talk(chat, user_id)
+            talk = await self._talk(await self.turns.chat(user_id, chat.chat_id), user_id)
+            undoable = talk.turn is not None and talk.turn.waits and not talk.waiting
+            if lease and not (undoable and asyncio.get_running_loop().time() < ends):
+                return talk
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _talk(self, chat: ChatRow, user_id: UUID) -> Talk:
@@ -169,6 +179,8 @@ class Chat:
         """Do the next thing; False when there is nothing left, or nothing that can be done now."""
         if turn is None or not turn.is_open or (turn.waits and not turn.decided):
             return False
+        if not turn.is_new and not await self._may_work(turn):
+            return False
         try:
             if turn.state == "waiting":
                 return await self._apply(lease, turn)
@@ -179,10 +191,18 @@ class Chat:
             await self._failed(lease, turn, error)
             return False
 
+    async def _may_work(self, turn: TurnRow) -> bool:
+        """Whether the account is active, and one that this process may touch."""
+        try:
+            return (await self.accounts.get(UUID(turn.input["account_id"]))).state == "active"
+        except UnknownAccount:
+            return False
+
     async def _apply(self, lease: Lease, turn: TurnRow) -> bool:
         """The point of no return: all answers of the turn at once, and only with the account active."""
         if not await self.inbox.decided(turn.id) <= await self.invoker.pending(turn.id, lease):
             raise LostInterrupt("the chat does not wait for the answer that was given")
+        account = await self.accounts.get(UUID(turn.input["account_id"]))
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn, account_active=True)
             items = await self.inbox.apply(conn, turn.id)
@@ -192,9 +212,8 @@ class Chat:
                 await self.turns.acting(conn, turn)
                 return True
             await self.turns.rested(conn, turn, "done", turn.answer)
-        if (items[0].decision or {}).get("type") == "accept":
-            account = await self.accounts.get(UUID(turn.input["account_id"]))
-            await self.turns.begin(lease, account, turn.input["chat"], turn.input["request"])
+            if (items[0].decision or {}).get("type") == "accept":
+                await self.turns.begin_in(conn, lease, account, turn.input["chat"], turn.input["request"])
         return True
 
     async def _go_on(self, lease: Lease, turn: TurnRow, watch: Watch | None) -> bool:
@@ -225,7 +244,7 @@ class Chat:
         said = f"You: {turn.input['request']}"
         messages = outcome.state["messages"]
         link = None if asked else link_in(messages)
-        answer = None if asked else messages[-1].text
+        answer = None if asked else readable(messages[-1].text)
         if answer == "":
             raise BadAnswer("the model answered nothing")
         async with self.pool.connection() as conn, conn.transaction():
@@ -245,12 +264,17 @@ class Chat:
         )
         return Asked(question.id, value, new_recipients=new, conflicts=[])
 
-    async def _settle_started(self, lease: Lease, account: Account) -> None:
-        """Find out what became of effects that a turn left when it broke off, before anything new begins."""
+    async def _settle_closed(self, lease: Lease, account: Account) -> None:
+        """Find out what became of effects that turns left when they broke off, before anything new begins. Those of a
+        turn that still acts are done yet."""
+        last = await self.turns.last(lease.thread_id)
+        is_open = last is not None and last.is_open
         for effect in await self.ledger.started_in(lease.thread_id):
+            if is_open and last is not None and effect.run_id == last.id:
+                continue
             run = await self.turns.input_of(effect.run_id)
-            call = Call(run, effect.call_id, account, await self.clients.get(account.id), lease)
-            with suppress(NotYetClear, InDoubt):
+            with suppress(NotYetClear, InDoubt, GoogleError, VaultError, ServerDown):
+                call = Call(run, effect.call_id, account, await self.clients.get(account.id), lease)
                 await self.tools.settle(call, effect)
 
     async def _settle_doubts(self, lease: Lease, turn: TurnRow) -> None:
@@ -317,10 +341,22 @@ class Chat:
         return unheard
 
 
+def _check_active(account: Account) -> None:
+    """Raises Conflict."""
+    if account.state != "active":
+        raise Conflict(
+            f"{account.address} is paused: `email-assistant account resume {account.address}`"
+            if account.state == "paused"
+            else f"{account.address} can't be used now: `email-assistant auth status` says why"
+        )
+
+
 def _all_answered(messages: Sequence[AnyMessage], done: Mapping[str, str], otherwise: str) -> list[AnyMessage]:
     """The messages, where every call of the last one has its answer."""
     last = messages[-1]
     calls = last.tool_calls if isinstance(last, AIMessage) else []
+    if isinstance(last, AIMessage) and not calls and not last.text:
+        return list(messages[:-1])  # some servers take no empty message
     return [
         *messages,
         *(

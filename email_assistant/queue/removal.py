@@ -64,7 +64,7 @@ class Removal:
         effects = await self.ledger.started_in(lease.thread_id)
         for effect in effects:
             run = await self.conversations.input_of(effect.run_id)
-            with suppress(GoogleError, NotYetClear, InDoubt):
+            with suppress(GoogleError, VaultError, NotYetClear, InDoubt):
                 call = Call(run, effect.call_id, account, await self.clients.get(account.id), lease)
                 await self.settle(call, effect)
         return len(await self.ledger.started_in(lease.thread_id)) + len(await self.ledger.doubtful_in(lease.thread_id))

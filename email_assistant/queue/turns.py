@@ -131,28 +131,32 @@ class Turns:
             Conflict: the turn before is being worked on, or something in it was decided and is not carried out yet.
         """
         async with self._pool.connection() as conn, conn.transaction():
-            await lease.check(conn)
-            # The thread before its items, as whoever decides locks them: what is decided meanwhile is seen here.
-            await conn.execute("select from threads where id = %s for no key update", (lease.thread_id,))
-            before = await self._last(conn, lease.thread_id)
-            attempt = before.attempt + 1 if before else 1
-            run_id = uuid5(NAMESPACE_URL, f"email-assistant:chat/{lease.thread_id}/{attempt}")
-            if before and before.is_open:
-                await self._set_aside(conn, before, run_id)
-            turn = Turn(
-                agent="chat",
-                id=str(run_id),
-                account_id=str(account.id),
-                address=account.address,
-                chat=chat_id,
-                request=request,
-            )
-            cursor = await conn.execute(
-                """insert into runs (id, user_id, account_id, thread_id, attempt, input, state, tries)
-                   values (%s, %s, %s, %s, %s, %s, 'running', 1) returning created_at""",
-                (run_id, account.user_id, account.id, lease.thread_id, attempt, Json(turn)),
-            )
-            row = await cursor.fetchone()
+            return await self.begin_in(conn, lease, account, chat_id, request)
+
+    async def begin_in(self, conn: Connection, lease: Lease, account: Account, chat_id: str, request: str) -> TurnRow:
+        """`begin`, in the caller's transaction."""
+        await lease.check(conn)
+        # The thread before its items, as whoever decides locks them: what is decided meanwhile is seen here.
+        await conn.execute("select from threads where id = %s for no key update", (lease.thread_id,))
+        before = await self._last(conn, lease.thread_id)
+        attempt = before.attempt + 1 if before else 1
+        run_id = uuid5(NAMESPACE_URL, f"email-assistant:chat/{lease.thread_id}/{attempt}")
+        if before and before.is_open:
+            await self._set_aside(conn, before, run_id)
+        turn = Turn(
+            agent="chat",
+            id=str(run_id),
+            account_id=str(account.id),
+            address=account.address,
+            chat=chat_id,
+            request=request,
+        )
+        cursor = await conn.execute(
+            """insert into runs (id, user_id, account_id, thread_id, attempt, input, state, tries)
+               values (%s, %s, %s, %s, %s, %s, 'running', 1) returning created_at""",
+            (run_id, account.user_id, account.id, lease.thread_id, attempt, Json(turn)),
+        )
+        row = await cursor.fetchone()
         assert row is not None
         return TurnRow(
             run_id,
@@ -205,7 +209,7 @@ class Turns:
 
     async def acting(self, conn: Connection, turn: TurnRow) -> None:
         """Every answer is in and past its window: from here on the turn acts."""
-        await conn.execute("update runs set state = 'acting' where id = %s", (turn.id,))
+        await conn.execute("update runs set state = 'acting', tries = 0 where id = %s", (turn.id,))
 
     async def fail(self, conn: Connection, turn: TurnRow, reason: str) -> None:
         await conn.execute("update runs set state = 'failed', reason = %s where id = %s", (reason, turn.id))

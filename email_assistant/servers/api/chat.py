@@ -13,8 +13,10 @@ from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from email_assistant.accounts.accounts import UnknownAccount
+from email_assistant.db.lease import LeaseLost
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
 from email_assistant.queue.chat import Chat, Talk
+from email_assistant.queue.faults import QuestionNotStored
 from email_assistant.queue.invoke import Watch
 from email_assistant.servers.api.dependencies import Assistant, Services
 from email_assistant.servers.api.errors import AsciiJSON
@@ -28,7 +30,7 @@ _SPEAKS = "task_executor"
 Work = Callable[[Watch | None], Awaitable[Talk]]
 """What is asked of a chat, told of each chunk."""
 
-ChatId = Annotated[str, StringConstraints(min_length=1, max_length=1000, pattern=r"^[^\x00-\x1f\x7f]+$")]
+ChatId = Annotated[str, StringConstraints(min_length=1, max_length=600, pattern=r"^[^\x00-\x1f\x7f]+$")]
 MOST_WORDS = 20_000
 """Characters of a request."""
 Words = Annotated[
@@ -106,10 +108,16 @@ async def resume(app: Assistant, chat: Talks, body: ResumeRequest, request: Requ
 
 
 async def account_of(app: Services, address: str | None) -> UUID:
-    """The mailbox that a new chat is about: the one that was named, else the first. Raises UnknownAccount."""
+    """The mailbox that a new chat is about: the one that was named, else the first that is active.
+
+    Raises:
+        UnknownAccount.
+    """
     if address is not None:
         return (await app.accounts.find(app.user_id, address)).id
-    for account in await app.accounts.of_user(app.user_id):
+    active = {account.id for account in await app.accounts.pollable()}
+    known = await app.accounts.of_user(app.user_id)
+    for account in sorted(known, key=lambda account: account.id not in active):
         return account.id
     raise UnknownAccount("no mailbox is connected yet: `email-assistant auth login` does that")
 
@@ -173,7 +181,9 @@ async def outcome(thread_id: str, work: Awaitable[Talk]) -> tuple[int, Reply]:
         return refused(409, thread_id, str(error))
     except Invalid as error:
         return refused(400, thread_id, str(error))
-    except psycopg.OperationalError:
+    except LeaseLost:
+        return refused(409, thread_id, "another process has taken the chat over, or its mailbox was paused; look again")
+    except (psycopg.OperationalError, QuestionNotStored):
         return refused(503, thread_id, "the database can't be reached; try again in a moment")
 
 

@@ -74,6 +74,10 @@ def reply_of(talk: Talk) -> tuple[int, Reply]:
             pending_action=Confirmation(tool_calls=calls),
             message="It is not known whether this was done; approve it to have it done again" if doubt else None,
         )
+    if turn is not None and turn.waits:
+        later = "what you decided in the inbox is done when the time to undo it has passed"
+        nothing = Confirmation(tool_calls=[])
+        return 202, Reply(status="confirmation_required", thread_id=thread_id, pending_action=nothing, message=later)
     if turn is None or turn.state == "done":
         return 200, Reply(status="success", thread_id=thread_id, response=turn.answer if turn else None)
     reason = turn.reason or "this is still being worked on"
