@@ -88,6 +88,9 @@ class Connection:
     """Requests that wait for their answer."""
     _leave: asyncio.Event = field(default_factory=asyncio.Event)
     _farewells: set["asyncio.Task[None]"] = field(default_factory=set)
+    _limits: set[asyncio.Timeout] = field(default_factory=set)
+    """Of what is asked and not answered."""
+    _is_left: bool = False
     _owner: "asyncio.Task[None] | None" = None
     _session: ClientSession | None = None
 
@@ -178,10 +181,14 @@ class Connection:
         # The library takes the next number before it waits for anything; it tells nobody which.
         asked = session._request_id
         self._under_way += 1
+        limit = asyncio.timeout(self.seconds)
+        self._limits.add(limit)
         try:
-            async with asyncio.timeout(self.seconds):
+            async with limit:
                 return await session.send_request(request, answer, **more)
         except TimeoutError:
+            if self._is_left:
+                raise Lost(self.ended or "the connection has ended") from None
             self._call_off(session, asked)
             raise NoUse(f"it did not answer within {self.seconds:g} s") from None
         except asyncio.CancelledError:
@@ -194,6 +201,7 @@ class Connection:
         except McpError as error:
             raise self._meaning(error, asked) from None
         finally:
+            self._limits.discard(limit)
             self._undone.pop(asked, None)
             self._under_way -= 1
             if self.left:
@@ -244,6 +252,11 @@ class Connection:
                 raise
         finally:
             self.end("the connection has ended")
+            self._is_left = True
+            for limit in (
+                each for each in self._limits if not each.expired()
+            ):  # the library forgets those that wait when a session is left
+                limit.reschedule(asyncio.get_running_loop().time())
             if not ready.done():
                 ready.set_exception(ServerDown(self.name, self.ended or ""))
 
