@@ -205,7 +205,7 @@ def _say_hello(google: dict[str, Any], inbox_url: str, *, demo_model: bool) -> N
         err.print(
             "The model is a stand-in of fixed rules and templates: it shows the way mail takes, not a model's quality."
         )
-    err.print(f"Your inbox, and a chat to ask for things: {inbox_url}\n", highlight=False, soft_wrap=True)
+    err.print(f"Your inbox: {inbox_url}\nIts page Chat takes requests.\n", highlight=False, soft_wrap=True)
 
 
 def _mailbox_file(settings: Settings, mbox: Path | None) -> Path:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.contract.chat_stage import TEN, Eavesdropper, Stage, event, listing, open_stage
 from tests.doubles.calendar_server import OFFERED
-from tests.doubles.chat import Reply, Talk, at_once, checked
+from tests.doubles.chat import Reply, Talk, at_once, checked, rejected
 from tests.doubles.model import ModelRequest, tool
 from tests.doubles.serving import Hold
 from tests.integration.scene import ADA
@@ -392,6 +392,52 @@ class TestAccounts:
         refused = talk.post("/run", user_request="hello", account="eve@example.org")
         assert (refused.status, refused.code in (400, 404, 409)) == ("error", True)
         assert stage.model.requests == []
+
+
+class TestWhatIsAllowedAndNotDoneYet:
+    def test_a_refused_request_takes_back_no_mail_that_was_approved(self, stage: Stage, talk: Talk) -> None:
+        letter = tool(
+            "send_email_tool", email_id=None, email_address="bob@example.com", subject="Late", response_text="I'm late."
+        )
+        stage.model.on_policy("mail")
+        stage.model.on_chat({"write": [[letter], "It is sent."], "hello": ["Hello."]})
+        call = talk.run("write").call_id
+        stage.google.fault("drafts.create", times=3, status=503)
+        assert talk.approve(call).refusal == (502, "error")
+        assert talk.run("hello").refusal == (409, "error")
+        stage.daemon.wait_for(lambda: talk.shown()["status"] == "success", "it is done by itself")
+        assert talk.shown()["response"] == "It is sent."
+        assert len(stage.google.sent) == 1
+
+    def test_a_paused_mailbox_keeps_it(self, stage: Stage, talk: Talk) -> None:
+        call = talk.run("plan").call_id
+        stage.daemon.run("account", "pause", ADA)
+        for _ in range(8):  # more often than a turn is tried
+            assert talk.approve(call).refusal == (409, "error")
+            assert talk.run("hello").refusal == (409, "error")
+        stage.daemon.run("account", "resume", ADA)
+        assert talk.approve(call).response == "Done."
+        assert stage.calendar.names == ["Team Meeting"]
+
+    @pytest.mark.parametrize("text", ["a\x00b", "half \ud800"])
+    def test_words_that_the_database_can_not_look_into_are_refused(self, stage: Stage, talk: Talk, text: str) -> None:
+        call = talk.run("plan").call_id
+        body = {"thread_id": talk.thread_id, "approvals": [rejected(call, text)]}
+        answer = stage.daemon.http.post(
+            "/resume", content=json.dumps(body), headers={"content-type": "application/json"}
+        )
+        assert answer.status_code in (400, 422)
+        assert talk.approve(call).response == "Done."
+
+    def test_what_can_be_undone_in_the_inbox_is_waited_for(self, prepare: Prepare) -> None:
+        stage = prepare(undo_seconds=3)
+        stage.model.on_chat({"two": [[event(), event("Lunch")], "Both."]})
+        stage.up()
+        talk = stage.talk()
+        first, second = (call["call_id"] for call in talk.run("two").confirmations)
+        stage.daemon.accept(talk.item(first))
+        assert talk.approve(second).response == "Both."
+        assert stage.calendar.names == ["Team Meeting", "Lunch"]
 
 
 class TestOwnCalendar:

@@ -42,7 +42,7 @@ MEETING = {
     "end_time": "2031-06-02T10:45:00+02:00",
 }
 FIELDS = [
-    *("id", "run", "call_id", "account", "mail_id", "kind", "action", "args", "allowed", "status", "decision"),
+    *("id", "run", "call_id", "account", "mail_id", "chat", "kind", "action", "args", "allowed", "status", "decision"),
     *(
         "decided_at",
         "undo_until",
@@ -396,6 +396,7 @@ class TestItems:
             "call_id": item.call_id,
             "account": ADA,
             "mail_id": mail_id,
+            "chat": None,
             "kind": "draft",
             "action": "send_email_tool",
             "args": DRAFT,
@@ -719,6 +720,14 @@ class TestToken:
         described = (await api.get("/openapi.json")).json()
         assert set(described["paths"]) == {
             "/health",
+            "/health-check",
+            "/run",
+            "/resume",
+            "/api/chat",
+            "/api/chat/{chat_id}",
+            "/api/tools",
+            "/api/tools/{name}",
+            "/api/tools/{name}/accept",
             "/api/inbox",
             "/api/inbox/{item_id}",
             "/api/inbox/{item_id}/decision",

@@ -175,3 +175,22 @@ async def test_a_calendar_that_is_looked_into_only_when_you_say_so(tmp_path: Pat
             assert google.calls("events.list") == []
             await home.answer(item, "accept")
             assert google.calls("events.list") != []
+
+
+async def test_what_a_server_can_not_be_asked_about_is_done_again_on_the_persons_word(
+    tmp_path: Path, database_url: str
+) -> None:
+    with Google(ADA, timezone="Europe/Berlin") as google, Model() as model:
+        model.on_triage("respond")
+        async with opened("in process", tmp_path, database_url, google, model) as home:
+            model.script([[reply("Fine.")], [DONE]])
+            await home.receive("Hi")
+            [item] = await home.pending()
+            await home.app.ledger.plan(item.run_id, item.call_id, item.action, item.args, item.args["email_address"])
+            await home.sql("update effects set state = 'unknown', started_at = now()")
+            await home.answer(item, "accept")
+            [doubt] = await home.pending()
+            assert doubt.kind == "in_doubt"
+            await home.answer(doubt, "accept")
+            assert await home.pending() == []
+        assert len(google.sent) == 1

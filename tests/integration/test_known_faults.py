@@ -584,14 +584,15 @@ class TestFault15:
         daemon.answer(item, "edit", {**item["args"], "response_text": "No."})
         daemon.until_done(mail_id)
         daemon.wait_for(lambda: model.calls("memory"), "a lesson is learned")
-        assert {(request.kind, request.body["model"]) for request in model.requests} == {
+        asked = [request for request in model.requests if request.kind != "probe"]
+        assert {(request.kind, request.body["model"]) for request in asked} == {
             ("triage", "triage-model"),
             ("response", "response-model"),
             ("memory", "house-model"),
         }
         bound = model.calls("response")[0].tools
         words = {*bound, *PROFILES, *(name for schema in bound.values() for name in schema["properties"])}
-        for request in model.requests:
+        for request in asked:
             assert tools_named_in(prompt(request)) <= set(request.tools), request.kind
             assert set(re.findall(r"\b[a-z]+(?:_[a-z]+)+\b", prompt(request))) <= words, request.kind
         [refused] = model.calls("response")[2].tool_results
