@@ -79,6 +79,8 @@ class Session:
 
     async def _told(self, work: Callable[[Watch], Awaitable[Talk]]) -> Talk:
         """Do it, and say what it comes to."""
+        from email_assistant.mail.charset import readable
+
         self._spoken = ""
         self._proposed.clear()
         try:
@@ -89,7 +91,7 @@ class Session:
         turn = talk.turn
         if turn and turn.state == "failed":
             complain(turn.reason or "the reason is not known")
-        elif turn and turn.answer and turn.state == "done" and turn.answer.strip() != self._spoken.strip():
+        elif turn and turn.answer and turn.state == "done" and turn.answer.strip() != readable(self._spoken).strip():
             print_text(turn.answer)
         return talk
 
@@ -105,6 +107,8 @@ class Session:
                     out.print()
                 self._spoken = ""
                 self._proposed.append(did_in_words(data["tool_name"], data["arguments"]))
+            elif name == "progress":
+                print_text(f"  {data['text']}", style="dim")
             elif name == "step" and data["node"] == "use_tools":
                 for line in self._proposed:
                     print_text(f"· {line}", style="dim")

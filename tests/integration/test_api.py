@@ -759,7 +759,8 @@ class TestToken:
             "/threads/{thread_id}/runs/stream",
         }
         assert described["paths"]["/api/inbox"]["get"]["security"]
-        assert [p for p, o in described["paths"].items() if "HTTPValidationError" in json.dumps(o)] == []
+        plain = {p for p, o in described["paths"].items() if "HTTPValidationError" in json.dumps(o)}
+        assert plain == {"/run", "/resume"}  # what is malformed there gets FastAPI's own answer
         shown = await page(api, "/docs")
         assert shown.alive == []
         assert [path for path in described["paths"] if path not in shown.text] == []

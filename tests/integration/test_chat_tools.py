@@ -437,7 +437,7 @@ class TestTheInbox:
         assert told[1].startswith(f"{str(second.id)[:8]} | draft | eve@example.net: Hi")
         assert [line.count("|") for line in told] == [3, 3]
         other = await begin(home)
-        assert "confirmation | a chat: Write to Bob. | Do this: send_email_tool" in await other.does("list_waiting")
+        assert "confirmation | a chat: Write to Bob. | Send a mail to " in await other.does("list_waiting")
         carls = await begin(home, carl)
         assert await carls.does("list_waiting") == "Nothing waits."
 

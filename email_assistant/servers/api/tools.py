@@ -16,7 +16,7 @@ async def list_tools(app: Assistant) -> ToolsOut:
     return ToolsOut(tools=[ToolOut.model_validate(row) for row in rows], remarks=list(app.overview.remarks()))
 
 
-@router.get("/{name}", responses=documented(404))
+@router.get("/{name}", responses=documented(404, 422))
 async def show_tool(app: Assistant, name: str) -> OneToolOut:
     """One tool; where it has changed, what it was and what it has become."""
     row, seen = await app.overview.row(name)
