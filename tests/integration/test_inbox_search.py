@@ -304,7 +304,9 @@ class TestCounts:
         counts = (await http.get("/api/inbox/counts")).json()
 
         assert counts["by_status"] == {"pending": 2, "decided": 0, "applied": 1, "superseded": 0, "expired": 0}
-        kinds = {"draft": 1, "notification": 1, "meeting": 0, "question": 0, "in_doubt": 0}
+        kinds = {"draft": 1, "notification": 1} | dict.fromkeys(
+            ("meeting", "confirmation", "question", "link", "in_doubt"), 0
+        )
         assert counts["waiting_by_kind"] == kinds
         assert counts["waiting_by_account"] == {"ada@example.com": 2}
 
