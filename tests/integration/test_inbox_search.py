@@ -304,9 +304,8 @@ class TestCounts:
         counts = (await http.get("/api/inbox/counts")).json()
 
         assert counts["by_status"] == {"pending": 2, "decided": 0, "applied": 1, "superseded": 0, "expired": 0}
-        kinds = {"draft": 1, "notification": 1} | dict.fromkeys(
-            ("meeting", "confirmation", "question", "link", "in_doubt"), 0
-        )
+        nothing = dict.fromkeys(("meeting", "confirmation", "question", "link", "in_doubt"), 0)
+        kinds = {"draft": 1, "notification": 1} | nothing
         assert counts["waiting_by_kind"] == kinds
         assert counts["waiting_by_account"] == {"ada@example.com": 2}
 
