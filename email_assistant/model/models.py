@@ -95,9 +95,10 @@ class Models:
         except ContextExceeded:
             raise
         except ModelRefused as refusal:
+            if abilities.can("tools"):
+                raise  # it is something else that is refused
             answer = await self._call_after(refusal, asker, messages, tools, required=required)
-            if abilities.can("tools") is None:  # else it is these tools that it refuses
-                await self._makes_calls(asker, tool_choice)
+            await self._makes_calls(asker, tool_choice)
             return answer
         if answer.tool_calls or answer.invalid_tool_calls:
             abilities.found("tools", True)
