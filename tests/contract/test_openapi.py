@@ -103,6 +103,7 @@ class World:
         """A chat that waits for the person to confirm a call: its id, and the call's."""
         body = {"thread_id": f"chat {next(self._chats)}", "user_request": "plan"}
         reply = self.http.post(f"{self.root}/run", json=body).json()
+        assert reply["pending_action"], reply
         [call] = reply["pending_action"]["tool_calls"]
         return body["thread_id"], call["call_id"]
 
@@ -272,7 +273,9 @@ def succeed(world: World, operation: Any, document: Document) -> None:
         case "/api/inbox/decisions":
             case.body["items"] = [world.item()]
         case "/resume":
-            case.body["thread_id"], case.body["approvals"][0]["call_id"] = world.chat()
+            thread_id, call = world.chat()
+            refusal = {"call_id": call, "approved": False, "feedback": "Not now."}
+            case.body |= {"thread_id": thread_id, "approvals": [refusal]}
         case "/threads/{thread_id}/runs" | "/threads/{thread_id}/runs/stream":
             shown = world.http.get(f"{world.root}/threads/{case.path_parameters['thread_id']}").json()
             [[interrupt]] = shown["interrupts"].values()
