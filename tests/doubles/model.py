@@ -25,6 +25,8 @@ from email_assistant.model.questions import CALL, WORD
 from tests.doubles.completion import completion
 from tests.doubles.serving import Dropped, Hold, Server
 
+_CALLS_AS_JSON = "Answer with one JSON object only"
+"""Stands in the prompt where a server that refuses tools is asked for calls in another way."""
 Kind = Literal["triage", "memory", "response", "policy", "chat", "probe", "other"]
 """`probe`: a question of what the server can do, which is answered as by one that can do all."""
 
@@ -281,6 +283,8 @@ class Model:
                 return _error(fault.status, "injected", "injected", headers)
             if fault.nonsense:
                 return self._completion(request, {"content": '{"weather": "sunny"}'})
+        if request.kind == "other" and _CALLS_AS_JSON in json.dumps(request.messages):
+            return _error(400, "injected", "it makes its calls as tool calls only")
         try:
             with self._lock:
                 return self._completion(request, self._message(request))
