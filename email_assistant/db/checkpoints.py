@@ -69,7 +69,7 @@ class FencedSaver(AsyncPostgresSaver):
 
     @asynccontextmanager
     async def _fenced(self, config: RunnableConfig) -> AsyncIterator[AsyncPostgresSaver]:
-        async with self._pool.connection() as conn, conn.transaction():
+        async with self._pool.connection() as conn, conn.pipeline(), conn.transaction():
             # Nothing rests on a checkpoint before a later commit does, of an item or an effect, and this takes along
             # what was committed before it (https://www.postgresql.org/docs/current/wal-async-commit.html).
             await conn.execute("set local synchronous_commit = off")

@@ -44,10 +44,10 @@ def parameters(url: str) -> dict[str, Any]:
 def session_settings(url: str) -> dict[str, Any]:
     """Keyword arguments that every connection of this program opens with.
 
-    Statements are never prepared, so that a transaction pooler may stand in between. Raises UnusableDatabase.
+    Raises UnusableDatabase.
     """
     options = f"{parameters(url).get('options') or ''} -c search_path={SCHEMA},public -c timezone=UTC"
-    return {"prepare_threshold": None, "options": options.strip(), "application_name": "email-assistant"}
+    return {"options": options.strip(), "application_name": "email-assistant"}
 
 
 def connection_settings(url: str) -> dict[str, Any]:

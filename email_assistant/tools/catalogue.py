@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from mcp.types import Tool as ToldTool
 from pydantic import BaseModel
 
 from email_assistant.gate.labels import Labels
@@ -35,6 +36,8 @@ class Catalogue:
         self._local = {tool.spec.name: tool for tool in local}
         self._servers = servers
         self._ledger = ledger
+        self._made: dict[tuple[str, UUID, str], McpTool] = {}
+        """By server, account and name: to check a schema takes longer than to call the tool."""
 
     async def types(self) -> Mapping[str, Sequence[str]]:
         """The names of each type's tools."""
@@ -126,5 +129,13 @@ class Catalogue:
         if config.backend == LOCAL:
             raise ToolError(f"there is no tool {name!r}")
         told = await self._servers.told(config.backend, account_id, name)
-        tool = McpTool(self._servers, self._ledger, config.backend, told, self._labels.get(name))
-        return reviewed(tool, self.rule(name, None))
+        return reviewed(self._tool(config.backend, account_id, told), self.rule(name, None))
+
+    def _tool(self, server: str, account_id: UUID, told: ToldTool) -> McpTool:
+        """Made once for each time that its server told of it. Raises UnusableTool."""
+        place = (server, account_id, told.name)
+        known = self._made.get(place)
+        if known is None or known.told is not told:
+            known = McpTool(self._servers, self._ledger, server, told, self._labels.get(told.name))
+            self._made[place] = known
+        return known

@@ -47,15 +47,14 @@ class SeenTools:
     def __init__(self, pool: Pool, user_id: UUID) -> None:
         self._pool = pool
         self._user_id = user_id
-        self._trusted: dict[tuple[str, str], str] = {}
-        """Hashes of tools that were as accepted when they were looked at last."""
+        self._trusted: dict[tuple[str, str], types.Tool] = {}
+        """Tools as they were told when they were looked at last, and were as accepted."""
 
     async def look(self, server: str, tool: types.Tool) -> bool:
         """Take note of a tool as it is told now. Returns whether it may be used: it is new, or as it was accepted."""
-        description, digest = tool.description or "", _hash(tool)
-        if self._trusted.get((server, tool.name)) == digest:
+        if self._trusted.get((server, tool.name)) is tool:
             return True
-        self._trusted.pop((server, tool.name), None)  # what it was before must be looked up too, if it comes back
+        description, digest = tool.description or "", _hash(tool)
         async with self._pool.connection() as conn:
             cursor = await conn.execute(
                 """insert into mcp_tools (user_id, server, tool, hash, description, schema)
@@ -80,7 +79,7 @@ class SeenTools:
             row = await cursor.fetchone()
         if row is None or row["new_hash"] is not None:
             return False
-        self._trusted[server, tool.name] = digest
+        self._trusted[server, tool.name] = tool
         return True
 
     async def all(self) -> list[SeenTool]:

@@ -40,6 +40,7 @@ class McpTool(Tool):
         told: types.Tool,
         labels: Labels | None,
     ) -> None:
+        self.told = told
         self._schema, answers = check_told(told)
         self._remote = Remote(servers, ledger, server, told.name, answers)
         self._writes = labels is None or labels.write_operation
