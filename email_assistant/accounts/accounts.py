@@ -211,6 +211,16 @@ class Accounts:
             raise UnknownAccount(f"no account {address}; there are: {known}")
         return found[0]
 
+    async def first(self, user_id: UUID) -> Account:
+        """The account that is meant where none is named: one that works, if there is any. Raises UnknownAccount."""
+        found = await self._accounts(
+            "user_id = %s order by (state = 'active' and provider = %s) desc, address limit 1",
+            (user_id, self._provider),
+        )
+        if not found:
+            raise UnknownAccount("no mailbox is connected yet: `email-assistant auth login` does that")
+        return found[0]
+
     async def get(self, account_id: UUID) -> Account:
         """Raises UnknownAccount."""
         found = await self._accounts("id = %s", (account_id,))

@@ -115,10 +115,10 @@ async def _ask(text: str | None, thread: str, account: str | None, is_terminal: 
 
     async with _opened(keep=text is None) as (app, chat):
         _check_model(app)
-        account_id = await account_of(app, account)
+        chosen = await account_of(app, account)
         if is_terminal:
-            return await Session(app, chat, thread, account_id).hold(text)
-        asked = chat.ask(account_id, thread, text or "")
+            return await Session(app, chat, thread, chosen.address).hold(text)
+        asked = chat.ask(chosen, thread, text or "")
         if as_json:
             return _print_reply(*await outcome(thread, asked))
         return await print_talk(app, await asked)

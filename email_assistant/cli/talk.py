@@ -30,14 +30,14 @@ Answer = dict[str, Any]
 class Session:
     """
     Args:
-        account_id: the mailbox that the chat is about, if it is new.
+        address: of the mailbox that the chat is about, if it is new.
     """
 
-    def __init__(self, app: App, chat: Chat, thread: str, account_id: UUID) -> None:
+    def __init__(self, app: App, chat: Chat, thread: str, address: str) -> None:
         self._app = app
         self._chat = chat
         self._thread = thread
-        self._account_id = account_id
+        self._address = address
         self._spoken = ""
         """What was printed of the answer as it came."""
         self._proposed: list[str] = []
@@ -57,7 +57,8 @@ class Session:
         return _DONE
 
     async def _turn(self, words: str) -> int:
-        talk = await self._told(lambda watch: self._chat.ask(self._account_id, self._thread, words, watch))
+        account = await self._app.accounts.find(self._app.user_id, self._address)
+        talk = await self._told(lambda watch: self._chat.ask(account, self._thread, words, watch))
         later: set[UUID] = set()
         while item := next((each for each in talk.waiting if each.id not in later), None):
             answer = await self._asked(item)

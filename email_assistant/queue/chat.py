@@ -82,14 +82,17 @@ class Chat:
     max_tries: int
     _under_way: "set[asyncio.Task[Any]]" = field(default_factory=set)
 
-    async def ask(self, account_id: UUID, chat_id: str, request: str, watch: Watch | None = None) -> Talk:
+    async def ask(self, account: Account, chat_id: str, request: str, watch: Watch | None = None) -> Talk:
         """Begin a turn and carry it on until it waits for the person or ends. Goes on if the caller is cancelled.
+
+        Args:
+            account: what a new chat is about; an old one goes on with its own.
 
         Raises:
             Conflict: the chat is at work, or at something that the person decided.
             NoItem: the chat belongs to somebody else's account.
         """
-        return await self._whatever_comes(self._ask(account_id, chat_id, request, watch))
+        return await self._whatever_comes(self._ask(account, chat_id, request, watch))
 
     async def answer(
         self,
@@ -135,10 +138,9 @@ class Chat:
         task.add_done_callback(self._under_way.discard)
         return await asyncio.shield(task)
 
-    async def _ask(self, account_id: UUID, chat_id: str, request: str, watch: Watch | None) -> Talk:
-        account = await self.accounts.get(account_id)
+    async def _ask(self, account: Account, chat_id: str, request: str, watch: Watch | None) -> Talk:
         chat = await self.turns.open_chat(account, chat_id)
-        if chat.account_id != account_id:
+        if chat.account_id != account.id:
             account = await self.accounts.get(chat.account_id)
         _check_active(account)
         async with held(self.pool, chat.id, self.lease_seconds) as lease:

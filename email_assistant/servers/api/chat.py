@@ -12,7 +12,7 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from email_assistant.accounts.accounts import UnknownAccount
+from email_assistant.accounts.accounts import Account, UnknownAccount
 from email_assistant.db.lease import LeaseLost
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
 from email_assistant.queue.chat import Chat, Talk
@@ -89,8 +89,8 @@ async def run(app: Assistant, chat: Talks, body: RunRequest, request: Request) -
     """
 
     async def work(watch: Watch | None) -> Talk:
-        account_id = await account_of(app, body.account)
-        return await chat.ask(account_id, body.thread_id, body.user_request, watch)
+        account = await account_of(app, body.account)
+        return await chat.ask(account, body.thread_id, body.user_request, watch)
 
     return await _answered(request, body.thread_id, work)
 
@@ -107,19 +107,9 @@ async def resume(app: Assistant, chat: Talks, body: ResumeRequest, request: Requ
     return await _answered(request, body.thread_id, work)
 
 
-async def account_of(app: Services, address: str | None) -> UUID:
-    """The mailbox that a new chat is about: the one that was named, else the first that is active.
-
-    Raises:
-        UnknownAccount.
-    """
-    if address is not None:
-        return (await app.accounts.find(app.user_id, address)).id
-    active = {account.id for account in await app.accounts.pollable()}
-    known = await app.accounts.of_user(app.user_id)
-    for account in sorted(known, key=lambda account: account.id not in active):
-        return account.id
-    raise UnknownAccount("no mailbox is connected yet: `email-assistant auth login` does that")
+async def account_of(app: Services, address: str | None) -> Account:
+    """The mailbox that a new chat is about. Raises UnknownAccount."""
+    return await (app.accounts.find(app.user_id, address) if address else app.accounts.first(app.user_id))
 
 
 def answers_of(body: ResumeRequest, items: list[Item], waiting: Sequence[Item]) -> list[tuple[UUID, dict[str, Any]]]:

@@ -88,9 +88,9 @@ async def ask(app: Assistant, chat: Talks, request: Request, chat_id: ChatId) ->
         before = await _last(app, chat, chat_id)
         if _is_taken(before, posted, words):
             return await chat.look(app.user_id, chat_id)
-        account_id = await account_of(app, posted.get("account") or None)
+        account = await account_of(app, posted.get("account") or None)
         try:
-            return await chat.ask(account_id, chat_id, words, watch)
+            return await chat.ask(account, chat_id, words, watch)
         except Conflict:
             if _is_taken(await _last(app, chat, chat_id), posted, words):
                 return await chat.look(app.user_id, chat_id)
