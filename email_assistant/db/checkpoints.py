@@ -19,6 +19,9 @@ from email_assistant.db.pool import Pool
 _PULLED = "~__pregel_pull"
 """How the path of a task begins that a channel has triggered (`langgraph._internal._constants.PULL`)."""
 
+_FIRST_NODE = 1
+"""LangGraph's number of the step in which the first node runs; in those before it takes its input."""
+
 
 def run_config(run_id: UUID, lease: Lease) -> RunnableConfig:
     """The configuration to run a graph under: its LangGraph thread is the run, its writes carry the lease."""
@@ -51,6 +54,13 @@ class FencedSaver(AsyncPostgresSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
+        """Keep where the graph stands once a node has run: without a checkpoint a run begins with its input.
+
+        So the first node of a graph can't ask a person, whose question would hang on the checkpoint before it.
+        """
+        if metadata["step"] < _FIRST_NODE:
+            configurable = {**config["configurable"], "checkpoint_id": checkpoint["id"]}
+            return {"configurable": configurable}
         async with self._fenced(config) as saver:
             return await saver.aput(config, checkpoint, metadata, new_versions)
 
@@ -69,7 +79,7 @@ class FencedSaver(AsyncPostgresSaver):
 
     @asynccontextmanager
     async def _fenced(self, config: RunnableConfig) -> AsyncIterator[AsyncPostgresSaver]:
-        async with self._pool.connection() as conn, conn.pipeline(), conn.transaction():
+        async with self._pool.connection() as conn, conn.transaction():
             # Nothing rests on a checkpoint before a later commit does, of an item or an effect, and this takes along
             # what was committed before it (https://www.postgresql.org/docs/current/wal-async-commit.html).
             await conn.execute("set local synchronous_commit = off")

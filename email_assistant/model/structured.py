@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 from langchain_core.messages import AnyMessage, SystemMessage
@@ -41,6 +42,7 @@ def _in_body(response_format: Mapping[str, Any]) -> dict[str, Any]:
     return {"extra_body": {"response_format": response_format}}
 
 
+@lru_cache
 def form_of(schema: type[BaseModel], name: str) -> Form:
     strict = strict_schema(schema)
     return Form(name, strict, lambda messages: with_instructions(messages, _told(strict)), always_told=False)

@@ -41,7 +41,7 @@ _LOOK_SECONDS = 0.05
 """How often is looked whether another process has finished what it is at."""
 _REMEMBERED = 24_000
 """Characters of earlier turns that the agent is told of."""
-_TURNS_BACK = 3
+_TURNS_BACK = 20
 """Turns that are looked through for the last one that left something to remember."""
 _UNDO_SECONDS = 15.0
 """How long a caller is kept waiting for the end of an undo window."""

@@ -76,7 +76,7 @@ class ChatAgent:
         policy = await self.models.parse(
             "chat",
             [SystemMessage(router_prompt(account, types)), *_words(state["messages"][:-1]), state["messages"][-1]],
-            policy_schema(types),
+            policy_schema(*types),
             "policy",
             account_id=account.id,
             run_id=UUID(run["id"]),

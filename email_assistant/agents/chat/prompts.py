@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from functools import lru_cache
 
 from pydantic import BaseModel, Field, create_model
 
@@ -28,9 +29,10 @@ class Policy(BaseModel):
     allowed_tool_types: list[str]
 
 
-def policy_schema(types: Iterable[str]) -> type[Policy]:
+@lru_cache
+def policy_schema(*types: str) -> type[Policy]:
     """`Policy` that takes these types only."""
-    known = Field(json_schema_extra={"items": {"type": "string", "enum": list(types)}})
+    known = Field(json_schema_extra={"items": {"type": "string", "enum": [*types]}})
     return create_model("Policy", __base__=Policy, allowed_tool_types=(list[str], known))
 
 
