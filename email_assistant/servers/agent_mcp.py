@@ -15,7 +15,7 @@ from mcp import types
 from mcp.server.lowlevel import Server
 from psycopg_pool import PoolTimeout
 
-from email_assistant.google.errors import Ambiguous, Exists, NotFound, Refused
+from email_assistant.google.errors import Ambiguous, NotFound, Refused
 from email_assistant.mail.address import Address
 from email_assistant.mail.compose import compose_reply
 from email_assistant.mail.message import references_of
@@ -26,7 +26,7 @@ from email_assistant.tools import check_calendar, schedule_meeting, send_email
 from email_assistant.tools.check_calendar import CheckCalendar, told_days
 from email_assistant.tools.mcp.words import AGAIN, EXTERNAL_ID, INVITATION, KEY
 from email_assistant.tools.outbox import DraftGone, KeyedOutbox, KeyTaken, Letter
-from email_assistant.tools.schedule_meeting import ScheduleMeeting, event_id_of, find_event, scheduled, times
+from email_assistant.tools.schedule_meeting import ScheduleMeeting, event_id_of, insert, scheduled
 from email_assistant.tools.send_email import SendEmail
 from email_assistant.tools.sending import sent_to
 from email_assistant.tools.spec import ToolError, ToolSpec
@@ -66,26 +66,13 @@ class AgentTools:
         given = ScheduleMeeting.model_validate(schedule_meeting.SPEC.parse(arguments).model_dump())
         event_id = event_id_of(_key(meta))
         async with self._mailbox.visit("write") as visit:
-            calendar = visit.google.calendar
-            start, end, zone = times(given, visit.zone)
             try:
-                event = await calendar.insert(
-                    event_id,
-                    summary=given.title,
-                    start=start,
-                    end=end,
-                    timezone=zone.key,
-                    attendees=given.attendees,
-                    meet=self._meet,
-                )
-            except (Exists, Ambiguous):
-                found = await find_event(calendar, event_id)
-                if found is None:
-                    raise TryAgain("it is not clear whether the meeting was made") from None
-                event = found
+                event = await insert(visit.google.calendar, event_id, given, visit.zone, meet=self._meet)
+            except Ambiguous:
+                raise TryAgain("it is not clear whether the meeting was made") from None
             except Refused as refusal:
                 raise ToolError(f"Google Calendar refused: {refusal}") from None
-            return scheduled(given, start, end, event), event_id
+            return scheduled(given, visit.zone, event), event_id
 
     async def send_email(self, arguments: dict[str, Any], meta: Meta) -> Done:
         given = SendEmail.model_validate(send_email.SPEC.parse(arguments).model_dump())

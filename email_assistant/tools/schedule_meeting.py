@@ -90,28 +90,15 @@ class ScheduleMeetingTool(Tool):
 
     async def _insert(self, call: Call, effect: Effect, given: ScheduleMeeting) -> str:
         calendar, event_id = call.google.calendar, event_id_of(f"{effect.run_id}/{effect.call_id}")
-        start, end, zone = times(given, call.account.zone)
+        home = call.account.zone
         if effect.state == "started" and (event := await find_event(calendar, event_id)):
-            return await self._ledger.finish(effect, event_id, scheduled(given, start, end, event))
+            return await self._ledger.finish(effect, event_id, scheduled(given, home, event))
         await self._ledger.start(effect, call.lease)
         try:
-            event = await calendar.insert(
-                event_id,
-                summary=given.title,
-                start=start,
-                end=end,
-                timezone=zone.key,
-                attendees=given.attendees,
-                meet=self._meet_links,
-            )
-        except Exists:
-            event = None
-        except Ambiguous:
-            if not (event := await find_event(calendar, event_id)):
-                raise
+            event = await insert(calendar, event_id, given, home, meet=self._meet_links)
         except Refused as refusal:
             raise ToolError(await self._ledger.fail(effect, f"Google Calendar refused: {refusal}")) from refusal
-        return await self._ledger.finish(effect, event_id, scheduled(given, start, end, event))
+        return await self._ledger.finish(effect, event_id, scheduled(given, home, event))
 
 
 def event_id_of(key: str) -> str:
@@ -130,8 +117,37 @@ async def find_event(calendar: Calendar, event_id: str) -> Event | None:
         return None
 
 
-def scheduled(given: ScheduleMeeting, start: datetime, end: datetime, event: Event | None) -> str:
+async def insert(
+    calendar: Calendar, event_id: str, given: ScheduleMeeting, home: ZoneInfo, *, meet: bool
+) -> Event | None:
+    """Make the event, unless it was made under this id before; None if the person has deleted that.
+
+    Raises:
+        Ambiguous: it may have been made, and can't be found.
+        Refused.
+    """
+    start, end, zone = times(given, home)
+    try:
+        return await calendar.insert(
+            event_id,
+            summary=given.title,
+            start=start,
+            end=end,
+            timezone=zone.key,
+            attendees=given.attendees,
+            meet=meet,
+        )
+    except Exists:
+        return await find_event(calendar, event_id)
+    except Ambiguous:
+        if event := await find_event(calendar, event_id):
+            return event
+        raise
+
+
+def scheduled(given: ScheduleMeeting, home: ZoneInfo, event: Event | None) -> str:
     """What the model is told of a meeting that is in the calendar."""
+    start, end, _ = times(given, home)
     link = f" Video link: {event.meet_link}" if event and event.meet_link else ""
     return f"Meeting scheduled: {given.title}, {start.isoformat()} to {end.isoformat()}.{link}"
 
