@@ -26,6 +26,7 @@ from email_assistant.google.quota import Urgency, calls_are
 from email_assistant.inbox.items import Asked, Conflict, Inbox, Item, addresses_in
 from email_assistant.mail.charset import readable
 from email_assistant.model import BadAnswer
+from email_assistant.model.context import shortened
 from email_assistant.queue.did import Did, did, named_in
 from email_assistant.queue.faults import LostInterrupt, QuestionNotStored, classify
 from email_assistant.queue.invoke import Invoker, Outcome, Watch
@@ -369,15 +370,20 @@ def _all_answered(messages: Sequence[AnyMessage], done: Mapping[str, str], other
 
 
 def _cut(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """The last whole turns among the messages that aren't too long together."""
+    """The last whole turns among the messages that aren't too long together; what tools told is shortened in a last one
+    that is too long alone."""
     kept: list[AnyMessage] = []
     turn: list[AnyMessage] = []
-    length = 0
     for message in reversed(messages):
         turn.insert(0, message)
-        length += len(message.text)
         if isinstance(message, HumanMessage):
-            if length > _REMEMBERED:
+            if kept and _length(turn + kept) > _REMEMBERED:
                 break
             kept, turn = turn + kept, []
+            if (length := _length(kept)) > _REMEMBERED:
+                kept = shortened(kept, _REMEMBERED / length) or kept
     return kept
+
+
+def _length(messages: Sequence[AnyMessage]) -> int:
+    return sum(len(message.text) for message in messages)

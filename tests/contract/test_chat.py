@@ -851,6 +851,29 @@ class TestMemory:
         assert "Standup" in asked.text
         assert "The second answer." not in asked.text
 
+    def test_a_turn_that_read_much_is_remembered_in_short(self, stage: Stage, talk: Talk) -> None:
+        stage.model.on_chat({"first": [[listing()], "The first answer."], "third": ["Yes."]})
+        stage.calendar.events["e1"] = {"name": f"Standup{' and on' * 10_000}"}
+        talk.run("first")
+        talk.run("third")
+
+        asked = stage.asked[-1]
+        assert asked.said == ["first", "third"]
+        assert "The first answer." in asked.text
+        assert "Standup and on" in asked.text
+        assert len(asked.text) < 40_000
+
+    def test_a_model_that_was_down_for_long_has_nothing_forgotten(self, stage: Stage, talk: Talk) -> None:
+        stage.model.on_chat({"first": ["The first answer."], "third": ["Yes."]})
+        talk.run("first")
+        stage.model.fault("policy", times=1_000, status=503)
+        for _ in range(5):
+            assert talk.run("second").code == 502
+        stage.model.clear_faults()
+        talk.run("third")
+        assert stage.asked[-1].said == ["first", *["second"] * 5, "third"]
+        assert "The first answer." in stage.asked[-1].text
+
     def test_what_was_set_aside_is_known_as_not_done(self, stage: Stage, talk: Talk, pending: str) -> None:
         stage.model.on_chat({"never mind": ["All right."]})
         talk.run("never mind")
