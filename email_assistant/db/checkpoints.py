@@ -61,8 +61,9 @@ class FencedSaver(AsyncPostgresSaver):
         if metadata["step"] < _FIRST_NODE:
             configurable = {**config["configurable"], "checkpoint_id": checkpoint["id"]}
             return {"configurable": configurable}
+        changed = checkpoint["channel_versions"] if metadata["step"] == _FIRST_NODE else new_versions
         async with self._fenced(config) as saver:
-            return await saver.aput(config, checkpoint, metadata, new_versions)
+            return await saver.aput(config, checkpoint, metadata, changed)
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
