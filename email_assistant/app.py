@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -23,27 +24,18 @@ from email_assistant.db.pool import Pool, make_pool
 from email_assistant.gate.labels import Labels, read_labels, shipped_labels
 from email_assistant.gate.source import Source
 from email_assistant.google.quota import Limits
-from email_assistant.inbox.items import Complete, Inbox
+from email_assistant.inbox.items import Inbox
 from email_assistant.inbox.mails import Class, Mails
 from email_assistant.notify.channels import Channels
 from email_assistant.notify.digest import Digests
 from email_assistant.notify.notices import Notices
 from email_assistant.notify.outward import Outward
-from email_assistant.queue.conversations import Conversations
-from email_assistant.queue.removal import Removal
 from email_assistant.queue.tasks import Queue
 from email_assistant.servers.mcp.mailbox import Mailbox
 from email_assistant.settings import Settings, WorkingHours
-from email_assistant.tools.catalogue import Catalogue
 from email_assistant.tools.config import SHIPPED, ToolsConfig, read_tools
-from email_assistant.tools.control import ClarificationTool
 from email_assistant.tools.effects import Effect, Ledger
-from email_assistant.tools.flipped import placed
-from email_assistant.tools.mcp.pool import Builtin, Servers
-from email_assistant.tools.mcp.seen import SeenTools
 from email_assistant.tools.outbox import KeyedOutbox
-from email_assistant.tools.overview import Overview
-from email_assistant.tools.registry import Registry
 from email_assistant.tools.spec import Call, ServerDown, Tool, ToolError
 from email_assistant.tracing import keep_langsmith_off
 from email_assistant.usage import Usage
@@ -54,6 +46,11 @@ if TYPE_CHECKING:
 
     from email_assistant.memory.profiles import Memory
     from email_assistant.queue.chat import Chat
+    from email_assistant.queue.removal import Removal
+    from email_assistant.tools.catalogue import Catalogue
+    from email_assistant.tools.mcp.pool import Builtin, Servers
+    from email_assistant.tools.overview import Overview
+    from email_assistant.tools.registry import Registry
 
 log = logging.getLogger(__name__)
 
@@ -66,22 +63,31 @@ class DatabaseDown(RuntimeError):
 
 
 @dataclass(frozen=True)
+class Toolbox:
+    """The tools, and the servers that some of them run on."""
+
+    mail: "Registry"
+    """The mail agent's."""
+    chat: "Catalogue"
+    overview: "Overview"
+    """Of all tools, for the person."""
+    servers: "Servers"
+
+
+@dataclass(frozen=True)
 class App:
     """What every command and every page works with."""
 
     settings: Settings
+    tools_config: ToolsConfig
+    labels: Mapping[str, Labels]
+    """What each tool touches."""
     pool: Pool
     queue: Queue
     accounts: Accounts
     clients: Clients
     ledger: Ledger
     outbox: KeyedOutbox
-    tools: Registry
-    """The mail agent's."""
-    catalogue: Catalogue
-    """Chat's."""
-    overview: Overview
-    """Of all tools, for the person."""
     inbox: Inbox
     mails: Mails
     usage: Usage
@@ -90,6 +96,40 @@ class App:
     digests: Digests
     user_id: UUID
     """The one implicit user of a home installation."""
+
+    @cached_property
+    def toolbox(self) -> Toolbox:
+        """Put together at first use: what it takes to import is more than all else that most commands do."""
+        return _fill_toolbox(self)
+
+    @property
+    def tools(self) -> "Registry":
+        """The mail agent's."""
+        return self.toolbox.mail
+
+    @property
+    def catalogue(self) -> "Catalogue":
+        """Chat's."""
+        return self.toolbox.chat
+
+    @property
+    def overview(self) -> "Overview":
+        """Of all tools, for the person."""
+        return self.toolbox.overview
+
+    async def complete(self, run: Mapping[str, Any], name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """A call checked with the tools of the agent that proposed it. Raises ToolError."""
+        tools = self.catalogue if run.get("agent") == "chat" else self.tools
+        try:
+            return await tools.complete(run, name, arguments)
+        except ServerDown as down:
+            raise ToolError(str(down)) from None
+
+    async def aclose(self) -> None:
+        """Leave what was opened meanwhile."""
+        if "toolbox" in self.__dict__:
+            await self.toolbox.servers.aclose()
+        await self.clients.aclose()
 
 
 @contextmanager
@@ -141,22 +181,18 @@ async def open_app(settings: Settings, url: str) -> AsyncIterator[App]:
         ledger = Ledger(pool, settings.google_timeout_seconds)
         user_id = await accounts.home_user()
         outbox = KeyedOutbox(pool)
-        seen = SeenTools(pool, user_id)
-        servers = Servers(config.servers, own_servers(accounts, clients, outbox, settings), seen.look)
-        tools = Registry(placed(tool, config, labels, servers, ledger) for tool in mail_tools(ledger, settings))
         mails = Mails(pool, enqueue=queue.decided)
-        # Chat's tools look into the inbox, which has an edited call checked by the tools of the agent that proposed it.
-        checks: dict[str, Complete] = {}
+
+        async def complete(run: Mapping[str, Any], name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+            return await app.complete(run, name, arguments)
+
         inbox = Inbox(
             pool,
             enqueue=queue.decided,
-            complete=_by_agent(checks),
+            complete=complete,
             undo_window=settings.undo_window,
             lifetime=settings.lifetime,
         )
-        local = chat_tools(pool, clients, ledger, inbox, mails)
-        catalogue = Catalogue(config, labels, local, servers, ledger)
-        checks |= {"mail": tools.complete, "chat": catalogue.complete}
         usage = Usage(pool, settings)
         outward = Outward(private=settings.notify_private)
         channels = Channels(pool, vault, settle=settings.notify_settle, every=settings.notify_every)
@@ -176,30 +212,29 @@ async def open_app(settings: Settings, url: str) -> AsyncIterator[App]:
             inbox_url=settings.inbox_url,
             claim=timedelta(seconds=settings.lease_seconds),
         )
+        app = App(
+            settings,
+            config,
+            labels,
+            pool,
+            queue,
+            accounts,
+            clients,
+            ledger,
+            outbox,
+            inbox,
+            mails,
+            usage,
+            channels,
+            notices,
+            digests,
+            user_id,
+        )
         try:
-            yield App(
-                settings,
-                pool,
-                queue,
-                accounts,
-                clients,
-                ledger,
-                outbox,
-                tools,
-                catalogue,
-                Overview(config, labels, servers, seen, user_id),
-                inbox,
-                mails,
-                usage,
-                channels,
-                notices,
-                digests,
-                user_id,
-            )
+            yield app
         finally:
-            await servers.aclose()
+            await app.aclose()
             await outward.aclose()
-            await clients.aclose()
             await queue.close()
 
 
@@ -241,8 +276,10 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
     )
 
 
-def removal(app: App, account: Account) -> Removal:
+def removal(app: App, account: Account) -> "Removal":
     """What forgets an account of whatever provider."""
+    from email_assistant.queue.conversations import Conversations
+    from email_assistant.queue.removal import Removal
 
     async def settle(call: Call, effect: Effect) -> None:
         tools = app.catalogue if call.run.get("agent") == "chat" else app.tools
@@ -289,7 +326,28 @@ def _source(settings: Settings, setting: str, name: str) -> Source | None:
     return Source.read(path) if path.exists() else None
 
 
-def own_servers(accounts: Accounts, clients: Clients, outbox: KeyedOutbox, settings: Settings) -> Builtin:
+def _fill_toolbox(app: App) -> Toolbox:
+    from email_assistant.tools.catalogue import Catalogue
+    from email_assistant.tools.flipped import placed
+    from email_assistant.tools.mcp.pool import Servers
+    from email_assistant.tools.mcp.seen import SeenTools
+    from email_assistant.tools.overview import Overview
+    from email_assistant.tools.registry import Registry
+
+    config, labels, ledger = app.tools_config, app.labels, app.ledger
+    seen = SeenTools(app.pool, app.user_id)
+    own = own_servers(app.accounts, app.clients, app.outbox, app.settings)
+    servers = Servers(config.servers, own, seen.look)
+    local = chat_tools(app.pool, app.clients, ledger, app.inbox, app.mails)
+    return Toolbox(
+        Registry(placed(tool, config, labels, servers, ledger) for tool in mail_tools(ledger, app.settings)),
+        Catalogue(config, labels, local, servers, ledger),
+        Overview(config, labels, servers, seen, app.user_id),
+        servers,
+    )
+
+
+def own_servers(accounts: Accounts, clients: Clients, outbox: KeyedOutbox, settings: Settings) -> "Builtin":
     """Our own MCP servers, by name, each for one account."""
 
     async def calendar(account_id: UUID) -> "Server[Any, Any]":
@@ -309,18 +367,6 @@ def own_servers(accounts: Accounts, clients: Clients, outbox: KeyedOutbox, setti
         return create_agent_server(Mailbox(accounts, clients, account_id), outbox, hours, meet=settings.meet_links)
 
     return {"calendar": calendar, "mail": mail, "agent": agent}
-
-
-def _by_agent(checks: Mapping[str, Complete]) -> Complete:
-    """Checks a call with the tools of the agent that proposed it."""
-
-    async def complete(run: Mapping[str, Any], name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        try:
-            return await checks[run.get("agent", "mail")](run, name, arguments)
-        except ServerDown as down:
-            raise ToolError(str(down)) from None
-
-    return complete
 
 
 def mail_tools(ledger: Ledger, settings: Settings) -> list[Tool]:
@@ -343,6 +389,7 @@ def chat_tools(pool: Pool, clients: Clients, ledger: Ledger, inbox: Inbox, mails
     """The tools of a chat that run in this process: mail to send, and the person's inbox to look into."""
     from email_assistant.memory.profiles import Memory
     from email_assistant.servers.api.wording import sentence
+    from email_assistant.tools.control import ClarificationTool
     from email_assistant.tools.explain_mail import ExplainMailTool
     from email_assistant.tools.find_mail import FindMailTool
     from email_assistant.tools.list_waiting import ListWaitingTool

@@ -96,8 +96,10 @@ def answer(
 
 
 async def _list(*, as_json: bool) -> None:
-    async with _opened() as (app, chat):
-        found = await chat.turns.chats(app.user_id, _MOST)
+    from email_assistant.queue.turns import Turns
+
+    async with opened() as app:
+        found = await Turns(app.pool).chats(app.user_id, _MOST)
     if as_json:
         print_json([{"thread_id": c.chat_id, "account": c.account, "request": c.request, "at": c.at} for c in found])
     elif not found:

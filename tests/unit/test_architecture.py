@@ -226,3 +226,10 @@ class TestStart:
         loaded = set(json.loads(done.stderr.splitlines()[-1]))
         assert "typer" in loaded
         assert not loaded & HEAVY
+
+    def test_most_commands_load_neither_models_nor_tools(self) -> None:
+        script = "import json, sys, email_assistant.app; print(json.dumps(sorted(sys.modules)))"
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True)
+        loaded = set(json.loads(done.stdout))
+        assert "psycopg" in loaded
+        assert not loaded & {"openai", "langchain_core", "mcp"}
