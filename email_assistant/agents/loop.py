@@ -8,6 +8,7 @@ What a person must decide goes to them stage by stage; `plan` stands between the
 call of the message is decided.
 """
 
+import math
 import secrets
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,9 +21,10 @@ from langgraph.graph.message import add_messages
 from langgraph.types import Command, Overwrite, Send, interrupt
 
 from email_assistant.tools.control import CLARIFICATION
-from email_assistant.tools.spec import Answer, FormNeeded, Kind
+from email_assistant.tools.spec import Answer, FilledIn, FormNeeded, Kind
 
 REMINDER = "Answer with a tool call."
+_CONFIRM_NOW = "Error: not done. The person must confirm this now: propose it again."
 UNREADABLE = "invalid"
 """Name given to a call without a usable name or arguments."""
 
@@ -48,6 +50,8 @@ class Decision(TypedDict):
     do: Literal["run", "say", "answer", "stop"]
     args: dict[str, Any]
     text: str
+    asked: bool
+    """Whether a person has decided it."""
     edited: bool
 
 
@@ -59,6 +63,10 @@ class Field(TypedDict):
     """One field of a form that the server of a called tool wants filled in by the person."""
 
     call_id: str
+    form: str
+    """Tells its form from others that the call has asked for."""
+    message: str
+    """The form's."""
     name: str
     schema: dict[str, Any]
 
@@ -112,7 +120,7 @@ class RunTool(Protocol):
         call_id: str,
         name: str,
         args: dict[str, Any],
-        filled_in: Mapping[str, Any] | None,
+        filled_in: Sequence[FilledIn],
         config: RunnableConfig,
     ) -> Awaitable[Ran]: ...
 
@@ -202,7 +210,7 @@ class Loop:
         assert isinstance(message, AIMessage)
         all_ran = [await self._ran(state, call, config) for call in message.tool_calls]
         if forms := {str(c["id"]): ran.form for c, ran in zip(message.tool_calls, all_ran, strict=True) if ran.form}:
-            return self._ask_to_fill_in(forms)
+            return self._ask_to_fill_in(state, forms)
         answers: list[AnyMessage] = [
             ToolMessage(ran.text, tool_call_id=call["id"], name=call["name"], artifact=ran.link)
             for call, ran in zip(message.tool_calls, all_ran, strict=True)
@@ -215,23 +223,30 @@ class Loop:
         decision = state["decisions"][str(call["id"])]
         if decision["do"] != "run":
             return Ran(decision["text"])
+        if not decision["asked"]:  # the rules may have changed since, while it waited for others or for a restart
+            verdict = await self._verdict(state["run"], call)
+            if verdict["kind"] != "run":
+                return Ran(verdict["text"] or _CONFIRM_NOW, well=False)
         try:
             filled_in = _filled_in(state, str(call["id"]))
         except ValueError as error:
             return Ran(f"Error: {error}", well=False)
         return await self.run_tool(state["run"], str(call["id"]), call["name"], decision["args"], filled_in, config)
 
-    def _ask_to_fill_in(self, forms: Mapping[str, FormNeeded]) -> Command[str]:
+    def _ask_to_fill_in(self, state: LoopState, forms: Mapping[str, FormNeeded]) -> Command[str]:
         """Ask for every field of the forms. No call of the message is answered before: all are made again after it,
         and what was done is not done twice."""
-        fields: dict[str, Field] = {}
+        fields = dict(state.get("fields", {}))
         tasks: list[Send] = []
         for call_id, form in forms.items():
+            form_id = _new_id()
             for name, schema in form.schema.get("properties", {}).items():
                 question = f"{form.message} {schema.get('title') or name}"
                 args = {"question": question, "context": _described(schema)}
                 ask = ToolCall(name=CLARIFICATION, args=args, id=_new_id(), type="tool_call")
-                fields[str(ask["id"])] = Field(call_id=call_id, name=name, schema=schema)
+                fields[str(ask["id"])] = Field(
+                    call_id=call_id, form=form_id, message=form.message, name=name, schema=schema
+                )
                 tasks.append(Send(self._stage(ask), CallState(call=ask, teaches=False)))
         return Command(goto=tasks, update={"fields": fields})
 
@@ -284,28 +299,55 @@ def asking(
     }
 
 
-def _filled_in(state: LoopState, call_id: str) -> dict[str, Any] | None:
-    """What the person said to the fields of a call's form; None if there is no form. Raises ValueError."""
-    asked = {i: field for i, field in state.get("fields", {}).items() if field["call_id"] == call_id}
-    decisions = state["decisions"]
-    if any(decisions[i]["do"] != "answer" for i in asked):
-        raise ValueError("the person did not fill in what the tool's server asks for")
-    return {field["name"]: _typed(decisions[i]["text"], field) for i, field in asked.items()} or None
+def _filled_in(state: LoopState, call_id: str) -> list[FilledIn]:
+    """The forms of a call as the person filled them in. Raises ValueError."""
+    forms: dict[str, FilledIn] = {}
+    for question, asked in state.get("fields", {}).items():
+        if asked["call_id"] != call_id:
+            continue
+        answer = state["decisions"][question]
+        if answer["do"] != "answer":
+            raise ValueError("the person did not fill in what the tool's server asks for")
+        form = forms.setdefault(asked["form"], FilledIn(asked["message"], {"properties": {}}, {}))
+        form.schema["properties"][asked["name"]] = asked["schema"]
+        form.values[asked["name"]] = _typed(answer["text"].strip(), asked)
+    return list(forms.values())
 
 
 def _typed(text: str, field: Field) -> Any:
-    """The person's words as the value that the form takes. Forms hold plain fields only (MCP, "Elicitation")."""
-    text = text.strip()
+    """The person's words as the value that the form takes. Forms hold plain fields only (MCP, "Elicitation").
+
+    Raises:
+        ValueError: it takes no such value.
+    """
+    name, choices = field["name"], field["schema"].get("enum")
     match field["schema"].get("type"):
-        case "boolean" if text.lower() in ("yes", "true", "no", "false"):
+        case "boolean":
+            if text.lower() not in ("yes", "true", "no", "false"):
+                raise ValueError(f"{name} takes yes or no, and the person said something else")
             return text.lower() in ("yes", "true")
-        case "integer" | "number":
-            number = float(text)
-            return int(number) if number.is_integer() else number
+        case "integer" | "number" as kind:
+            return _number(text, name, whole=kind == "integer")
         case "array":
-            return [part.strip() for part in text.split(",")]
+            return [_chosen(part.strip(), name, choices) for part in text.split(",")]
         case _:
-            return text
+            return _chosen(text, name, choices)
+
+
+def _number(text: str, name: str, *, whole: bool) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number) or (whole and not number.is_integer()):
+        raise ValueError(f"{name} takes a {'whole ' if whole else ''}number, and the person said something else")
+    return int(number) if number.is_integer() else number
+
+
+def _chosen(text: str, name: str, choices: Sequence[str] | None) -> str:
+    if choices and text not in choices:
+        raise ValueError(f"{name} takes one of {', '.join(choices)}, and the person said something else")
+    return text
 
 
 def _described(schema: Mapping[str, Any]) -> str:
@@ -334,19 +376,20 @@ def _was_reminded(messages: Sequence[AnyMessage]) -> bool:
 
 def _without_asking(verdict: Verdict) -> Decision:
     assert verdict["kind"] != "ask"
-    return Decision(do=verdict["kind"], args=verdict["args"], text=verdict["text"], edited=False)
+    return Decision(do=verdict["kind"], args=verdict["args"], text=verdict["text"], asked=False, edited=False)
 
 
 def _decide(args: dict[str, Any], answer: Mapping[str, Any]) -> Decision:
     match answer["type"]:
         case "accept":
-            return Decision(do="run", args=args, text="", edited=False)
+            return Decision(do="run", args=args, text="", asked=True, edited=False)
         case "edit":
-            return Decision(do="run", args=answer["args"], text="", edited=True)
+            return Decision(do="run", args=answer["args"], text="", asked=True, edited=True)
         case "response":
-            return Decision(do="answer", args=args, text=answer["args"], edited=False)
+            return Decision(do="answer", args=args, text=answer["args"], asked=True, edited=False)
         case "ignore":
-            return Decision(do="stop", args=args, text="The person ignored this; nothing was done.", edited=False)
+            said = "The person ignored this; nothing was done."
+            return Decision(do="stop", args=args, text=said, asked=True, edited=False)
         case other:
             raise ValueError(f"unknown answer {other!r}")
 

@@ -12,6 +12,7 @@ from uuid import UUID
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import WRITES_IDX_MAP, ChannelVersions, Checkpoint, CheckpointMetadata
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from langgraph.checkpoint.serde.types import ERROR
 
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Pool
@@ -72,8 +73,10 @@ class FencedSaver(AsyncPostgresSaver):
 
         In our graphs only tasks that were sent (`Send`) have others beside them. What any other wrote stands in the
         checkpoint that follows at once; a process that dies in between does the task again, which every node allows.
+        That it failed is told by whoever ran it.
         """
-        if task_path.startswith(_PULLED) and not any(channel in WRITES_IDX_MAP for channel, _ in writes):
+        kept = WRITES_IDX_MAP.keys() - {ERROR}
+        if task_path.startswith(_PULLED) and not any(channel in kept for channel, _ in writes):
             return
         async with self._fenced(config) as saver:
             await saver.aput_writes(config, writes, task_id, task_path)

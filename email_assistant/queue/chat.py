@@ -42,14 +42,15 @@ _LOOK_SECONDS = 0.05
 """How often is looked whether another process has finished what it is at."""
 _REMEMBERED = 24_000
 """Characters of earlier turns that the agent is told of."""
-_TURNS_BACK = 20
-"""Turns that are looked through for the last one that left something to remember."""
+_UNHEARD = 20
+"""Requests that no model has heard, as it was down, and that the next one is told of."""
 _UNDO_SECONDS = 15.0
 """How long a caller is kept waiting for the end of an undo window."""
 _DONE_LATER = (GoogleError, VaultError, NotYetClear)
 """What can keep a call that the person approved from being done now."""
 _SET_ASIDE = "Not done: the person asked for something else instead."
-_BROKEN_OFF = "Not known: this was broken off."
+_BROKEN_OFF = "Not done: this was broken off before."
+_NOT_KNOWN = "Not known: this was broken off, and may have been done."
 
 
 class Settles(Protocol):
@@ -152,7 +153,7 @@ class Chat:
                 await self._settle_closed(lease, account)
             turn = await self.turns.begin(lease, account, chat_id, request)
             await self._work(lease, watch, turn)
-        return await self._talk(chat, account.user_id)
+            return await self._talk(chat, account.user_id)
 
     async def _carry_on(self, chat: ChatRow, user_id: UUID, watch: Watch | None) -> Talk:
         """Work until the chat rests. What was decided in the inbox, and can be undone for a moment, is waited for."""
@@ -161,7 +162,7 @@ class Chat:
             async with held(self.pool, chat.id, self.lease_seconds) as lease:
                 if lease:
                     await self._work(lease, watch)
-            talk = await self._talk(await self.turns.chat(user_id, chat.chat_id), user_id)
+                talk = await self._talk(chat, user_id)
             undoable = talk.turn is not None and talk.turn.waits and not talk.waiting
             if lease and not (undoable and asyncio.get_running_loop().time() < ends):
                 return talk
@@ -331,17 +332,18 @@ class Chat:
     async def _before(self, lease: Lease, turn: TurnRow) -> list[AnyMessage]:
         """The messages of the last turn that left any: they hold those of earlier turns. A turn that was set aside or
         broke off leaves calls without an answer, which no model takes."""
-        unheard: list[AnyMessage] = []
-        for before in await self.turns.newest(lease.thread_id, _TURNS_BACK + 1) if turn.attempt > 1 else ():
-            if before.attempt >= turn.attempt:
-                continue
-            messages = (await self.invoker.state(before.id, lease)).get("messages")
-            if messages:
-                done = {e.call_id: e.result or "" for e in await self.ledger.done_in(lease.thread_id)}
-                open_calls = _SET_ASIDE if before.state == "superseded" else _BROKEN_OFF
-                return [*_all_answered(messages, done, open_calls), *unheard]
-            unheard.insert(0, HumanMessage(before.input["request"]))
-        return unheard
+        if turn.attempt == 1:
+            return []
+        last = await self.turns.last_begun(lease.thread_id, turn.attempt)
+        begun = last.attempt if last else 0
+        late = reversed(await self.turns.newest(lease.thread_id, _UNHEARD + 1))
+        unheard = [HumanMessage(each.input["request"]) for each in late if begun < each.attempt < turn.attempt]
+        if last is None:
+            return [*unheard]
+        messages = (await self.invoker.state(last.id, lease))["messages"]
+        told = {each.call_id: _told(each) for each in await self.ledger.of_run(last.id)}
+        otherwise = _SET_ASIDE if last.state == "superseded" else _BROKEN_OFF
+        return [*_all_answered(messages, told, otherwise), *unheard]
 
 
 def _check_active(account: Account) -> None:
@@ -354,7 +356,14 @@ def _check_active(account: Account) -> None:
         )
 
 
-def _all_answered(messages: Sequence[AnyMessage], done: Mapping[str, str], otherwise: str) -> list[AnyMessage]:
+def _told(effect: Effect) -> str:
+    """What came of a call that changes something, where its turn ended before the model was told."""
+    if effect.state in ("started", "unknown"):
+        return _NOT_KNOWN
+    return effect.result or _BROKEN_OFF
+
+
+def _all_answered(messages: Sequence[AnyMessage], told: Mapping[str, str], otherwise: str) -> list[AnyMessage]:
     """The messages, where every call of the last one has its answer."""
     last = messages[-1]
     calls = last.tool_calls if isinstance(last, AIMessage) else []
@@ -363,7 +372,7 @@ def _all_answered(messages: Sequence[AnyMessage], done: Mapping[str, str], other
     return [
         *messages,
         *(
-            ToolMessage(done.get(str(call["id"]), otherwise), tool_call_id=call["id"], name=call["name"])
+            ToolMessage(told.get(str(call["id"]), otherwise), tool_call_id=call["id"], name=call["name"])
             for call in calls
         ),
     ]
@@ -386,4 +395,4 @@ def _cut(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
 
 
 def _length(messages: Sequence[AnyMessage]) -> int:
-    return sum(len(message.text) for message in messages)
+    return sum(len(message.text) + len(str(getattr(message, "tool_calls", ""))) for message in messages)

@@ -71,7 +71,7 @@ select r.id, r.attempt, r.input, r.state, r.reason, r.answer, r.created_at, coun
        coalesce(bool_and(i.status = 'decided' and i.undo_until <= clock_timestamp()), false) as decided,
        coalesce(bool_or(i.status = 'decided'), false) as answered
 from runs r left join inbox_items i on i.run_id = r.id and i.status in ('pending', 'decided')
-where r.thread_id = %s group by r.id order by r.attempt desc limit %s"""
+where r.thread_id = %s and {} group by r.id order by r.attempt desc limit %s"""
 _BUSY = "the assistant is still at what you asked for before; wait for its answer"
 _ANSWERED = "what you decided a moment ago is not carried out yet; wait for it, answer the rest, or undo it"
 
@@ -110,10 +110,15 @@ class Turns:
 
     async def newest(self, thread_id: UUID, most: int) -> list[TurnRow]:
         """The last turns of a chat, the newest first."""
-        return await self._read(TurnRow, _TURNS, thread_id, most)
+        return await self._read(TurnRow, _TURNS.format("true"), thread_id, most)
 
     async def last(self, thread_id: UUID) -> TurnRow | None:
         return next(iter(await self.newest(thread_id, 1)), None)
+
+    async def last_begun(self, thread_id: UUID, before: int) -> TurnRow | None:
+        """The last turn before another, by its number, whose graph got as far as a checkpoint."""
+        begun = "r.attempt < %s and exists (select from checkpoints c where c.thread_id = r.id::text)"
+        return next(iter(await self._read(TurnRow, _TURNS.format(begun), thread_id, before, 1)), None)
 
     async def input_of(self, run_id: UUID) -> Turn:
         """What a turn's graph was started with."""
@@ -232,7 +237,7 @@ class Turns:
 
     async def _last(self, conn: Connection, thread_id: UUID) -> TurnRow | None:
         async with conn.cursor(row_factory=class_row(TurnRow)) as cursor:
-            await cursor.execute(_TURNS.encode(), (thread_id, 1))
+            await cursor.execute(_TURNS.format("true").encode(), (thread_id, 1))
             return await cursor.fetchone()
 
     async def _read(self, kind: type[T], query: str, *parameters: object) -> list[T]:

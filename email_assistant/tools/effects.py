@@ -122,6 +122,9 @@ class Ledger:
     async def unknown_in(self, run_id: UUID) -> list[Effect]:
         return await self._effects("run_id = %s and state = 'unknown' order by call_id", run_id)
 
+    async def of_run(self, run_id: UUID) -> list[Effect]:
+        return await self._effects("run_id = %s", run_id)
+
     async def done_in(self, thread_id: UUID) -> list[Effect]:
         return await self._effects("thread_id = %s and state = 'done' order by finished_at", thread_id)
 

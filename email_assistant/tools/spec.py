@@ -2,7 +2,7 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -52,6 +52,16 @@ class FormNeeded(Exception):
         super().__init__(message)
         self.message = message
         self.schema = schema
+
+
+@dataclass(frozen=True, slots=True)
+class FilledIn:
+    """A form of a tool's server as the person filled it in: what it asked, and what they said to just that."""
+
+    message: str
+    schema: dict[str, Any]
+    """As the form's (`FormNeeded`)."""
+    values: dict[str, Any]
 
 
 class ServerDown(Exception):
@@ -119,8 +129,8 @@ class Call:
     google: GoogleAccount
     lease: Lease
     progress: Progress = field(default=lambda text: None)
-    filled_in: Mapping[str, Any] | None = None
-    """What the person said to the form that the tool's server asked for before."""
+    filled_in: Sequence[FilledIn] = ()
+    """The forms that the tool's server asked for before."""
 
     @property
     def run_id(self) -> UUID:

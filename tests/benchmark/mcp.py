@@ -86,7 +86,7 @@ async def compare(where: str, bare: ClientSession, pooled: Servers, calls: int) 
     async def over_pool() -> None:
         await pooled.listing("echo", ACCOUNT)
         await pooled.call(
-            "echo", ACCOUNT, "echo", given, meta={}, progress=lambda text: None, filled_in=None, repeatable=True
+            "echo", ACCOUNT, "echo", given, meta={}, progress=lambda text: None, filled_in=(), repeatable=True
         )
 
     async def direct() -> None:

@@ -704,6 +704,45 @@ class TestForm:
         assert stage.calendar.answers[-1].action == "accept"
         assert stage.calendar.answers[-1].content == {"calendar": "work"}
 
+    def test_what_was_said_to_one_form_answers_no_other(self, stage: Stage, talk: Talk) -> None:
+        stage.model.on_chat({"look": [[listing()], "Seen."]})
+        first, second = ({"type": "object", "properties": {name: {"type": "boolean"}}} for name in ("look", "delete"))
+        stage.calendar.fault("list_events", times=3, form=first, then=second)
+
+        again = talk.clarify(talk.run("look").call_id, "yes")
+        assert [answer.content for answer in stage.calendar.answers] == [None, {"look": True}, None]
+        [question] = again.clarifications
+        assert "delete" in question["question"]
+        assert talk.clarify(again.call_id, "no").response == "Seen."
+        assert [answer.content for answer in stage.calendar.answers][3:] == [{"look": True}, {"delete": False}]
+
+    @pytest.mark.parametrize(
+        ("schema", "words", "value"),
+        [
+            ({"type": "integer"}, "7", 7),
+            ({"type": "number"}, "7.5", 7.5),
+            ({"type": "boolean"}, "No", False),
+            ({"type": "array"}, "a, b", ["a", "b"]),
+            ({"type": "string", "enum": ["home", "work"]}, "work", "work"),
+            ({"type": "integer"}, "7.5", None),
+            ({"type": "number"}, "nan", None),
+            ({"type": "number"}, "1e999", None),
+            ({"type": "number"}, "ten", None),
+            ({"type": "boolean"}, "5", None),
+            ({"type": "string", "enum": ["home", "work"]}, "mine", None),
+        ],
+    )
+    def test_a_form_is_sent_only_what_it_takes(
+        self, stage: Stage, talk: Talk, schema: dict[str, Any], words: str, value: object
+    ) -> None:
+        stage.model.on_chat({"look": [[listing()], "Seen."]})
+        form = {"type": "object", "properties": {"which": schema}, "required": ["which"]}
+        stage.calendar.fault("list_events", times=2, form=form)
+        assert talk.clarify(talk.run("look").call_id, words).response == "Seen."
+        sent = [answer.content for answer in stage.calendar.answers if answer.action == "accept"]
+        assert sent == ([] if value is None else [{"which": value}])
+        assert ("which takes" in stage.asked[-1].text) == (value is None)
+
 
 def named(stage: Stage, name: str) -> Item:
     """The item that waits for an event of this name to be approved."""
@@ -867,11 +906,11 @@ class TestMemory:
         stage.model.on_chat({"first": ["The first answer."], "third": ["Yes."]})
         talk.run("first")
         stage.model.fault("policy", times=1_000, status=503)
-        for _ in range(5):
+        for _ in range(22):
             assert talk.run("second").code == 502
         stage.model.clear_faults()
         talk.run("third")
-        assert stage.asked[-1].said == ["first", *["second"] * 5, "third"]
+        assert stage.asked[-1].said == ["first", *["second"] * 20, "third"]
         assert "The first answer." in stage.asked[-1].text
 
     def test_what_was_set_aside_is_known_as_not_done(self, stage: Stage, talk: Talk, pending: str) -> None:

@@ -186,7 +186,7 @@ def configure(stage: Stage, tools: Mapping[str, Mapping[str, str]], **server: ob
     theirs = {name: {"backend": "theirs", **tools.get(name, {})} for name in {*OFFERED, *tools}}
     file = stage.daemon.home / "tools.yaml"
     file.write_text(json.dumps({"servers": {"theirs": {"url": stage.calendar.url, **server}}, "tools": theirs}))
-    del stage.daemon.environment["ASSISTANT_MCP_URL"]
+    stage.daemon.environment.pop("ASSISTANT_MCP_URL", None)
     stage.daemon.environment["EMAIL_ASSISTANT_TOOLS"] = str(file)
 
 
@@ -272,6 +272,7 @@ class TestKilled:
         stage.model.fault("chat", hold=hold)
         killed_in(stage, hold, lambda: talk.run("look"))
         assert talk.run_when_free("look").response == "Seen."
+        assert all(asked.said and asked.said[0] == "look" for asked in stage.asked)
 
     @pytest.mark.parametrize("at", ["before", "after"])
     def test_in_a_call_that_writes_a_person_is_asked_and_it_is_not_repeated(
@@ -286,6 +287,22 @@ class TestKilled:
         stage.daemon.answer(item, "ignore")
         assert talk.run_when_free("hello").response == "Hello."
         assert len(stage.calendar.used("create_event")) == 1
+
+    def test_before_a_call_that_nobody_was_asked_about_and_now_must_be(self, prepare: Prepare) -> None:
+        stage = prepare()
+        configure(stage, {"create_event": {"review": "never"}})
+        stage.up()
+        stage.model.on_chat({**TURNS, "both": [[listing(), event()], [event()], "Done."]})
+        talk = stage.talk()
+        hold = Hold()
+        stage.calendar.fault("list_events", hold=hold)
+        killed_in(stage, hold, lambda: talk.run("both"), meanwhile=lambda: configure(stage, {}))
+        [item] = stage.daemon.pending()
+        assert stage.calendar.names == []
+        assert "must confirm this now" in stage.asked[-1].text
+        stage.daemon.answer(item, "accept")
+        assert talk.run_when_free("hello").response == "Hello."
+        assert stage.calendar.names == ["Team Meeting"]
 
     def test_the_same_answer_sent_again_is_no_answer_to_that_question(self, stage: Stage, talk: Talk) -> None:
         """A client that lost the reply may send its request once more, and knows nothing of a doubt."""
@@ -305,8 +322,10 @@ class TestKilled:
         assert "Seen." in stage.asked[-1].text
 
 
-def killed_in(stage: Stage, hold: Hold, doing: Callable[[], Reply]) -> None:
-    """Do something, kill the program where it holds, and start it again."""
+def killed_in(
+    stage: Stage, hold: Hold, doing: Callable[[], Reply], meanwhile: Callable[[], None] = lambda: None
+) -> None:
+    """Do something, kill the program where it holds, and start it again after what is done meanwhile."""
 
     def lost() -> None:
         with pytest.raises(httpx.TransportError):
@@ -318,6 +337,7 @@ def killed_in(stage: Stage, hold: Hold, doing: Callable[[], Reply]) -> None:
 
     at_once(lost, kill)
     hold.abandon()
+    meanwhile()
     restart(stage)
 
 

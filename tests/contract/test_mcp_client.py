@@ -22,7 +22,7 @@ from email_assistant.db.lease import Lease, held
 from email_assistant.tools.effects import InDoubt, NotYetClear
 from email_assistant.tools.mcp.schema import UnusableTool
 from email_assistant.tools.overview import NotAsShown
-from email_assistant.tools.spec import Call, FormNeeded, LinkNeeded, ServerDown, ToolError
+from email_assistant.tools.spec import Call, FilledIn, FormNeeded, LinkNeeded, ServerDown, ToolError
 from tests.doubles.google import Google
 from tests.doubles.model import tool as proposed
 from tests.integration.conftest import google, model, open_home  # noqa: F401 - fixtures
@@ -333,7 +333,18 @@ class TestPerson:
             await nasty.call("ask_form", "How many?")
         assert needed.value.message == "The tool server nasty asks: “How many?”"
         assert set(needed.value.schema["properties"]) == {"number"}
-        assert "accept {'number': 7}" in await nasty.call("ask_form", "How many?", filled_in={"number": 7})
+        filled_in = [FilledIn(needed.value.message, dict(needed.value.schema), {"number": 7})]
+        assert "accept {'number': 7}" in await nasty.call("ask_form", "How many?", filled_in=filled_in)
+
+    async def test_what_was_said_to_one_form_is_no_answer_to_another(self, nasty: Nasty) -> None:
+        with pytest.raises(FormNeeded) as first:
+            await nasty.call("ask_form", "How many?")
+        filled_in = [FilledIn(first.value.message, dict(first.value.schema), {"number": 7})]
+        with pytest.raises(FormNeeded) as second:
+            await nasty.call("ask_form", "How many mails to delete?", filled_in=filled_in)
+        assert second.value.message == "The tool server nasty asks: “How many mails to delete?”"
+        with pytest.raises(FormNeeded):
+            await nasty.call("ask_form", "How many?", filled_in=[FilledIn(first.value.message, {"properties": {}}, {})])
 
 
 class TestWrites:
@@ -385,10 +396,11 @@ class TestWrites:
             assert await nasty.home.sql("select 1 from effects where state in ('started', 'unknown')") == []
 
     async def test_a_form_comes_before_it_is_done(self, nasty: Nasty) -> None:
-        with pytest.raises(FormNeeded):
+        with pytest.raises(FormNeeded) as needed:
             await nasty.call("add_by_form", "How many?")
         assert await nasty.state() == "planned"
-        assert "accept" in await nasty.call("add_by_form", "How many?", filled_in={"number": 7})
+        filled_in = [FilledIn(needed.value.message, dict(needed.value.schema), {"number": 7})]
+        assert "accept" in await nasty.call("add_by_form", "How many?", filled_in=filled_in)
         assert await nasty.state() == "done"
 
     async def test_shadow_mode_does_none(self, nasty: Nasty) -> None:

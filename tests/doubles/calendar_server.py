@@ -61,6 +61,8 @@ class ToolFault:
     url: str | None = None
     form: Mapping[str, Any] | None = None
     """The JSON schema of what the person is asked for."""
+    then: Mapping[str, Any] | None = None
+    """Of a second form, once the first is filled in."""
     progress: str | None = None
     """What it says of its work before it does it."""
     hold: Hold | None = None
@@ -162,8 +164,9 @@ class CalendarServer:
             return types.CallToolResult(content=[_words(fault.error)], isError=True)
         if fault and fault.url:
             raise UrlElicitationRequiredError([_elicitation(fault.url)])
-        if fault and fault.form and not await self._filled_in(server, fault.form):
-            return types.CallToolResult(content=[_words("The form was not filled in.")], isError=True)
+        for form in filter(None, (fault.form, fault.then) if fault else ()):
+            if not await self._filled_in(server, form):
+                return types.CallToolResult(content=[_words("The form was not filled in.")], isError=True)
         if fault and fault.progress:
             await _say(server, fault.progress)
         if fault and fault.at == "before":

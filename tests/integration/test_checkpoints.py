@@ -115,7 +115,7 @@ class TestFence:
         await slow.reached.wait()
         await conversation.let_the_lease_run_out()
         new = run_config(conversation.run, await conversation.claim())
-        result = await graph.ainvoke(None, new, durability="sync")
+        result = await graph.ainvoke({}, new, durability="sync")
         head, rows = await graph.aget_state(new), await conversation.rows()
         assert head.values == {"text": "written in epoch 2"}
 
@@ -166,7 +166,7 @@ class TestFence:
         saver.serde = rival
         if method == "aput":
             checkpoint["channel_values"]["messages"] = ["a value that is stored apart"]
-            await saver.aput(config, checkpoint, {}, {"messages": "1"})
+            await saver.aput(config, checkpoint, {"step": 2}, {"messages": "1"})
         else:
             await saver.aput_writes(config, [("text", "in time")], "task-1")
         assert rival.outcomes

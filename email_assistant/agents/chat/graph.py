@@ -22,7 +22,7 @@ from email_assistant.memory.profiles import Memory
 from email_assistant.model import Models
 from email_assistant.tools.catalogue import Catalogue
 from email_assistant.tools.control import CLARIFICATION
-from email_assistant.tools.spec import Call, FormNeeded, LinkNeeded, ServerDown, ToolError
+from email_assistant.tools.spec import Call, FilledIn, FormNeeded, LinkNeeded, ServerDown, ToolError
 
 _ROUTER_SEES = 8
 """Messages before the request: what "yes, that one" is about."""
@@ -118,7 +118,7 @@ class ChatAgent:
         call_id: str,
         name: str,
         args: dict[str, Any],
-        filled_in: Mapping[str, Any] | None,
+        filled_in: Sequence[FilledIn],
         config: RunnableConfig,
     ) -> Ran:
         account = await self._account(run)
@@ -153,9 +153,7 @@ class ChatAgent:
 
     async def oauth_needed(self, state: LoopState) -> dict[str, Any]:
         """End the turn with what the person must open before they ask again."""
-        link = link_in(state["messages"])
-        assert link is not None
-        return {"messages": [AIMessage(f"Open this first, then ask again: {link['url']}")]}
+        return {"messages": [AIMessage("There is a link to open first; then ask again.")]}
 
     async def _account(self, run: Mapping[str, Any]) -> Account:
         return await self.accounts.get(UUID(run["account_id"]))

@@ -1,6 +1,6 @@
 """The mail agent: triage, and the response agent as its subgraph. This page is the whole graph."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -23,7 +23,7 @@ from email_assistant.google.errors import NotFound, Refused
 from email_assistant.memory.profiles import Memory
 from email_assistant.model import Models
 from email_assistant.tools.registry import Registry
-from email_assistant.tools.spec import Answer, Call, FormNeeded, ToolError
+from email_assistant.tools.spec import Answer, Call, FilledIn, FormNeeded, ToolError
 from email_assistant.usage import BudgetSpent
 
 NOTIFY_ACTION = "Email Assistant: notify"
@@ -130,7 +130,7 @@ class MailAgent:
         call_id: str,
         name: str,
         args: dict[str, Any],
-        filled_in: Mapping[str, Any] | None,
+        filled_in: Sequence[FilledIn],
         config: RunnableConfig,
     ) -> Ran:
         account = await self._account(run)

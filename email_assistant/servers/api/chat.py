@@ -173,6 +173,11 @@ async def outcome(thread_id: str, work: Awaitable[Talk]) -> tuple[int, Reply]:
         return refused(400, thread_id, str(error))
     except LeaseLost:
         return refused(409, thread_id, "another process has taken the chat over, or its mailbox was paused; look again")
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        return refused(503, thread_id, "the program is stopping; it goes on with this when it is started again")
     except (psycopg.OperationalError, QuestionNotStored):
         return refused(503, thread_id, "the database can't be reached; try again in a moment")
 

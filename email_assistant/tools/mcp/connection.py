@@ -1,7 +1,7 @@
 """One session with one server."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -20,7 +20,7 @@ from email_assistant.tools.mcp.bounds import TooMuch, Undone, Unreached
 from email_assistant.tools.mcp.content import one_line, quoted
 from email_assistant.tools.mcp.http import http_session
 from email_assistant.tools.mcp.stdio import stdio_session
-from email_assistant.tools.spec import FormNeeded, LinkNeeded, Progress, ServerDown, ToolError
+from email_assistant.tools.spec import FilledIn, FormNeeded, LinkNeeded, Progress, ServerDown, ToolError
 
 _CLOSE_SECONDS: Final = 6.0
 _FAREWELL_SECONDS: Final = 1.0
@@ -57,8 +57,8 @@ InProcess = Callable[[], Awaitable[Server[Any, Any]]]
 class _Flight:
     """A call that is under way."""
 
-    filled_in: Mapping[str, Any] | None
-    """What the person has said to the server's form before."""
+    filled_in: list[FilledIn]
+    """The server's forms that the person has filled in before, and that it has not asked for again yet."""
     needs: LinkNeeded | FormNeeded | ToolError | None = None
     """What the server asked the person for meanwhile."""
 
@@ -143,11 +143,11 @@ class Connection:
         arguments: Mapping[str, Any],
         meta: Mapping[str, Any],
         progress: Progress,
-        filled_in: Mapping[str, Any] | None,
+        filled_in: Sequence[FilledIn],
     ) -> types.CallToolResult:
         """
         Args:
-            filled_in: what the person has said to the server's form before.
+            filled_in: the server's forms that the person has filled in before.
 
         Raises:
             NotSent, Lost.
@@ -158,7 +158,7 @@ class Connection:
             name=tool, arguments=dict(arguments), _meta=types.RequestParams.Meta(**meta) if meta else None
         )
         request = types.ClientRequest(types.CallToolRequest(params=params))
-        flight = _Flight(filled_in)
+        flight = _Flight(list(filled_in))
         self._flights.add(flight)
         try:
             result: types.CallToolResult = await self._exchanged(
@@ -300,9 +300,13 @@ class Connection:
         protocol does not tell which one it is for."""
         if len(self._flights) == 1:
             [flight] = self._flights
-            if flight.filled_in and isinstance(params, types.ElicitRequestFormParams):
-                return types.ElicitResult(action="accept", content=dict(flight.filled_in))
-            flight.needs = from_request(self.name, params)
+            flight.needs = needs = from_request(self.name, params)
+            for form in flight.filled_in:
+                # What was said to one question is no answer to another.
+                if isinstance(needs, FormNeeded) and (needs.message, needs.schema) == (form.message, form.schema):
+                    flight.filled_in.remove(form)
+                    flight.needs = None
+                    return types.ElicitResult(action="accept", content=dict(form.values))
         return types.ElicitResult(action="cancel")
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import weakref
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 from uuid import UUID
@@ -13,7 +13,7 @@ from mcp.server.lowlevel import Server
 from email_assistant.tools.config import ServerConfig
 from email_assistant.tools.mcp.connection import Connection, Lost, NotSent, NoUse, Refused
 from email_assistant.tools.mcp.schema import UnusableTool
-from email_assistant.tools.spec import Progress, ServerDown
+from email_assistant.tools.spec import FilledIn, Progress, ServerDown
 
 _OWN_SECONDS: Final = 60.0
 """For calls of our own servers, whose own time-outs come first."""
@@ -141,13 +141,13 @@ class Servers:
         *,
         meta: Mapping[str, Any],
         progress: Progress,
-        filled_in: Mapping[str, Any] | None,
+        filled_in: Sequence[FilledIn],
         repeatable: bool,
     ) -> types.CallToolResult:
         """
         Args:
             meta: told to the server beside the arguments.
-            filled_in: what the person has said to the server's form before.
+            filled_in: the server's forms that the person has filled in before.
             repeatable: doing it twice does no harm, so it is called again where the connection has died.
 
         Raises:
