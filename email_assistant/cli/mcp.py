@@ -125,7 +125,9 @@ async def _serve_http(app: "App", server: "Server[Any, Any]", listener: Any, hos
     address, port = listener.getsockname()[:2]
     _hint(f"Serving at http://{f'[{address}]' if ':' in address else address}:{port}{PATH}. Ctrl-C stops.")
     api = create_http_app(server, token=api_token(app.settings), is_loopback=is_loopback(host))
-    await serve_app(api, listener, lifespan=True)
+    # uvicorn drops the lifespan of what it has to stop at once, and its end is then logged as an error.
+    async with api.router.lifespan_context(api):
+        await serve_app(api, listener)
 
 
 def _over_stdio(what: What, account: str | None, environment: dict[str, str]) -> dict[str, Any]:

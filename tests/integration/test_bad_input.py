@@ -679,6 +679,12 @@ class TestInterruption:
         program.wait_for(lambda: any(word in running.log for word in ("Working", "Scheduling", "Your inbox:")))
         _interrupted(running, 0, 130)
 
+    def test_of_a_server_of_tools(self, program: Daemon) -> None:
+        program.account_add(ADA)
+        running = program._start("mcp", "mcp", "serve", "mail", "--http", "--port", "0")
+        program.wait_for(lambda: "Serving at" in running.log)
+        _interrupted(running, 0)
+
 
 def _interrupted(process: Process, *statuses: int) -> None:
     """Press Ctrl-C."""
