@@ -442,9 +442,29 @@ class TestModel:
 
     def test_doctor_is_content_with_one_that_answers(self, make: Make) -> None:
         with Unhelpful(JSONResponse({"choices": [{"message": {"content": "ready"}}]})) as helpful:
-            done = make(OPENAI_BASE_URL=helpful.root).run("doctor")
+            program = make(OPENAI_BASE_URL=helpful.root)
+            program.account_add(ADA)
+            done = program.run("doctor")
         assert "✓ model stub-model: answers" in done.stdout
+        assert "mailbox" not in done.stdout
         assert done.returncode == 0
+
+
+class TestNoMailbox:
+    def test_doctor_says_how_one_is_connected(self, program: Daemon) -> None:
+        done = program.run("doctor")
+        assert done.returncode == 1
+        assert [line for line in done.stdout.splitlines() if line.startswith("✗")] == [
+            "✗ mailbox: none is connected yet: `email-assistant auth login --help` says how"
+        ]
+
+    def test_doctor_counts_none_of_another_provider(self, program: Daemon) -> None:
+        program.account_add(ADA)
+        program.environment["EMAIL_ASSISTANT_GOOGLE_NAME"] = "another"
+        done = program.run("doctor")
+        assert done.returncode == 1
+        assert "✗ mailbox: none is connected yet" in done.stdout
+        assert f"✓ {ADA}: belongs to " in done.stdout
 
 
 class TestDecision:
