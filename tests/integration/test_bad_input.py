@@ -2,6 +2,7 @@
 
 import contextlib
 import gzip
+import json
 import os
 import resource
 import signal
@@ -466,6 +467,16 @@ class TestNoMailbox:
         assert "✗ mailbox: none is connected yet" in done.stdout
         assert f"✓ {ADA}: belongs to " in done.stdout
 
+    @pytest.mark.parametrize("options", [(), ("--http",), ("--vscode",)])
+    def test_the_configuration_of_clients_is_printed_with_a_warning(
+        self, program: Daemon, options: tuple[str, ...]
+    ) -> None:
+        done = program.run("mcp", "config", *options)
+        assert done.returncode == 0
+        assert "email-assistant-mail" in done.stdout
+        assert json.loads(done.stdout)
+        assert "no account yet; see `auth login --help`" in done.stderr
+
 
 class TestDecision:
     @pytest.fixture
@@ -539,6 +550,7 @@ class TestDecision:
             (("account", "resume", "eve@example.com"), "no account eve@example.com"),
             (("account", "remove", "--yes", "eve@example.com"), "no account eve@example.com"),
             (("memory", "show", "--account", "eve@example.com", "--json"), "no account eve@example.com"),
+            (("mcp", "config", "--account", "eve@example.com"), "no account eve@example.com"),
         ],
     )
     def test_what_there_is_not(self, program: Daemon, arguments: tuple[str, ...], says: str) -> None:
