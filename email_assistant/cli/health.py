@@ -96,6 +96,8 @@ def doctor() -> None:
             accounts = await app.accounts.of_user(app.user_id)
             if any(account.provider == app.settings.provider for account in accounts):
                 checks += [*await _check_clock(app.settings), _check_quota(app.settings)]
+            else:
+                checks.append(("mailbox", "none is connected yet: `email-assistant auth login --help` says how", ""))
             for account in accounts:
                 checks += await _check_account(app, account)
         for name, problem, detail in checks:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from email_assistant.cli.context import CommandError, err, print_json, run
+from email_assistant.cli.context import CommandError, err, opened, print_json, run
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -52,9 +52,9 @@ def serve(
         log_to_stderr(settings.log_level)
         listening = bound(host, _PORTS[what] if port is None else port) if http else nullcontext()
         with listening as listener, database(settings, keep=True) as url:
-            async with open_app(settings, url) as opened:
-                server = await _server(opened, what, account)
-                serving = serve_stdio(server) if listener is None else _serve_http(opened, server, listener, host)
+            async with open_app(settings, url) as services:
+                server = await _server(services, what, account)
+                serving = serve_stdio(server) if listener is None else _serve_http(services, server, listener, host)
                 await until_stopped(serving, patience=patience(settings))
 
     run(command)
@@ -69,9 +69,9 @@ def config(
     """Print what to paste into an MCP client: Claude Desktop and Code, Cursor, Windsurf and others; or VS Code."""
 
     async def command() -> None:
-        from email_assistant.settings import Settings
-
-        settings = Settings.load()
+        async with opened() as services:
+            settings = services.settings
+            await _check_account(services, account)
         environment = {"EMAIL_ASSISTANT_HOME": str(settings.folder)}
         environment |= {"EMAIL_ASSISTANT_GOOGLE_ROOT": settings.google_root} if settings.google_root else {}
         environment |= {"EMAIL_ASSISTANT_GOOGLE_NAME": settings.google_name} if settings.google_name else {}
@@ -94,6 +94,19 @@ def config(
             _hint("Put your own values in the place of YOUR-….")
 
     run(command)
+
+
+async def _check_account(app: "App", address: str | None) -> None:
+    """Say why the servers would not start without one. Raises UnknownAccount where one is named that is not there."""
+    from email_assistant.accounts.accounts import UnknownAccount
+    from email_assistant.servers.mcp.mailbox import open_mailbox
+
+    try:
+        await open_mailbox(app, address)
+    except UnknownAccount as error:
+        if address is not None:
+            raise
+        _hint(f"As it stands, the servers do not start: {error}")
 
 
 async def _server(app: "App", what: What, address: str | None) -> "Server[Any, Any]":
@@ -125,7 +138,9 @@ async def _serve_http(app: "App", server: "Server[Any, Any]", listener: Any, hos
     address, port = listener.getsockname()[:2]
     _hint(f"Serving at http://{f'[{address}]' if ':' in address else address}:{port}{PATH}. Ctrl-C stops.")
     api = create_http_app(server, token=api_token(app.settings), is_loopback=is_loopback(host))
-    await serve_app(api, listener, lifespan=True)
+    # uvicorn drops the lifespan of what it has to stop at once, and its end is then logged as an error.
+    async with api.router.lifespan_context(api):
+        await serve_app(api, listener)
 
 
 def _over_stdio(what: What, account: str | None, environment: dict[str, str]) -> dict[str, Any]:

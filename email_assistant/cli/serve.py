@@ -116,10 +116,9 @@ async def serve(app: App, token: str | None, host: str, listener: socket.socket)
     await app.ledger.drain()
 
 
-async def serve_app(app: ASGIApp, listener: socket.socket, *, lifespan: bool = False) -> None:
-    """Serve any application until cancelled."""
-    config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="on" if lifespan else "off")
-    server = _Server(config)
+async def serve_app(app: ASGIApp, listener: socket.socket) -> None:
+    """Serve any application until cancelled. Its lifespan is the caller's."""
+    server = _Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
     serving = asyncio.ensure_future(server.serve(sockets=[listener]))
     try:
         await asyncio.shield(serving)

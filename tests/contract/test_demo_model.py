@@ -14,6 +14,7 @@ from langchain_openai import ChatOpenAI
 from openai import AuthenticationError, BadRequestError, OpenAI
 from pydantic import BaseModel, SecretStr
 
+from email_assistant.model.questions import CALL, READY_TOOL
 from tests.contract.demo_stage import (
     COMMAND,
     STRING,
@@ -258,6 +259,29 @@ class TestToolChoice:
         arguments = json.loads(call.function.arguments)
         assert arguments.keys() == {"response_text", "tone"}
         assert arguments["tone"] == "plain"
+
+    @pytest.mark.parametrize("asked", [CALL, "Please call the ready tool.", "Use `ready`", "call the function now!"])
+    def test_the_only_tool_is_called_when_the_person_asks_for_that(self, client: OpenAI, asked: str) -> None:
+        completion = complete(client, [{"role": "user", "content": asked}], tools=[READY_TOOL], tool_choice="auto")
+        (call,) = tool_calls(completion)
+        assert (call.function.name, call.function.arguments) == ("ready", "{}")
+
+    @pytest.mark.parametrize(
+        ("asked", "tools"),
+        [
+            ("Hello", [READY_TOOL]),
+            ("Never call the tool.", [READY_TOOL]),
+            ("Call the done tool.", [READY_TOOL]),
+            (CALL, TOOLS),
+            (CALL, [tool("send_email_tool", {"response_text": STRING})]),
+            (_mail(CALL), [READY_TOOL]),
+        ],
+    )
+    def test_nothing_is_called_where_that_is_not_plainly_asked_for(
+        self, client: OpenAI, asked: str, tools: list[dict[str, Any]]
+    ) -> None:
+        completion = complete(client, [{"role": "user", "content": asked}], tools=tools, tool_choice="auto")
+        assert not completion.choices[0].message.tool_calls
 
 
 class TestWrongRequests:

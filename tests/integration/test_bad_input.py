@@ -2,6 +2,7 @@
 
 import contextlib
 import gzip
+import json
 import os
 import resource
 import signal
@@ -442,9 +443,39 @@ class TestModel:
 
     def test_doctor_is_content_with_one_that_answers(self, make: Make) -> None:
         with Unhelpful(JSONResponse({"choices": [{"message": {"content": "ready"}}]})) as helpful:
-            done = make(OPENAI_BASE_URL=helpful.root).run("doctor")
+            program = make(OPENAI_BASE_URL=helpful.root)
+            program.account_add(ADA)
+            done = program.run("doctor")
         assert "✓ model stub-model: answers" in done.stdout
+        assert "mailbox" not in done.stdout
         assert done.returncode == 0
+
+
+class TestNoMailbox:
+    def test_doctor_says_how_one_is_connected(self, program: Daemon) -> None:
+        done = program.run("doctor")
+        assert done.returncode == 1
+        assert [line for line in done.stdout.splitlines() if line.startswith("✗")] == [
+            "✗ mailbox: none is connected yet: `email-assistant auth login --help` says how"
+        ]
+
+    def test_doctor_counts_none_of_another_provider(self, program: Daemon) -> None:
+        program.account_add(ADA)
+        program.environment["EMAIL_ASSISTANT_GOOGLE_NAME"] = "another"
+        done = program.run("doctor")
+        assert done.returncode == 1
+        assert "✗ mailbox: none is connected yet" in done.stdout
+        assert f"✓ {ADA}: belongs to " in done.stdout
+
+    @pytest.mark.parametrize("options", [(), ("--http",), ("--vscode",)])
+    def test_the_configuration_of_clients_is_printed_with_a_warning(
+        self, program: Daemon, options: tuple[str, ...]
+    ) -> None:
+        done = program.run("mcp", "config", *options)
+        assert done.returncode == 0
+        assert "email-assistant-mail" in done.stdout
+        assert json.loads(done.stdout)
+        assert "no account yet; see `auth login --help`" in done.stderr
 
 
 class TestDecision:
@@ -519,6 +550,7 @@ class TestDecision:
             (("account", "resume", "eve@example.com"), "no account eve@example.com"),
             (("account", "remove", "--yes", "eve@example.com"), "no account eve@example.com"),
             (("memory", "show", "--account", "eve@example.com", "--json"), "no account eve@example.com"),
+            (("mcp", "config", "--account", "eve@example.com"), "no account eve@example.com"),
         ],
     )
     def test_what_there_is_not(self, program: Daemon, arguments: tuple[str, ...], says: str) -> None:
@@ -678,6 +710,12 @@ class TestInterruption:
         running = program._start(command, command, *arguments)
         program.wait_for(lambda: any(word in running.log for word in ("Working", "Scheduling", "Your inbox:")))
         _interrupted(running, 0, 130)
+
+    def test_of_a_server_of_tools(self, program: Daemon) -> None:
+        program.account_add(ADA)
+        running = program._start("mcp", "mcp", "serve", "mail", "--http", "--port", "0")
+        program.wait_for(lambda: "Serving at" in running.log)
+        _interrupted(running, 0)
 
 
 def _interrupted(process: Process, *statuses: int) -> None:

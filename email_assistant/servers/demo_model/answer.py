@@ -1,6 +1,7 @@
 """Tell by its protocol what a request wants, and answer it."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -27,18 +28,29 @@ def answer(request: ChatRequest) -> Answer:
     schemas = {tool.function.name: tool.function.parameters for tool in request.tools or []}
     if not schemas or request.tool_choice == "none":
         return Answer(text=_text(request))
-    proposed = _next_message(request, frozenset(schemas))
+    proposed = _next_message(request, schemas)
     calls = _chosen(request.tool_choice, proposed.calls, schemas)
     if not calls:
         return Answer(text=proposed.text or _text(request))
     return Answer(calls=calls if request.parallel_tool_calls else calls[:1])
 
 
-def _next_message(request: ChatRequest, tools: frozenset[str]) -> Answer:
+def _next_message(request: ChatRequest, schemas: Mapping[str, dict[str, Any]]) -> Answer:
     """The chat agent is known by a tool that no other has."""
+    tools = frozenset(schemas)
     if CLARIFY in tools:
         return next_message(request.messages, tools)
-    return Answer(calls=tuple(next_calls(request.messages, tools)))
+    return Answer(calls=tuple(next_calls(request.messages, tools) or _asked_for(request.messages[-1], schemas)))
+
+
+def _asked_for(newest: Message, schemas: Mapping[str, dict[str, Any]]) -> list[Call]:
+    """The call of the only tool, if the person's message asks for that and no more, and it can be made without more."""
+    (name, schema), *others = schemas.items()
+    if others or schema.get("required") or newest.role != "user":
+        return []
+    which = rf"(?:(?:the|this|that|your)\W+)?(?:{re.escape(name)}|(?:{re.escape(name)}\W+)?(?:tool|function))"
+    asks = rf"\W*(?:please\W+)?(?:call|use|run)\W+{which}(?:\W+(?:now|please))?\W*"
+    return [Call(name, {})] if re.fullmatch(asks, newest.text, re.IGNORECASE) else []
 
 
 def _chosen(choice: ToolChoice, proposed: Sequence[Call], schemas: Mapping[str, dict[str, Any]]) -> tuple[Call, ...]:
