@@ -288,6 +288,22 @@ class TestKilled:
         assert talk.run_when_free("hello").response == "Hello."
         assert len(stage.calendar.used("create_event")) == 1
 
+    def test_stopped_in_a_model_call_it_says_so_and_goes_on_later(self, stage: Stage, talk: Talk) -> None:
+        hold = Hold()
+        stage.model.fault("chat", hold=hold)
+
+        def stop() -> None:
+            hold.reached()
+            stage.daemon.stop()
+
+        reply, _ = at_once(lambda: talk.run("look"), stop)
+        assert isinstance(reply, Reply)
+        assert reply.refusal == (503, "error")
+        hold.abandon()
+        restart(stage)
+        assert talk.run_when_free("hello").response == "Hello."
+        assert stage.asked[-1].said == ["look", "hello"]
+
     def test_before_a_call_that_nobody_was_asked_about_and_now_must_be(self, prepare: Prepare) -> None:
         stage = prepare()
         configure(stage, {"create_event": {"review": "never"}})
