@@ -112,18 +112,18 @@ async def _list(*, as_json: bool) -> None:
 
 
 async def _ask(text: str | None, thread: str, account: str | None, is_terminal: bool, *, as_json: bool) -> int:
-    from email_assistant.cli.talk import Session, print_talk
+    from email_assistant.cli import talk
     from email_assistant.servers.api.chat import account_of, outcome
 
     async with _opened(keep=text is None) as (app, chat):
         _check_model(app)
         chosen = await account_of(app, account)
         if is_terminal:
-            return await Session(app, chat, thread, chosen.address).hold(text)
-        asked = chat.ask(chosen, thread, text or "")
+            return await talk.Session(app, chat, thread, chosen.address).hold(text)
+        asked = talk.ask(app, chat, chosen, thread, text or "")
         if as_json:
             return _print_reply(*await outcome(thread, asked))
-        return await print_talk(app, await asked)
+        return await talk.print_talk(app, await asked)
 
 
 async def _answer(given: dict[str, Any], edit: tuple[str, str] | None, *, as_json: bool) -> int:

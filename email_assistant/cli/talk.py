@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from email_assistant.accounts.accounts import Account
 from email_assistant.app import App
-from email_assistant.cli.context import complain, out, print_text
+from email_assistant.cli.context import complain, err, out, print_text
 from email_assistant.inbox.describe import UNKNOWN_CONFLICTS
-from email_assistant.inbox.items import Conflict, Invalid, Item
+from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
 from email_assistant.queue.chat import Chat, Talk
 from email_assistant.queue.invoke import Watch
 from email_assistant.servers.api.chat import seen
@@ -48,6 +49,8 @@ class Session:
         if text is not None:
             return await self._turn(text)
         out.print(f"Ctrl-D ends this; `--thread {self._thread}` goes on with it.\n", style="dim", highlight=False)
+        if before := await _look(self._app, self._chat, self._thread):
+            await self._settled(before)
         while (words := _line("> ")) is not None:
             if words:
                 try:
@@ -58,7 +61,11 @@ class Session:
 
     async def _turn(self, words: str) -> int:
         account = await self._app.accounts.find(self._app.user_id, self._address)
-        talk = await self._told(lambda watch: self._chat.ask(account, self._thread, words, watch))
+        talk = await self._told(lambda watch: ask(self._app, self._chat, account, self._thread, words, watch))
+        return _status(await self._settled(talk))
+
+    async def _settled(self, talk: Talk) -> Talk:
+        """Ask for what waits, until it is answered or put off."""
         later: set[UUID] = set()
         while item := next((each for each in talk.waiting if each.id not in later), None):
             answer = await self._asked(item)
@@ -68,7 +75,7 @@ class Session:
             talk = await self._answered(talk, item, answer)
         if later:
             out.print(f"It waits for you: in the inbox, or here with --thread {self._thread}", style="dim")
-        return _status(talk)
+        return talk
 
     async def _answered(self, talk: Talk, item: Item, answer: Answer) -> Talk:
         given = [(item.id, answer)]
@@ -152,6 +159,39 @@ class Session:
                     args = _edited(args)
                 case None | "l":
                     return None
+
+
+async def ask(app: App, chat: Chat, account: Account, thread: str, words: str, watch: Watch | None = None) -> Talk:
+    """Ask for something, and say what is set aside for it."""
+    before = await _look(app, chat, thread)
+    aside = list(before.waiting) if before else []
+
+    def watched(mode: str, chunk: Any) -> None:
+        _print_aside(aside, account)
+        if watch:
+            watch(mode, chunk)
+
+    talk = await chat.ask(account, thread, words, watched if watch else None)
+    _print_aside(aside, account)
+    return talk
+
+
+async def _look(app: App, chat: Chat, thread: str) -> Talk | None:
+    """Where a chat stands; None: there is none yet."""
+    try:
+        return await chat.look(app.user_id, thread)
+    except NoItem:
+        return None
+
+
+def _print_aside(items: list[Item], account: Account) -> None:
+    """Said once, and only when the request is taken: one that is refused leaves all as it was."""
+    from email_assistant.mail.charset import plain
+
+    if items:
+        line = f"Set aside: {'; '.join(sentence(item, account.zone) for item in items)}"
+        items.clear()
+        err.print(plain(line), style="dim", markup=False, highlight=False, soft_wrap=True)
 
 
 async def print_talk(app: App, talk: Talk) -> int:

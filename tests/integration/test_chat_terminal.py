@@ -3,7 +3,7 @@
 import json
 import signal
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -74,17 +74,38 @@ class TestScript:
         assert "a conversation needs a terminal" in self.run(stage, 2)
         assert "no such chat" in self.run(stage, 1, "answer", "nothing", "--approve", "call_0")
 
+    def test_a_new_request_says_what_it_sets_aside(self, stage: Stage) -> None:
+        stage.model.on_chat({"plan": [[event()], "Planned."], "else": ["Here you are."]})
+        assert "Set aside" not in self.run(stage, 3, "plan", "--thread", "t")
+        done = stage.daemon.run("chat", "else", "--thread", "t", "--json")
+        assert json.loads(done.stdout)["response"] == "Here you are."
+        [line] = done.stderr.splitlines()
+        assert line.startswith("Set aside: Put into the calendar: ")
+        assert "Team Meeting" in line
+        assert "Set aside" not in self.run(stage, 0, "else", "--thread", "t")
+
 
 class TestConversation:
     @pytest.fixture
-    def terminal(self, stage: Stage, database_url: str, tmp_path: Path) -> Iterator[Terminal]:
+    def open_terminal(self, stage: Stage, database_url: str, tmp_path: Path) -> Iterator[Callable[..., Terminal]]:
         editor = tmp_path / "editor.sh"
         editor.write_text("#!/bin/sh\nsed -i 's/Team Meeting/Coffee/' \"$1\"\n")
         editor.chmod(editor.stat().st_mode | stat.S_IXUSR)
-        opened = Terminal(database_url, tmp_path, "chat", **{**stage.daemon.environment, "VISUAL": str(editor)})
-        yield opened
-        opened.process.kill()
-        opened.process.wait()
+        environment = {**stage.daemon.environment, "VISUAL": str(editor)}
+        opened: list[Terminal] = []
+
+        def open_(*arguments: str) -> Terminal:
+            opened.append(Terminal(database_url, tmp_path, "chat", *arguments, **environment))
+            return opened[-1]
+
+        yield open_
+        for terminal in opened:
+            terminal.process.kill()
+            terminal.process.wait()
+
+    @pytest.fixture
+    def terminal(self, open_terminal: Callable[..., Terminal]) -> Terminal:
+        return open_terminal()
 
     def test_questions_and_calls_are_settled_in_place(self, stage: Stage, terminal: Terminal) -> None:
         stage.model.on_chat(
@@ -140,3 +161,21 @@ class TestConversation:
         assert stage.calendar.names == []
         listed = json.loads(stage.daemon.run("inbox", "list", "--json").stdout)["items"]
         assert [(item["kind"], item["action"]) for item in listed] == [("confirmation", "create_event")]
+
+    def test_what_waits_in_a_chat_is_asked_when_it_is_opened(
+        self, stage: Stage, open_terminal: Callable[..., Terminal]
+    ) -> None:
+        stage.model.on_chat({"plan": [[event()], [event("Lunch")], "Planned."], "else": ["Here you are."]})
+        assert stage.daemon.run("chat", "plan", "--thread", "t").returncode == 3
+        terminal = open_terminal("--thread", "t")
+        terminal.until(b"Do this?", after=b"Team Meeting")
+        terminal.press(b"y\n")
+        terminal.until(b"Do this?", after=b"Lunch")
+        terminal.press(b"l\n")
+        terminal.until(b"> ", after=b"It waits for you")
+        terminal.press(b"else\n")
+        terminal.until(b"Here you are.", after=b"Set aside: Put into the calendar")
+        terminal.until(b"> ", after=b"Here you are.")
+        terminal.press(b"\x04")
+        assert terminal.end() == 0
+        assert stage.calendar.names == ["Team Meeting"]
