@@ -24,6 +24,8 @@ from email_assistant.servers.api.wording import did_in_words, link_host, sentenc
 
 _DONE, _FAILED, _WAITS = 0, 1, 3
 _LATER = "l"
+_ABOUT = "\n\nIt is about:\n"
+"""Stands in an item before what was looked up about the ids in its call."""
 
 Answer = dict[str, Any]
 
@@ -226,6 +228,10 @@ def print_call(item: Item, args: Mapping[str, Any]) -> None:
         print_text(f"  At that time: {conflict}", style="yellow")
     if item.conflicts is None:
         print_text(f"  {UNKNOWN_CONFLICTS}.", style="yellow")
+    if about := item.mail_text.partition(_ABOUT)[2]:
+        print_text("It is about:", style="dim")
+        for line in about.splitlines():
+            print_text(f"  {line}", style="dim")
     if item.shadow:
         print_text("  Shadow mode: this is what would have been done; nothing is sent.", style="yellow")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.chat_stage import TEN, Stage, ask, event, listing, open_stage
+from tests.contract.chat_stage import TEN, Stage, ask, event, listing, move, open_stage
 from tests.doubles.model import tool
 from tests.integration.scene import ADA
 from tests.integration.test_terminal import Terminal
@@ -83,6 +83,13 @@ class TestScript:
         assert line.startswith("Set aside: Put into the calendar: ")
         assert "Team Meeting" in line
         assert "Set aside" not in self.run(stage, 0, "else", "--thread", "t")
+
+    def test_a_proposal_says_which_event_it_is_about(self, stage: Stage) -> None:
+        stage.calendar.events["event-of-ines"] = {"name": f"Call with Ines {ESCAPES}"}
+        stage.model.on_chat({"move": [[listing()], [move("event-of-ines", TEN)], "Moved."]})
+        said = self.run(stage, 3, "move", "--thread", "t")
+        assert "It is about:\n  event-of-ines: Call with Ines" in said
+        assert "\x1b" not in said
 
 
 class TestConversation:
