@@ -15,6 +15,7 @@ from email_assistant.cli.context import (
     AsJson,
     CommandError,
     OfAccount,
+    complain,
     opened,
     out,
     print_json,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 WAITS = 3
 """Exit status of a command that leaves something to be answered."""
+_MISUSED = 2
 _MOST = 100
 
 
@@ -68,6 +70,8 @@ def ask(
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty() and not as_json
     if text is None and not is_terminal:
         raise typer.BadParameter("say what you want; a conversation needs a terminal", param_hint="TEXT")
+    if text is not None:
+        text = _checked(text)
     raise typer.Exit(run(lambda: _ask(text, thread or str(uuid4()), account, is_terminal, as_json=as_json)))
 
 
@@ -93,6 +97,17 @@ def answer(
     if reply:
         given["clarification_responses"] = [{"call_id": reply[0], "response": reply[1]}]
     raise typer.Exit(run(lambda: _answer(given, edit, as_json=as_json)))
+
+
+def _checked(text: str) -> str:
+    """The request without the blanks around it. Ends the command if it can't be asked for."""
+    from email_assistant.cli.talk import refused_words
+
+    words = text.strip()
+    if why := refused_words(words):
+        complain(why)
+        raise typer.Exit(_MISUSED)
+    return words
 
 
 async def _list(*, as_json: bool) -> None:

@@ -19,7 +19,7 @@ from email_assistant.inbox.describe import UNKNOWN_CONFLICTS
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
 from email_assistant.queue.chat import Chat, Talk
 from email_assistant.queue.invoke import Watch
-from email_assistant.servers.api.chat import seen
+from email_assistant.servers.api.chat import MOST_WORDS, seen
 from email_assistant.servers.api.wording import did_in_words, link_host, sentence
 
 _DONE, _FAILED, _WAITS = 0, 1, 3
@@ -54,7 +54,9 @@ class Session:
         if before := await _look(self._app, self._chat, self._thread):
             await self._settled(before)
         while (words := _line("> ")) is not None:
-            if words:
+            if too_long := words and refused_words(words):
+                complain(too_long)
+            elif words:
                 try:
                     await self._turn(words)
                 except (Conflict, Invalid) as refused:
@@ -161,6 +163,15 @@ class Session:
                     args = _edited(args)
                 case None | "l":
                     return None
+
+
+def refused_words(words: str) -> str | None:
+    """Why this can't be asked for; None: it can."""
+    if not words:
+        return "say what you want"
+    if len(words) > MOST_WORDS:
+        return f"this is {len(words):,} characters long; {MOST_WORDS:,} are the most"
+    return None
 
 
 async def ask(app: App, chat: Chat, account: Account, thread: str, words: str, watch: Watch | None = None) -> Talk:

@@ -6,9 +6,12 @@ import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
+from email_assistant.cli import talk
+from email_assistant.inbox.items import NoItem
 from tests.contract.chat_stage import TEN, Stage, ask, event, listing, move, open_stage
 from tests.doubles.model import tool
 from tests.integration.scene import ADA
@@ -90,6 +93,12 @@ class TestScript:
         said = self.run(stage, 3, "move", "--thread", "t")
         assert "It is about:\n  event-of-ines: Call with Ines" in said
         assert "\x1b" not in said
+
+    def test_no_words_and_too_many_are_refused_unasked(self, stage: Stage) -> None:
+        assert self.run(stage, 2, "") == "Error: say what you want\n"
+        assert self.run(stage, 2, " \t\n", "--json") == "Error: say what you want\n"
+        assert self.run(stage, 2, "x" * 20_001) == "Error: this is 20,001 characters long; 20,000 are the most\n"
+        assert stage.asked == []
 
 
 class TestConversation:
@@ -186,3 +195,14 @@ class TestConversation:
         terminal.press(b"\x04")
         assert terminal.end() == 0
         assert stage.calendar.names == ["Team Meeting"]
+
+    async def test_too_many_words_are_refused_in_a_line(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        lines = iter(["", "x" * 20_001, None])
+        monkeypatch.setattr(talk, "_line", lambda _: next(lines))
+        app, chat = AsyncMock(), AsyncMock()
+        chat.look.side_effect = NoItem
+        assert await talk.Session(app, chat, "t", ADA).hold(None) == 0
+        assert "this is 20,001 characters long" in capsys.readouterr().err
+        chat.ask.assert_not_called()
