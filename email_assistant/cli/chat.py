@@ -3,7 +3,7 @@
 import json
 import logging
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID, uuid4
@@ -88,6 +88,9 @@ def answer(
     as_json: AsJson = False,
 ) -> None:
     """Answer what a chat waits for, as a script does. What is left out still waits. It is done at once."""
+    if why := _misused(calls=bool(approve or reject), reply=bool(reply), edit=bool(edit)):
+        complain(why)
+        raise typer.Exit(_MISUSED)
     given: dict[str, Any] = {"thread_id": thread}
     if approve or reject:
         given["approvals"] = [
@@ -108,6 +111,13 @@ def _checked(text: str) -> str:
         complain(why)
         raise typer.Exit(_MISUSED)
     return words
+
+
+def _misused(*, calls: bool, reply: bool, edit: bool) -> str | None:
+    """Why these options don't go together; None: they do."""
+    if calls and reply:
+        return "--reply goes alone; give --approve and --reject in another command"
+    return None if calls or reply or edit else "give --approve, --reject, --reply or --edit"
 
 
 async def _list(*, as_json: bool) -> None:
@@ -154,14 +164,34 @@ async def _answer(given: dict[str, Any], edit: tuple[str, str] | None, *, as_jso
 
 
 async def _answered(app: "App", chat: "Chat", given: dict[str, Any], edit: tuple[str, str] | None) -> "Talk":
+    from email_assistant.inbox.items import NoItem
     from email_assistant.servers.api.chat import ResumeRequest, answers_of
 
-    talk = await chat.look(app.user_id, given["thread_id"])
+    try:
+        talk = await chat.look(app.user_id, given["thread_id"])
+    except NoItem:
+        raise NoItem("there is no such chat; `email-assistant chat --list` shows them") from None
     items = await app.inbox.of_thread(app.user_id, talk.chat.id)
+    _check_kinds(items, given)
     answers = [_edit(items, *edit)] if edit else []
     if len(given) > 1 or not edit:
         answers += answers_of(ResumeRequest.model_validate(given), items, talk.waiting)
     return await chat.answer(talk.chat, app.user_id, answers)
+
+
+def _check_kinds(items: Sequence["Item"], given: Mapping[str, Any]) -> None:
+    """Raises Invalid: a question is approved, or a proposal replied to."""
+    from email_assistant.inbox.items import Invalid
+    from email_assistant.servers.api.replies import answered_as
+    from email_assistant.tools.control import CLARIFICATION
+
+    questions = {answered_as(item): item.action == CLARIFICATION for item in items}
+    for call_id in (each["call_id"] for each in given.get("approvals", ())):
+        if questions.get(call_id) is True:
+            raise Invalid(f"{call_id} is answered with --reply")
+    for call_id in (each["call_id"] for each in given.get("clarification_responses", ())):
+        if questions.get(call_id) is False:
+            raise Invalid(f"{call_id} is answered with --approve or --reject")
 
 
 def _edit(items: Sequence["Item"], call_id: str, args: str) -> tuple[UUID, dict[str, Any]]:

@@ -100,6 +100,27 @@ class TestScript:
         assert self.run(stage, 2, "x" * 20_001) == "Error: this is 20,001 characters long; 20,000 are the most\n"
         assert stage.asked == []
 
+    def test_what_can_not_be_an_answer_is_refused_in_the_words_of_the_command(self, stage: Stage) -> None:
+        stage.model.on_chat({"plan": [[event()], "Planned."], "what": [[ask("When?")], "Done."]})
+        self.run(stage, 3, "plan", "--thread", "plan")
+        self.run(stage, 3, "what", "--thread", "what")
+        assert self.run(stage, 2, "answer", "plan") == "Error: give --approve, --reject, --reply or --edit\n"
+        assert "--reply goes alone" in self.run(
+            stage, 2, "answer", "plan", "--approve", "call_0", "--reply", "call_1", "x"
+        )
+        assert "chat --list" in self.run(stage, 1, "answer", "nothing", "--approve", "call_0")
+        [item] = self.reply_waiting(stage, "plan")
+        said = self.run(stage, 1, "answer", "plan", "--reply", item, "at ten")
+        assert f"{item} is answered with --approve or --reject" in said
+        [item] = self.reply_waiting(stage, "what")
+        said = self.run(stage, 1, "answer", "what", "--approve", item)
+        assert f"{item} is answered with --reply" in said
+
+    def reply_waiting(self, stage: Stage, thread: str) -> list[str]:
+        """The calls that wait in a chat."""
+        items = json.loads(stage.daemon.run("inbox", "list", "--json").stdout)["items"]
+        return [item["call_id"] for item in items if item["chat"] == thread]
+
 
 class TestConversation:
     @pytest.fixture
