@@ -87,12 +87,12 @@ class Session:
             return await self._told(lambda watch: self._chat.answer(talk.chat, self._app.user_id, given, watch))
         except (Conflict, Invalid) as refused:
             complain(f"not taken: {refused}")
-            return await self._chat.look(self._app.user_id, self._thread)
+            talk = await self._chat.look(self._app.user_id, self._thread)
+            _print_stand(talk)
+            return talk
 
     async def _told(self, work: Callable[[Watch], Awaitable[Talk]]) -> Talk:
         """Do it, and say what it comes to."""
-        from email_assistant.mail.charset import readable
-
         self._spoken = ""
         self._proposed.clear()
         try:
@@ -100,11 +100,7 @@ class Session:
         finally:
             if self._spoken:
                 out.print()
-        turn = talk.turn
-        if turn and turn.state == "failed":
-            complain(turn.reason or "the reason is not known")
-        elif turn and turn.answer and turn.state == "done" and turn.answer.strip() != readable(self._spoken).strip():
-            print_text(turn.answer)
+        _print_stand(talk, self._spoken)
         return talk
 
     def _watch(self, mode: str, chunk: Any) -> None:
@@ -209,11 +205,7 @@ def _print_aside(items: list[Item], account: Account) -> None:
 
 async def print_talk(app: App, talk: Talk) -> int:
     """Say where a chat stands, and how to answer what waits; returns the exit status."""
-    turn = talk.turn
-    if turn and turn.state == "failed":
-        complain(turn.reason or "the reason is not known")
-    elif not talk.waiting:
-        print_text((turn.answer if turn else None) or "It goes on in a moment.")
+    _print_stand(talk)
     for item in talk.waiting:
         if item.kind == "link":
             _print_link(item.args)
@@ -226,6 +218,24 @@ async def print_talk(app: App, talk: Talk) -> int:
             how = f"email-assistant chat answer {talk.chat.chat_id} --approve {item.call_id}"
         print_text(f"Waits for you: {how}\n", style="dim")
     return _status(talk)
+
+
+def _print_stand(talk: Talk, spoken: str = "") -> None:
+    """What became of the request, but for what waits.
+
+    Args:
+        spoken: what was printed of the answer.
+    """
+    from email_assistant.mail.charset import readable
+
+    turn = talk.turn
+    if turn and turn.state == "failed":
+        complain(turn.reason or "the reason is not known")
+    elif turn and turn.is_open:
+        if not talk.waiting:
+            print_text(f"It is still being worked on{f' ({turn.reason})' if turn.reason else ''}.")
+    elif turn and turn.answer and turn.answer.strip() != readable(spoken).strip():
+        print_text(turn.answer)
 
 
 def print_call(item: Item, args: Mapping[str, Any]) -> None:
@@ -284,9 +294,11 @@ def _edited(args: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _status(talk: Talk) -> int:
-    if talk.waiting:
-        return _WAITS
-    return _FAILED if talk.turn and talk.turn.state == "failed" else _DONE
+    """The exit status; as `/run` puts it, what is not done and does not wait went wrong so far."""
+    turn = talk.turn
+    if turn is None or turn.state == "done":
+        return _DONE
+    return _WAITS if turn.waits else _FAILED
 
 
 def _line(prompt: str) -> str | None:

@@ -227,3 +227,22 @@ class TestConversation:
         assert await talk.Session(app, chat, "t", ADA).hold(None) == 0
         assert "this is 20,001 characters long" in capsys.readouterr().err
         chat.ask.assert_not_called()
+
+    def test_what_was_answered_elsewhere_says_how_it_stands(
+        self, stage: Stage, open_terminal: Callable[..., Terminal]
+    ) -> None:
+        stage.model.on_chat({"plan": [[event()], "Planned."], "later": [[event("Lunch")], "Planned later."]})
+        terminal = open_terminal("plan", "--thread", "t")
+        terminal.until(b"Do this?")
+        [item] = json.loads(stage.daemon.run("inbox", "list", "--json").stdout)["items"]
+        assert stage.daemon.run("chat", "answer", "t", "--approve", item["call_id"]).returncode == 0
+        terminal.press(b"y\n")
+        assert terminal.end() == 0
+        assert b"Planned." in terminal.written.partition(b"already answered")[2]
+        terminal = open_terminal("later", "--thread", "u")
+        terminal.until(b"Do this?")
+        [item] = json.loads(stage.daemon.run("inbox", "list", "--json").stdout)["items"]
+        assert stage.daemon.run("inbox", "accept", item["id"]).returncode == 0
+        terminal.press(b"y\n")
+        assert terminal.end() == 3
+        assert b"still being worked on" in terminal.written.partition(b"already answered")[2]
