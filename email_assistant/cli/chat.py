@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from email_assistant.app import App
     from email_assistant.inbox.items import Item
     from email_assistant.queue.chat import Chat, Talk
+    from email_assistant.queue.turns import ChatRow, Turns
     from email_assistant.servers.api.replies import Reply
 
 WAITS = 3
@@ -124,16 +125,44 @@ async def _list(*, as_json: bool) -> None:
     from email_assistant.queue.turns import Turns
 
     async with opened() as app:
-        found = await Turns(app.pool).chats(app.user_id, _MOST)
+        turns = Turns(app.pool)
+        found = await turns.chats(app.user_id, _MOST)
+        waiting = await _waiting(app, turns, found)
     if as_json:
-        print_json([{"thread_id": c.chat_id, "account": c.account, "request": c.request, "at": c.at} for c in found])
+        print_json(
+            [
+                {
+                    "thread_id": c.chat_id,
+                    "account": c.account,
+                    "request": c.request,
+                    "at": c.at,
+                    "waits": c.id in waiting,
+                }
+                for c in found
+            ]
+        )
     elif not found:
         out.print("You have not asked for anything yet.")
     else:
         from email_assistant.mail.charset import one_line
 
-        rows = [[c.chat_id, f"{c.at:%Y-%m-%d %H:%M}" if c.at else "", one_line(c.request or "")[:80]] for c in found]
-        print_table(["thread", "at", "asked"], rows)
+        rows = [
+            [
+                c.chat_id,
+                f"{c.at:%Y-%m-%d %H:%M}" if c.at else "",
+                "for you" if c.id in waiting else "",
+                one_line(c.request or "")[:80],
+            ]
+            for c in found
+        ]
+        print_table(["thread", "at", "waits", "asked"], rows)
+
+
+async def _waiting(app: "App", turns: "Turns", chats: Sequence["ChatRow"]) -> set[UUID]:
+    """Those whose last turn waits for the person."""
+    last = {chat.id: turn.id for chat in chats if (turn := await turns.last(chat.id)) and turn.waits}
+    waiting = await app.inbox.waiting_in(app.user_id, list(last.values()))
+    return {chat_id for chat_id, run_id in last.items() if run_id in waiting}
 
 
 async def _ask(text: str | None, thread: str, account: str | None, is_terminal: bool, *, as_json: bool) -> int:

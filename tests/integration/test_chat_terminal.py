@@ -121,6 +121,16 @@ class TestScript:
         items = json.loads(stage.daemon.run("inbox", "list", "--json").stdout)["items"]
         return [item["call_id"] for item in items if item["chat"] == thread]
 
+    def test_the_list_marks_the_chats_that_wait(self, stage: Stage) -> None:
+        stage.model.on_chat({"plan": [[event()], "Planned."], "look": ["Nothing."]})
+        self.run(stage, 3, "plan", "--thread", "t")
+        self.run(stage, 0, "look", "--thread", "u")
+        listed = json.loads(self.run(stage, 0, "--list", "--json"))
+        assert {each["thread_id"]: each["waits"] for each in listed} == {"t": True, "u": False}
+        rows = {line.split()[0]: line for line in self.run(stage, 0, "--list").splitlines()}
+        assert "for you" in rows["t"]
+        assert "for you" not in rows["u"]
+
 
 class TestConversation:
     @pytest.fixture
