@@ -186,11 +186,13 @@ async def ask(app: App, chat: Chat, account: Account, thread: str, words: str, w
 
 
 async def _look(app: App, chat: Chat, thread: str) -> Talk | None:
-    """Where a chat stands; None: there is none yet."""
+    """Where a chat stands; None: there is none yet. Raises UnknownAccount: its mailbox is another server's."""
     try:
-        return await chat.look(app.user_id, thread)
+        talk = await chat.look(app.user_id, thread)
     except NoItem:
         return None
+    app.accounts.here(await app.accounts.get(talk.chat.account_id))
+    return talk
 
 
 def _print_aside(items: list[Item], account: Account) -> None:

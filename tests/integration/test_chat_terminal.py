@@ -131,6 +131,17 @@ class TestScript:
         assert "for you" in rows["t"]
         assert "for you" not in rows["u"]
 
+    def test_a_mailbox_of_another_server_is_named_as_that(self, stage: Stage) -> None:
+        stage.model.on_chat({"hello": ["Hello."]})
+        self.run(stage, 0, "hello", "--thread", "t")
+        stage.daemon.environment["EMAIL_ASSISTANT_GOOGLE_NAME"] = "elsewhere"
+        for options in [], ["--account", ADA], ["--thread", "t"]:
+            [line] = self.run(stage, 1, "hello", *options).splitlines()
+            assert f"{ADA} belongs to another server (custom)" in line
+            assert "EMAIL_ASSISTANT_GOOGLE_ROOT" in line
+            assert "UnknownAccount" not in line
+        assert len(stage.asked) == 1
+
 
 class TestConversation:
     @pytest.fixture
