@@ -214,12 +214,21 @@ class Accounts:
     async def first(self, user_id: UUID) -> Account:
         """The account that is meant where none is named: one that works, if there is any. Raises UnknownAccount."""
         found = await self._accounts(
-            "user_id = %s order by (state = 'active' and provider = %s) desc, address limit 1",
+            "user_id = %s order by provider = %s desc, state = 'active' desc, address limit 1",
             (user_id, self._provider),
         )
         if not found:
             raise UnknownAccount("no mailbox is connected yet: `email-assistant auth login` does that")
-        return found[0]
+        return self.here(found[0])
+
+    def here(self, account: Account) -> Account:
+        """The account, if this process may touch it. Raises UnknownAccount."""
+        if account.provider != self._provider:
+            raise UnknownAccount(
+                f"{account.address} belongs to another server ({account.provider}); EMAIL_ASSISTANT_GOOGLE_ROOT says "
+                "which server is used"
+            )
+        return account
 
     async def get(self, account_id: UUID) -> Account:
         """Raises UnknownAccount."""

@@ -3,7 +3,7 @@
 import json
 import logging
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID, uuid4
@@ -15,6 +15,7 @@ from email_assistant.cli.context import (
     AsJson,
     CommandError,
     OfAccount,
+    complain,
     opened,
     out,
     print_json,
@@ -26,10 +27,12 @@ if TYPE_CHECKING:
     from email_assistant.app import App
     from email_assistant.inbox.items import Item
     from email_assistant.queue.chat import Chat, Talk
+    from email_assistant.queue.turns import ChatRow, Turns
     from email_assistant.servers.api.replies import Reply
 
 WAITS = 3
 """Exit status of a command that leaves something to be answered."""
+_MISUSED = 2
 _MOST = 100
 
 
@@ -68,6 +71,8 @@ def ask(
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty() and not as_json
     if text is None and not is_terminal:
         raise typer.BadParameter("say what you want; a conversation needs a terminal", param_hint="TEXT")
+    if text is not None:
+        text = _checked(text)
     raise typer.Exit(run(lambda: _ask(text, thread or str(uuid4()), account, is_terminal, as_json=as_json)))
 
 
@@ -84,6 +89,9 @@ def answer(
     as_json: AsJson = False,
 ) -> None:
     """Answer what a chat waits for, as a script does. What is left out still waits. It is done at once."""
+    if why := _misused(calls=bool(approve or reject), reply=bool(reply), edit=bool(edit)):
+        complain(why)
+        raise typer.Exit(_MISUSED)
     given: dict[str, Any] = {"thread_id": thread}
     if approve or reject:
         given["approvals"] = [
@@ -95,35 +103,81 @@ def answer(
     raise typer.Exit(run(lambda: _answer(given, edit, as_json=as_json)))
 
 
+def _checked(text: str) -> str:
+    """The request without the blanks around it. Ends the command if it can't be asked for."""
+    from email_assistant.cli.talk import refused_words
+
+    words = text.strip()
+    if why := refused_words(words):
+        complain(why)
+        raise typer.Exit(_MISUSED)
+    return words
+
+
+def _misused(*, calls: bool, reply: bool, edit: bool) -> str | None:
+    """Why these options don't go together; None: they do."""
+    if calls and reply:
+        return "--reply goes alone; give --approve and --reject in another command"
+    return None if calls or reply or edit else "give --approve, --reject, --reply or --edit"
+
+
 async def _list(*, as_json: bool) -> None:
     from email_assistant.queue.turns import Turns
 
     async with opened() as app:
-        found = await Turns(app.pool).chats(app.user_id, _MOST)
+        turns = Turns(app.pool)
+        found = await turns.chats(app.user_id, _MOST)
+        waiting = await _waiting(app, turns, found)
     if as_json:
-        print_json([{"thread_id": c.chat_id, "account": c.account, "request": c.request, "at": c.at} for c in found])
+        print_json(
+            [
+                {
+                    "thread_id": c.chat_id,
+                    "account": c.account,
+                    "request": c.request,
+                    "at": c.at,
+                    "waits": c.id in waiting,
+                }
+                for c in found
+            ]
+        )
     elif not found:
         out.print("You have not asked for anything yet.")
     else:
         from email_assistant.mail.charset import one_line
 
-        rows = [[c.chat_id, f"{c.at:%Y-%m-%d %H:%M}" if c.at else "", one_line(c.request or "")[:80]] for c in found]
-        print_table(["thread", "at", "asked"], rows)
+        rows = [
+            [
+                c.chat_id,
+                f"{c.at:%Y-%m-%d %H:%M}" if c.at else "",
+                "for you" if c.id in waiting else "",
+                one_line(c.request or "")[:80],
+            ]
+            for c in found
+        ]
+        print_table(["thread", "at", "waits", "asked"], rows)
+
+
+async def _waiting(app: "App", turns: "Turns", chats: Sequence["ChatRow"]) -> set[UUID]:
+    """Those whose last turn waits for the person."""
+    last = {chat.id: turn.id for chat in chats if (turn := await turns.last(chat.id)) and turn.waits}
+    waiting = await app.inbox.waiting_in(app.user_id, list(last.values()))
+    return {chat_id for chat_id, run_id in last.items() if run_id in waiting}
 
 
 async def _ask(text: str | None, thread: str, account: str | None, is_terminal: bool, *, as_json: bool) -> int:
-    from email_assistant.cli.talk import Session, print_talk
+    from email_assistant.cli import talk
     from email_assistant.servers.api.chat import account_of, outcome
 
     async with _opened(keep=text is None) as (app, chat):
         _check_model(app)
         chosen = await account_of(app, account)
         if is_terminal:
-            return await Session(app, chat, thread, chosen.address).hold(text)
-        asked = chat.ask(chosen, thread, text or "")
+            return await talk.Session(app, chat, thread, chosen.address).hold(text)
+        asked = talk.ask(app, chat, chosen, thread, text or "")
         if as_json:
             return _print_reply(*await outcome(thread, asked))
-        return await print_talk(app, await asked)
+        return await talk.print_talk(app, await asked)
 
 
 async def _answer(given: dict[str, Any], edit: tuple[str, str] | None, *, as_json: bool) -> int:
@@ -139,14 +193,34 @@ async def _answer(given: dict[str, Any], edit: tuple[str, str] | None, *, as_jso
 
 
 async def _answered(app: "App", chat: "Chat", given: dict[str, Any], edit: tuple[str, str] | None) -> "Talk":
+    from email_assistant.inbox.items import NoItem
     from email_assistant.servers.api.chat import ResumeRequest, answers_of
 
-    talk = await chat.look(app.user_id, given["thread_id"])
+    try:
+        talk = await chat.look(app.user_id, given["thread_id"])
+    except NoItem:
+        raise NoItem("there is no such chat; `email-assistant chat --list` shows them") from None
     items = await app.inbox.of_thread(app.user_id, talk.chat.id)
+    _check_kinds(items, given)
     answers = [_edit(items, *edit)] if edit else []
     if len(given) > 1 or not edit:
         answers += answers_of(ResumeRequest.model_validate(given), items, talk.waiting)
     return await chat.answer(talk.chat, app.user_id, answers)
+
+
+def _check_kinds(items: Sequence["Item"], given: Mapping[str, Any]) -> None:
+    """Raises Invalid: a question is approved, or a proposal replied to."""
+    from email_assistant.inbox.items import Invalid
+    from email_assistant.servers.api.replies import answered_as
+    from email_assistant.tools.control import CLARIFICATION
+
+    questions = {answered_as(item): item.action == CLARIFICATION for item in items}
+    for call_id in (each["call_id"] for each in given.get("approvals", ())):
+        if questions.get(call_id) is True:
+            raise Invalid(f"{call_id} is answered with --reply")
+    for call_id in (each["call_id"] for each in given.get("clarification_responses", ())):
+        if questions.get(call_id) is False:
+            raise Invalid(f"{call_id} is answered with --approve or --reject")
 
 
 def _edit(items: Sequence["Item"], call_id: str, args: str) -> tuple[UUID, dict[str, Any]]:

@@ -12,17 +12,20 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from email_assistant.accounts.accounts import Account
 from email_assistant.app import App
-from email_assistant.cli.context import complain, out, print_text
+from email_assistant.cli.context import complain, err, out, print_text
 from email_assistant.inbox.describe import UNKNOWN_CONFLICTS
-from email_assistant.inbox.items import Conflict, Invalid, Item
+from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
 from email_assistant.queue.chat import Chat, Talk
 from email_assistant.queue.invoke import Watch
-from email_assistant.servers.api.chat import seen
+from email_assistant.servers.api.chat import MOST_WORDS, seen
 from email_assistant.servers.api.wording import did_in_words, link_host, sentence
 
 _DONE, _FAILED, _WAITS = 0, 1, 3
 _LATER = "l"
+_ABOUT = "\n\nIt is about:\n"
+"""Stands in an item before what was looked up about the ids in its call."""
 
 Answer = dict[str, Any]
 
@@ -48,8 +51,12 @@ class Session:
         if text is not None:
             return await self._turn(text)
         out.print(f"Ctrl-D ends this; `--thread {self._thread}` goes on with it.\n", style="dim", highlight=False)
+        if before := await _look(self._app, self._chat, self._thread):
+            await self._settled(before)
         while (words := _line("> ")) is not None:
-            if words:
+            if too_long := words and refused_words(words):
+                complain(too_long)
+            elif words:
                 try:
                     await self._turn(words)
                 except (Conflict, Invalid) as refused:
@@ -58,7 +65,11 @@ class Session:
 
     async def _turn(self, words: str) -> int:
         account = await self._app.accounts.find(self._app.user_id, self._address)
-        talk = await self._told(lambda watch: self._chat.ask(account, self._thread, words, watch))
+        talk = await self._told(lambda watch: ask(self._app, self._chat, account, self._thread, words, watch))
+        return _status(await self._settled(talk))
+
+    async def _settled(self, talk: Talk) -> Talk:
+        """Ask for what waits, until it is answered or put off."""
         later: set[UUID] = set()
         while item := next((each for each in talk.waiting if each.id not in later), None):
             answer = await self._asked(item)
@@ -68,7 +79,7 @@ class Session:
             talk = await self._answered(talk, item, answer)
         if later:
             out.print(f"It waits for you: in the inbox, or here with --thread {self._thread}", style="dim")
-        return _status(talk)
+        return talk
 
     async def _answered(self, talk: Talk, item: Item, answer: Answer) -> Talk:
         given = [(item.id, answer)]
@@ -76,12 +87,12 @@ class Session:
             return await self._told(lambda watch: self._chat.answer(talk.chat, self._app.user_id, given, watch))
         except (Conflict, Invalid) as refused:
             complain(f"not taken: {refused}")
-            return await self._chat.look(self._app.user_id, self._thread)
+            talk = await self._chat.look(self._app.user_id, self._thread)
+            _print_stand(talk)
+            return talk
 
     async def _told(self, work: Callable[[Watch], Awaitable[Talk]]) -> Talk:
         """Do it, and say what it comes to."""
-        from email_assistant.mail.charset import readable
-
         self._spoken = ""
         self._proposed.clear()
         try:
@@ -89,11 +100,7 @@ class Session:
         finally:
             if self._spoken:
                 out.print()
-        turn = talk.turn
-        if turn and turn.state == "failed":
-            complain(turn.reason or "the reason is not known")
-        elif turn and turn.answer and turn.state == "done" and turn.answer.strip() != readable(self._spoken).strip():
-            print_text(turn.answer)
+        _print_stand(talk, self._spoken)
         return talk
 
     def _watch(self, mode: str, chunk: Any) -> None:
@@ -154,13 +161,53 @@ class Session:
                     return None
 
 
+def refused_words(words: str) -> str | None:
+    """Why this can't be asked for; None: it can."""
+    if not words:
+        return "say what you want"
+    if len(words) > MOST_WORDS:
+        return f"this is {len(words):,} characters long; {MOST_WORDS:,} are the most"
+    return None
+
+
+async def ask(app: App, chat: Chat, account: Account, thread: str, words: str, watch: Watch | None = None) -> Talk:
+    """Ask for something, and say what is set aside for it."""
+    before = await _look(app, chat, thread)
+    aside = list(before.waiting) if before else []
+
+    def watched(mode: str, chunk: Any) -> None:
+        _print_aside(aside, account)
+        if watch:
+            watch(mode, chunk)
+
+    talk = await chat.ask(account, thread, words, watched if watch else None)
+    _print_aside(aside, account)
+    return talk
+
+
+async def _look(app: App, chat: Chat, thread: str) -> Talk | None:
+    """Where a chat stands; None: there is none yet. Raises UnknownAccount: its mailbox is another server's."""
+    try:
+        talk = await chat.look(app.user_id, thread)
+    except NoItem:
+        return None
+    app.accounts.here(await app.accounts.get(talk.chat.account_id))
+    return talk
+
+
+def _print_aside(items: list[Item], account: Account) -> None:
+    """Said once, and only when the request is taken: one that is refused leaves all as it was."""
+    from email_assistant.mail.charset import plain
+
+    if items:
+        line = f"Set aside: {'; '.join(sentence(item, account.zone) for item in items)}"
+        items.clear()
+        err.print(plain(line), style="dim", markup=False, highlight=False, soft_wrap=True)
+
+
 async def print_talk(app: App, talk: Talk) -> int:
     """Say where a chat stands, and how to answer what waits; returns the exit status."""
-    turn = talk.turn
-    if turn and turn.state == "failed":
-        complain(turn.reason or "the reason is not known")
-    elif not talk.waiting:
-        print_text((turn.answer if turn else None) or "It goes on in a moment.")
+    _print_stand(talk)
     for item in talk.waiting:
         if item.kind == "link":
             _print_link(item.args)
@@ -175,6 +222,24 @@ async def print_talk(app: App, talk: Talk) -> int:
     return _status(talk)
 
 
+def _print_stand(talk: Talk, spoken: str = "") -> None:
+    """What became of the request, but for what waits.
+
+    Args:
+        spoken: what was printed of the answer.
+    """
+    from email_assistant.mail.charset import readable
+
+    turn = talk.turn
+    if turn and turn.state == "failed":
+        complain(turn.reason or "the reason is not known")
+    elif turn and turn.is_open:
+        if not talk.waiting:
+            print_text(f"It is still being worked on{f' ({turn.reason})' if turn.reason else ''}.")
+    elif turn and turn.answer and turn.answer.strip() != readable(spoken).strip():
+        print_text(turn.answer)
+
+
 def print_call(item: Item, args: Mapping[str, Any]) -> None:
     """A call exactly as it would be made."""
     print_text(item.action, style="bold")
@@ -186,6 +251,10 @@ def print_call(item: Item, args: Mapping[str, Any]) -> None:
         print_text(f"  At that time: {conflict}", style="yellow")
     if item.conflicts is None:
         print_text(f"  {UNKNOWN_CONFLICTS}.", style="yellow")
+    if about := item.mail_text.partition(_ABOUT)[2]:
+        print_text("It is about:", style="dim")
+        for line in about.splitlines():
+            print_text(f"  {line}", style="dim")
     if item.shadow:
         print_text("  Shadow mode: this is what would have been done; nothing is sent.", style="yellow")
 
@@ -227,9 +296,11 @@ def _edited(args: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _status(talk: Talk) -> int:
-    if talk.waiting:
-        return _WAITS
-    return _FAILED if talk.turn and talk.turn.state == "failed" else _DONE
+    """The exit status; as `/run` puts it, what is not done and does not wait went wrong so far."""
+    turn = talk.turn
+    if turn is None or turn.state == "done":
+        return _DONE
+    return _WAITS if turn.waits else _FAILED
 
 
 def _line(prompt: str) -> str | None:

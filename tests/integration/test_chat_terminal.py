@@ -3,13 +3,16 @@
 import json
 import signal
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
-from tests.contract.chat_stage import TEN, Stage, ask, event, listing, open_stage
+from email_assistant.cli import talk
+from email_assistant.inbox.items import NoItem
+from tests.contract.chat_stage import TEN, Stage, ask, event, listing, move, open_stage
 from tests.doubles.model import tool
 from tests.integration.scene import ADA
 from tests.integration.test_terminal import Terminal
@@ -74,17 +77,93 @@ class TestScript:
         assert "a conversation needs a terminal" in self.run(stage, 2)
         assert "no such chat" in self.run(stage, 1, "answer", "nothing", "--approve", "call_0")
 
+    def test_a_new_request_says_what_it_sets_aside(self, stage: Stage) -> None:
+        stage.model.on_chat({"plan": [[event()], "Planned."], "else": ["Here you are."]})
+        assert "Set aside" not in self.run(stage, 3, "plan", "--thread", "t")
+        done = stage.daemon.run("chat", "else", "--thread", "t", "--json")
+        assert json.loads(done.stdout)["response"] == "Here you are."
+        [line] = done.stderr.splitlines()
+        assert line.startswith("Set aside: Put into the calendar: ")
+        assert "Team Meeting" in line
+        assert "Set aside" not in self.run(stage, 0, "else", "--thread", "t")
+
+    def test_a_proposal_says_which_event_it_is_about(self, stage: Stage) -> None:
+        stage.calendar.events["event-of-ines"] = {"name": f"Call with Ines {ESCAPES}"}
+        stage.model.on_chat({"move": [[listing()], [move("event-of-ines", TEN)], "Moved."]})
+        said = self.run(stage, 3, "move", "--thread", "t")
+        assert "It is about:\n  event-of-ines: Call with Ines" in said
+        assert "\x1b" not in said
+
+    def test_no_words_and_too_many_are_refused_unasked(self, stage: Stage) -> None:
+        assert self.run(stage, 2, "") == "Error: say what you want\n"
+        assert self.run(stage, 2, " \t\n", "--json") == "Error: say what you want\n"
+        assert self.run(stage, 2, "x" * 20_001) == "Error: this is 20,001 characters long; 20,000 are the most\n"
+        assert stage.asked == []
+
+    def test_what_can_not_be_an_answer_is_refused_in_the_words_of_the_command(self, stage: Stage) -> None:
+        stage.model.on_chat({"plan": [[event()], "Planned."], "what": [[ask("When?")], "Done."]})
+        self.run(stage, 3, "plan", "--thread", "plan")
+        self.run(stage, 3, "what", "--thread", "what")
+        assert self.run(stage, 2, "answer", "plan") == "Error: give --approve, --reject, --reply or --edit\n"
+        assert "--reply goes alone" in self.run(
+            stage, 2, "answer", "plan", "--approve", "call_0", "--reply", "call_1", "x"
+        )
+        assert "chat --list" in self.run(stage, 1, "answer", "nothing", "--approve", "call_0")
+        [item] = self.reply_waiting(stage, "plan")
+        said = self.run(stage, 1, "answer", "plan", "--reply", item, "at ten")
+        assert f"{item} is answered with --approve or --reject" in said
+        [item] = self.reply_waiting(stage, "what")
+        said = self.run(stage, 1, "answer", "what", "--approve", item)
+        assert f"{item} is answered with --reply" in said
+
+    def reply_waiting(self, stage: Stage, thread: str) -> list[str]:
+        """The calls that wait in a chat."""
+        items = json.loads(stage.daemon.run("inbox", "list", "--json").stdout)["items"]
+        return [item["call_id"] for item in items if item["chat"] == thread]
+
+    def test_the_list_marks_the_chats_that_wait(self, stage: Stage) -> None:
+        stage.model.on_chat({"plan": [[event()], "Planned."], "look": ["Nothing."]})
+        self.run(stage, 3, "plan", "--thread", "t")
+        self.run(stage, 0, "look", "--thread", "u")
+        listed = json.loads(self.run(stage, 0, "--list", "--json"))
+        assert {each["thread_id"]: each["waits"] for each in listed} == {"t": True, "u": False}
+        rows = {line.split()[0]: line for line in self.run(stage, 0, "--list").splitlines()}
+        assert "for you" in rows["t"]
+        assert "for you" not in rows["u"]
+
+    def test_a_mailbox_of_another_server_is_named_as_that(self, stage: Stage) -> None:
+        stage.model.on_chat({"hello": ["Hello."]})
+        self.run(stage, 0, "hello", "--thread", "t")
+        stage.daemon.environment["EMAIL_ASSISTANT_GOOGLE_NAME"] = "elsewhere"
+        for options in [], ["--account", ADA], ["--thread", "t"]:
+            [line] = self.run(stage, 1, "hello", *options).splitlines()
+            assert f"{ADA} belongs to another server (custom)" in line
+            assert "EMAIL_ASSISTANT_GOOGLE_ROOT" in line
+            assert "UnknownAccount" not in line
+        assert len(stage.asked) == 1
+
 
 class TestConversation:
     @pytest.fixture
-    def terminal(self, stage: Stage, database_url: str, tmp_path: Path) -> Iterator[Terminal]:
+    def open_terminal(self, stage: Stage, database_url: str, tmp_path: Path) -> Iterator[Callable[..., Terminal]]:
         editor = tmp_path / "editor.sh"
         editor.write_text("#!/bin/sh\nsed -i 's/Team Meeting/Coffee/' \"$1\"\n")
         editor.chmod(editor.stat().st_mode | stat.S_IXUSR)
-        opened = Terminal(database_url, tmp_path, "chat", **{**stage.daemon.environment, "VISUAL": str(editor)})
-        yield opened
-        opened.process.kill()
-        opened.process.wait()
+        environment = {**stage.daemon.environment, "VISUAL": str(editor)}
+        opened: list[Terminal] = []
+
+        def open_(*arguments: str) -> Terminal:
+            opened.append(Terminal(database_url, tmp_path, "chat", *arguments, **environment))
+            return opened[-1]
+
+        yield open_
+        for terminal in opened:
+            terminal.process.kill()
+            terminal.process.wait()
+
+    @pytest.fixture
+    def terminal(self, open_terminal: Callable[..., Terminal]) -> Terminal:
+        return open_terminal()
 
     def test_questions_and_calls_are_settled_in_place(self, stage: Stage, terminal: Terminal) -> None:
         stage.model.on_chat(
@@ -140,3 +219,51 @@ class TestConversation:
         assert stage.calendar.names == []
         listed = json.loads(stage.daemon.run("inbox", "list", "--json").stdout)["items"]
         assert [(item["kind"], item["action"]) for item in listed] == [("confirmation", "create_event")]
+
+    def test_what_waits_in_a_chat_is_asked_when_it_is_opened(
+        self, stage: Stage, open_terminal: Callable[..., Terminal]
+    ) -> None:
+        stage.model.on_chat({"plan": [[event()], [event("Lunch")], "Planned."], "else": ["Here you are."]})
+        assert stage.daemon.run("chat", "plan", "--thread", "t").returncode == 3
+        terminal = open_terminal("--thread", "t")
+        terminal.until(b"Do this?", after=b"Team Meeting")
+        terminal.press(b"y\n")
+        terminal.until(b"Do this?", after=b"Lunch")
+        terminal.press(b"l\n")
+        terminal.until(b"> ", after=b"It waits for you")
+        terminal.press(b"else\n")
+        terminal.until(b"Here you are.", after=b"Set aside: Put into the calendar")
+        terminal.until(b"> ", after=b"Here you are.")
+        terminal.press(b"\x04")
+        assert terminal.end() == 0
+        assert stage.calendar.names == ["Team Meeting"]
+
+    async def test_too_many_words_are_refused_in_a_line(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        lines = iter(["", "x" * 20_001, None])
+        monkeypatch.setattr(talk, "_line", lambda _: next(lines))
+        app, chat = AsyncMock(), AsyncMock()
+        chat.look.side_effect = NoItem
+        assert await talk.Session(app, chat, "t", ADA).hold(None) == 0
+        assert "this is 20,001 characters long" in capsys.readouterr().err
+        chat.ask.assert_not_called()
+
+    def test_what_was_answered_elsewhere_says_how_it_stands(
+        self, stage: Stage, open_terminal: Callable[..., Terminal]
+    ) -> None:
+        stage.model.on_chat({"plan": [[event()], "Planned."], "later": [[event("Lunch")], "Planned later."]})
+        terminal = open_terminal("plan", "--thread", "t")
+        terminal.until(b"Do this?")
+        [item] = json.loads(stage.daemon.run("inbox", "list", "--json").stdout)["items"]
+        assert stage.daemon.run("chat", "answer", "t", "--approve", item["call_id"]).returncode == 0
+        terminal.press(b"y\n")
+        assert terminal.end() == 0
+        assert b"Planned." in terminal.written.partition(b"already answered")[2]
+        terminal = open_terminal("later", "--thread", "u")
+        terminal.until(b"Do this?")
+        [item] = json.loads(stage.daemon.run("inbox", "list", "--json").stdout)["items"]
+        assert stage.daemon.run("inbox", "accept", item["id"]).returncode == 0
+        terminal.press(b"y\n")
+        assert terminal.end() == 3
+        assert b"still being worked on" in terminal.written.partition(b"already answered")[2]

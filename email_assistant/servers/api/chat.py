@@ -109,7 +109,9 @@ async def resume(app: Assistant, chat: Talks, body: ResumeRequest, request: Requ
 
 async def account_of(app: Services, address: str | None) -> Account:
     """The mailbox that a new chat is about. Raises UnknownAccount."""
-    return await (app.accounts.find(app.user_id, address) if address else app.accounts.first(app.user_id))
+    if address:
+        return app.accounts.here(await app.accounts.find(app.user_id, address))
+    return await app.accounts.first(app.user_id)
 
 
 def answers_of(body: ResumeRequest, items: list[Item], waiting: Sequence[Item]) -> list[tuple[UUID, dict[str, Any]]]:
