@@ -20,6 +20,7 @@ from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
 from email_assistant.queue.chat import Chat, Talk
 from email_assistant.queue.invoke import Watch
 from email_assistant.servers.api.chat import MOST_WORDS, seen
+from email_assistant.servers.api.replies import answered_as
 from email_assistant.servers.api.wording import did_in_words, link_host, sentence
 
 _DONE, _FAILED, _WAITS = 0, 1, 3
@@ -217,7 +218,7 @@ async def print_talk(app: App, talk: Talk) -> int:
             how = f"email-assistant chat answer {talk.chat.chat_id} --reply {item.call_id} TEXT"
         else:
             print_call(item, item.args)
-            how = f"email-assistant chat answer {talk.chat.chat_id} --approve {item.call_id}"
+            how = f"email-assistant chat answer {talk.chat.chat_id} --approve {answered_as(item)}"
         print_text(f"Waits for you: {how}\n", style="dim")
     return _status(talk)
 

@@ -5,6 +5,7 @@ from datetime import datetime
 
 import psycopg
 
+from email_assistant.accounts.accounts import UnknownAccount
 from email_assistant.accounts.vault import VaultError
 from email_assistant.agents.loop import StepBudgetSpent
 from email_assistant.google.errors import Ambiguous, GoogleError, NotFound, RateLimited, Refused, Revoked, Transient
@@ -67,7 +68,7 @@ def classify(error: BaseException) -> Fault:
             return Fault(str(error), passing=True, outage=True)
         case ModelRefused() | StepBudgetSpent() | EffectMismatch() | LostInterrupt() | Refused() | NotFound():
             return Fault(str(error), passing=False)
-        case GoogleError() | ModelFault() | BadAnswer():
+        case GoogleError() | ModelFault() | BadAnswer() | UnknownAccount():
             return Fault(str(error), passing=True)
         case _:
             reason = f"{type(error).__name__}: {error}".partition("\n")[0][:200]

@@ -1,6 +1,7 @@
 """`email-assistant chat`: as a script runs it, and as a person talks to it in a terminal. No daemon runs beside it."""
 
 import json
+import re
 import signal
 import stat
 from collections.abc import Callable, Iterator
@@ -13,7 +14,9 @@ import pytest
 from email_assistant.cli import talk
 from email_assistant.inbox.items import NoItem
 from tests.contract.chat_stage import TEN, Stage, ask, event, listing, move, open_stage
+from tests.doubles.chat import at_once
 from tests.doubles.model import tool
+from tests.doubles.serving import Hold
 from tests.integration.scene import ADA
 from tests.integration.test_terminal import Terminal
 
@@ -141,6 +144,24 @@ class TestScript:
             assert "EMAIL_ASSISTANT_GOOGLE_ROOT" in line
             assert "UnknownAccount" not in line
         assert len(stage.asked) == 1
+
+    def test_a_doubt_is_settled_by_the_command_that_is_printed(self, stage: Stage) -> None:
+        stage.model.on_chat({"plan": [[event()], "Done."]})
+        reply = self.reply(stage, 3, "plan", "--thread", "t")
+        [call] = (each["call_id"] for each in reply["pending_action"]["tool_calls"])
+        hold = Hold()
+        stage.calendar.fault("create_event", hold=hold)
+
+        def die() -> None:
+            hold.reached()
+            stage.calendar.stop()
+
+        said, _ = at_once(lambda: self.run(stage, 3, "answer", "t", "--approve", call), die)
+        found = re.search(r"email-assistant chat (answer t --approve \S+)", str(said))
+        assert found
+        stage.calendar.start()
+        assert self.run(stage, 0, *found[1].split()) == "Done.\n"
+        assert stage.calendar.names == ["Team Meeting"]
 
 
 class TestConversation:
