@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from email_assistant.accounts.accounts import Accounts
+from email_assistant.accounts.accounts import Account, Accounts
 from email_assistant.accounts.quota import AccountQuota
 from email_assistant.accounts.vault import VaultError
 from email_assistant.db.pool import Pool
@@ -37,6 +37,11 @@ class Clients:
         if known:
             await known[1].aclose()
         return client
+
+    async def of(self, account: Account) -> GoogleAccount:
+        """As `get`, for an account that was read just now."""
+        known = self._clients.get(account.id)
+        return known[1] if known and known[0] == account.login_at else await self.get(account.id)
 
     async def aclose(self) -> None:
         for _, client in self._clients.values():

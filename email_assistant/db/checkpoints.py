@@ -86,6 +86,5 @@ class FencedSaver(AsyncPostgresSaver):
         async with self._pool.connection() as conn, conn.transaction():
             # Nothing rests on a checkpoint before a later commit does, of an item or an effect, and this takes along
             # what was committed before it (https://www.postgresql.org/docs/current/wal-async-commit.html).
-            await conn.execute("set local synchronous_commit = off")
-            await lease_of(config).check(conn)
+            await lease_of(config).check(conn, durable=False)
             yield AsyncPostgresSaver(conn, serde=self.serde)

@@ -20,12 +20,15 @@ class Lease:
     thread_id: UUID
     epoch: int
 
-    async def check(self, conn: Connection, *, margin: float = 0, account_active: bool = False) -> None:
+    async def check(
+        self, conn: Connection, *, margin: float = 0, account_active: bool = False, durable: bool = True
+    ) -> None:
         """Make the caller's transaction fail unless this lease is held; it can't be taken over until that one ends.
 
         Args:
             margin: seconds that the lease must still last.
             account_active: ask also that the account is neither paused nor being removed.
+            durable: whether the transaction's commit waits for the disk.
 
         Raises:
             LeaseLost: the epoch has moved on, too little time is left, or the account may not act.
@@ -33,9 +36,10 @@ class Lease:
         row = await (
             await conn.execute(
                 """select t.epoch = %s and t.lease_until > clock_timestamp() + make_interval(secs => %s) as held,
-                          a.state = 'active' as active
+                          a.state = 'active' as active,
+                          case when not %s then set_config('synchronous_commit', 'off', true) end
                    from threads t join accounts a on a.id = t.account_id where t.id = %s for share""",
-                (self.epoch, margin, self.thread_id),
+                (self.epoch, margin, durable, self.thread_id),
             )
         ).fetchone()
         if row is None or not row["held"]:

@@ -122,7 +122,7 @@ class ChatAgent:
         config: RunnableConfig,
     ) -> Ran:
         account = await self._account(run)
-        client = await self.clients.get(account.id)
+        client = await self.clients.of(account)
         tell = get_stream_writer()
 
         def progress(text: str) -> None:

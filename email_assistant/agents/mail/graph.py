@@ -134,7 +134,7 @@ class MailAgent:
         config: RunnableConfig,
     ) -> Ran:
         account = await self._account(run)
-        call = Call(run, call_id, account, await self.clients.get(account.id), lease_of(config))
+        call = Call(run, call_id, account, await self.clients.of(account), lease_of(config))
         try:
             return Ran(await self.tools.run(call, name, args))
         except ToolError as error:
