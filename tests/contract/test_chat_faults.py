@@ -75,6 +75,15 @@ class TestModelDown:
         stage.model.clear_faults()
         assert talk.run("look").response == "Seen."
 
+    def test_of_a_request_that_no_model_has_heard_no_checkpoint_is_left(
+        self, stage: Stage, talk: Talk, database_url: str
+    ) -> None:
+        stage.model.fault("policy", times=1000, status=400)
+        assert talk.run("look").refusal == (502, "error")
+        with psycopg.connect(database_url) as conn:
+            for table in ("checkpoints", "checkpoint_blobs", "checkpoint_writes"):
+                assert conn.execute(f"select * from email_assistant.{table}".encode()).fetchall() == []
+
     def test_after_a_call_was_carried_out_it_is_not_repeated(self, stage: Stage, talk: Talk) -> None:
         call = talk.run("plan").call_id
         stage.model.fault("chat", times=1000, status=503)
@@ -105,6 +114,13 @@ class TestModelDown:
         stage.daemon.environment["OPENAI_BASE_URL"] = stage.model.root
         stage.up()
         assert talk.run("look").response == "Seen."
+
+
+def test_a_request_may_take_as_many_steps_as_the_person_allows(prepare: Prepare) -> None:
+    stage = prepare(max_steps=60)
+    stage.up()
+    stage.model.on_chat({"look": [[listing()]] * 59 + ["Seen."]})
+    assert stage.talk().run("look").response == "Seen."
 
 
 class TestCalendarDown:
