@@ -62,6 +62,7 @@ class FencedSaver(AsyncPostgresSaver):
         if metadata["step"] < _FIRST_NODE:
             configurable = {**config["configurable"], "checkpoint_id": checkpoint["id"]}
             return {"configurable": configurable}
+        # LangGraph keeps each channel as it changes; those that only the input has set change no more.
         changed = checkpoint["channel_versions"] if metadata["step"] == _FIRST_NODE else new_versions
         async with self._fenced(config) as saver:
             return await saver.aput(config, checkpoint, metadata, changed)
