@@ -207,9 +207,10 @@ class Turns:
 
     async def rested(self, conn: Connection, turn: TurnRow, state: State, answer: str | None = None) -> None:
         """The turn came to rest: in front of the person, or at its end."""
-        await conn.execute("update runs set state = %s, answer = %s, tries = 0 where id = %s", (state, answer, turn.id))
         await conn.execute(
-            "update threads set outages = 0 where id = (select thread_id from runs where id = %s)", (turn.id,)
+            """with turn as (update runs set state = %s, answer = %s, tries = 0 where id = %s returning thread_id)
+               update threads set outages = 0 where id = (select thread_id from turn)""",
+            (state, answer, turn.id),
         )
 
     async def acting(self, conn: Connection, turn: TurnRow) -> None:

@@ -1,5 +1,6 @@
 """The chat agent: what a request may touch is settled first, then the loop works on it. This is the whole graph."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -86,8 +87,7 @@ class ChatAgent:
 
     async def propose(self, state: LoopState) -> AIMessage:
         run = state["run"]
-        account = await self._account(run)
-        learned = await self.memory.texts(account.id)
+        account, learned = await asyncio.gather(self._account(run), self.memory.texts(UUID(run["account_id"])))
         prompt = executor_prompt(
             account,
             learned["response_preferences"],
