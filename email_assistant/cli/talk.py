@@ -17,7 +17,7 @@ from email_assistant.app import App
 from email_assistant.cli.context import complain, err, out, print_text
 from email_assistant.inbox.describe import UNKNOWN_CONFLICTS
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
-from email_assistant.queue.chat import Chat, Talk
+from email_assistant.queue.chat import ABOUT, Chat, Talk
 from email_assistant.queue.invoke import Watch
 from email_assistant.servers.api.chat import MOST_WORDS, seen
 from email_assistant.servers.api.replies import answered_as
@@ -25,8 +25,6 @@ from email_assistant.servers.api.wording import did_in_words, link_host, sentenc
 
 _DONE, _FAILED, _WAITS = 0, 1, 3
 _LATER = "l"
-_ABOUT = "\n\nIt is about:\n"
-"""Stands in an item before what was looked up about the ids in its call."""
 
 Answer = dict[str, Any]
 
@@ -252,7 +250,7 @@ def print_call(item: Item, args: Mapping[str, Any]) -> None:
         print_text(f"  At that time: {conflict}", style="yellow")
     if item.conflicts is None:
         print_text(f"  {UNKNOWN_CONFLICTS}.", style="yellow")
-    if about := item.mail_text.partition(_ABOUT)[2]:
+    if about := item.mail_text.partition(ABOUT)[2]:
         print_text("It is about:", style="dim")
         for line in about.splitlines():
             print_text(f"  {line}", style="dim")

@@ -42,10 +42,7 @@ def parameters(url: str) -> dict[str, Any]:
 
 
 def session_settings(url: str) -> dict[str, Any]:
-    """Keyword arguments that every connection of this program opens with.
-
-    Raises UnusableDatabase.
-    """
+    """Keyword arguments that every connection of this program opens with. Raises UnusableDatabase."""
     options = f"{parameters(url).get('options') or ''} -c search_path={SCHEMA},public -c timezone=UTC"
     return {"options": options.strip(), "application_name": "email-assistant"}
 

@@ -48,6 +48,8 @@ _UNDO_SECONDS = 15.0
 """How long a caller is kept waiting for the end of an undo window."""
 _DONE_LATER = (GoogleError, VaultError, NotYetClear)
 """What can keep a call that the person approved from being done now."""
+ABOUT = "\n\nIt is about:\n"
+"""Stands in an item before what was looked up about the ids in its call."""
 _SET_ASIDE = "Not done: the person asked for something else instead."
 _BROKEN_OFF = "Not done: this was broken off before."
 _NOT_KNOWN = "Not known: this was broken off, and may have been done."
@@ -255,7 +257,7 @@ class Chat:
             await lease.check(conn)
             for question in asked:
                 named = named_in(did(messages), question.value["args"])
-                about = "\n\nIt is about:\n" + "\n".join(named) if named else ""
+                about = ABOUT + "\n".join(named) if named else ""
                 await self.inbox.project(conn, turn.id, said + about, [question])
             if link:
                 await self.inbox.ask_to_open(conn, turn.id, link["url"], link["message"], said)
@@ -358,9 +360,13 @@ def _check_active(account: Account) -> None:
 
 def _told(effect: Effect) -> str:
     """What came of a call that changes something, where its turn ended before the model was told."""
-    if effect.state in ("started", "unknown"):
-        return _NOT_KNOWN
-    return effect.result or _BROKEN_OFF
+    match effect.state:
+        case "started" | "unknown":
+            return _NOT_KNOWN
+        case "planned":
+            return _BROKEN_OFF
+        case _:
+            return effect.result or ""
 
 
 def _all_answered(messages: Sequence[AnyMessage], told: Mapping[str, str], otherwise: str) -> list[AnyMessage]:

@@ -253,9 +253,8 @@ class Connection:
         finally:
             self.end("the connection has ended")
             self._is_left = True
-            for limit in (
-                each for each in self._limits if not each.expired()
-            ):  # the library forgets those that wait when a session is left
+            # The library forgets those that wait when a session is left.
+            for limit in [each for each in self._limits if not each.expired()]:
                 limit.reschedule(asyncio.get_running_loop().time())
             if not ready.done():
                 ready.set_exception(ServerDown(self.name, self.ended or ""))
