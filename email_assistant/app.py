@@ -261,7 +261,9 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
     keep_langsmith_off()
     settings = app.settings
     models = Models(settings, app.usage, app.accounts)
-    agent = ChatAgent(app.accounts, app.clients, open_memory(app), models, app.catalogue, settings.max_steps)
+    agent = ChatAgent(
+        app.accounts, app.clients, open_memory(app), models, app.catalogue, app.ledger, settings.max_steps
+    )
     return Chat(
         app.pool,
         Turns(app.pool),

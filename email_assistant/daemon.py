@@ -250,6 +250,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
         memory,
         models,
         app.tools,
+        app.ledger,
         handover,
         settings.max_steps,
         settings.when_spent == "rules",

@@ -13,6 +13,7 @@ import secrets
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypedDict
+from uuid import UUID
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
@@ -21,10 +22,12 @@ from langgraph.graph.message import add_messages
 from langgraph.types import Command, Overwrite, Send, interrupt
 
 from email_assistant.tools.control import CLARIFICATION
+from email_assistant.tools.effects import Effect, Ledger
 from email_assistant.tools.spec import Answer, FilledIn, FormNeeded, Kind
 
 REMINDER = "Answer with a tool call."
 _CONFIRM_NOW = "Error: not done. The person must confirm this now: propose it again."
+_IGNORED = "The person ignored this; nothing was done."
 UNREADABLE = "invalid"
 """Name given to a call without a usable name or arguments."""
 
@@ -139,6 +142,7 @@ class Loop:
     judge: Judge
     run_tool: RunTool
     question: Question
+    ledger: Ledger
     max_steps: int
     """Model calls a run may make."""
     ask_tool: str | None
@@ -206,9 +210,9 @@ class Loop:
 
     async def act(self, state: LoopState, config: RunnableConfig) -> Command[str]:
         """Run what was decided, in the order of the message; one tool message per call."""
-        message, decisions = state["messages"][-1], state["decisions"]
+        message, decisions = state["messages"][-1], await self._as_left(state)
         assert isinstance(message, AIMessage)
-        all_ran = [await self._ran(state, call, config) for call in message.tool_calls]
+        all_ran = [await self._ran(state, call, decisions[str(call["id"])], config) for call in message.tool_calls]
         if forms := {str(c["id"]): ran.form for c, ran in zip(message.tool_calls, all_ran, strict=True) if ran.form}:
             return self._ask_to_fill_in(state, forms)
         answers: list[AnyMessage] = [
@@ -219,19 +223,35 @@ class Loop:
             answers.insert(0, _with_edits(message, decisions))
         return Command(goto=self._next(message.tool_calls, decisions, all_ran), update={"messages": answers})
 
-    async def _ran(self, state: LoopState, call: ToolCall, config: RunnableConfig) -> Ran:
-        decision = state["decisions"][str(call["id"])]
+    async def _as_left(self, state: LoopState) -> dict[str, Decision]:
+        """What was decided of each call, and what the person made of those about which they were asked again."""
+        decisions = state["decisions"]
+        if not any(d["asked"] and d["do"] == "run" for d in decisions.values()):
+            return decisions
+        effects = await self.ledger.of_run(UUID(state["run"]["id"]))
+        return decisions | {
+            effect.call_id: _as_left(decisions[effect.call_id], effect)
+            for effect in effects
+            if effect.call_id in decisions
+        }
+
+    async def _ran(self, state: LoopState, call: ToolCall, decision: Decision, config: RunnableConfig) -> Ran:
         if decision["do"] != "run":
             return Ran(decision["text"])
         if not decision["asked"]:  # the rules may have changed since, while it waited for others or for a restart
             verdict = await self._verdict(state["run"], call)
             if verdict["kind"] != "run":
                 return Ran(verdict["text"] or _CONFIRM_NOW, well=False)
+        run, call_id, name, args = state["run"], str(call["id"]), call["name"], decision["args"]
         try:
-            filled_in = _filled_in(state, str(call["id"]))
+            filled_in = _filled_in(state, call_id)
         except ValueError as error:
             return Ran(f"Error: {error}", well=False)
-        return await self.run_tool(state["run"], str(call["id"]), call["name"], decision["args"], filled_in, config)
+        ran = await self.run_tool(run, call_id, name, args, filled_in, config)
+        if decision["asked"] and not (ran.well or ran.link or ran.form):
+            # What a person decided is theirs: only what nobody did goes back to the model.
+            await self.ledger.refuse(UUID(run["id"]), call_id, name, args, ran.text.removeprefix("Error: "))
+        return ran
 
     def _ask_to_fill_in(self, state: LoopState, forms: Mapping[str, FormNeeded]) -> Command[str]:
         """Ask for every field of the forms. No call of the message is answered before: all are made again after it,
@@ -388,10 +408,19 @@ def _decide(args: dict[str, Any], answer: Mapping[str, Any]) -> Decision:
         case "response":
             return Decision(do="answer", args=args, text=answer["args"], asked=True, edited=False)
         case "ignore":
-            said = "The person ignored this; nothing was done."
-            return Decision(do="stop", args=args, text=said, asked=True, edited=False)
+            return Decision(do="stop", args=args, text=_IGNORED, asked=True, edited=False)
         case other:
             raise ValueError(f"unknown answer {other!r}")
+
+
+def _as_left(decision: Decision, effect: Effect) -> Decision:
+    """The decision after the person's last word on the effect that came of it."""
+    if decision["do"] != "run" or not decision["asked"]:
+        return decision
+    if effect.left_as == "refused":
+        return Decision(do="stop", args=effect.args, text=_IGNORED, asked=True, edited=False)
+    edited = decision["edited"] or effect.args != decision["args"]
+    return Decision(do="run", args=effect.args, text="", asked=True, edited=edited)
 
 
 def _with_edits(message: AIMessage, decisions: Mapping[str, Decision]) -> AIMessage:

@@ -266,6 +266,8 @@ def as_dict(item: "Item") -> dict[str, Any]:
         "description": item.description,
         "new_recipients": item.new_recipients,
         "conflicts": item.conflicts,
+        "asked": item.asked,
+        "asked_because": item.asked_because,
         "status": item.status,
         "decision": item.decision,
         "decided_by": item.decided_by,

@@ -46,3 +46,9 @@ class Ambiguous(GoogleError):
 
 class LoginFailed(GoogleError):
     """A person's login did not come about, and nothing was stored. The message says why and what to do."""
+
+
+def said(error: GoogleError) -> str:
+    """What Google said, for a person: without the name of the call that it said it to."""
+    _, _, words = str(error).partition(": ")
+    return words or str(error)

@@ -10,7 +10,7 @@ from email_assistant.google.errors import Exists, GoogleError, NotFound, RateLim
 from email_assistant.google.transport import Call, Reply
 
 # https://developers.google.com/workspace/gmail/api/guides/handle-errors
-_QUOTA_REASONS: Final = {"rateLimitExceeded", "userRateLimitExceeded"}
+_QUOTA_REASONS: Final = {"dailyLimitExceeded", "quotaExceeded", "rateLimitExceeded", "userRateLimitExceeded"}
 
 # The only parts of a body that may reach a message: codes, never free text.
 _CODE: Final = re.compile(r"[A-Za-z_]{1,64}")

@@ -28,12 +28,14 @@ def describe(
     args: Mapping[str, Any],
     new_recipients: Iterable[str],
     conflicts: Iterable[str] | None,
+    asked_because: str | None,
 ) -> str:
     """The item's `description`, in Markdown.
 
     The public Agent Inbox app shows its first 65 characters as the row and renders it as live HTML: so all is escaped.
     """
     lines = [mail_text, "", "---", "", action]
+    lines += [f"- You are asked again: {asked_because}"] if asked_because else []
     lines += [f"- {name}: {_plain(value)}" for name, value in args.items()]
     lines += [f"- New recipient, never written to before: {address}" for address in new_recipients]
     lines += [f"- At that time: {_plain(conflict)}" for conflict in conflicts or ()]

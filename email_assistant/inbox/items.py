@@ -40,7 +40,7 @@ _ACTS: tuple[Answer, ...] = ("accept", "edit")
 """Answers that have something done."""
 _COLUMNS = """i.id, i.user_id, i.account_id, a.address as account, i.thread_id, i.run_id, i.mail_id, t.chat_id as chat,
     m.sender, coalesce(m.subject, r.input->>'request') as subject, i.call_id, i.interrupt_id, i.kind, i.action, i.args,
-    i.mail_text, i.new_recipients, i.conflicts,
+    i.mail_text, i.new_recipients, i.conflicts, i.asked, i.asked_because,
     a.mode = 'shadow' as shadow,
     case a.mode when 'shadow' then array_remove(array_remove(i.allowed, 'accept'), 'edit')
                 else i.allowed end as allowed,
@@ -49,6 +49,7 @@ _COLUMNS = """i.id, i.user_id, i.account_id, a.address as account, i.thread_id, 
     i.urgency, i.created_at"""
 _JOINED = """join accounts a on a.id = i.account_id join runs r on r.id = i.run_id
     join threads t on t.id = i.thread_id left join mails m on m.account_id = i.account_id and m.gmail_id = i.mail_id"""
+_ASKED = "1 + (select count(*) from inbox_items where run_id = %s and call_id = %s)"
 _TABLES = f"inbox_items i {_JOINED}"
 
 
@@ -113,6 +114,10 @@ class Item:
     conflicts: list[str] | None
     """What stood in the calendar at the proposed time when the item was made, such as "10:00-11:00 Dentist"; None if
     that could not be known."""
+    asked: int
+    """The how manieth time the person is asked about its call."""
+    asked_because: str | None
+    """Why they are asked again: how it was refused."""
     status: Status
     decision: dict[str, Any] | None
     """{type, args}."""
@@ -133,7 +138,7 @@ class Item:
     @property
     def description(self) -> str:
         """Mail and proposal as escaped Markdown."""
-        return describe(self.mail_text, self.action, self.args, self.new_recipients, self.conflicts)
+        return describe(self.mail_text, self.action, self.args, self.new_recipients, self.conflicts, self.asked_because)
 
 
 @dataclass(frozen=True, slots=True)
@@ -413,9 +418,34 @@ class Inbox:
                 ),
             )
 
-    async def doubt(self, conn: Connection, effect: Effect, mail_text: str) -> None:
-        """Ask the person about an effect of which nobody can tell whether it happened."""
-        await self._raise(conn, effect.run_id, "in_doubt", effect.call_id, effect.tool, effect.args, mail_text)
+    async def ask_again(self, conn: Connection, effect: Effect, mail_text: str) -> None:
+        """Ask the person about an effect that was refused, or of which nobody can tell whether it happened."""
+        if effect.state == "unknown":
+            await self._raise(conn, effect.run_id, "in_doubt", effect.call_id, effect.tool, effect.args, mail_text)
+        else:
+            await self._ask_about_refusal(conn, effect, mail_text)
+
+    async def _ask_about_refusal(self, conn: Connection, effect: Effect, mail_text: str) -> None:
+        """Show what they decided once more, as it is now, and why it was not done."""
+        await conn.execute(
+            f"""insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, mail_text, call_id, kind,
+                                        action, args, allowed, new_recipients, conflicts, teaches, words, asked,
+                                        asked_because)
+               select user_id, account_id, thread_id, run_id, mail_id, mail_text, call_id, kind, action, %s,
+                      array_remove(allowed, 'response'), new_recipients, conflicts, false, {WORDS}, {_ASKED}, %s
+               from inbox_items i where run_id = %s and call_id = %s and interrupt_id is not null
+               on conflict (run_id, call_id, kind) where interrupt_id is null and status in ('pending', 'decided')
+               do nothing""".encode(),
+            (
+                Json(effect.args),
+                *words(mail_text, effect.args),
+                effect.run_id,
+                effect.call_id,
+                effect.result,
+                effect.run_id,
+                effect.call_id,
+            ),
+        )
 
     async def ask_to_open(self, conn: Connection, run_id: UUID, url: str, why: str, mail_text: str) -> None:
         """Ask the person to open a link that a tool needs; *accept* says that it was done."""
@@ -434,8 +464,8 @@ class Inbox:
         """Ask what no interrupt asks; while it waits, a repeat changes nothing."""
         await conn.execute(
             f"""insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, mail_text, call_id, kind,
-                                        action, args, allowed, new_recipients, teaches, words)
-               select user_id, account_id, thread_id, id, mail_id, %s, %s, %s, %s, %s, %s, %s, false, {WORDS}
+                                        action, args, allowed, new_recipients, teaches, words, asked)
+               select user_id, account_id, thread_id, id, mail_id, %s, %s, %s, %s, %s, %s, %s, false, {WORDS}, {_ASKED}
                from runs where id = %s
                on conflict (run_id, call_id, kind) where interrupt_id is null and status in ('pending', 'decided')
                do nothing""".encode(),
@@ -448,6 +478,8 @@ class Inbox:
                 ["accept", "ignore"],
                 [],
                 *words(mail_text, args),
+                run_id,
+                call_id,
                 run_id,
             ),
         )

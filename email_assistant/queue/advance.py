@@ -22,12 +22,13 @@ from email_assistant.google.errors import NotFound, Refused
 from email_assistant.google.quota import Urgency, calls_are
 from email_assistant.inbox.describe import mail_as_text
 from email_assistant.inbox.items import Asked, Inbox, Item, addresses_in
+from email_assistant.queue.again import resolve
 from email_assistant.queue.conversations import Conversation, Conversations, DecisionFirst, RunRow
 from email_assistant.queue.faults import LostInterrupt, MailboxUnreadable, classify
 from email_assistant.queue.heed import Heed
 from email_assistant.queue.invoke import Invoker
 from email_assistant.queue.labels import Labels
-from email_assistant.tools.effects import InDoubt, Ledger, NotYetClear
+from email_assistant.tools.effects import Declined, InDoubt, Ledger, NotYetClear
 from email_assistant.tools.left_drafts import LeftDrafts
 from email_assistant.tools.registry import Registry
 from email_assistant.tools.spec import Call, LinkNeeded
@@ -129,8 +130,8 @@ class Advancer:
         return await self._act(lease, conversation, acting) if conversation and acting else True
 
     async def _take_up(self, lease: Lease, conversation: Conversation, run: RunRow) -> bool:
-        """Act on answers that were applied a while ago, unless the person has answered by hand since."""
-        if not run.waits:
+        """Act on answers that were given a while ago, unless the person has answered by hand since."""
+        if not run.waits or run.decided:
             await self._sync(conversation)
             conversation = await self.conversations.load(lease.thread_id) or conversation
             if await self.heed.before_acting(lease, conversation, run):
@@ -138,7 +139,8 @@ class Advancer:
         return await self._act(lease, conversation, run)
 
     async def _act(self, lease: Lease, conversation: Conversation, run: RunRow) -> bool:
-        """Go on with a run that has applied answers. If it hangs on an effect in doubt, a person's word comes first."""
+        """Go on with a run that has applied answers. If it hangs on an effect that was refused, or is in doubt, a
+        person's word comes first."""
         if run.waits and not run.decided:
             return False
         if run.decided:
@@ -146,12 +148,11 @@ class Advancer:
             async with self.pool.connection() as conn, conn.transaction():
                 await lease.check(conn, account_active=True)
                 items = await self.inbox.apply(conn, run.id)
-                for item in items:
-                    await self.ledger.resolve(conn, run.id, item.call_id, again=_is_accepted(item))
+                await resolve(self.ledger, conn, items)
             if any(item.kind == "link" and not _is_accepted(item) for item in items):
                 await self._fail(lease, run, "you did not open the link that a tool needs")
                 return True
-        for effect in await self.ledger.unknown_in(run.id):
+        for effect in await self.ledger.hanging_in(run.id):
             raise InDoubt(effect.call_id)
         await self._go_on(lease, conversation, run)
         return True
@@ -190,8 +191,8 @@ class Advancer:
     async def _failed(self, lease: Lease, conversation: Conversation, run: RunRow | None, error: Exception) -> None:
         """Put a failure where the person sees it, and decide when to come back."""
         current = await self._current(lease, run)
-        if isinstance(error, InDoubt) and current is not None:
-            await self._ask_in_doubt(lease, conversation, current)
+        if isinstance(error, InDoubt | Declined) and current is not None:
+            await self._ask_again(lease, conversation, current)
             return
         if isinstance(error, LinkNeeded) and current is not None:
             await self._ask_to_open(lease, conversation, current, error)
@@ -218,14 +219,15 @@ class Advancer:
             return run
         return conversation.run_in("acting") or conversation.run_in("running") or run
 
-    async def _ask_in_doubt(self, lease: Lease, conversation: Conversation, run: RunRow) -> None:
+    async def _ask_again(self, lease: Lease, conversation: Conversation, run: RunRow) -> None:
         mail_text = mail_as_text(conversation.mail(run.mail_id).mail)
-        effects = await self.ledger.unknown_in(run.id)
+        effects = await self.ledger.hanging_in(run.id)
+        refused = next((effect.result for effect in effects if effect.state == "refused"), None)
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
             for effect in effects:
-                await self.inbox.doubt(conn, effect, mail_text)
-            await self.conversations.hangs(conn, run.id, "it is unclear whether an action happened")
+                await self.inbox.ask_again(conn, effect, mail_text)
+            await self.conversations.hangs(conn, run.id, refused or "it is unclear whether an action happened")
 
     async def _ask_to_open(self, lease: Lease, conversation: Conversation, run: RunRow, link: LinkNeeded) -> None:
         mail_text = mail_as_text(conversation.mail(run.mail_id).mail)

@@ -27,11 +27,12 @@ from email_assistant.inbox.items import Asked, Conflict, Inbox, Item, addresses_
 from email_assistant.mail.charset import readable
 from email_assistant.model import BadAnswer
 from email_assistant.model.context import shortened
+from email_assistant.queue.again import resolve
 from email_assistant.queue.did import Did, did, named_in
 from email_assistant.queue.faults import LostInterrupt, QuestionNotStored, classify
 from email_assistant.queue.invoke import Invoker, Outcome, Watch
 from email_assistant.queue.turns import ChatRow, TurnRow, Turns
-from email_assistant.tools.effects import Effect, InDoubt, Ledger, NotYetClear
+from email_assistant.tools.effects import Declined, Effect, InDoubt, Ledger, NotYetClear
 from email_assistant.tools.spec import Call, ServerDown
 
 log = logging.getLogger(__name__)
@@ -230,7 +231,7 @@ class Chat:
         if turn.decided:
             await self._settle_doubts(lease, turn)
         begun = turn.state == "acting"
-        for effect in await self.ledger.unknown_in(turn.id) if begun else ():
+        for effect in await self.ledger.hanging_in(turn.id) if begun else ():
             raise InDoubt(effect.call_id)
         if not turn.is_new and not await self.turns.start_work(lease, turn, self.max_tries):
             await self._fail(lease, turn, f"given up after {self.max_tries} tries")
@@ -284,8 +285,8 @@ class Chat:
                 await self.tools.settle(call, effect)
 
     async def _settle_doubts(self, lease: Lease, turn: TurnRow) -> None:
-        """Carry out what the person said about effects of which nobody knows whether they happened; but look again, as
-        they may have shown up meanwhile."""
+        """Carry out what the person said about effects that were refused, or of which nobody knows whether they
+        happened; but look for these again, as they may have shown up meanwhile."""
         account = await self.accounts.get(UUID(turn.input["account_id"]))
         client = await self.clients.get(account.id)
         for effect in await self.ledger.unknown_in(turn.id):
@@ -293,16 +294,14 @@ class Chat:
                 await self.tools.settle(Call(turn.input, effect.call_id, account, client, lease), effect)
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn, account_active=True)
-            for item in await self.inbox.apply(conn, turn.id):
-                again = (item.decision or {}).get("type") == "accept"
-                await self.ledger.resolve(conn, turn.id, item.call_id, again=again)
+            await resolve(self.ledger, conn, await self.inbox.apply(conn, turn.id))
 
     async def _failed(self, lease: Lease, turn: TurnRow, error: Exception) -> None:
         """Say what went wrong. What the person approved and Google can't do now is done later, by itself; all else they
         can ask for again."""
         current = await self.turns.last(lease.thread_id) or turn
-        if isinstance(error, InDoubt):
-            await self._ask_in_doubt(lease, current)
+        if isinstance(error, InDoubt | Declined):
+            await self._ask_again(lease, current)
             return
         fault = classify(error)
         log.warning("chat %s: %s", lease.thread_id, type(error).__name__, exc_info=fault.unexpected)
@@ -319,13 +318,13 @@ class Chat:
             await self.turns.fail(conn, turn, reason)
             await self.inbox.expire_run(conn, turn.id)
 
-    async def _ask_in_doubt(self, lease: Lease, turn: TurnRow) -> None:
-        effects = await self.ledger.unknown_in(turn.id)
+    async def _ask_again(self, lease: Lease, turn: TurnRow) -> None:
+        effects = await self.ledger.hanging_in(turn.id)
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
             await self.turns.acting(conn, turn)
             for effect in effects:
-                await self.inbox.doubt(conn, effect, f"You: {turn.input['request']}")
+                await self.inbox.ask_again(conn, effect, f"You: {turn.input['request']}")
 
     async def _opening(self, lease: Lease, turn: TurnRow) -> list[AnyMessage]:
         """What the turn's graph begins with: what was said before, cut to a length, and the request."""

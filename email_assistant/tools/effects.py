@@ -1,7 +1,8 @@
 """The ledger of outside effects: each happens exactly once where the other side can be asked, at most once otherwise.
 
-A row is `planned → started → done | failed | unknown`. Only starts are fenced by the lease: a result that comes late is
-still a result. All SQL on `effects` stands here.
+A row is `planned → started → done | failed | refused | unknown`. Of what a person decided and the other side refused, or
+of which nobody can tell whether it happened, they are asked again: their word leads back to `planned`, or to `failed`.
+Only starts are fenced by the lease: a result that comes late is still a result. All SQL on `effects` stands here.
 """
 
 import asyncio
@@ -9,8 +10,8 @@ import hashlib
 import json
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Literal, TypeVar
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal, TypeVar
 from uuid import UUID
 
 from psycopg.rows import class_row
@@ -18,16 +19,25 @@ from psycopg.types.json import Json
 
 from email_assistant.db.lease import Lease, LeaseLost
 from email_assistant.db.pool import Connection, Pool
+from email_assistant.google.errors import RateLimited
 
-State = Literal["planned", "started", "done", "failed", "unknown"]
+State = Literal["planned", "started", "done", "failed", "refused", "unknown"]
 T = TypeVar("T")
 
 _LOOKS = 4
 """Times that Google is asked, on later and later tries, before an effect is called unknown."""
 
 
+_LIMIT_BORNE: Final = timedelta(hours=1)
+"""So long a limit of the other side's is waited out before a person is asked."""
+
+
 class EffectMismatch(RuntimeError):
     """Another action was asked for under the id of an effect that exists."""
+
+
+class Declined(Exception):
+    """The other side refused what a person decided; they are asked about it again."""
 
 
 class InDoubt(Exception):
@@ -51,12 +61,21 @@ class Effect:
     orphans: list[str]
     external_id: str | None
     result: str | None
+    """What came of it; of a refused one, why it was refused."""
     looks: int
     started_at: datetime | None
+    left_as: Literal["refused", "unknown"] | None
+    """As what the person said to leave it, when they were asked about it again."""
+    draft_in_doubt: bool
+    """A draft of it may be at Gmail that is stored nowhere: a creation broke off."""
+
+    @property
+    def is_refused(self) -> bool:
+        return self.state in ("failed", "refused")
 
 
 _COLUMNS = """run_id, call_id, account_id, thread_id, tool, args, state, draft_id, orphans, external_id, result, looks,
-              started_at"""
+              started_at, left_as, draft_in_doubt"""
 _INTO = "(account_id, gmail_thread) = (select account_id, gmail_id from threads where id = %s)"
 
 
@@ -91,7 +110,7 @@ class Ledger:
         Raises:
             EffectMismatch: the id already stands for another action.
         """
-        digest = hashlib.sha256(json.dumps([tool, args], sort_keys=True).encode()).hexdigest()
+        digest = _digest(tool, args)
         async with self._pool.connection() as conn, conn.transaction():
             await conn.execute(
                 """insert into effects (run_id, call_id, user_id, account_id, thread_id, tool, args, args_hash,
@@ -121,6 +140,10 @@ class Ledger:
 
     async def unknown_in(self, run_id: UUID) -> list[Effect]:
         return await self._effects("run_id = %s and state = 'unknown' order by call_id", run_id)
+
+    async def hanging_in(self, run_id: UUID) -> list[Effect]:
+        """Those that a person must say something about before the run can go on."""
+        return await self._effects("run_id = %s and state in ('refused', 'unknown') order by call_id", run_id)
 
     async def of_run(self, run_id: UUID) -> list[Effect]:
         return await self._effects("run_id = %s", run_id)
@@ -259,19 +282,78 @@ class Ledger:
             )
         raise InDoubt(effect.call_id)
 
-    async def resolve(self, conn: Connection, run_id: UUID, call_id: str, *, again: bool) -> None:
-        """Carry out a person's word on an unknown effect: do it again from the start, or leave it."""
-        await conn.execute(
-            """update effects set state = %s, looks = 0, draft_id = null, started_at = null,
+    async def refuse(self, run_id: UUID, call_id: str, tool: str, args: Mapping[str, Any], why: str) -> None:
+        """What a person decided can't be done; without effect where they have said already to leave it.
+
+        Raises:
+            Declined: they are to be asked again.
+        """
+        await self.plan(run_id, call_id, tool, args, None)
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute(
+                """update effects set state = 'refused', result = %s where run_id = %s and call_id = %s
+                   and state in ('planned', 'failed') and left_as is null""",
+                (why, run_id, call_id),
+            )
+        if cursor.rowcount == 1:
+            raise Declined(call_id)
+
+    async def bear(self, effect: Effect, limited: RateLimited) -> None:
+        """Nothing happened, for a limit of the other side's; return once that has been so for an hour.
+
+        Raises:
+            RateLimited: come back later, and no later than when the hour is over.
+        """
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute(
+                """update effects set limited_since = coalesce(limited_since, clock_timestamp())
+                   where run_id = %s and call_id = %s
+                   returning limited_since + %s as ends, limited_since + %s <= clock_timestamp() as ended""",
+                (effect.run_id, effect.call_id, _LIMIT_BORNE, _LIMIT_BORNE),
+            )
+            row = await cursor.fetchone()
+        assert row is not None
+        if not row["ended"]:
+            raise RateLimited(str(limited), limited.until and min(limited.until, row["ends"])) from limited
+
+    async def doubt_draft(self, effect: Effect) -> None:
+        """A draft of it may be at Gmail that is stored nowhere."""
+        async with self._pool.connection() as conn:
+            await conn.execute(
+                "update effects set draft_in_doubt = true where run_id = %s and call_id = %s",
+                (effect.run_id, effect.call_id),
+            )
+
+    async def again(self, conn: Connection, run_id: UUID, call_id: str, args: Mapping[str, Any] | None) -> None:
+        """Carry out a person's word on a refused or unknown effect: do it, from the start. A look may have found
+        meanwhile that it has failed.
+
+        Args:
+            args: what they made of its arguments; None: they stay.
+        """
+        cursor = await conn.execute(
+            """update effects set state = 'planned', looks = 0, draft_id = null, started_at = null, limited_since = null,
                       orphans = case when draft_id is null then orphans else array_append(orphans, draft_id) end,
-                      result = %s
-               where run_id = %s and call_id = %s and state = 'unknown'""",
-            (
-                "planned" if again else "failed",
-                None if again else "It is unknown whether this was done; the person said to leave it.",
-                run_id,
-                call_id,
-            ),
+                      result = null
+               where run_id = %s and call_id = %s and state in ('refused', 'unknown', 'failed') returning tool""",
+            (run_id, call_id),
+        )
+        row = await cursor.fetchone()
+        if row is not None and args is not None:
+            await conn.execute(
+                """update effects set args = %s, args_hash = %s,
+                          recipient = case when recipient is not null then lower(%s) end
+                   where run_id = %s and call_id = %s""",
+                (Json(dict(args)), _digest(row["tool"], args), args.get("email_address"), run_id, call_id),
+            )
+
+    async def leave(self, conn: Connection, run_id: UUID, call_id: str) -> None:
+        """Carry out a person's word on a refused or unknown effect: leave it."""
+        await conn.execute(
+            """update effects set state = 'failed', left_as = case state when 'unknown' then state else 'refused' end,
+                      result = case state when 'unknown' then %s else result end
+               where run_id = %s and call_id = %s and state in ('refused', 'unknown', 'failed')""",
+            ("It is unknown whether this was done; the person said to leave it.", run_id, call_id),
         )
 
     async def _settle(self, effect: Effect, state: State, result: str, external_id: str | None) -> str:
@@ -287,3 +369,7 @@ class Ledger:
         async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(Effect)) as cursor:
             await cursor.execute(f"select {_COLUMNS} from effects where {where}".encode(), parameters)
             return await cursor.fetchall()
+
+
+def _digest(tool: str, args: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps([tool, args], sort_keys=True).encode()).hexdigest()

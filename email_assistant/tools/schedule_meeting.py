@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import Field
 
 from email_assistant.google.calendar import Calendar, Event
-from email_assistant.google.errors import Ambiguous, Exists, NotFound, Refused
+from email_assistant.google.errors import Ambiguous, Exists, NotFound, RateLimited, Refused, said
 from email_assistant.mail.address import is_valid_address
 from email_assistant.tools.check_calendar import is_itself, told
 from email_assistant.tools.effects import Effect, Ledger
@@ -69,7 +69,7 @@ class ScheduleMeetingTool(Tool):
     async def run(self, call: Call, arguments: dict[str, Any]) -> str:
         given = ScheduleMeeting.model_validate(arguments)
         effect = await self._ledger.plan(call.run_id, call.id, self.spec.name, arguments, None)
-        if effect.state == "failed":
+        if effect.is_refused:
             raise ToolError(effect.result or "refused")
         if effect.state == "done":
             return effect.result or ""
@@ -96,8 +96,12 @@ class ScheduleMeetingTool(Tool):
         await self._ledger.start(effect, call.lease)
         try:
             event = await insert(calendar, event_id, given, home, meet=self._meet_links)
-        except Refused as refusal:
-            raise ToolError(await self._ledger.fail(effect, f"Google Calendar refused: {refusal}")) from refusal
+        except (RateLimited, Refused) as refusal:
+            if isinstance(refusal, RateLimited):
+                await self._ledger.bear(effect, refusal)
+            raise ToolError(
+                await self._ledger.fail(effect, f"Google Calendar refused it: {said(refusal)}")
+            ) from refusal
         return await self._ledger.finish(effect, event_id, scheduled(given, home, event))
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from email_assistant.google.errors import Ambiguous, GoogleError, NotFound, Refused
-from email_assistant.google.gmail import Draft, Gmail, Message
+from email_assistant.google.errors import Ambiguous, GoogleError, NotFound, RateLimited, Refused, said
+from email_assistant.google.gmail import Draft, DraftRef, Gmail, Message
 from email_assistant.mail.compose import mail_fingerprint
 from email_assistant.mail.parse import parse_bytes, parse_gmail
 from email_assistant.tools.effects import Effect, Ledger
@@ -65,7 +65,7 @@ class SendingTool(Tool):
     async def run(self, call: Call, arguments: dict[str, Any]) -> str:
         to = str(arguments.get("email_address") or "").lower()
         effect = await self._ledger.plan(call.run_id, call.id, self.spec.name, arguments, to)
-        if effect.state == "failed":
+        if effect.is_refused:
             raise ToolError(effect.result or "refused")
         if effect.state == "done":
             return effect.result or ""
@@ -109,21 +109,38 @@ class SendingTool(Tool):
             return await self._look_for_sent(gmail, effect, letter)
         except Ambiguous:
             if found := await self._find_sent(gmail, effect, letter):
-                return await self._ledger.finish(effect, found, sent_to(letter.recipients))
+                return await self._sent(gmail, effect, letter, found)
             raise
+        except RateLimited as limited:
+            await self._ledger.bear(effect, limited)
+            raise await self._refused(gmail, effect, limited, draft_id) from limited
         except Refused as refusal:
             # Gmail has also been seen to answer 400 where a draft was sent before.
             if draft_id and await gmail.find_draft(draft_id) is None:
                 return await self._look_for_sent(gmail, effect, letter)
-            why = await self._ledger.fail(effect, f"Gmail refused to send: {refusal}")
-            if draft_id:
-                with suppress(GoogleError):
-                    await gmail.delete_draft(draft_id)
-            raise ToolError(why) from refusal
-        return await self._ledger.finish(effect, sent.id, sent_to(letter.recipients))
+            raise await self._refused(gmail, effect, refusal, draft_id) from refusal
+        return await self._sent(gmail, effect, letter, sent.id)
+
+    async def _refused(self, gmail: Gmail, effect: Effect, refusal: GoogleError, draft_id: str | None) -> ToolError:
+        """Gmail did not send it: the draft goes."""
+        why = await self._ledger.fail(effect, f"Gmail refused to send it: {said(refusal)}")
+        if draft_id:
+            with suppress(GoogleError):
+                await gmail.delete_draft(draft_id)
+        return ToolError(why)
+
+    async def _sent(self, gmail: Gmail, effect: Effect, letter: Letter, message_id: str) -> str:
+        """It was sent. A draft whose creation broke off may have come to be after it was looked for."""
+        if (await self._ledger.get(effect.run_id, effect.call_id)).draft_in_doubt:
+            with suppress(GoogleError):  # a copy among the drafts costs no sent mail
+                for ref in await self._left_drafts(gmail, effect, letter):
+                    await gmail.delete_draft(ref.id)
+        return await self._ledger.finish(effect, message_id, sent_to(letter.recipients))
 
     async def _create_draft(self, gmail: Gmail, call: Call, effect: Effect, letter: Letter) -> str:
         await self._ledger.start(effect, call.lease, into=letter.thread)
+        for orphan in effect.orphans:
+            await gmail.delete_draft(orphan)
         draft = await gmail.create_draft(letter.raw, letter.thread)
         if not await self._ledger.keep_draft(effect, draft.id, call.lease):
             if await self._ledger.disown_draft(effect, draft.id):
@@ -134,20 +151,23 @@ class SendingTool(Tool):
     async def _adopt_draft(self, gmail: Gmail, call: Call, effect: Effect, letter: Letter) -> str | None:
         """Find the draft that a crash left between its creation and the storing of its id."""
         await self._ledger.start(effect, call.lease, into=letter.thread)
-        refs = [ref for ref in await gmail.drafts() if letter.thread in (None, ref.thread_id)]
-        others = await self._ledger.kept_drafts(effect.account_id, [ref.id for ref in refs])
-        for ref in refs:
-            if ref.id in effect.orphans or ref.id in others:
-                continue
-            draft = await gmail.find_draft(ref.id)
-            if draft and _holds(draft, letter) and await self._ledger.keep_draft(effect, ref.id, call.lease):
+        await self._ledger.doubt_draft(effect)
+        for ref in await self._left_drafts(gmail, effect, letter):
+            if ref.id not in effect.orphans and await self._ledger.keep_draft(effect, ref.id, call.lease):
                 return ref.id
         return None
+
+    async def _left_drafts(self, gmail: Gmail, effect: Effect, letter: Letter) -> list[DraftRef]:
+        """Drafts of this letter that are nobody's."""
+        refs = [ref for ref in await gmail.drafts() if letter.thread in (None, ref.thread_id)]
+        others = await self._ledger.kept_drafts(effect.account_id, [ref.id for ref in refs])
+        found = [(ref, await gmail.find_draft(ref.id)) for ref in refs if ref.id not in others]
+        return [ref for ref, draft in found if draft and _holds(draft, letter)]
 
     async def _look_for_sent(self, gmail: Gmail, effect: Effect, letter: Letter) -> str:
         """The draft is gone: it was sent, or the person deleted it."""
         if found := await self._find_sent(gmail, effect, letter):
-            return await self._ledger.finish(effect, found, sent_to(letter.recipients))
+            return await self._sent(gmail, effect, letter, found)
         await self._ledger.not_found(effect)
         raise AssertionError("not_found always raises")
 

@@ -182,7 +182,7 @@ def _of_item(item: Row) -> Iterator[Event]:
 def _of_effect(effect: Row) -> Event:
     what, text = _EFFECTS.get(effect["tool"], ("done", f"{effect['tool']} was done."))
     match effect["state"]:
-        case "failed":
+        case "failed" | "refused":
             what, text = "refused", f"This was not done: {effect['result']}"
         case "unknown" | "started":
             what, text = "unclear", "It is not known yet whether this happened."

@@ -23,6 +23,7 @@ from email_assistant.memory.profiles import Memory
 from email_assistant.model import Models
 from email_assistant.tools.catalogue import Catalogue
 from email_assistant.tools.control import CLARIFICATION
+from email_assistant.tools.effects import Ledger
 from email_assistant.tools.spec import Call, FilledIn, FormNeeded, LinkNeeded, ServerDown, ToolError
 
 _ROUTER_SEES = 8
@@ -36,6 +37,7 @@ class ChatAgent:
     memory: Memory
     models: Models
     tools: Catalogue
+    ledger: Ledger
     max_steps: int
 
     def graph(self, checkpointer: BaseCheckpointSaver[Any]) -> "CompiledStateGraph[Any, Any, Any, Any]":
@@ -44,6 +46,7 @@ class ChatAgent:
             judge=self.judge,
             run_tool=self.run_tool,
             question=self.question,
+            ledger=self.ledger,
             max_steps=self.max_steps,
             ask_tool=None,
             stages=("human_clarification", "human_confirmation"),

@@ -22,6 +22,7 @@ from email_assistant.db.checkpoints import lease_of
 from email_assistant.google.errors import NotFound, Refused
 from email_assistant.memory.profiles import Memory
 from email_assistant.model import Models
+from email_assistant.tools.effects import Ledger
 from email_assistant.tools.registry import Registry
 from email_assistant.tools.spec import Answer, Call, FilledIn, FormNeeded, ToolError
 from email_assistant.usage import BudgetSpent
@@ -41,6 +42,7 @@ class MailAgent:
     memory: Memory
     models: Models
     tools: Registry
+    ledger: Ledger
     settle: Settle
     max_steps: int
     sorts_by_rules: bool
@@ -63,6 +65,7 @@ class MailAgent:
             judge=self.judge,
             run_tool=self.run_tool,
             question=self.question,
+            ledger=self.ledger,
             ask_tool="Question",
             done_tool="Done",
             finish="mark_as_read_node",

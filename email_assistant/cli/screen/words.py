@@ -102,6 +102,8 @@ def _proposal(seen: Sight, does: str) -> Iterator[Part]:
     if item.kind == "link":
         yield f"Open this yourself: {line(item.args.get('url', ''))}\n"
         return
+    if item.asked_because:
+        yield f"You are asked again. {line(item.asked_because)}\n", "$text-warning bold"
     for field in (each for each in shown if each.kind != "text"):
         yield f"{field.label}: ", "dim"
         yield from _value(field, item)

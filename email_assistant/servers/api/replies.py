@@ -1,5 +1,6 @@
 """What `/run` and `/resume` answer, whatever came of it."""
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field
@@ -48,7 +49,7 @@ class Reply(BaseModel):
 def answered_as(item: Item) -> str:
     """The id under which a chat's item is answered. To ask whether a call is to be made again is another question than
     the one before: a client that sends its first answer once more must not have answered it."""
-    return f"again_{item.id.hex[:24]}" if item.kind == "in_doubt" else item.call_id
+    return item.call_id if item.asked == 1 else f"{item.call_id}-{item.asked}"
 
 
 def reply_of(talk: Talk) -> tuple[int, Reply]:
@@ -67,12 +68,11 @@ def reply_of(talk: Talk) -> tuple[int, Reply]:
         return 202, Reply(status="oauth_required", thread_id=thread_id, url=link["url"], message=link["message"])
     if talk.waiting:
         calls = [PendingCall(call_id=answered_as(i), tool_name=i.action, arguments=i.args) for i in talk.waiting]
-        doubt = any(item.kind == "in_doubt" for item in talk.waiting)
         return 202, Reply(
             status="confirmation_required",
             thread_id=thread_id,
             pending_action=Confirmation(tool_calls=calls),
-            message="It is not known whether this was done; approve it to have it done again" if doubt else None,
+            message=_why_again(talk.waiting),
         )
     if turn is not None and turn.waits:
         later = "what you decided in the inbox is done when the time to undo it has passed"
@@ -82,6 +82,15 @@ def reply_of(talk: Talk) -> tuple[int, Reply]:
         return 200, Reply(status="success", thread_id=thread_id, response=turn.answer if turn else None)
     reason = turn.reason or "this is still being worked on"
     return 502, Reply(status="error", thread_id=thread_id, message=reason)
+
+
+def _why_again(waiting: Sequence[Item]) -> str | None:
+    """Why the person is asked about something once more."""
+    if refusal := next((item.asked_because for item in waiting if item.asked_because), None):
+        return f"{refusal}. Approve it to have it tried again, or reject it"
+    if any(item.kind == "in_doubt" for item in waiting):
+        return "It is not known whether this was done; approve it to have it done again"
+    return None
 
 
 def refused(status: int, thread_id: str | None, why: str) -> tuple[int, Reply]:

@@ -62,6 +62,8 @@ class ItemOut(_Out):
         description="What stood in the calendar at the time of a proposed meeting, when it was proposed; "
         "null if the calendar could not be read."
     )
+    asked: int = Field(description="1; more where the person is asked once more about the same call.")
+    asked_because: str | None = Field(description="Why it is asked again: how it was refused.")
     description: str = Field(description="The mail and the proposal as text, with HTML's characters escaped.")
     decided_by: str | None
     created_at: datetime

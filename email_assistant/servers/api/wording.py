@@ -155,6 +155,12 @@ def did_in_words(tool: str, args: Mapping[str, Any]) -> str:
 
 def sentence(item: Item, zone: ZoneInfo) -> str:
     """What the assistant would do, or wants to know; times in `zone`."""
+    if item.asked_because:
+        return f"Asked again, since it was refused: {_proposal(item, zone)}"
+    return _proposal(item, zone)
+
+
+def _proposal(item: Item, zone: ZoneInfo) -> str:
     args = item.args
     match item.kind:
         case "draft":

@@ -75,7 +75,7 @@ class Remote:
         match effect.state:
             case "done":
                 return effect.result or ""
-            case "failed":
+            case "failed" | "refused":
                 raise ToolError(effect.result or "refused")
             case "unknown":
                 raise InDoubt(call.id)

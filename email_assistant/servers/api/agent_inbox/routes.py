@@ -31,6 +31,7 @@ from email_assistant.servers.api.agent_inbox.wire import (
     decision,
     is_shown,
     node_of,
+    shown_action,
 )
 from email_assistant.servers.api.dependencies import Assistant
 from email_assistant.servers.api.errors import documented
@@ -151,7 +152,7 @@ async def _approved(threads: Threads, thread_id: UUID, given: HumanResponse) -> 
         return item
     if not isinstance(request, ActionRequest):
         raise Invalid(f"{given.type} takes the action as {{action, args}}")
-    if request.action != item.action or (given.type == "accept" and not is_shown(item, request)):
+    if request.action != shown_action(item).action or (given.type == "accept" and not is_shown(item, request)):
         raise Conflict("this is not the action that waits now; load the thread again")
     return item
 

@@ -239,7 +239,13 @@ def shown_action(item: Item) -> ActionRequest:
     given = {name: value for name, value in item.args.items() if value is not None}
     if "edit" not in item.allowed:
         given = {name: _markdown(escape(_text(value), quote=False)) for name, value in given.items()}
-    return ActionRequest(action=item.action, args=given)
+    return ActionRequest(action=_asked(item), args=given)
+
+
+def _asked(item: Item) -> str:
+    """The action, told from what it was when it was asked before: an answer to that is none to this."""
+    times = f" ({item.asked})" if item.asked > 2 else ""
+    return item.action if item.asked == 1 else f"{item.action}, asked again{times}"
 
 
 def is_shown(item: Item, given: ActionRequest) -> bool:

@@ -1,0 +1,13 @@
+-- An effect that a person decided and the other side refused: they are asked about it again.
+
+alter table effects drop constraint effects_state_check;
+alter table effects add constraint effects_state_check
+    check (state in ('planned', 'started', 'done', 'failed', 'refused', 'unknown'));
+alter table effects
+    add column left_as text check (left_as in ('refused', 'unknown')),  -- as what the person said to leave it
+    add column limited_since timestamptz,     -- the other side has taken no more since then
+    add column draft_in_doubt boolean not null default false;  -- a draft of it may be there that is stored nowhere
+
+alter table inbox_items
+    add column asked integer not null default 1,  -- the how manieth time the person is asked about its call
+    add column asked_because text;                -- why it is asked again
