@@ -1,7 +1,7 @@
 """The ledger of outside effects: each happens exactly once where the other side can be asked, at most once otherwise.
 
-A row is `planned → started → done | failed | refused | unknown`. Of what a person decided and the other side refused, or
-of which nobody can tell whether it happened, they are asked again: their word leads back to `planned`, or to `failed`.
+A row is `planned → started → done | failed | refused | unknown`. About what a person decided and the other side refused,
+or of which nobody can tell whether it happened, they are asked again: their word leads back to `planned`, or to `failed`.
 Only starts are fenced by the lease: a result that comes late is still a result. All SQL on `effects` stands here.
 """
 
@@ -332,9 +332,9 @@ class Ledger:
             args: what they made of its arguments; None: they stay.
         """
         cursor = await conn.execute(
-            """update effects set state = 'planned', looks = 0, draft_id = null, started_at = null, limited_since = null,
-                      orphans = case when draft_id is null then orphans else array_append(orphans, draft_id) end,
-                      result = null
+            """update effects set state = 'planned', looks = 0, draft_id = null, result = null,
+                      started_at = null, limited_since = null,
+                      orphans = case when draft_id is null then orphans else array_append(orphans, draft_id) end
                where run_id = %s and call_id = %s and state in ('refused', 'unknown', 'failed') returning tool""",
             (run_id, call_id),
         )
