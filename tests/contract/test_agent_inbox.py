@@ -606,6 +606,26 @@ class TestTheAnswerComesAgain:
         await let_pass(home)
         assert len(google.sent) == 1
 
+    async def test_and_what_was_refused_is_another_question(
+        self, home: Home, google: Google, model: Model, app: App
+    ) -> None:
+        model.script([[reply("Yes."), DONE]])
+        await home.receive()
+        first = await app.only()
+        seen = [first]
+        for _ in range(2):
+            google.fault("drafts.send", status=400, reason="failedPrecondition")
+            assert nodes(await app.accept(seen[-1])) == ["interrupt_handler"]
+            await let_pass(home)
+            seen.append(await app.only())
+            assert "already answered" in refusal(await app.accept(seen[-2]))
+        names = [action(thread)["action"] for thread in seen]
+        assert names == ["send_email_tool", "send_email_tool, asked again", "send_email_tool, asked again (3)"]
+        assert google.sent == []
+        await app.send(seen[-1], "edit", touched(seen[-1], response_text="No."))
+        await let_pass(home)
+        assert [message.text for message in google.sent] == ["No."]
+
     async def test_of_many_at_once_one_is_taken(self, home: Home, google: Google, model: Model, app: App) -> None:
         model.script([[reply("One.")], [reply("Two.")]])
         await home.receive()

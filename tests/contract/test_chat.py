@@ -563,11 +563,45 @@ class TestCalls:
         assert "primary, work" in well
         assert "no events" in again
 
-    def test_what_a_tool_refuses_after_approval_too(self, stage: Stage, talk: Talk, pending: str) -> None:
+    def test_what_a_tool_refuses_after_approval_comes_back_to_the_person(
+        self, stage: Stage, talk: Talk, pending: str
+    ) -> None:
         stage.calendar.fault("create_event", error="the calendar is read-only")
-        assert talk.approve(pending).response == "Done."
-        assert "the calendar is read-only" in results(stage.asked[1])[pending]
+        again = talk.approve(pending)
+        [call] = again.confirmations
+        assert (call["tool_name"], call["arguments"]) == ("create_event", CONFIRMED)
+        assert call["call_id"] != pending
+        assert "the calendar is read-only" in again.body["message"]
+        assert len(stage.asked) == 1
+
+        assert talk.approve(pending).refusal == (409, "error")
         assert len(stage.calendar.used("create_event")) == 1
+        assert talk.approve(call["call_id"]).response == "Done."
+        assert stage.calendar.names == ["Team Meeting"]
+        assert len(results(stage.asked[1])) == 1
+
+    def test_changed_by_the_person_it_is_done_so_and_the_model_knows(
+        self, stage: Stage, talk: Talk, pending: str
+    ) -> None:
+        stage.calendar.fault("create_event", error="that name is taken")
+        talk.approve(pending)
+        [item] = stage.daemon.pending()
+        assert (item["asked"], item["allowed"]) == (2, ["accept", "edit", "ignore"])
+        stage.daemon.answer(item, "edit", {**item["args"], "name": "Another name"})
+        stage.daemon.wait_for(lambda: talk.shown()["status"] == "success", "the chat has gone on")
+        assert stage.calendar.names == ["Another name"]
+        [(_, told)] = stage.asked[1].tool_calls
+        assert told["name"] == "Another name"
+
+    def test_rejected_then_the_model_is_told_that_nothing_was_done(
+        self, stage: Stage, talk: Talk, pending: str
+    ) -> None:
+        stage.calendar.fault("create_event", error="the calendar is read-only")
+        again = talk.approve(pending)
+        assert talk.reject(again.call_id, "Leave it.").response == "Done."
+        assert stage.calendar.names == []
+        [told] = results(stage.asked[1]).values()
+        assert "nothing was done" in told
 
     @pytest.mark.parametrize(
         "call",
