@@ -109,8 +109,8 @@ class Person:
 
     def _plan(self, item: Item) -> list[dict[str, Any]]:
         """The answers to an item, none, one, or two at the same moment; by its content, which no other has."""
-        random = Random(f"{self.seed}/{item['kind']}/{item['args']}/{item['subject']}")
-        if item["kind"] != "in_doubt" and random.random() < _LEFT_ALONE:
+        random = Random(f"{self.seed}/{item['kind']}/{item['args']}/{item['subject']}/{item['asked']}")
+        if item["kind"] != "in_doubt" and item["asked"] == 1 and random.random() < _LEFT_ALONE:
             self.left.add(item["id"])
             return []
         first = self._choose(item, random)
@@ -125,7 +125,8 @@ class Person:
             case "question":
                 kind = random.choices(["ignore", "response"], [20, 80])[0]
             case _:
-                kind = random.choices(["accept", "edit", "ignore", "response"], [45, 20, 15, 20])[0]
+                weights = {"accept": 45, "edit": 20, "ignore": 15, "response": 20}
+                kind = random.choices(item["allowed"], [weights[each] for each in item["allowed"]])[0]
         if kind == "response" and item["kind"] in ("draft", "meeting"):
             self._feedbacks[item["run"]] += 1
             if self._feedbacks[item["run"]] > _FEEDBACKS:

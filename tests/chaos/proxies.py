@@ -13,7 +13,7 @@ Place = Literal["google", "model", "postgres"]
 Moment = Literal["before", "unanswered", "after"]
 """When a process dies of a request: before it is forwarded, when it was carried out and before the answer is returned,
 or after that."""
-Fault = Literal["429", "500", "502", "503", "drop before", "drop after", "truncated", "short", "slow"]
+Fault = Literal["403", "429", "500", "502", "503", "drop before", "drop after", "truncated", "short", "slow"]
 
 DEFERS = "defer"
 """Name of the statements that put a job into the queue."""
@@ -130,7 +130,7 @@ class HttpProxy(Proxy):
             await asyncio.sleep(fault[1])
         if kind == "drop before":
             return b""
-        if kind in ("429", "500", "502", "503"):
+        if kind in ("403", "429", "500", "502", "503"):
             return _refusal(kind, self._place)
         head, body = await self._forward(message)
         if request.writes and head.split(b" ", 2)[1].startswith(b"2"):
@@ -177,7 +177,7 @@ def _refusal(status: str, place: Place) -> bytes:
     if status == "502":
         body, kind = "<html><h1>502 Bad Gateway</h1></html>", "text/html"
     elif place == "google":
-        reason = "rateLimitExceeded" if status == "429" else "backendError"
+        reason = {"403": "forbidden", "429": "rateLimitExceeded"}.get(status, "backendError")
         body = f'{{"error": {{"code": {status}, "message": "injected", "errors": [{{"reason": "{reason}"}}]}}}}'
         kind = "application/json"
     else:

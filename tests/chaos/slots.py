@@ -21,6 +21,10 @@ _UNREACHABLE_SECONDS = 30.0
 """How long after the database was down a process may still end because of it."""
 _FAULTS: list[Fault] = ["429", "500", "502", "503", "drop before", "drop after", "truncated", "short", "slow", "slow"]
 _SLOW_SECONDS = (0.1, 1.8)
+_REFUSABLE = ("POST drafts", "POST drafts/send", "POST events")
+"""Requests by which an answer of the person is carried out."""
+_REFUSED = 0.1
+"""Share of them that Google refuses for good."""
 
 
 class Aim(NamedTuple):
@@ -143,7 +147,12 @@ class Life:
         # By the number of the request, so that it doesn't depend on what the other processes do meanwhile.
         self._faultable += 1
         random = Random(f"{self._weather.seed}/fault/{self._name}/{self._faultable}")
-        if not self._weather.faults_on or random.random() >= self._weather.fault_share:
+        if not self._weather.faults_on:
+            return None
+        if request.place == "google" and request.name in _REFUSABLE and random.random() < _REFUSED:
+            self._weather.tally.faults["403"] += 1
+            return "403", 0.0
+        if random.random() >= self._weather.fault_share:
             return None
         kind = random.choice(_FAULTS)
         self._weather.tally.faults[kind] += 1

@@ -40,6 +40,7 @@ def judge(
         )
     if strange := {call.path for call in google.calls("unknown")}:
         verdict.breaches.append(f"requests that Google does not know: {strange}")
+    verdict.figures["refused, and shown to the person"] = len([i for i in items if i["asked_because"]])
     verdict.figures["unknown shown to the person"] = len([i for i in items if i["kind"] == "in_doubt"])
     return verdict
 
@@ -112,9 +113,9 @@ def _judge_actions(
     """What was accepted happened once each, as it was accepted, and nothing else did."""
     threads = {mail.id: mail.thread for mail in delivered}
     wanted: Counter[Action] = Counter()
-    for item in items:
+    for item in _last_asked(items):
         approved = item["status"] == "applied" and item["decision"]["type"] in _APPROVED
-        if item["action"] == tool and item["kind"] != "in_doubt" and approved:
+        if item["action"] == tool and approved:
             args = item["decision"]["args"] or item["args"]
             to = args["email_address"] if tool == "send_email_tool" else ",".join(args["attendees"])
             thread = threads[item["mail_id"]] if tool == "send_email_tool" else ""
@@ -132,6 +133,17 @@ def _judge_actions(
     verdict.breaches += [f"happened {1 + n} times: {action}" for action, n in duplicates.items()]
     verdict.breaches += [f"never accepted, yet it happened: {action}" for action in unapproved]
     verdict.breaches += [f"accepted, yet it did not happen: {action}" for action in wanted - happened]
+
+
+def _last_asked(items: Sequence[Item]) -> list[Item]:
+    """Of each call what the person was asked about it last: what was refused may have been changed, or dropped. Where
+    it was not known whether it had happened, they looked."""
+    by_call = {
+        (item["run"], item["call_id"]): item
+        for item in sorted(items, key=lambda item: int(item["asked"]))
+        if item["kind"] != "in_doubt"
+    }
+    return list(by_call.values())
 
 
 def _judge_mails(
