@@ -23,7 +23,7 @@ from langgraph.types import Command, Overwrite, Send, interrupt
 
 from email_assistant.tools.control import CLARIFICATION
 from email_assistant.tools.effects import Effect, Ledger
-from email_assistant.tools.spec import Answer, FilledIn, FormNeeded, Kind
+from email_assistant.tools.spec import Answer, FilledIn, FormNeeded, Kind, ServerDown
 
 REMINDER = "Answer with a tool call."
 _CONFIRM_NOW = "Error: not done. The person must confirm this now: propose it again."
@@ -102,6 +102,8 @@ class Ran(NamedTuple):
     """What the person must open first, plain JSON; the run then goes to the loop's `on_link`."""
     form: FormNeeded | None = None
     """What the person must tell first; then the call is made again."""
+    down: ServerDown | None = None
+    """Its server could not be asked now."""
 
 
 class Propose(Protocol):
@@ -248,8 +250,10 @@ class Loop:
         except ValueError as error:
             return Ran(f"Error: {error}", well=False)
         ran = await self.run_tool(run, call_id, name, args, filled_in, config)
+        # What a person decided is theirs: only what nobody did goes back to the model.
+        if decision["asked"] and ran.down:
+            raise ran.down
         if decision["asked"] and not (ran.well or ran.link or ran.form):
-            # What a person decided is theirs: only what nobody did goes back to the model.
             await self.ledger.refuse(UUID(run["id"]), call_id, name, args, ran.text.removeprefix("Error: "))
         return ran
 

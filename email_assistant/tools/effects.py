@@ -1,7 +1,8 @@
 """The ledger of outside effects: each happens exactly once where the other side can be asked, at most once otherwise.
 
-A row is `planned → started → done | failed | refused | unknown`. About what a person decided and the other side refused,
-or of which nobody can tell whether it happened, they are asked again: their word leads back to `planned`, or to `failed`.
+A row is `planned → started → done | failed | refused | unknown`. About what a person decided and the other side
+refused, or of which nobody can tell whether it happened, they are asked again: their word leads back to `planned`, or
+to `failed`.
 Only starts are fenced by the lease: a result that comes late is still a result. All SQL on `effects` stands here.
 """
 

@@ -135,8 +135,10 @@ class ChatAgent:
         try:
             self._ruled(run, name)  # it may have been forbidden while it waited for the person
             return Ran(await self.tools.run(call, name, args))
-        except (ToolError, ServerDown) as error:
+        except ToolError as error:
             return Ran(f"Error: {error}", well=False)
+        except ServerDown as down:
+            return Ran(f"Error: {down}", well=False, down=down)
         except LinkNeeded as needed:
             link = {"url": needed.url, "message": needed.message}
             return Ran("Not done: the person must open a link first.", well=False, link=link)

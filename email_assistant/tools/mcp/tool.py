@@ -13,7 +13,7 @@ from email_assistant.tools.mcp.pool import Servers
 from email_assistant.tools.mcp.remote import Remote
 from email_assistant.tools.mcp.schema import check_told
 from email_assistant.tools.reviewed import CONFIRMATION
-from email_assistant.tools.spec import Call, ServerDown, Tool, ToolError, ToolSpec
+from email_assistant.tools.spec import Call, Tool, ToolSpec
 
 
 class _Anything(BaseModel):
@@ -59,12 +59,9 @@ class McpTool(Tool):
 
     async def run(self, call: Call, arguments: dict[str, Any]) -> str:
         self._schema.check(arguments)
-        try:
-            if self._writes:
-                return await self._remote.write(call, arguments, arguments, {}, None)
-            return await self._remote.read(call, arguments, {})
-        except ServerDown as down:
-            raise ToolError(str(down)) from None
+        if self._writes:
+            return await self._remote.write(call, arguments, arguments, {}, None)
+        return await self._remote.read(call, arguments, {})
 
     async def settle(self, call: Call, effect: Effect) -> None:
         await self._remote.settle(effect)
