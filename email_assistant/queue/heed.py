@@ -53,9 +53,10 @@ class Heed:
         return True
 
     async def settle_effects(self, lease: Lease, conversation: Conversation) -> None:
-        """Find out what became of effects that were started, before anything new begins."""
+        """Find out what became of effects that were started, before anything new begins. Raises NotYetClear."""
         account = await self.accounts.get(conversation.account_id)
         for effect in await self.ledger.started_in(conversation.id):
+            self.ledger.expect_over(effect)
             client = await self.clients.get(account.id)
             run = await self.conversations.input_of(effect.run_id)
             with suppress(InDoubt):  # it stays marked as unknown, and the next run is told

@@ -9,6 +9,7 @@ from uuid import UUID
 from email_assistant.accounts.accounts import Account, Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.accounts.vault import VaultError
+from email_assistant.db.holder import Holder
 from email_assistant.db.lease import Lease, held
 from email_assistant.db.pool import Pool
 from email_assistant.google.errors import GoogleError
@@ -31,6 +32,7 @@ class Removal:
     settle: Settle
     conversations: Conversations
     lease_seconds: float
+    holder: Holder
 
     async def remove(self, account: Account) -> int:
         """Delete all that is stored about an account. Nothing changes in its mailbox.
@@ -55,10 +57,14 @@ class Removal:
 
     async def _close(self, account: Account, thread_id: UUID) -> int:
         while True:
-            async with held(self.pool, thread_id, self.lease_seconds) as lease:
-                if lease is not None:
+            async with held(self.pool, thread_id, self.lease_seconds, self.holder) as lease:
+                if lease is not None and not await self._is_busy(thread_id):
                     return await self._settle(account, lease)
             await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _is_busy(self, thread_id: UUID) -> bool:
+        """Whether a write of a worker that died may still be under way."""
+        return any(effect.busy_until for effect in await self.ledger.started_in(thread_id))
 
     async def _settle(self, account: Account, lease: Lease) -> int:
         effects = await self.ledger.started_in(lease.thread_id)
