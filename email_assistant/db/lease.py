@@ -43,12 +43,15 @@ class Lease:
         Raises:
             LeaseLost: the epoch has moved on, too little time is left, or the account may not act.
         """
+        # The account before the thread (`order`): what the caller makes next refers to it.
+        of_account = "share" if account_active else "key share"
         row = await (
             await conn.execute(
-                """select t.epoch = %s and t.lease_until > clock_timestamp() + make_interval(secs => %s) as held,
+                f"""select t.epoch = %s and t.lease_until > clock_timestamp() + make_interval(secs => %s) as held,
                           a.state = 'active' as active,
                           case when not %s then set_config('synchronous_commit', 'off', true) end
-                   from threads t join accounts a on a.id = t.account_id where t.id = %s for share""",
+                   from threads t join accounts a on a.id = t.account_id where t.id = %s
+                   for {of_account} of a for share of t""".encode(),
                 (self.epoch, margin, durable, self.thread_id),
             )
         ).fetchone()

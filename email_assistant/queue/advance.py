@@ -210,8 +210,8 @@ class Advancer:
     async def _fail(self, lease: Lease, run: RunRow, reason: str, *, after: bool = False) -> None:
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
-            await self.conversations.fail(conn, run.id, reason, after=after)
             await self.inbox.expire_run(conn, run.id)
+            await self.conversations.fail(conn, run.id, reason, after=after)
 
     async def _current(self, lease: Lease, run: RunRow | None) -> RunRow | None:
         """The run that was being worked on; a step may have started or applied one since it looked."""

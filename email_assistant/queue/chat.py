@@ -319,8 +319,8 @@ class Chat:
     async def _fail(self, lease: Lease, turn: TurnRow, reason: str) -> None:
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
-            await self.turns.fail(conn, turn, reason)
             await self.inbox.expire_run(conn, turn.id)
+            await self.turns.fail(conn, turn, reason)
 
     async def _ask_in_doubt(self, lease: Lease, turn: TurnRow) -> None:
         effects = await self.ledger.unknown_in(turn.id)

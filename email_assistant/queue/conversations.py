@@ -301,14 +301,11 @@ class Conversations:
         )
         return (rows[0]["classification"], rows[0]["reason"]) if rows else None
 
-    async def take_over(self, conn: Connection, run_id: UUID, thread_id: UUID) -> tuple[list[UUID], list[StoredMail]]:
-        """Let a run cover all that is unanswered in its thread, in place of the runs that did. May be repeated.
-
-        Returns:
-            The runs it took the place of, oldest first, directly or through others, and the mails that it covers.
+    async def replaced_by(self, conn: Connection, run_id: UUID, thread_id: UUID) -> list[UUID]:
+        """The runs that a run is about to take the place of; what still waits in them is to be closed before.
 
         Raises:
-            DecisionFirst: one of those runs has been decided for good and must act before.
+            DecisionFirst: one of them has been decided for good and must act before.
         """
         cursor = await conn.execute(
             """select r.id from runs r join inbox_items i on i.run_id = r.id and i.status in ('pending', 'decided')
@@ -318,6 +315,18 @@ class Conversations:
         )
         if await cursor.fetchone():
             raise DecisionFirst
+        cursor = await conn.execute(
+            "select id from runs where thread_id = %s and id <> %s and state in ('running', 'waiting')",
+            (thread_id, run_id),
+        )
+        return [row["id"] for row in await cursor.fetchall()]
+
+    async def take_over(self, conn: Connection, run_id: UUID, thread_id: UUID) -> tuple[list[UUID], list[StoredMail]]:
+        """Let a run cover all that is unanswered in its thread, in place of the runs that did. May be repeated.
+
+        Returns:
+            The runs it took the place of, oldest first, directly or through others, and the mails that it covers.
+        """
         await conn.execute(
             """update runs set state = 'superseded', superseded_by = %s, reason = 'newer mail came'
                where thread_id = %s and id <> %s and state in ('running', 'waiting')""",
@@ -474,7 +483,11 @@ class Conversations:
         return [row["id"] for row in rows]
 
     async def pruned(self, run_ids: Sequence[UUID]) -> None:
-        await self._rows("update runs set pruned = true where id = any(%s)", list(run_ids))
+        await self._rows(
+            """update runs set pruned = true
+               where id in (select id from runs where id = any(%s) order by id for no key update)""",
+            list(run_ids),
+        )
 
     async def mark_complete(self, thread_id: UUID) -> None:
         await self._rows("update threads set complete = true where id = %s", thread_id)

@@ -198,8 +198,8 @@ class Heed:
         return True
 
     async def _close(self, conn: Connection, run_ids: Sequence[UUID], reason: str) -> None:
-        await self.conversations.closed_by_person(conn, run_ids, reason)
         await self.inbox.supersede(conn, run_ids, by=None)
+        await self.conversations.closed_by_person(conn, run_ids, reason)
 
 
 def _is_by_hand(mail: StoredMail, ours: Collection[str]) -> bool:

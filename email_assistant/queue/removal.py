@@ -11,6 +11,7 @@ from email_assistant.accounts.clients import Clients
 from email_assistant.accounts.vault import VaultError
 from email_assistant.db.holder import Holder
 from email_assistant.db.lease import Lease, held
+from email_assistant.db.order import lock_all
 from email_assistant.db.pool import Pool
 from email_assistant.google.errors import GoogleError
 from email_assistant.queue.conversations import Conversations
@@ -48,6 +49,7 @@ class Removal:
         for thread_id in await self.conversations.of_account(account.id):
             unclear += await self._close(account, thread_id)
         async with self.pool.connection() as conn, conn.transaction():
+            await lock_all(conn, account.id)
             runs = "select id::text from runs where account_id = %s"
             for table in ("checkpoints", "checkpoint_blobs", "checkpoint_writes"):
                 await conn.execute(f"delete from {table} where thread_id in ({runs})".encode(), (account.id,))
