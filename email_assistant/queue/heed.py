@@ -98,7 +98,6 @@ class Heed:
         reason = await self._answered_where(conversation, by_hand)
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
-            await self.conversations.read_own(conn, conversation.id)
             answered = [
                 run.id
                 for run in conversation.open_runs
@@ -107,6 +106,7 @@ class Heed:
             ]
             if answered:
                 await self._close(conn, answered, reason)
+            await self.conversations.read_own(conn, conversation.id)
             if by_hand:
                 at = max(m.received_at for m in by_hand)
                 await self.conversations.answered_before(conn, conversation.id, at, reason)
