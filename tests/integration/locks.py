@@ -50,7 +50,7 @@ async def locks_of(pool: Pool, url: str, work: Callable[[], Awaitable[object]]) 
         monitor.autocommit = True
         blockers = [_Blocker(row, stack.enter_context(_session(url))) for row in _rows(monitor)]
         by_pid = {blocker.session.info.backend_pid: blocker for blocker in blockers}
-        with _before_each_transaction(pool, lambda: [blocker.lock() for blocker in blockers]):
+        with _before_each_transaction(pool, blockers):
             task = asyncio.ensure_future(work())
             async with asyncio.timeout(_PATIENCE_SECONDS):
                 while not task.done():
@@ -86,13 +86,15 @@ class _Blocker:
 
 
 @contextmanager
-def _before_each_transaction(pool: Pool, do: Callable[[], object]) -> Iterator[None]:
+def _before_each_transaction(pool: Pool, blockers: Sequence[_Blocker]) -> Iterator[None]:
+    """Every row is locked again, as far as no transaction holds it."""
     lend = pool.connection
 
     @asynccontextmanager
     async def connection(*given: Any, **named: Any) -> AsyncIterator[Connection]:
         async with lend(*given, **named) as conn:
-            do()
+            for blocker in blockers:
+                blocker.lock()
             yield conn
 
     with pytest.MonkeyPatch.context() as patch:
