@@ -32,7 +32,7 @@ WRITE_SECONDS = 8.0
 CLOCKS = 0.3
 """What the moments at which two processes note the same thing may differ by."""
 RUNS = 16
-LIVE = "select id, epoch from threads where lease_until > clock_timestamp()"
+LIVE = "select id, epoch from threads where lease_until > clock_timestamp() order by id"
 
 
 @pytest.fixture
