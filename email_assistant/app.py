@@ -19,6 +19,7 @@ from email_assistant.accounts.accounts import Account, Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.accounts.vault import Vault, VaultError, keep_secret, kept_secret
 from email_assistant.db.embedded import EmbeddedPostgres
+from email_assistant.db.holder import Holder
 from email_assistant.db.migrate import migrate
 from email_assistant.db.pool import Pool, make_pool
 from email_assistant.gate.labels import Labels, read_labels, shipped_labels
@@ -83,6 +84,8 @@ class App:
     labels: Mapping[str, Labels]
     """What each tool touches."""
     pool: Pool
+    holder: Holder
+    """This process, as a holder of leases."""
     queue: Queue
     accounts: Accounts
     clients: Clients
@@ -130,6 +133,7 @@ class App:
         if "toolbox" in self.__dict__:
             await self.toolbox.servers.aclose()
         await self.clients.aclose()
+        await self.holder.aclose()
 
 
 @contextmanager
@@ -217,6 +221,7 @@ async def open_app(settings: Settings, url: str) -> AsyncIterator[App]:
             config,
             labels,
             pool,
+            Holder(url),
             queue,
             accounts,
             clients,
@@ -274,6 +279,7 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
         app.catalogue,
         Invoker(agent.graph(FencedSaver(app.pool)).with_config(callbacks=list(callbacks)), app.inbox),
         settings.lease_seconds,
+        app.holder,
         settings.max_tries,
     )
 
@@ -293,8 +299,9 @@ def removal(app: App, account: Account) -> "Removal":
         app.clients,
         app.ledger,
         settle,
-        Conversations(app.pool, account.provider),
+        Conversations(app.pool, account.provider, app.holder),
         app.settings.lease_seconds,
+        app.holder,
     )
 
 

@@ -76,7 +76,9 @@ class Daemon:
         scheduler.start()
         try:
             await self.poll()
-            await asyncio.Event().wait()
+            while True:  # what a dead process left waits for no sweep
+                await self.app.holder.someone_died()
+                await self.sweep()
         finally:
             scheduler.shutdown(wait=False)
 
@@ -222,7 +224,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
     settings = app.settings
     names = class_labels(settings)
     conversations = Conversations(
-        app.pool, settings.provider, waits_when_spent=settings.when_spent == "wait", labels=bool(names)
+        app.pool, settings.provider, app.holder, waits_when_spent=settings.when_spent == "wait", labels=bool(names)
     )
     models = Models(settings, app.usage, app.accounts)
     memory = open_memory(app)
@@ -272,9 +274,11 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
             Labels(app.pool, app.accounts, app.clients, app.mails, names),
             mailboxes.sync_thread,
             settings.lease_seconds,
+            app.holder,
             settings.max_tries,
         )
         await app.usage.forget_spent(settings.provider)
+        await app.holder.open()
         yield Daemon(
             app,
             conversations,

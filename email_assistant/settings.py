@@ -161,7 +161,7 @@ class Settings(BaseSettings):
     workers: int = Field(4, ge=1)
     """Conversations worked on at once by one process, beside two slots that serve decisions only."""
     lease_seconds: float = Field(60, gt=0)
-    """How long a worker that stopped answering keeps its conversation."""
+    """How long a worker that stopped answering keeps its conversation; one whose process has ended, some seconds."""
     sweep_seconds: float = Field(2, gt=0)
     """How often forgotten work is looked for."""
     stop_seconds: float = Field(10, ge=0)

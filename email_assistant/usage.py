@@ -110,7 +110,11 @@ class Usage:
 
     async def forget_spent(self, provider: str) -> None:
         """Look anew whether budgets are spent: the settings may have changed."""
-        await self._rows("update accounts set spent_until = '-infinity' where provider = %s", provider)
+        await self._rows(
+            """update accounts set spent_until = '-infinity'
+               where id in (select id from accounts where provider = %s order by id for no key update)""",
+            provider,
+        )
 
     async def _rows(self, query: str, *parameters: object) -> list[dict[str, Any]]:
         async with self._pool.connection() as conn:

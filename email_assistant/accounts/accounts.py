@@ -320,9 +320,9 @@ class Accounts:
                     (seconds, account_id),
                 )
 
-    async def backfill_begins(self, conn: Connection, account_id: UUID, total: int) -> None:
+    async def backfill_begins(self, account_id: UUID, total: int) -> None:
         """So much older mail is to be fetched."""
-        await conn.execute(
+        await self._rows(
             """update accounts set backfill_total = %s, backfill_done = 0, backfill_at = null, backfill_seconds = 0,
                       backfill_messages = 0 where id = %s""",
             (total, account_id),
@@ -357,9 +357,12 @@ class Accounts:
         none. They are the caller's for that time; then they are due again, unless told of below."""
         rows = await self._rows(
             """update accounts set watch_topic = %(topic)s, watch_after = clock_timestamp() + %(for)s
-               where state = 'active' and provider = %(provider)s and poll_after <= clock_timestamp()
-               and (watch_after <= clock_timestamp() or watch_topic is distinct from %(topic)s::text)
-               and (%(topic)s::text is not null or watch_until is not null or watch_error is not null)
+               where id in (
+                   select id from accounts
+                   where state = 'active' and provider = %(provider)s and poll_after <= clock_timestamp()
+                   and (watch_after <= clock_timestamp() or watch_topic is distinct from %(topic)s::text)
+                   and (%(topic)s::text is not null or watch_until is not null or watch_error is not null)
+                   order by id for no key update)
                returning id""",
             {"topic": topic, "for": for_, "provider": self._provider},
         )

@@ -90,8 +90,7 @@ def doctor() -> None:
 
     async def command() -> bool:
         async with opened() as app:
-            where = "DATABASE_URL" if app.settings.database_url else "the embedded server"
-            checks = [("database", None, where), *await check_models(app.settings), *await _check_tools(app)]
+            checks = [await _check_database(app), *await check_models(app.settings), *await _check_tools(app)]
             checks.append(await check_tracing(app.settings))
             accounts = await app.accounts.of_user(app.user_id)
             if any(account.provider == app.settings.provider for account in accounts):
@@ -107,6 +106,17 @@ def doctor() -> None:
 
     if not run(command):
         raise typer.Exit(1)
+
+
+async def _check_database(app: "App") -> Check:
+    from email_assistant.db.pool import shares_sessions
+
+    problem = (
+        "DATABASE_URL leads to a pooler in transaction mode, where connections lose their settings and locks: "
+        "put it into session mode, or name the server itself"
+    )
+    where = "DATABASE_URL" if app.settings.database_url else "the embedded server"
+    return "database", problem if await shares_sessions(app.pool) else None, where
 
 
 async def _check_tools(app: "App") -> list[Check]:

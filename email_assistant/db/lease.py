@@ -1,4 +1,9 @@
-"""The lease on a conversation: who may work on it now, and the epoch that fences off whoever was slow."""
+"""The lease on a conversation: who may work on it now, and the epoch that fences off whoever was slow.
+
+It has a term, and names the process that holds it (`holder`). It may be claimed once its term is over, or once that
+process is seen to be gone. Then a write of its last moments may still be under way: whoever claims leaves what was
+started alone until the write's deadline has passed (`threads.cut_short`; the ledger of effects keeps to it).
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,7 +13,12 @@ from uuid import UUID
 
 import psycopg
 
+from email_assistant.db.holder import Holder
 from email_assistant.db.pool import Connection, Pool
+
+FREE = "(t.lease_until < clock_timestamp() or t.holder = any(%s::bigint[]) and t.holder_epoch = t.epoch)"
+"""Whether a conversation `t` can be claimed, given the holders that are dead. A process of the version before raises
+the epoch and leaves the holder that it found, which then means nothing."""
 
 
 class LeaseLost(Exception):
@@ -33,12 +43,15 @@ class Lease:
         Raises:
             LeaseLost: the epoch has moved on, too little time is left, or the account may not act.
         """
+        # The account before the thread (`order`): what the caller makes next refers to it.
+        of_account = "share" if account_active else "key share"
         row = await (
             await conn.execute(
-                """select t.epoch = %s and t.lease_until > clock_timestamp() + make_interval(secs => %s) as held,
+                f"""select t.epoch = %s and t.lease_until > clock_timestamp() + make_interval(secs => %s) as held,
                           a.state = 'active' as active,
                           case when not %s then set_config('synchronous_commit', 'off', true) end
-                   from threads t join accounts a on a.id = t.account_id where t.id = %s for share""",
+                   from threads t join accounts a on a.id = t.account_id where t.id = %s
+                   for {of_account} of a for share of t""".encode(),
                 (self.epoch, margin, durable, self.thread_id),
             )
         ).fetchone()
@@ -48,14 +61,22 @@ class Lease:
             raise LeaseLost(f"the account of conversation {self.thread_id} is not active")
 
 
-async def claim(pool: Pool, thread_id: UUID, seconds: float) -> Lease | None:
-    """Take the lease if nobody holds it; None if somebody does."""
+async def claim(pool: Pool, thread_id: UUID, seconds: float, holder: Holder | None = None) -> Lease | None:
+    """Take the lease if nobody holds it, or only a dead process does; None if somebody does.
+
+    Args:
+        holder: this process; without one the lease is held for its term, and the term of another's is waited for.
+    """
+    if holder:
+        await holder.open()
     async with pool.connection() as conn:
         row = await (
             await conn.execute(
-                """update threads set lease_until = clock_timestamp() + make_interval(secs => %s), epoch = epoch + 1
-                   where id = %s and lease_until < clock_timestamp() returning epoch""",
-                (seconds, thread_id),
+                f"""update threads t set lease_until = clock_timestamp() + make_interval(secs => %s), epoch = epoch + 1,
+                           holder = %s, holder_epoch = epoch + 1,
+                           cut_short = case when lease_until < clock_timestamp() then cut_short else epoch end
+                    where id = %s and {FREE} returning epoch""".encode(),
+                (seconds, holder and holder.name, thread_id, holder.dead if holder else []),
             )
         ).fetchone()
     return Lease(thread_id, row["epoch"]) if row else None
@@ -64,18 +85,24 @@ async def claim(pool: Pool, thread_id: UUID, seconds: float) -> Lease | None:
 async def release(pool: Pool, lease: Lease) -> None:
     async with pool.connection() as conn:
         await conn.execute(
-            "update threads set lease_until = '-infinity' where id = %s and epoch = %s", (lease.thread_id, lease.epoch)
+            "update threads set lease_until = '-infinity', holder = null where id = %s and epoch = %s",
+            (lease.thread_id, lease.epoch),
         )
 
 
 @asynccontextmanager
-async def held(pool: Pool, thread_id: UUID, seconds: float) -> AsyncIterator[Lease | None]:
+async def held(
+    pool: Pool, thread_id: UUID, seconds: float, holder: Holder | None = None
+) -> AsyncIterator[Lease | None]:
     """Hold the lease for the block and renew it all the while; the block gets None if another worker holds it.
+
+    Args:
+        holder: this process, as for `claim`.
 
     Raises:
         LeaseLost: it could not be renewed; the block was cancelled.
     """
-    lease = await claim(pool, thread_id, seconds)
+    lease = await claim(pool, thread_id, seconds, holder)
     if lease is None:
         yield None
         return

@@ -65,6 +65,20 @@ def make_pool(url: str, *, size: int) -> Pool:
     )
 
 
+async def shares_sessions(pool: Pool) -> bool:
+    """Whether a pooler in transaction mode stands before the server: two connections then meet in one session of it."""
+    async with pool.connection() as one, pool.connection() as other:
+        first = await _session_of(one)
+        async with other.transaction():
+            return await _session_of(other) == first
+
+
+async def _session_of(conn: Connection) -> int:
+    row = await (await conn.execute("select pg_backend_pid() as pid")).fetchone()
+    assert row is not None
+    return int(row["pid"])
+
+
 async def _check_if_spoken_to(conn: Connection) -> None:
     """Try a connection before it is lent if its server has said something meanwhile, such as farewell: so a server that
     was restarted costs no error. To try every one took half of all exchanges with the database."""

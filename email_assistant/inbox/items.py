@@ -16,6 +16,7 @@ import psycopg
 from psycopg.rows import class_row
 from psycopg.types.json import Json
 
+from email_assistant.db.order import lock_account
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.inbox import counts
 from email_assistant.inbox.counts import Counts
@@ -269,7 +270,7 @@ class Inbox:
         decisions = [(item, await self._checked(item, answer)) for item, answer in items]
         try:
             async with self._pool.connection() as conn, conn.transaction():
-                for item, decision in decisions:
+                for item, decision in sorted(decisions, key=lambda pair: pair[0].id):
                     if not await self._take(conn, item, decision, by, timedelta(0), teaches=True):
                         raise _TakenMeanwhile(item.id)
         except _TakenMeanwhile as taken:
@@ -279,9 +280,8 @@ class Inbox:
         self, conn: Connection, item: Item, decision: Mapping[str, Any], by: str, window: timedelta, *, teaches: bool
     ) -> datetime | None:
         """Decide a pending item; returns until when that can be undone, None if it is pending no more."""
-        # The thread before the item, as the worker locks them that supersedes it: else they wait for each other.
-        await conn.execute("select from threads where id = %s for no key update", (item.thread_id,))
         await self._check_mode(conn, item, decision)
+        await conn.execute("select from threads where id = %s for no key update", (item.thread_id,))
         cursor = await conn.execute(
             """update inbox_items i set status = 'decided', decision = %s, decided_by = %s,
                       decided_at = statement_timestamp(), undo_until = statement_timestamp() + %s,
@@ -312,7 +312,8 @@ class Inbox:
         await conn.execute(
             """update inbox_items set status = 'pending', decision = null, decided_by = null, decided_at = null,
                       undo_until = null
-               where account_id = %s and status = 'decided' and decision->>'type' = any(%s)""",
+               where id in (select id from inbox_items where account_id = %s and status = 'decided'
+                            and decision->>'type' = any(%s) order by id for no key update)""",
             (account_id, list(_ACTS)),
         )
 
@@ -489,7 +490,7 @@ class Inbox:
         cursor = await conn.execute(
             """select bool_and(status = 'decided' and undo_until <= clock_timestamp()) as ready
                from (select status, undo_until from inbox_items where run_id = %s and status in ('pending', 'decided')
-                     for update) as open""",
+                     order by id for no key update) as open""",
             (run_id,),
         )
         row = await cursor.fetchone()
@@ -560,7 +561,9 @@ class Inbox:
     async def expire_run(self, conn: Connection, run_id: UUID) -> None:
         """Close what still waits in a run that failed."""
         await conn.execute(
-            "update inbox_items set status = 'expired' where run_id = %s and status in ('pending', 'decided')",
+            """update inbox_items set status = 'expired'
+               where id in (select id from inbox_items where run_id = %s and status in ('pending', 'decided')
+                            order by id for no key update)""",
             (run_id,),
         )
 
@@ -570,7 +573,7 @@ class Inbox:
         One at a time, since a lesson changes the profile that the next one is put to.
         """
         async with self._pool.connection() as conn, conn.transaction():
-            await conn.execute("select from accounts where id = %s for update", (account_id,))
+            await lock_account(conn, account_id, "no key update")
             cursor = await conn.execute(
                 """update inbox_items set learning_until = clock_timestamp() + make_interval(secs => %s),
                           learn_tries = learn_tries + 1
@@ -691,7 +694,8 @@ async def supersede(conn: Connection, run_ids: Sequence[UUID], by: UUID | None) 
     """Close what still waits in these runs; the rows stay and show what took their place."""
     await conn.execute(
         """update inbox_items set status = 'superseded', superseded_by = %s
-           where run_id = any(%s) and status in ('pending', 'decided')""",
+           where id in (select id from inbox_items where run_id = any(%s) and status in ('pending', 'decided')
+                        order by id for no key update)""",
         (by, list(run_ids)),
     )
 

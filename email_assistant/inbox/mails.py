@@ -138,7 +138,6 @@ class Mails:
         """
         found = await self.get(user_id, mail_id, account)
         async with self._pool.connection() as conn, conn.transaction():
-            # The thread before its mails, as workers lock them: else they wait for each other.
             await conn.execute(
                 """select from threads t join mails m on m.thread_id = t.id join accounts a on a.id = m.account_id
                    where a.address = %s and m.user_id = %s and m.gmail_id = %s for no key update of t""",
@@ -180,6 +179,9 @@ class Mails:
         if found.classification == classification:
             raise Conflict(f"this mail is {classification} already")
         async with self._pool.connection() as conn, conn.transaction():
+            await conn.execute(
+                "select from accounts where user_id = %s and address = %s for key share", (user_id, found.account)
+            )
             thread_id, account_id = await self._rested(conn, user_id, found)
             await self._carry_out(conn, account_id, mail_id, classification, by)
             await self._enqueue(conn, thread_id, None)
@@ -234,7 +236,8 @@ class Mails:
         async with self._pool.connection() as conn:
             await conn.execute(
                 """update corrections set learned_at = clock_timestamp()
-                   where account_id = %s and mail_id = %s and at <= %s and learned_at is null""",
+                   where id in (select id from corrections where account_id = %s and mail_id = %s and at <= %s
+                                and learned_at is null order by id for no key update)""",
                 (correction.account_id, correction.mail_id, correction.at),
             )
 
@@ -291,7 +294,8 @@ class Mails:
         if run is None:
             return
         cursor = await conn.execute(
-            "select status from inbox_items where run_id = %s and status in ('pending', 'decided') for update",
+            """select status from inbox_items where run_id = %s and status in ('pending', 'decided')
+               order by id for no key update""",
             (run["id"],),
         )
         if any(row["status"] == "decided" for row in await cursor.fetchall()):

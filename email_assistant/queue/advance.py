@@ -16,6 +16,7 @@ from langgraph.types import Interrupt
 
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
+from email_assistant.db.holder import Holder
 from email_assistant.db.lease import Lease, LeaseLost, held
 from email_assistant.db.pool import Pool
 from email_assistant.google.errors import NotFound, Refused
@@ -52,6 +53,7 @@ class Advancer:
     sync_thread: Callable[[UUID, str], Awaitable[None]]
     """Fetches what is new in a Gmail thread: what the person did there comes before what they decided here."""
     lease_seconds: float
+    holder: Holder
     max_tries: int
 
     async def advance(self, thread_id: UUID) -> None:
@@ -60,7 +62,7 @@ class Advancer:
         while worked and await self.conversations.is_due(thread_id):
             worked = False
             try:
-                async with held(self.pool, thread_id, self.lease_seconds) as lease:
+                async with held(self.pool, thread_id, self.lease_seconds, self.holder) as lease:
                     while lease and await self._step(lease):
                         worked = True
                     if lease and await self.labels.settle(lease):
@@ -209,8 +211,8 @@ class Advancer:
     async def _fail(self, lease: Lease, run: RunRow, reason: str, *, after: bool = False) -> None:
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
-            await self.conversations.fail(conn, run.id, reason, after=after)
             await self.inbox.expire_run(conn, run.id)
+            await self.conversations.fail(conn, run.id, reason, after=after)
 
     async def _current(self, lease: Lease, run: RunRow | None) -> RunRow | None:
         """The run that was being worked on; a step may have started or applied one since it looked."""

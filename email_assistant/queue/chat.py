@@ -19,6 +19,7 @@ from email_assistant.accounts.accounts import Account, Accounts, UnknownAccount
 from email_assistant.accounts.clients import Clients
 from email_assistant.accounts.vault import VaultError
 from email_assistant.agents.chat.graph import link_in
+from email_assistant.db.holder import Holder
 from email_assistant.db.lease import Lease, LeaseLost, held
 from email_assistant.db.pool import Pool
 from email_assistant.google.errors import GoogleError
@@ -84,6 +85,7 @@ class Chat:
     tools: Settles
     invoker: Invoker
     lease_seconds: float
+    holder: Holder
     max_tries: int
     _under_way: "set[asyncio.Task[Any]]" = field(default_factory=set)
 
@@ -126,7 +128,7 @@ class Chat:
     async def advance(self, thread_id: UUID) -> None:
         """Do all there is to do now, unless another process is at it."""
         with suppress(LeaseLost):
-            async with held(self.pool, thread_id, self.lease_seconds) as lease:
+            async with held(self.pool, thread_id, self.lease_seconds, self.holder) as lease:
                 if lease:
                     await self._work(lease, None)
 
@@ -148,7 +150,7 @@ class Chat:
         if chat.account_id != account.id:
             account = await self.accounts.get(chat.account_id)
         _check_active(account)
-        async with held(self.pool, chat.id, self.lease_seconds) as lease:
+        async with held(self.pool, chat.id, self.lease_seconds, self.holder) as lease:
             if lease is None:
                 raise Conflict("the assistant is still at what you asked for before; wait for its answer")
             if chat.request is not None:  # it was used before, and a dead process may have left something
@@ -162,7 +164,7 @@ class Chat:
         """Work until the chat rests. What was decided in the inbox, and can be undone for a moment, is waited for."""
         ends = asyncio.get_running_loop().time() + _UNDO_SECONDS
         while True:
-            async with held(self.pool, chat.id, self.lease_seconds) as lease:
+            async with held(self.pool, chat.id, self.lease_seconds, self.holder) as lease:
                 if lease:
                     await self._work(lease, watch)
                 talk = await self._talk(chat, user_id)
@@ -281,6 +283,7 @@ class Chat:
                 continue
             run = await self.turns.input_of(effect.run_id)
             with suppress(NotYetClear, InDoubt, GoogleError, VaultError, ServerDown):
+                self.ledger.expect_over(effect)
                 call = Call(run, effect.call_id, account, await self.clients.get(account.id), lease)
                 await self.tools.settle(call, effect)
 
@@ -315,8 +318,8 @@ class Chat:
     async def _fail(self, lease: Lease, turn: TurnRow, reason: str) -> None:
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
-            await self.turns.fail(conn, turn, reason)
             await self.inbox.expire_run(conn, turn.id)
+            await self.turns.fail(conn, turn, reason)
 
     async def _ask_again(self, lease: Lease, turn: TurnRow) -> None:
         effects = await self.ledger.hanging_in(turn.id)

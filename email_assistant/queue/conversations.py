@@ -16,7 +16,8 @@ from pydantic import TypeAdapter
 from email_assistant.accounts.accounts import Account
 from email_assistant.agents.mail.prompts import Classification
 from email_assistant.agents.mail.run import Reply, Run
-from email_assistant.db.lease import Lease
+from email_assistant.db.holder import Holder
+from email_assistant.db.lease import FREE, Lease
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.mail.message import Mail, references_of, reply_address
 from email_assistant.mail.prompt import for_prompt
@@ -57,7 +58,7 @@ with work (thread_id, kind) as (
 {labels})
 select t.id, bool_or(work.kind = 'decided') as decided
 from work join threads t on t.id = work.thread_id join accounts a on a.id = t.account_id
-where t.lease_until < clock_timestamp() and t.not_before <= clock_timestamp()
+where {free} and t.not_before <= clock_timestamp()
   and (work.kind <> 'label' or t.label_after <= clock_timestamp())
   and a.state = 'active' and a.provider = %s
   and (work.kind <> 'mail' or a.spent_until <= clock_timestamp() or not %s)
@@ -146,13 +147,17 @@ class Conversation:
 
 
 class Conversations:
-    def __init__(self, pool: Pool, provider: str, *, waits_when_spent: bool = True, labels: bool = False) -> None:
+    def __init__(
+        self, pool: Pool, provider: str, holder: Holder, *, waits_when_spent: bool = True, labels: bool = False
+    ) -> None:
         """
         Args:
+            holder: this process, which knows what dead ones held.
             waits_when_spent: new mail of an account whose budget for the model is spent is left until midnight.
             labels: a label in Gmail that is to be set is work too.
         """
-        self._due = _DUE.format(labels=_LABELS if labels else "")
+        self._due = _DUE.format(labels=_LABELS if labels else "", free=FREE)
+        self._holder = holder
         self._labels = labels
         self._pool = pool
         self._provider = provider
@@ -165,11 +170,14 @@ class Conversations:
             most: how many, so that a burst of mail doesn't make a look at it as long as itself.
         """
         query = f"{self._due} group by t.id order by decided desc, bool_and(work.kind = 'label'), t.id limit %s"
-        return [Due(**row) for row in await self._rows(query, self._provider, self._waits_when_spent, most)]
+        return [Due(**row) for row in await self._rows(query, *self._given(), most)]
 
     async def is_due(self, thread_id: UUID) -> bool:
         query = f"{self._due} and t.id = %s group by t.id"
-        return bool(await self._rows(query, self._provider, self._waits_when_spent, thread_id))
+        return bool(await self._rows(query, *self._given(), thread_id))
+
+    def _given(self) -> tuple[list[int], str, bool]:
+        return self._holder.dead, self._provider, self._waits_when_spent
 
     async def is_at_rest(self) -> bool:
         """Whether nothing will move without a person or new mail, or before midnight where a budget is spent.
@@ -293,14 +301,11 @@ class Conversations:
         )
         return (rows[0]["classification"], rows[0]["reason"]) if rows else None
 
-    async def take_over(self, conn: Connection, run_id: UUID, thread_id: UUID) -> tuple[list[UUID], list[StoredMail]]:
-        """Let a run cover all that is unanswered in its thread, in place of the runs that did. May be repeated.
-
-        Returns:
-            The runs it took the place of, oldest first, directly or through others, and the mails that it covers.
+    async def replaced_by(self, conn: Connection, run_id: UUID, thread_id: UUID) -> list[UUID]:
+        """The runs that a run is about to take the place of; what still waits in them is to be closed before.
 
         Raises:
-            DecisionFirst: one of those runs has been decided for good and must act before.
+            DecisionFirst: one of them has been decided for good and must act before.
         """
         cursor = await conn.execute(
             """select r.id from runs r join inbox_items i on i.run_id = r.id and i.status in ('pending', 'decided')
@@ -310,6 +315,18 @@ class Conversations:
         )
         if await cursor.fetchone():
             raise DecisionFirst
+        cursor = await conn.execute(
+            "select id from runs where thread_id = %s and id <> %s and state in ('running', 'waiting')",
+            (thread_id, run_id),
+        )
+        return [row["id"] for row in await cursor.fetchall()]
+
+    async def take_over(self, conn: Connection, run_id: UUID, thread_id: UUID) -> tuple[list[UUID], list[StoredMail]]:
+        """Let a run cover all that is unanswered in its thread, in place of the runs that did. May be repeated.
+
+        Returns:
+            The runs it took the place of, oldest first, directly or through others, and the mails that it covers.
+        """
         await conn.execute(
             """update runs set state = 'superseded', superseded_by = %s, reason = 'newer mail came'
                where thread_id = %s and id <> %s and state in ('running', 'waiting')""",
@@ -466,7 +483,11 @@ class Conversations:
         return [row["id"] for row in rows]
 
     async def pruned(self, run_ids: Sequence[UUID]) -> None:
-        await self._rows("update runs set pruned = true where id = any(%s)", list(run_ids))
+        await self._rows(
+            """update runs set pruned = true
+               where id in (select id from runs where id = any(%s) order by id for no key update)""",
+            list(run_ids),
+        )
 
     async def mark_complete(self, thread_id: UUID) -> None:
         await self._rows("update threads set complete = true where id = %s", thread_id)

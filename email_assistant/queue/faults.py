@@ -51,7 +51,9 @@ def classify(error: BaseException) -> Fault:
             return Fault(str(error), passing=True, outage=True)
         case RateLimited():
             return Fault(str(error), passing=True, outage=True, until=error.until)
-        case Transient() | Ambiguous() | NotYetClear() | MailboxUnreadable():
+        case NotYetClear():
+            return Fault(str(error), passing=True, outage=True, until=error.until)
+        case Transient() | Ambiguous() | MailboxUnreadable():
             return Fault(str(error), passing=True, outage=True)
         case psycopg.OperationalError() | psycopg.InterfaceError() | QuestionNotStored():
             return Fault("the database is not available", passing=True, outage=True)

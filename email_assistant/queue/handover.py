@@ -50,8 +50,10 @@ class Handover:
             return Settled("ignore")
         async with self._pool.connection() as conn, conn.transaction():
             await lease.check(conn)
+            await self._inbox.supersede(
+                conn, await self._conversations.replaced_by(conn, run_id, lease.thread_id), by=run_id
+            )
             earlier, covered = await self._conversations.take_over(conn, run_id, lease.thread_id)
-            await self._inbox.supersede(conn, earlier, by=run_id)
         effective = highest(m.classification for m in covered)
         if effective == "respond" and (why := await self._may_not_answer(run, covered)):
             effective = "notify"

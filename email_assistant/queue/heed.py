@@ -53,9 +53,10 @@ class Heed:
         return True
 
     async def settle_effects(self, lease: Lease, conversation: Conversation) -> None:
-        """Find out what became of effects that were started, before anything new begins."""
+        """Find out what became of effects that were started, before anything new begins. Raises NotYetClear."""
         account = await self.accounts.get(conversation.account_id)
         for effect in await self.ledger.started_in(conversation.id):
+            self.ledger.expect_over(effect)
             client = await self.clients.get(account.id)
             run = await self.conversations.input_of(effect.run_id)
             with suppress(InDoubt):  # it stays marked as unknown, and the next run is told
@@ -97,7 +98,6 @@ class Heed:
         reason = await self._answered_where(conversation, by_hand)
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
-            await self.conversations.read_own(conn, conversation.id)
             answered = [
                 run.id
                 for run in conversation.open_runs
@@ -106,6 +106,7 @@ class Heed:
             ]
             if answered:
                 await self._close(conn, answered, reason)
+            await self.conversations.read_own(conn, conversation.id)
             if by_hand:
                 at = max(m.received_at for m in by_hand)
                 await self.conversations.answered_before(conn, conversation.id, at, reason)
@@ -197,8 +198,8 @@ class Heed:
         return True
 
     async def _close(self, conn: Connection, run_ids: Sequence[UUID], reason: str) -> None:
-        await self.conversations.closed_by_person(conn, run_ids, reason)
         await self.inbox.supersede(conn, run_ids, by=None)
+        await self.conversations.closed_by_person(conn, run_ids, reason)
 
 
 def _is_by_hand(mail: StoredMail, ours: Collection[str]) -> bool:

@@ -9,7 +9,9 @@ from uuid import UUID
 from email_assistant.accounts.accounts import Account, Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.accounts.vault import VaultError
+from email_assistant.db.holder import Holder
 from email_assistant.db.lease import Lease, held
+from email_assistant.db.order import lock_all
 from email_assistant.db.pool import Pool
 from email_assistant.google.errors import GoogleError
 from email_assistant.queue.conversations import Conversations
@@ -31,6 +33,7 @@ class Removal:
     settle: Settle
     conversations: Conversations
     lease_seconds: float
+    holder: Holder
 
     async def remove(self, account: Account) -> int:
         """Delete all that is stored about an account. Nothing changes in its mailbox.
@@ -46,6 +49,7 @@ class Removal:
         for thread_id in await self.conversations.of_account(account.id):
             unclear += await self._close(account, thread_id)
         async with self.pool.connection() as conn, conn.transaction():
+            await lock_all(conn, account.id)
             runs = "select id::text from runs where account_id = %s"
             for table in ("checkpoints", "checkpoint_blobs", "checkpoint_writes"):
                 await conn.execute(f"delete from {table} where thread_id in ({runs})".encode(), (account.id,))
@@ -55,10 +59,14 @@ class Removal:
 
     async def _close(self, account: Account, thread_id: UUID) -> int:
         while True:
-            async with held(self.pool, thread_id, self.lease_seconds) as lease:
-                if lease is not None:
+            async with held(self.pool, thread_id, self.lease_seconds, self.holder) as lease:
+                if lease is not None and not await self._is_busy(thread_id):
                     return await self._settle(account, lease)
             await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _is_busy(self, thread_id: UUID) -> bool:
+        """Whether a write of a worker that died may still be under way."""
+        return any(effect.busy_until for effect in await self.ledger.started_in(thread_id))
 
     async def _settle(self, account: Account, lease: Lease) -> int:
         effects = await self.ledger.started_in(lease.thread_id)

@@ -12,12 +12,13 @@ from uuid import UUID
 
 from email_assistant.accounts.accounts import Account, Accounts
 from email_assistant.accounts.clients import Clients
+from email_assistant.db.order import lock_account
 from email_assistant.db.pool import Pool
 from email_assistant.google.errors import Refused, Transient
 from email_assistant.google.gmail import Gmail, MessageRef
 from email_assistant.google.quota import Urgency, calls_are
 from email_assistant.sync.mailbox import Enqueue, fetch
-from email_assistant.sync.mails import store, store_unreadable, unknown
+from email_assistant.sync.mails import read, store, unknown
 
 _BATCH = 50
 _AT_ONCE = 4
@@ -73,6 +74,7 @@ class Backfill:
                 break
         new = await unknown(self._pool, account.id, refs)
         async with self._pool.connection() as conn, conn.transaction():
+            await lock_account(conn, account.id, "key share")
             await conn.execute("delete from backfill where account_id = %s", (account.id,))
             await conn.execute(
                 """insert into backfill (account_id, user_id, gmail_id, thread_id, position)
@@ -80,7 +82,7 @@ class Backfill:
                    from unnest(%s::text[], %s::text[]) with ordinality as listed (gmail_id, thread_id, position)""",
                 (account.id, account.user_id, [ref.id for ref in new], [ref.thread_id for ref in new]),
             )
-            await self._accounts.backfill_begins(conn, account.id, len(new))
+        await self._accounts.backfill_begins(account.id, len(new))
 
     def _query(self, account: Account) -> str | None:
         """Gmail's search for the older mail; None where there can be none."""
@@ -111,13 +113,8 @@ class Backfill:
             for ref in refs:  # so that what Google gives doesn't wait with what it does not
                 await self._fetch(account, gmail, [ref])
             return
-        for message in messages:
-            # One a transaction: with several, this one and the synchronisation's could wait for each other's threads.
-            async with self._pool.connection() as conn, conn.transaction():
-                await self._enqueue(conn, await store(conn, account, [message]))
-        for ref, reason in unreadable:
-            async with self._pool.connection() as conn, conn.transaction():
-                await store_unreadable(conn, account, ref, reason)
+        async with self._pool.connection() as conn, conn.transaction():
+            await self._enqueue(conn, await store(conn, account, read(account, messages, unreadable)))
         await self._forget(account.id, refs)
 
     async def _put_last(self, account_id: UUID, refs: Sequence[MessageRef]) -> None:

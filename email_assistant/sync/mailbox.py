@@ -13,13 +13,14 @@ from uuid import UUID
 
 from email_assistant.accounts.accounts import Account, Accounts
 from email_assistant.accounts.clients import Clients
+from email_assistant.db.order import lock_account
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.google.account import GoogleAccount
 from email_assistant.google.errors import GoogleError, NotFound, Refused, Revoked
 from email_assistant.google.gmail import Change, Gmail, Message, MessageRef
 from email_assistant.inbox.mails import Class
 from email_assistant.mail.html_text import html_to_text
-from email_assistant.sync.mails import missing_from, note, store, store_unreadable, unknown, waiting_since
+from email_assistant.sync.mails import missing_from, note, read, store, unknown, waiting_since
 from email_assistant.sync.news import LEFT_INBOX, News
 
 log = logging.getLogger(__name__)
@@ -176,11 +177,10 @@ class Mailboxes:
     ) -> None:
         """Store messages and what else happened, wake their conversations, move the cursor if one is given: all or
         nothing."""
-        messages, unreadable = await fetch(gmail, refs)
+        found = read(account, *await fetch(gmail, refs))
         async with self._pool.connection() as conn, conn.transaction():
-            awake = await store(conn, account, messages)
-            for ref, reason in unreadable:
-                await store_unreadable(conn, account, ref, reason)
+            await lock_account(conn, account.id, "key share" if cursor is None else "no key update")
+            awake = await store(conn, account, found)
             await self._enqueue(conn, awake | await note(conn, account, news))
             if cursor is not None:
                 await self._move_cursor(conn, account, cursor)

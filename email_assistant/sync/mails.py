@@ -1,6 +1,7 @@
 """Google's messages as rows of `mails`."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -16,33 +17,58 @@ from email_assistant.mail.parse import parse_gmail
 from email_assistant.sync.news import NOT_OURS, News
 
 _NOT_IN_INBOX = "not in the inbox"
+_EARLIER = "earlier mail of a conversation"
 _MAIL = TypeAdapter(Mail)
 
 
-async def store(conn: Connection, account: Account, messages: Iterable[Message]) -> set[UUID]:
+@dataclass(frozen=True, slots=True)
+class NewMail:
+    """A message as it is to be stored, if it isn't known yet."""
+
+    message: Message
+    mail: Mail
+    reason: str | None
+    """Why there is nothing to do about it; None: there is."""
+    readable: bool = True
+
+    @property
+    def state(self) -> str:
+        return "failed" if not self.readable else "done" if self.reason else "new"
+
+
+def read(
+    account: Account, messages: Iterable[Message], unreadable: Iterable[tuple[MessageRef, str]] = ()
+) -> list[NewMail]:
+    """What is to be stored of these messages.
+
+    Args:
+        unreadable: mails that Gmail would not give, with why; they are stored so that they are seen.
+    """
+    found = []
+    for message in messages:
+        if not message.labels & NOT_OURS:
+            mail = parse_gmail(message.payload)
+            found.append(NewMail(message, mail, _why_not_triaged(account, message, mail)))
+    for ref, reason in unreadable:
+        message = Message(ref.id, ref.thread_id, frozenset(), datetime.now(UTC), 0, {}, 0)
+        found.append(NewMail(message, parse_gmail({}), reason, readable=False))
+    return found
+
+
+async def store(conn: Connection, account: Account, found: Iterable[NewMail]) -> set[UUID]:
     """Store messages that aren't known yet, in the caller's transaction.
 
     Returns:
         The conversations in which there is something to do now.
     """
+    new = sorted(found, key=lambda each: each.message.id)  # the order of locks, `db.order`
+    threads = await _threads(conn, account, {each.message.thread_id for each in new})
     awake: set[UUID] = set()
-    for message in messages:
-        if message.labels & NOT_OURS:
-            continue
-        mail = parse_gmail(message.payload)
-        reason = _why_not_triaged(account, message, mail)
-        thread_id = await _thread(conn, account, message.thread_id)
-        state = "done" if reason else "new"
-        if await _insert(conn, account, thread_id, message, mail, state, reason) and reason is None:
+    for each in new:
+        thread_id = threads[each.message.thread_id]
+        if await _insert(conn, account, thread_id, each) and each.state == "new":
             awake.add(thread_id)
     return awake
-
-
-async def store_unreadable(conn: Connection, account: Account, ref: MessageRef, reason: str) -> None:
-    """Store that there is a mail which Gmail would not give, so that it is seen."""
-    message = Message(ref.id, ref.thread_id, frozenset(), datetime.now(UTC), 0, {}, 0)
-    thread_id = await _thread(conn, account, ref.thread_id)
-    await _insert(conn, account, thread_id, message, parse_gmail({}), "failed", reason, readable=False)
 
 
 async def store_earlier(pool: Pool, account: Account, messages: Iterable[Message]) -> None:
@@ -50,12 +76,9 @@ async def store_earlier(pool: Pool, account: Account, messages: Iterable[Message
 
     What came later is left to the synchronisation, which makes work of it.
     """
+    earlier = [message for message in messages if message.internal_date < account.triage_since]
     async with pool.connection() as conn, conn.transaction():
-        for message in messages:
-            if message.internal_date < account.triage_since and not message.labels & NOT_OURS:
-                thread_id = await _thread(conn, account, message.thread_id)
-                mail = parse_gmail(message.payload)
-                await _insert(conn, account, thread_id, message, mail, "done", "earlier mail of a conversation")
+        await store(conn, account, [replace(new, reason=_EARLIER) for new in read(account, earlier)])
 
 
 async def unknown(pool: Pool, account_id: UUID, refs: Iterable[MessageRef]) -> list[MessageRef]:
@@ -126,7 +149,7 @@ async def waiting_since(pool: Pool, account_id: UUID) -> datetime | None:
 
 
 async def _lock(conn: Connection, account: Account, news: News) -> None:
-    """Lock the conversations before their mails, and in one order, as workers and other looks at the mailbox do."""
+    """Lock the conversations before their mails, in the order of `db.order`."""
     await conn.execute(
         """select from threads t where t.account_id = %s and (t.gmail_id = any(%s) or t.id in (
                select thread_id from mails where account_id = %s and gmail_id = any(%s)))
@@ -147,28 +170,22 @@ def _why_not_triaged(account: Account, message: Message, mail: Mail) -> str | No
     return None
 
 
-async def _thread(conn: Connection, account: Account, gmail_id: str) -> UUID:
-    cursor = await conn.execute(
-        """insert into threads (user_id, account_id, gmail_id) values (%s, %s, %s)
-           on conflict (account_id, gmail_id) do update set gmail_id = excluded.gmail_id returning id""",
-        (account.user_id, account.id, gmail_id),
+async def _threads(conn: Connection, account: Account, gmail_ids: Iterable[str]) -> dict[str, UUID]:
+    """The conversations by Gmail's ids, made where there are none. Those that are there are not locked."""
+    ids = sorted(gmail_ids)
+    await conn.execute(
+        """insert into threads (user_id, account_id, gmail_id) select %s, %s, unnest(%s::text[])
+           on conflict (account_id, gmail_id) do nothing""",
+        (account.user_id, account.id, ids),
     )
-    row = await cursor.fetchone()
-    assert row is not None
-    return UUID(str(row["id"]))
+    cursor = await conn.execute(
+        "select gmail_id, id from threads where account_id = %s and gmail_id = any(%s)", (account.id, ids)
+    )
+    return {row["gmail_id"]: row["id"] for row in await cursor.fetchall()}
 
 
-async def _insert(
-    conn: Connection,
-    account: Account,
-    thread_id: UUID,
-    message: Message,
-    mail: Mail,
-    state: str,
-    reason: str | None,
-    *,
-    readable: bool = True,
-) -> bool:
+async def _insert(conn: Connection, account: Account, thread_id: UUID, new: NewMail) -> bool:
+    message, mail = new.message, new.mail
     # SENT alone says that the account wrote it: anybody can put its address into From.
     own = "SENT" in message.labels
     cursor = await conn.execute(
@@ -184,10 +201,10 @@ async def _insert(
             _storable(mail.sender.email.lower() if mail.sender else ""),
             _storable(mail.subject),
             Jsonb(_storable(_MAIL.dump_python(mail, mode="json"))),
-            readable,
+            new.readable,
             message.internal_date,
-            state,
-            "sent by the account itself" if own else reason,
+            new.state,
+            "sent by the account itself" if own else new.reason,
         ),
     )
     return cursor.rowcount == 1

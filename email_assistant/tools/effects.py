@@ -48,6 +48,14 @@ class InDoubt(Exception):
 class NotYetClear(Exception):
     """It can't be known yet whether the effect happened; look again later."""
 
+    def __init__(self, reason: str, until: datetime | None = None) -> None:
+        """
+        Args:
+            until: a look before that time tells nothing.
+        """
+        super().__init__(reason)
+        self.until = until
+
 
 @dataclass(frozen=True, slots=True)
 class Effect:
@@ -69,6 +77,8 @@ class Effect:
     """As what the person said to leave it, when they were asked about it again."""
     draft_in_doubt: bool
     """A draft of it may be at Gmail that is stored nowhere: a creation broke off."""
+    busy_until: datetime | None
+    """A worker that is gone has started it, and its write may be under way until then; None: it is over."""
 
     @property
     def is_refused(self) -> bool:
@@ -76,7 +86,11 @@ class Effect:
 
 
 _COLUMNS = """run_id, call_id, account_id, thread_id, tool, args, state, draft_id, orphans, external_id, result, looks,
-              started_at, left_as, draft_in_doubt"""
+              started_at, left_as, draft_in_doubt, (
+                  select over.at from threads t,
+                         (select last_started_at + make_interval(secs => %s) as at) as over
+                  where t.id = effects.thread_id and effects.epoch <= t.cut_short and over.at > clock_timestamp()
+              ) as busy_until"""
 _INTO = "(account_id, gmail_thread) = (select account_id, gmail_id from threads where id = %s)"
 
 
@@ -110,6 +124,7 @@ class Ledger:
 
         Raises:
             EffectMismatch: the id already stands for another action.
+            NotYetClear: as `expect_over`.
         """
         digest = _digest(tool, args)
         async with self._pool.connection() as conn, conn.transaction():
@@ -126,7 +141,18 @@ class Ledger:
             row = await cursor.fetchone()
         if row is None or row["args_hash"] != digest:
             raise EffectMismatch(f"call {call_id} of run {run_id} already stands for another action")
-        return await self.get(run_id, call_id)
+        effect = await self.get(run_id, call_id)
+        self.expect_over(effect)
+        return effect
+
+    def expect_over(self, effect: Effect) -> None:
+        """Nothing may be done or asked about an effect while a worker that is gone may still have its write under way.
+
+        Raises:
+            NotYetClear: it may.
+        """
+        if effect.state == "started" and effect.busy_until:
+            raise NotYetClear("it was under way when the program ended; looking in a moment", effect.busy_until)
 
     async def get(self, run_id: UUID, call_id: str) -> Effect:
         found = await self._effects("run_id = %s and call_id = %s", run_id, call_id)
@@ -208,7 +234,7 @@ class Ledger:
             await lease.check(conn, margin=self._deadline, account_active=True)
             cursor = await conn.execute(
                 """update effects set state = 'started', epoch = %s, gmail_thread = coalesce(%s, gmail_thread),
-                          started_at = coalesce(started_at, clock_timestamp())
+                          started_at = coalesce(started_at, clock_timestamp()), last_started_at = clock_timestamp()
                    where run_id = %s and call_id = %s and state in ('planned', 'started')""",
                 (lease.epoch, into, effect.run_id, effect.call_id),
             )
@@ -368,7 +394,9 @@ class Ledger:
 
     async def _effects(self, where: str, *parameters: object) -> list[Effect]:
         async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(Effect)) as cursor:
-            await cursor.execute(f"select {_COLUMNS} from effects where {where}".encode(), parameters)
+            await cursor.execute(
+                f"select {_COLUMNS} from effects where {where}".encode(), (self._deadline, *parameters)
+            )
             return await cursor.fetchall()
 
 

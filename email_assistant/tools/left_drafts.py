@@ -6,6 +6,7 @@ SQL on `left_drafts` stands here.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
@@ -18,6 +19,7 @@ from email_assistant.google.errors import NotFound, Refused
 from email_assistant.google.gmail import Draft
 from email_assistant.mail.compose import mail_fingerprint
 from email_assistant.mail.parse import parse_gmail
+from email_assistant.tools.effects import NotYetClear
 from email_assistant.tools.send_email import SendEmail, compose
 from email_assistant.tools.spec import Call
 
@@ -34,6 +36,8 @@ class LeftDraft:
     """What it is recognised by as we left it; what we would write now may differ, by the signature for one."""
     waits: bool
     """The proposal still waits for the person."""
+    busy_until: datetime | None
+    """A worker that is gone may be creating it until then; None: it is over."""
 
 
 class LeftDrafts:
@@ -60,14 +64,23 @@ class LeftDrafts:
             await cursor.execute(
                 """select d.run_id, d.call_id, d.args, d.state, d.draft_id, d.mark, exists (
                        select from inbox_items i where i.run_id = d.run_id and i.call_id = d.call_id
-                       and i.status in ('pending', 'decided')) as waits
+                       and i.status in ('pending', 'decided')) as waits, (
+                       select over.at from threads t,
+                              (select d.last_started_at + make_interval(secs => %s) as at) as over
+                       where t.id = d.thread_id and d.epoch <= t.cut_short and over.at > clock_timestamp()
+                   ) as busy_until
                    from left_drafts d where d.thread_id = %s and d.state <> 'gone'""",
-                (thread_id,),
+                (self._deadline, thread_id),
             )
             return await cursor.fetchall()
 
     async def leave(self, call: Call, left: LeftDraft) -> None:
-        """Create the draft, or find the one that a crash left before its id was stored; in shadow mode none is made."""
+        """Create the draft, or find the one that a crash left before its id was stored; in shadow mode none is made.
+
+        Raises:
+            NotYetClear: that one may still be on its way.
+        """
+        _expect_over(left)
         gmail, reply = call.google.gmail, compose(call, SendEmail.model_validate(left.args))
         try:
             draft_id = await self._find(call, left) if left.state == "started" else None
@@ -81,7 +94,12 @@ class LeftDrafts:
             await gmail.delete_draft(draft_id)
 
     async def take_away(self, call: Call, left: LeftDraft) -> bool:
-        """Delete the draft unless the person has changed it; False if they have, or have sent or discarded it."""
+        """Delete the draft unless the person has changed it; False if they have, or have sent or discarded it.
+
+        Raises:
+            NotYetClear: it may still be on its way.
+        """
+        _expect_over(left)
         gmail = call.google.gmail
         draft_id = await self._find(call, left) if left.state == "started" else left.draft_id
         draft = await gmail.find_draft(draft_id) if draft_id else None
@@ -106,7 +124,7 @@ class LeftDrafts:
         async with self._pool.connection() as conn, conn.transaction():
             await call.lease.check(conn, margin=self._deadline, account_active=True)
             cursor = await conn.execute(
-                """update left_drafts d set epoch = %s, mark = %s,
+                """update left_drafts d set epoch = %s, mark = %s, last_started_at = clock_timestamp(),
                           state = case when %s and a.mode = 'shadow' then 'gone' else 'started' end
                    from accounts a where a.id = d.account_id and d.run_id = %s and d.call_id = %s
                    and d.state in ('wanted', 'started') returning d.state""",
@@ -141,6 +159,11 @@ class LeftDrafts:
             await conn.execute(
                 "update left_drafts set state = 'gone' where run_id = %s and call_id = %s", (left.run_id, left.call_id)
             )
+
+
+def _expect_over(left: LeftDraft) -> None:
+    if left.state == "started" and left.busy_until:
+        raise NotYetClear("its draft was under way when the program ended; looking in a moment", left.busy_until)
 
 
 def _mark(draft: Draft) -> str | None:

@@ -1,0 +1,114 @@
+"""Which processes that took leases are still there: each holds an advisory lock on a connection of its own.
+
+The lock only shortens the wait for a process that died (`lease.claim`). It can be lost while the process works on, and
+kept by one that is frozen, so nothing may rest on it but time.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections import Counter
+from contextlib import suppress
+
+import psycopg
+from psycopg import AsyncConnection
+
+from email_assistant.db.pool import Connection, connection_settings
+
+log = logging.getLogger(__name__)
+
+_LOOK_SECONDS = 0.5
+_GRACE_SECONDS = 2.0
+"""How long a lock must have been seen free: its process takes it again after a lost connection, or once the server is
+up again."""
+_AGAIN_SECONDS = 0.2
+_PATIENCE_SECONDS = 5
+"""For the server to answer."""
+
+_LOOK = """
+select holder from threads t where holder <> %s and holder_epoch = epoch and lease_until > clock_timestamp()
+and not exists (select from pg_locks where locktype = 'advisory' and objsubid = 1 and granted
+                and (classid::bigint << 32 | objid::bigint) = t.holder)
+group by holder"""
+"""The holders of leases whose locks are free, by the index of leases that are held."""
+
+
+class Holder:
+    """This process, as others know it, and what it knows of them. Nothing is opened before the first lease."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._key = secrets.randbits(63)
+        self._keeper: asyncio.Task[None] | None = None
+        self._tried = asyncio.Event()
+        self._someone_died = asyncio.Event()
+        self._is_held = False
+        self._dead: frozenset[int] = frozenset()
+
+    async def open(self) -> None:
+        """Take the lock and begin to watch the others'. Without a connection it goes on, and is tried again."""
+        if self._keeper is None:
+            self._keeper = asyncio.create_task(self._keep())
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._tried.wait(), _GRACE_SECONDS)
+
+    async def aclose(self) -> None:
+        """Let go: whatever this process still holds is as that of a dead one."""
+        if self._keeper:
+            self._keeper.cancel()
+            await asyncio.gather(self._keeper, return_exceptions=True)
+
+    @property
+    def name(self) -> int | None:
+        """What a lease names; None while the lock is not held, so that the lease keeps its whole term."""
+        return self._key if self._is_held else None
+
+    @property
+    def dead(self) -> list[int]:
+        """Those whose lock has been free for a while."""
+        return list(self._dead)
+
+    async def someone_died(self) -> None:
+        """Wait until the lock of one more process that holds a lease has been free for a while."""
+        await self._someone_died.wait()
+        self._someone_died.clear()
+
+    async def _keep(self) -> None:
+        while True:
+            try:
+                async with await self._connect() as conn:
+                    await self._watch(conn)
+            except (psycopg.Error, OSError, TimeoutError) as error:
+                log.info("the lock of this process is let go (%s); taking it again", type(error).__name__)
+            except Exception:
+                log.exception("the lock of this process is let go; taking it again")
+            self._is_held = False
+            self._dead = frozenset()
+            self._tried.set()
+            await asyncio.sleep(_AGAIN_SECONDS)
+
+    async def _connect(self) -> Connection:
+        return await AsyncConnection.connect(
+            self._url, connect_timeout=_PATIENCE_SECONDS, **connection_settings(self._url)
+        )
+
+    async def _watch(self, conn: Connection) -> None:
+        # What was seen is forgotten with the connection. So a server that was started again, or dropped everybody,
+        # gives the others the whole time to come back; pg_postmaster_start_time() would not tell of the second.
+        looks: Counter[int] = Counter()
+        while True:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                self._is_held = self._is_held or await self._take(conn)
+                self._tried.set()
+                free = await (await conn.execute(_LOOK, (self._key,))).fetchall()
+            looks = Counter({row["holder"]: looks[row["holder"]] + 1 for row in free})
+            dead = frozenset(holder for holder, seen in looks.items() if (seen - 1) * _LOOK_SECONDS >= _GRACE_SECONDS)
+            if dead - self._dead:
+                self._someone_died.set()
+            self._dead = dead
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _take(self, conn: Connection) -> bool:
+        """Tried, not waited for: the server may not know yet that our last connection is lost."""
+        row = await (await conn.execute("select pg_try_advisory_lock(%s) as ours", (self._key,))).fetchone()
+        return bool(row and row["ours"])
