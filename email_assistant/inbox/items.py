@@ -23,7 +23,8 @@ from email_assistant.inbox.describe import describe
 from email_assistant.inbox.listing import AWAKE, STATUSES, Status, Wanted, listed, order, position
 from email_assistant.inbox.search import WORDS, words
 from email_assistant.tools.effects import Effect
-from email_assistant.tools.spec import Answer, Kind, ToolError
+from email_assistant.tools.send_email import LETTER
+from email_assistant.tools.spec import Answer, Conflicts, Kind, ToolError
 
 __all__ = ["PAGE", "STATUSES", "Asked", "Conflict", "Inbox", "Invalid", "Item", "NoItem", "Outcome", "Status"]
 
@@ -40,7 +41,7 @@ _ACTS: tuple[Answer, ...] = ("accept", "edit")
 """Answers that have something done."""
 _COLUMNS = """i.id, i.user_id, i.account_id, a.address as account, i.thread_id, i.run_id, i.mail_id, t.chat_id as chat,
     m.sender, coalesce(m.subject, r.input->>'request') as subject, i.call_id, i.interrupt_id, i.kind, i.action, i.args,
-    i.mail_text, i.new_recipients, i.conflicts,
+    i.mail_text, i.new_recipients, i.left_out, i.conflicts, i.calendars,
     a.mode = 'shadow' as shadow,
     case a.mode when 'shadow' then array_remove(array_remove(i.allowed, 'accept'), 'edit')
                 else i.allowed end as allowed,
@@ -77,8 +78,9 @@ class Asked:
     value: Mapping[str, Any]
     """{action, args, call_id, kind, allowed, teaches}."""
     new_recipients: list[str]
-    conflicts: list[str] | None
+    conflicts: Conflicts | None
     """None: the calendar could not be read."""
+    left_out: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +112,14 @@ class Item:
     """The mail it is about, as plain text."""
     new_recipients: list[str]
     """Addresses that the action would reach and that neither the thread nor the person's earlier mail knows."""
+    left_out: list[str]
+    """Who of the people of the mail that is answered would get no copy, as it was proposed; of very many, the last
+    entry says how many more."""
     conflicts: list[str] | None
     """What stood in the calendar at the proposed time when the item was made, such as "10:00-11:00 Dentist"; None if
     that could not be known."""
+    calendars: list[str]
+    """Names of the calendars in which that was looked for."""
     status: Status
     decision: dict[str, Any] | None
     """{type, args}."""
@@ -131,9 +138,25 @@ class Item:
     created_at: datetime
 
     @property
+    def sent_from(self) -> str | None:
+        """The address that a mail would go from; None: it sends none, or by somebody else's tool."""
+        if self.action != LETTER:
+            return None
+        return str(self.args.get("from_address") or self.account)
+
+    @property
     def description(self) -> str:
         """Mail and proposal as escaped Markdown."""
-        return describe(self.mail_text, self.action, self.args, self.new_recipients, self.conflicts)
+        return describe(
+            self.mail_text,
+            self.action,
+            self.args,
+            self.new_recipients,
+            self.conflicts,
+            sent_from=self.sent_from,
+            left_out=self.left_out,
+            calendars=self.calendars,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,9 +416,10 @@ class Inbox:
             value = question.value
             await conn.execute(
                 f"""insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, mail_text, call_id,
-                                            interrupt_id, kind, action, args, allowed, new_recipients, conflicts,
-                                            teaches, words)
-                   select user_id, account_id, thread_id, id, mail_id, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, {WORDS}
+                                            interrupt_id, kind, action, args, allowed, new_recipients, left_out,
+                                            conflicts, calendars, teaches, words)
+                   select user_id, account_id, thread_id, id, mail_id, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,
+                          {WORDS}
                    from runs where id = %s on conflict (run_id, interrupt_id) do nothing""".encode(),
                 (
                     mail_text,
@@ -406,7 +430,9 @@ class Inbox:
                     Json(value["args"]),
                     value["allowed"],
                     question.new_recipients,
-                    question.conflicts,
+                    question.left_out,
+                    question.conflicts.events if question.conflicts else None,
+                    question.conflicts.calendars if question.conflicts else [],
                     value["teaches"],
                     *words(mail_text, value["args"]),
                     run_id,
@@ -513,15 +539,18 @@ class Inbox:
         return {i.call_id for i in items if (i.decision or {}).get("type") in ("accept", "edit")}
 
     async def new_recipients(self, account_id: UUID, thread_id: UUID, addresses: Sequence[str]) -> list[str]:
-        """Those of the addresses that are neither in the thread nor known from the account's mail."""
+        """Those of the addresses that are neither the person's own, nor in the thread or known from their mail."""
         async with self._pool.connection() as conn:
             cursor = await conn.execute(
                 """select address from unnest(%s::text[]) as address
                    where not exists (select from mails where account_id = %s and sender = address)
                    and not exists (select from mails, jsonb_array_elements((content->'to') || (content->'cc')) as person
                                    where account_id = %s and (own or thread_id = %s)
-                                   and lower(person->>'email') = address)""",
-                (list(addresses), account_id, account_id, thread_id),
+                                   and lower(person->>'email') = address)
+                   and not exists (select from accounts a where a.id = %s and (a.address = address.address
+                                   or a.aliases @> jsonb_build_array(jsonb_build_object('address', address.address))))
+                """,
+                (list(addresses), account_id, account_id, thread_id, account_id),
             )
             return [row["address"] for row in await cursor.fetchall()]
 

@@ -21,7 +21,7 @@ from email_assistant.accounts.vault import VaultError
 from email_assistant.agents.chat.graph import link_in
 from email_assistant.db.lease import Lease, LeaseLost, held
 from email_assistant.db.pool import Pool
-from email_assistant.google.errors import GoogleError
+from email_assistant.google.errors import GoogleError, NotFound, Refused
 from email_assistant.google.quota import Urgency, calls_are
 from email_assistant.inbox.items import Asked, Conflict, Inbox, Item, addresses_in
 from email_assistant.mail.charset import readable
@@ -32,7 +32,7 @@ from email_assistant.queue.faults import LostInterrupt, QuestionNotStored, class
 from email_assistant.queue.invoke import Invoker, Outcome, Watch
 from email_assistant.queue.turns import ChatRow, TurnRow, Turns
 from email_assistant.tools.effects import Effect, InDoubt, Ledger, NotYetClear
-from email_assistant.tools.spec import Call, ServerDown
+from email_assistant.tools.spec import NO_CONFLICTS, Call, ServerDown, ToolError
 
 log = logging.getLogger(__name__)
 
@@ -268,7 +268,11 @@ class Chat:
         new = await self.inbox.new_recipients(
             UUID(turn.input["account_id"]), lease.thread_id, addresses_in(value["args"])
         )
-        return Asked(question.id, value, new_recipients=new, conflicts=[])
+        try:
+            left_out = await self.catalogue.left_out(turn.input, value["action"], value["args"])
+        except (ToolError, NotFound, Refused):  # the mail is gone: then nothing can answer it either
+            left_out = []
+        return Asked(question.id, value, new_recipients=new, conflicts=NO_CONFLICTS, left_out=left_out)
 
     async def _settle_closed(self, lease: Lease, account: Account) -> None:
         """Find out what became of effects that turns left when they broke off, before anything new begins. Those of a

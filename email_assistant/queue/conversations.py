@@ -18,10 +18,11 @@ from email_assistant.agents.mail.prompts import Classification
 from email_assistant.agents.mail.run import Reply, Run
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Connection, Pool
-from email_assistant.mail.message import Mail, references_of, reply_address
-from email_assistant.mail.prompt import for_prompt
+from email_assistant.mail.message import Mail, references_of
+from email_assistant.mail.prompt import FEW_LISTED, MOST_LISTED, for_prompt
 from email_assistant.queue.labels import LABEL_WORK
 from email_assistant.queue.tasks import Due
+from email_assistant.tools.senders import MOST_NAMED, addressed_to, answered_at, everybody
 
 RunState = Literal["running", "waiting", "acting", "done", "failed", "superseded"]
 
@@ -489,7 +490,8 @@ def _make_run(
     run_id: UUID, conversation: Conversation, stored: StoredMail, account: Account, *, triage_only: bool
 ) -> Run:
     mail = stored.mail
-    to = reply_address(mail)
+    to = answered_at(account, mail, own=stored.own)
+    everyone = everybody(account, mail, own=stored.own)
     return Run(
         id=str(run_id),
         account_id=str(account.id),
@@ -499,7 +501,11 @@ def _make_run(
         mails=[m.gmail_id for m in conversation.mails],
         text=for_prompt(mail, stored.gmail_id, timezone=account.zone, limit=_TRIAGE_CHARACTERS),
         reply=Reply(
-            to=to.email if to else None,
+            to=to[0] if to else None,
+            also_to=to[1:],
+            everyone=everyone[:MOST_NAMED],
+            more=max(0, len(everyone) - MOST_NAMED),
+            addressed=addressed_to(account, mail),
             subject=mail.subject,
             in_reply_to=mail.message_id,
             references=list(references_of(mail)),
@@ -517,7 +523,9 @@ def conversation_text(mails: Sequence[StoredMail], newest: str, zone: ZoneInfo) 
     shown = mails[max(0, upto - _OLDER_MAILS - 1) : upto]
     limits = [_OLDER_CHARACTERS] * (len(shown) - 1) + [_NEWEST_CHARACTERS]
     return "\n".join(
-        for_prompt(m.mail, m.gmail_id, timezone=zone, limit=limit) for m, limit in zip(shown, limits, strict=True)
+        # Whoever answers all must see them all.
+        for_prompt(m.mail, m.gmail_id, timezone=zone, limit=limit, people=MOST_LISTED if m is shown[-1] else FEW_LISTED)
+        for m, limit in zip(shown, limits, strict=True)
     )
 
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from uuid import UUID
 
-from email_assistant.accounts.accounts import Account, Accounts
+from email_assistant.accounts.accounts import Account, Accounts, Identity
 from email_assistant.accounts.clients import Clients
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.google.account import GoogleAccount
@@ -70,7 +70,7 @@ class Mailboxes:
             if account.state != "active":
                 return
             client = await self._clients.get(account_id)
-            await self._describe(account, client)
+            account = await self._described(account, client)
             try:
                 await self._sync(account, client.gmail)
                 return
@@ -149,7 +149,10 @@ class Mailboxes:
                 return refs[::-1]
 
     async def _changes(self, gmail: Gmail, start: int) -> tuple[int, list[Change]]:
-        """What changed since the cursor, and the new cursor. Raises NotFound if Gmail has forgotten the old one."""
+        """What changed since the cursor, oldest first, and the new cursor.
+
+        Raises NotFound if Gmail has forgotten the old one.
+        """
         changes: list[Change] = []
         token: str | None = None
         cursors: list[int] = []
@@ -160,7 +163,7 @@ class Mailboxes:
             token = page.next_page_token
             if token is None:
                 # The first page's: mail that comes between two pages may be on neither.
-                return min(cursors, default=start), changes
+                return min(cursors, default=start), sorted(changes, key=lambda change: change.record)
 
     async def _store(self, account: Account, gmail: Gmail, news: News, cursor: int) -> None:
         """Store in batches, so that memory stays flat and the first mails are worked on while others still come; the
@@ -194,24 +197,35 @@ class Mailboxes:
         if moved.rowcount == 0:
             raise CursorMoved
 
-    async def _describe(self, account: Account, client: GoogleAccount) -> None:
-        """Learn the account's timezone, name and signature, once a day."""
-        if account.described_at and datetime.now(UTC) - account.described_at < _DESCRIBE_EVERY:
-            return
+    async def _described(self, account: Account, client: GoogleAccount) -> Account:
+        """The account, whose timezone, and what it sends from, are learned once a day."""
+        described_at = account.described_at if account.aliases is not None else None
+        if described_at and datetime.now(UTC) - described_at < _DESCRIBE_EVERY:
+            return account
         try:
             timezone = await client.calendar.timezone()
-            default = next((s for s in await client.gmail.send_as() if s.default), None)
+            senders = await client.gmail.send_as()
         except Revoked:
             raise
         except GoogleError as error:  # mail goes on without; asked again at the next poll
             log.warning("account %s: not described (%s)", account.id, type(error).__name__)
-            return
+            return account
+        own = next((s for s in senders if s.primary or s.address.lower() == account.address), None)
         await self._accounts.describe(
             account.id,
             timezone=timezone,
-            name=default.name if default else "",
-            signature=html_to_text(default.signature_html) if default else "",
+            name=own.name if own else "",
+            signature=html_to_text(own.signature_html) if own else "",
+            aliases=[
+                # One without a name of its own bears the account's, as in Gmail.
+                Identity(
+                    s.address.lower(), s.name or (own.name if own else ""), html_to_text(s.signature_html), s.default
+                )
+                for s in senders
+                if s is not own and s.verified
+            ],
         )
+        return await self._accounts.get(account.id)
 
 
 async def fetch(gmail: Gmail, refs: Sequence[MessageRef]) -> tuple[list[Message], list[tuple[MessageRef, str]]]:

@@ -19,7 +19,7 @@ from email_assistant.google.gmail import Draft
 from email_assistant.mail.compose import mail_fingerprint
 from email_assistant.mail.parse import parse_gmail
 from email_assistant.tools.send_email import SendEmail, compose
-from email_assistant.tools.spec import Call
+from email_assistant.tools.spec import Call, ToolError
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +68,14 @@ class LeftDrafts:
 
     async def leave(self, call: Call, left: LeftDraft) -> None:
         """Create the draft, or find the one that a crash left before its id was stored; in shadow mode none is made."""
-        gmail, reply = call.google.gmail, compose(call, SendEmail.model_validate(left.args))
+        gmail = call.google.gmail
         try:
+            reply = await compose(call, SendEmail.model_validate(left.args))
             draft_id = await self._find(call, left) if left.state == "started" else None
             if not await self._start(call, left, left.mark if draft_id else reply.mark, creates=draft_id is None):
                 return
             draft_id = draft_id or (await gmail.create_draft(reply.raw, reply.thread)).id
-        except (NotFound, Refused):  # the item still waits; only the copy at Gmail can't be had
+        except (NotFound, Refused, ToolError):  # the item still waits; only the copy at Gmail can't be had
             await self._gone(left)
             return
         if not await self._keep(call, left, draft_id):

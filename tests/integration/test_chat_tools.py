@@ -89,7 +89,7 @@ async def begin(home: Home, account: Account | None = None) -> Turn:
     )
     lease = await claim(app.pool, thread["id"], 60)
     assert lease is not None
-    tools = Registry(chat_tools(app.pool, app.clients, app.ledger, app.inbox, app.mails))
+    tools = Registry(chat_tools(app.pool, app.accounts, app.clients, app.ledger, app.inbox, app.mails))
     return Turn(home, tools, account, lease, run)
 
 
