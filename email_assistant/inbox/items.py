@@ -509,6 +509,23 @@ class Inbox:
         """Close what still waits in these runs; the rows stay and show what took their place."""
         await supersede(conn, run_ids, by)
 
+    async def closed_with(self, run_id: UUID) -> list[Item]:
+        """What waited in a run when that was closed, and nothing took the place of."""
+        return await self._items(
+            """i.run_id = %s and i.status = 'superseded' and i.superseded_by is null and i.decision is null
+               and i.interrupt_id is not null""",
+            run_id,
+        )
+
+    async def reopen(self, conn: Connection, run_id: UUID) -> None:
+        """Let what was closed with a run wait again, as if it had been asleep meanwhile."""
+        await conn.execute(
+            """update inbox_items set status = 'pending', ended_at = null, snoozed_until = clock_timestamp()
+               where run_id = %s and status = 'superseded' and superseded_by is null and decision is null
+               and interrupt_id is not null""",
+            (run_id,),
+        )
+
     async def said_in(self, run_ids: Sequence[UUID]) -> tuple[list[str], str | None]:
         """What the person said in runs that were superseded: their instructions, and the reply they had approved."""
         async with self._pool.connection() as conn:

@@ -19,7 +19,7 @@ from email_assistant.google.errors import GoogleError, NotFound, Refused, Revoke
 from email_assistant.google.gmail import Change, Gmail, Message, MessageRef
 from email_assistant.inbox.mails import Class
 from email_assistant.mail.html_text import html_to_text
-from email_assistant.sync.mails import missing_from, note, store, store_unreadable, unknown, waiting_since
+from email_assistant.sync.mails import back_in, missing_from, note, store, store_unreadable, unknown, waiting_since
 from email_assistant.sync.news import LEFT_INBOX, News
 
 log = logging.getLogger(__name__)
@@ -128,13 +128,14 @@ class Mailboxes:
         return cursor, News(refs=await self._refs_since(gmail, since))
 
     async def _missed(self, gmail: Gmail, account: Account) -> dict[str, str | None]:
-        """Mails that left the inbox while nobody looked, of those that wait for the person."""
+        """Mails that left the inbox while nobody looked, of those that wait for the person, or that came back to it."""
         since = await waiting_since(self._pool, account.id)
         if since is None:
             return {}
         inbox = {ref.id for ref in await self._refs_since(gmail, since - _OVERLAP, labels=("INBOX",))}
         async with self._pool.connection() as conn:
-            return dict.fromkeys(await missing_from(conn, account, inbox), LEFT_INBOX)
+            back: dict[str, str | None] = dict.fromkeys(await back_in(conn, account, inbox))
+            return back | dict.fromkeys(await missing_from(conn, account, inbox), LEFT_INBOX)
 
     async def _refs_since(self, gmail: Gmail, since: datetime, labels: Sequence[str] = ()) -> list[MessageRef]:
         """All messages since a time, oldest first."""

@@ -54,6 +54,15 @@ class LeftDrafts:
             (call_id, Json(dict(args)), run_id),
         )
 
+    async def want_again(self, conn: Connection, run_id: UUID, call_id: str, args: Mapping[str, Any]) -> None:
+        """Have a reply left at Gmail that waits again, and whose draft was taken away meanwhile."""
+        await self.want(conn, run_id, call_id, args)
+        await conn.execute(
+            """update left_drafts set state = 'wanted', draft_id = null, mark = null
+               where run_id = %s and call_id = %s and state = 'gone'""",
+            (run_id, call_id),
+        )
+
     async def of_thread(self, thread_id: UUID) -> list[LeftDraft]:
         """Those that are at Gmail, or are to be."""
         async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(LeftDraft)) as cursor:
