@@ -123,7 +123,7 @@ class Calendar:
             self._listed_at = time.monotonic()
         return self._listed
 
-    async def events(self, start: datetime, end: datetime, calendar: str) -> tuple[Event, ...]:
+    async def events(self, start: datetime, end: datetime, calendar: str = PRIMARY) -> tuple[Event, ...]:
         """All events of a calendar that touch the time from `start` to `end`, by start.
 
         Days without hours are those of `start`'s timezone.
