@@ -7,7 +7,7 @@ compare-and-set. `applied` is the point of no return, before any effect.
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Unpack
 from uuid import UUID
@@ -24,7 +24,7 @@ from email_assistant.inbox.listing import AWAKE, STATUSES, Status, Wanted, liste
 from email_assistant.inbox.search import WORDS, words
 from email_assistant.tools.effects import Effect
 from email_assistant.tools.send_email import LETTER
-from email_assistant.tools.spec import Answer, Conflicts, Kind, ToolError
+from email_assistant.tools.spec import Answer, Kind, ToolError
 
 __all__ = ["PAGE", "STATUSES", "Asked", "Conflict", "Inbox", "Invalid", "Item", "NoItem", "Outcome", "Status"]
 
@@ -78,9 +78,10 @@ class Asked:
     value: Mapping[str, Any]
     """{action, args, call_id, kind, allowed, teaches}."""
     new_recipients: list[str]
-    conflicts: Conflicts | None
+    conflicts: list[str] | None
     """None: the calendar could not be read."""
-    left_out: list[str]
+    calendars: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -431,8 +432,8 @@ class Inbox:
                     value["allowed"],
                     question.new_recipients,
                     question.left_out,
-                    question.conflicts.events if question.conflicts else None,
-                    question.conflicts.calendars if question.conflicts else [],
+                    question.conflicts,
+                    question.calendars,
                     value["teaches"],
                     *words(mail_text, value["args"]),
                     run_id,

@@ -238,11 +238,13 @@ class Advancer:
     async def _asked(self, lease: Lease, conversation: Conversation, run: RunRow, interrupt: Interrupt) -> Asked:
         value: Mapping[str, Any] = interrupt.value
         addresses = addresses_in(value["args"])
+        found = await self._conflicts(lease, run, value) if value["kind"] == "meeting" else NO_CONFLICTS
         return Asked(
             interrupt.id,
             value,
             new_recipients=await self.inbox.new_recipients(conversation.account_id, conversation.id, addresses),
-            conflicts=await self._conflicts(lease, run, value) if value["kind"] == "meeting" else NO_CONFLICTS,
+            conflicts=found.events if found else None,
+            calendars=found.calendars if found else [],
             left_out=await self.tools.left_out(run.input, value["action"], value["args"])
             if value["kind"] == "draft"
             else [],

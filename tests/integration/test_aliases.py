@@ -1,5 +1,7 @@
 """Which of the person's addresses a mail goes from, whom an answer to all reaches, and who the person is."""
 
+from collections.abc import Mapping
+
 import pytest
 
 from email_assistant.inbox.items import Invalid, Item
@@ -19,12 +21,12 @@ def give_aliases(google: Google) -> None:
     google.add_alias(WORK, "", "<p>A. Lovelace</p>")
 
 
-async def ask(home: Home, model: Model, text: str = "Friday is fine.", **more: object) -> Item:
+async def ask(
+    home: Home, model: Model, headers: Mapping[str, str] | None = None, answer: Mapping[str, object] | None = None
+) -> Item:
     """A mail comes in, and a reply to it waits for the person."""
-    answer = more.pop("answer", {})
-    assert isinstance(answer, dict)
-    model.script([[reply(text, **answer), DONE]])
-    await home.receive(**more)
+    model.script([[reply("Friday is fine.", **(answer or {})), DONE]])
+    await home.receive(headers=headers)
     [item] = await home.pending()
     return item
 

@@ -73,7 +73,7 @@ class Home:
     async def account(self, address: str = ADA, timezone: str = "Europe/Berlin") -> UUID:
         login = {"refresh_token": "google-secret", "client_id": "id", "client_secret": "secret"}
         added = await self.app.accounts.add(self.app.user_id, address, login, _now())
-        await self.app.accounts.describe(added.id, timezone=timezone, name="Ada", signature="")
+        await self.app.accounts.describe(added.id, timezone=timezone, name="Ada", signature="", aliases=[])
         return added.id
 
     async def mail(

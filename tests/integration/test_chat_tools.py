@@ -123,7 +123,9 @@ class TestAnswering:
         self, home: Home, google: Google, model: Model, turn: Turn
     ) -> None:
         model.on_triage("ignore")
-        await home.app.accounts.describe(home.account_id, timezone=None, name="Ada", signature="Ada Lovelace")
+        await home.app.accounts.describe(
+            home.account_id, timezone=None, name="Ada", signature="Ada Lovelace", aliases=[]
+        )
         turn.account = await home.account()
         headers = {"Reply-To": "bob@home.example.org", "References": "<first@example.org>"}
         mail_id = await home.receive("Re: Lunch?", "Friday?", headers=headers)

@@ -19,10 +19,10 @@ async def look(home: Home) -> None:
     await home.carry_on()
 
 
-async def archived(home: Home, google: Google, model: Model, **more: object) -> tuple[str, Item]:
+async def archived(home: Home, google: Google, model: Model) -> tuple[str, Item]:
     """A mail came in, a reply to it waited, and the person archived the mail."""
     model.script([[reply("Friday is fine."), DONE]])
-    mail_id = await home.receive(**more)
+    mail_id = await home.receive()
     [item] = await home.pending()
     google.person_moves(mail_id, out_of=["INBOX"])
     await look(home)
