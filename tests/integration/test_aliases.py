@@ -5,6 +5,9 @@ from collections.abc import Mapping
 import pytest
 
 from email_assistant.inbox.items import Invalid, Item
+from email_assistant.servers.mail_mcp import DraftReply, MailTools, SendEmail
+from email_assistant.servers.mcp.mailbox import Mailbox
+from email_assistant.tools.spec import ToolError
 from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.integration.conftest import Start
@@ -246,3 +249,23 @@ async def test_what_a_page_empties_stays_empty(open_home: OpenHome, google: Goog
         form = ProposalForm(item.args, SendEmail, (await home.account()).zone)
         await home.answer(item, "edit", form.read({"additional_recipients": ""}))
         assert google.sent[0].recipients == ["bob@example.org"]
+
+
+async def test_programs_send_from_there_too(open_home: OpenHome, google: Google) -> None:
+    give_aliases(google)
+    google.add_alias("me@example.org", "Ada", default=True)
+    async with open_home() as home:
+        await home.sync()
+        tools = MailTools(Mailbox(home.app.accounts, home.app.clients, home.account_id), home.app.outbox)
+        headers = {"To": f"{INFO}, dave@example.org", "Reply-To": "bob@example.org, team@example.org", "Cc": WORK}
+        thread = google.deliver(BOB, "Lunch?", "Does Friday suit you?", headers=headers)
+        draft = await tools.draft_reply(DraftReply(thread_id=thread, text="Yes.", reply_all=True))
+        assert (draft.to, draft.cc) == (["bob@example.org", "team@example.org"], ["dave@example.org"])
+        [written] = google.drafts
+        assert str(written.parsed["From"]) == f"Example Ltd <{INFO}>"
+        letter = {"to": ["bob@example.org"], "text": "Hello.", "subject": "New", "idempotency_key": "key-of-the-test"}
+        await tools.send_email(SendEmail.model_validate(letter))
+        assert str(google.sent[0].parsed["From"]) == "Ada <me@example.org>"
+        google.remove_alias(INFO)
+        with pytest.raises(ToolError, match=f"not sent: {INFO} is no longer"):
+            await tools.draft_reply(DraftReply(thread_id=thread, text="No."))
