@@ -106,7 +106,7 @@ class Home:
 
     async def run(self, account: UUID, thread: UUID, mail_id: str, run_id: UUID, attempt: int = 1) -> UUID:
         reply: dict[str, Any] = {"to": BOB, "subject": "Lunch?", "in_reply_to": None, "references": []}
-        run_input = {"address": ADA, "mail": mail_id, "mails": [mail_id], "reply": reply}
+        run_input = {"account_id": str(account), "address": ADA, "mail": mail_id, "mails": [mail_id], "reply": reply}
         async with self.app.pool.connection() as conn:
             await conn.execute(
                 """insert into runs (id, user_id, account_id, thread_id, mail_id, attempt, input, state)
