@@ -76,9 +76,11 @@ class SendEmailTool(SendingTool):
             raise ToolError(f"not an e-mail address: {', '.join(wrong)}")
         identity = identity_of(account, addressed)
         check_unchanged(given.from_address, identity)
-        given_cc = {"additional_recipients": copies} if copies or "additional_recipients" in arguments else {}
-        rest = {name: value for name, value in arguments.items() if name != "from_address"}
-        return {**rest, "email_address": to, **given_cc, **argument_of(account, identity)}
+        complete = {**arguments, "email_address": to, "additional_recipients": copies}
+        if not copies and not reply.get("also_to"):  # else that nobody is to get a copy must not be forgotten
+            del complete["additional_recipients"]
+        complete.pop("from_address", None)
+        return complete | argument_of(account, identity)
 
     async def left_out(self, run: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[str]:
         reply = run["reply"]

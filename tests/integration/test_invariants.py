@@ -808,6 +808,7 @@ def add_user(url: str, name: str) -> Rows:
             """insert into accounts (user_id, address, provider, token, triage_since, timezone)
                values (%(user)s, %(address)s, 'custom', '', now(), 'Europe/Berlin') returning id""",
         )
+        ids["run"] = Json(run | {"account_id": str(ids["account"])})
         insert(
             "thread",
             "insert into threads (user_id, account_id, gmail_id) values (%(user)s, %(account)s, 't1') returning id",
