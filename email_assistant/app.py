@@ -180,7 +180,12 @@ async def open_app(settings: Settings, url: str) -> AsyncIterator[App]:
             units=settings.quota_units,
         )
         clients = Clients(
-            pool, accounts, root=settings.google_root, timeout=settings.google_timeout_seconds, limits=limits
+            pool,
+            accounts,
+            root=settings.google_root,
+            timeout=settings.google_timeout_seconds,
+            limits=limits,
+            busy_calendars=settings.also_busy,
         )
         ledger = Ledger(pool, settings.google_timeout_seconds)
         user_id = await accounts.home_user()
@@ -347,9 +352,11 @@ def _fill_toolbox(app: App) -> Toolbox:
     seen = SeenTools(app.pool, app.user_id)
     own = own_servers(app.accounts, app.clients, app.outbox, app.settings)
     servers = Servers(config.servers, own, seen.look)
-    local = chat_tools(app.pool, app.clients, ledger, app.inbox, app.mails)
+    local = chat_tools(app.pool, app.accounts, app.clients, ledger, app.inbox, app.mails)
     return Toolbox(
-        Registry(placed(tool, config, labels, servers, ledger) for tool in mail_tools(ledger, app.settings)),
+        Registry(
+            placed(tool, config, labels, servers, ledger) for tool in mail_tools(ledger, app.accounts, app.settings)
+        ),
         Catalogue(config, labels, local, servers, ledger),
         Overview(config, labels, servers, seen, app.user_id),
         servers,
@@ -378,7 +385,7 @@ def own_servers(accounts: Accounts, clients: Clients, outbox: KeyedOutbox, setti
     return {"calendar": calendar, "mail": mail, "agent": agent}
 
 
-def mail_tools(ledger: Ledger, settings: Settings) -> list[Tool]:
+def mail_tools(ledger: Ledger, accounts: Accounts, settings: Settings) -> list[Tool]:
     """The mail agent's tools, as they run here."""
     from email_assistant.tools.check_calendar import CheckCalendarTool
     from email_assistant.tools.control import DoneTool, QuestionTool
@@ -386,7 +393,7 @@ def mail_tools(ledger: Ledger, settings: Settings) -> list[Tool]:
     from email_assistant.tools.send_email import SendEmailTool
 
     return [
-        SendEmailTool(ledger),
+        SendEmailTool(ledger, accounts),
         ScheduleMeetingTool(ledger, meet_links=settings.meet_links),
         CheckCalendarTool(WorkingHours.parse(settings.working_hours)),
         QuestionTool(),
@@ -394,7 +401,9 @@ def mail_tools(ledger: Ledger, settings: Settings) -> list[Tool]:
     ]
 
 
-def chat_tools(pool: Pool, clients: Clients, ledger: Ledger, inbox: Inbox, mails: Mails) -> list[Tool]:
+def chat_tools(
+    pool: Pool, accounts: Accounts, clients: Clients, ledger: Ledger, inbox: Inbox, mails: Mails
+) -> list[Tool]:
     """The tools of a chat that run in this process: mail to send, and the person's inbox to look into."""
     from email_assistant.memory.profiles import Memory
     from email_assistant.servers.api.wording import sentence
@@ -408,7 +417,7 @@ def chat_tools(pool: Pool, clients: Clients, ledger: Ledger, inbox: Inbox, mails
 
     return [
         ClarificationTool(),
-        WriteEmailTool(ledger, AnyMail(pool, clients)),
+        WriteEmailTool(ledger, AnyMail(pool, clients), accounts),
         ListWaitingTool(inbox.waiting, sentence),
         FindMailTool(mails.find),
         ExplainMailTool(Trail(pool, Memory.kept_in(pool)).of_mail),

@@ -260,6 +260,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
     saver = FencedSaver(app.pool)
     left_drafts = LeftDrafts(app.pool, settings.google_timeout_seconds)
     async with tracing(settings) as callbacks:
+        invoker = Invoker(agent.graph(saver).with_config(callbacks=callbacks), app.inbox)
         advancer = Advancer(
             app.pool,
             conversations,
@@ -269,8 +270,18 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
             app.clients,
             app.tools,
             left_drafts,
-            Heed(app.pool, conversations, app.inbox, app.ledger, app.accounts, app.clients, app.tools, left_drafts),
-            Invoker(agent.graph(saver).with_config(callbacks=callbacks), app.inbox),
+            Heed(
+                app.pool,
+                conversations,
+                app.inbox,
+                app.ledger,
+                app.accounts,
+                app.clients,
+                app.tools,
+                left_drafts,
+                invoker.pending,
+            ),
+            invoker,
             Labels(app.pool, app.accounts, app.clients, app.mails, names),
             mailboxes.sync_thread,
             settings.lease_seconds,

@@ -112,6 +112,8 @@ class Settings(BaseSettings):
     """What methods cost where Google has changed it, as JSON by their ids: {"gmail.users.messages.get": 20}."""
     working_hours: str = "Mon-Fri 09:00-18:00"
     """When your free time may be offered, by each account's own timezone (`WorkingHours.parse`)."""
+    busy_calendars: str = ""
+    """Names or ids of calendars that belong to others and count as your time too, set apart by commas."""
     meet_links: bool = False
     """Whether the meetings that the assistant schedules have a Google Meet link."""
     push_topic: str | None = None
@@ -343,6 +345,11 @@ class Settings(BaseSettings):
     @property
     def notify_every(self) -> timedelta:
         return timedelta(seconds=self.notify_every_seconds)
+
+    @property
+    def also_busy(self) -> list[str]:
+        """Names or ids of calendars that count as the person's time besides their own."""
+        return [name.strip() for name in self.busy_calendars.split(",") if name.strip()]
 
     @property
     def undo_window(self) -> timedelta:

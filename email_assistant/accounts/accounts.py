@@ -1,20 +1,21 @@
 """People's mailboxes: address, timezone, token, state. All SQL on `accounts` but the mailbox cursor's."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal, get_args
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import psycopg
-from psycopg.rows import class_row
+from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from email_assistant.accounts.vault import Vault
 from email_assistant.db.pool import Connection, Pool
+from email_assistant.mail.address import Address, untagged
 
 _EXCHANGES: Final = 4
 
@@ -23,7 +24,7 @@ Mode = Literal["shadow", "draft", "send"]
 """What becomes of proposals: only shown; left as drafts at Gmail as well; or carried out once the person accepts."""
 MODES: tuple[Mode, ...] = get_args(Mode)
 
-_COLUMNS = """id, user_id, address, provider, name, signature, timezone, background, history_id, listed_at,
+_COLUMNS = """id, user_id, address, provider, name, signature, aliases, timezone, background, history_id, listed_at,
               described_at, triage_since, state, mode, last_error, login_at, login_ends, scopes,
               backfilled_at, backfill_total, backfill_done, backfill_at, backfill_seconds, backfill_messages,
               watch_until, watch_error, labels,
@@ -49,15 +50,34 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
+class Identity:
+    """An address that the account may send from, with what a mail from it bears."""
+
+    address: str
+    """In lower case."""
+    name: str
+    signature: str
+    """Plain text; empty if there is none."""
+    default: bool = False
+    """The person writes new mail from it."""
+
+    @property
+    def mailbox(self) -> Address:
+        return Address(self.name, self.address)
+
+
+@dataclass(frozen=True, slots=True)
 class Account:
     id: UUID
     user_id: UUID
     address: str
     provider: str
     name: str
-    """The person's name, for the From of replies."""
+    """The person's name, for the From of what goes out from the account's own address."""
     signature: str
-    """Plain text, from the account's send-as settings; empty if there is none."""
+    """Plain text, likewise; empty if there is none."""
+    aliases: tuple[Identity, ...] | None
+    """Other addresses that Gmail has verified as the person's; None: not asked for yet."""
     timezone: str | None
     """IANA name from the account's calendar; None until it is known."""
     background: str
@@ -65,7 +85,7 @@ class Account:
     """The mailbox cursor; None until the first listing."""
     listed_at: datetime | None
     described_at: datetime | None
-    """When timezone, name and signature were last asked for."""
+    """When timezone, names, signatures and aliases were last asked for."""
     triage_since: datetime
     state: State
     mode: Mode
@@ -94,6 +114,30 @@ class Account:
     """Gmail's ids of the labels for classes, by name, as far as they are known."""
     spent_until: datetime | None
     """The day's budget for models is spent until then; None while something is left."""
+
+    @property
+    def identities(self) -> tuple[Identity, ...]:
+        """All that it may send from, its own address first."""
+        return Identity(self.address, self.name, self.signature), *(self.aliases or ())
+
+    @property
+    def own_addresses(self) -> frozenset[str]:
+        """Every address that is the person's own, in lower case."""
+        return frozenset(identity.address for identity in self.identities)
+
+    def is_own(self, address: str) -> bool:
+        """Whether mail to this address comes to the person; Gmail delivers `ada+shop@…` to `ada@…`."""
+        return self.identity(address) is not None
+
+    def identity(self, address: str) -> Identity | None:
+        """What mail to this address is answered from, if it is the person's own."""
+        known = {identity.address: identity for identity in self.identities}
+        return known.get(address.lower()) or known.get(untagged(address))
+
+    @property
+    def new_mail_identity(self) -> Identity:
+        """What mail goes out from that answers none: the person's choice in Gmail."""
+        return next((alias for alias in self.identities if alias.default), self.identities[0])
 
     @property
     def zone(self) -> ZoneInfo:
@@ -167,7 +211,8 @@ class Accounts:
                    history_id = case when accounts.provider = excluded.provider then accounts.history_id end,
                    backfilled_at = case when accounts.provider = excluded.provider then accounts.backfilled_at end,
                    backfill_total = case when accounts.provider = excluded.provider then accounts.backfill_total end,
-                   labels = case when accounts.provider = excluded.provider then accounts.labels else '{}' end
+                   labels = case when accounts.provider = excluded.provider then accounts.labels else '{}' end,
+                   aliases = case when accounts.provider = excluded.provider then accounts.aliases end
                where accounts.state <> 'removing' returning id""",
             (
                 user_id,
@@ -344,12 +389,14 @@ class Accounts:
             (account_id,),
         )
 
-    async def describe(self, account_id: UUID, *, timezone: str | None, name: str, signature: str) -> None:
+    async def describe(
+        self, account_id: UUID, *, timezone: str | None, name: str, signature: str, aliases: Sequence[Identity]
+    ) -> None:
         """Keep what Google says of the account; an unknown timezone leaves what is known."""
         await self._rows(
-            """update accounts set timezone = coalesce(%s, timezone), name = %s, signature = %s,
+            """update accounts set timezone = coalesce(%s, timezone), name = %s, signature = %s, aliases = %s,
                       described_at = clock_timestamp() where id = %s""",
-            (timezone, name, signature, account_id),
+            (timezone, name, signature, Jsonb([asdict(alias) for alias in aliases]), account_id),
         )
 
     async def claim_watches(self, topic: str | None, for_: timedelta) -> list[UUID]:
@@ -389,14 +436,23 @@ class Accounts:
         await self._rows("update accounts set background = %s where id = %s", (text, account_id))
 
     async def _accounts(self, where: str, parameters: tuple[Any, ...]) -> list[Account]:
-        async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(Account)) as cursor:
+        async with self._pool.connection() as conn, conn.cursor(row_factory=dict_row) as cursor:
             await cursor.execute(f"select {_COLUMNS} from accounts where {where}".encode(), parameters)
-            return await cursor.fetchall()
+            return [_account(row) for row in await cursor.fetchall()]
 
     async def _rows(self, query: str, parameters: tuple[Any, ...] | dict[str, Any]) -> list[dict[str, Any]]:
         async with self._pool.connection() as conn:
             cursor = await conn.execute(query.encode(), parameters)
             return await cursor.fetchall() if cursor.description else []
+
+
+def _account(row: dict[str, Any]) -> Account:
+    aliases, history_id = row.pop("aliases"), row.pop("history_id")
+    return Account(
+        **row,
+        aliases=None if aliases is None else tuple(Identity(**alias) for alias in aliases),
+        history_id=None if history_id is None else int(history_id),
+    )
 
 
 def _about(seconds: int) -> str:

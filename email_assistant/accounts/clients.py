@@ -1,5 +1,6 @@
 """One Google client per account and process: it holds the connections and the refreshed access token."""
 
+from collections.abc import Collection
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -14,11 +15,21 @@ from email_assistant.google.quota import Limits
 
 
 class Clients:
-    def __init__(self, pool: Pool, accounts: Accounts, *, root: str | None, timeout: float, limits: Limits) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        accounts: Accounts,
+        *,
+        root: str | None,
+        timeout: float,
+        limits: Limits,
+        busy_calendars: Collection[str] = (),
+    ) -> None:
         self._pool = pool
         self._accounts = accounts
         self._limits = limits
         self._root = root
+        self._busy_calendars = busy_calendars
         self._timeout = timeout
         self._clients: dict[UUID, tuple[datetime, GoogleAccount]] = {}
 
@@ -51,7 +62,14 @@ class Clients:
         exchange = partial(self._accounts.exchange_token, account_id)
         quota = AccountQuota(self._pool, self._limits, account_id, str(token.get("client_id")))
         try:
-            return GoogleAccount(token, root=self._root, timeout=self._timeout, exchange_token=exchange, quota=quota)
+            return GoogleAccount(
+                token,
+                root=self._root,
+                timeout=self._timeout,
+                exchange_token=exchange,
+                quota=quota,
+                busy_calendars=self._busy_calendars,
+            )
         except ValueError as error:
             raise VaultError(
                 f"the stored login can't be used ({error}): log in again with `email-assistant auth login ADDRESS`"

@@ -212,13 +212,16 @@ async def _check_timezone(name: str, client: "GoogleAccount") -> Check:
 
 
 async def _check_sender(name: str, client: "GoogleAccount") -> Check:
-    """Mail goes out from the account's own address, with name and signature of the default one."""
-    default = next((sender for sender in await client.gmail.send_as() if sender.default), None)
-    if default is None or default.address.lower() == name:
-        return f"{name}, sender", None, f"{default.name} <{name}>" if default and default.name else name
+    """An answer goes out from the address that the mail came to; from one that Gmail has not verified nothing does."""
+    senders = await client.gmail.send_as()
+    own = [sender for sender in senders if sender.verified or sender.address.lower() == name]
+    unverified = [sender.address for sender in senders if sender not in own]
+    told = ", ".join(f"{sender.name} <{sender.address}>" if sender.name else sender.address for sender in own) or name
+    if not unverified:
+        return f"{name}, sender", None, told
     problem = (
-        f"replies are sent as {name}, not as {default.address}, your default in Gmail, whose name and signature they "
-        f"bear: make {name} the default in Gmail's settings under Accounts, or connect the other mailbox"
+        f"Gmail has not verified {', '.join(unverified)}, so nothing is sent from there: do that in Gmail's settings "
+        "under Accounts"
     )
     return f"{name}, sender", problem, ""
 

@@ -15,7 +15,7 @@ from uuid import UUID
 from email_assistant.accounts.accounts import Account
 from email_assistant.app import App
 from email_assistant.cli.context import complain, err, out, print_text
-from email_assistant.inbox.describe import UNKNOWN_CONFLICTS
+from email_assistant.inbox.describe import COUNTED, NOT_IN_COPY, UNKNOWN_CONFLICTS, shortly
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
 from email_assistant.queue.chat import ABOUT, Chat, Talk
 from email_assistant.queue.invoke import Watch
@@ -245,13 +245,21 @@ def print_call(item: Item, args: Mapping[str, Any]) -> None:
     if item.asked_because:
         print_text(f"  You are asked again. {item.asked_because}", style="yellow")
     for name, value in args.items():
+        if name == "from_address":
+            continue
         print_text(f"  {name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}")
+    if item.sent_from:
+        print_text(f"  From: {item.sent_from}")
+    if item.left_out:
+        print_text(f"  {NOT_IN_COPY}: {shortly(item.left_out)}", style="yellow")
     for address in item.new_recipients:
         print_text(f"  New recipient, never written to before: {address}", style="yellow")
     for conflict in item.conflicts or ():
         print_text(f"  At that time: {conflict}", style="yellow")
     if item.conflicts is None:
         print_text(f"  {UNKNOWN_CONFLICTS}.", style="yellow")
+    if item.calendars:
+        print_text(f"  {COUNTED}: {', '.join(item.calendars)}", style="dim")
     if about := item.mail_text.partition(ABOUT)[2]:
         print_text("It is about:", style="dim")
         for line in about.splitlines():

@@ -1,6 +1,6 @@
 """One person's Google account: the entrance to this package."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -23,6 +23,7 @@ class GoogleAccount:
         timeout: float,
         exchange_token: Exchange | None = None,
         quota: Quota | None = None,
+        busy_calendars: Collection[str] = (),
     ) -> None:
         """`token` is authorized-user JSON (ValueError if it is not).
 
@@ -30,13 +31,14 @@ class GoogleAccount:
         endpoint at <root>/token. `timeout` is the total seconds of one call, a renewal of the login and a wait for
         quota included. `exchange_token` renews the login for all processes at once; without it, it is renewed for this
         object alone. Without `quota` no call waits.
+        `busy_calendars` belong to others and count as the person's time all the same.
         """
         transport = Transport(connections=THREADS)
         threads = ThreadPoolExecutor(THREADS, thread_name_prefix="google")
         authorization = Authorization(token, oauth_uri(root, "token"), transport, threads, exchange_token)
         self._client = Client(authorization, transport, threads, timeout, quota)
         self.gmail = Gmail(self._client, build_service("gmail", "v1", root))
-        self.calendar = Calendar(self._client, build_service("calendar", "v3", root))
+        self.calendar = Calendar(self._client, build_service("calendar", "v3", root), busy_calendars)
 
     async def aclose(self) -> None:
         """Wait for the calls under way, then close the connections."""

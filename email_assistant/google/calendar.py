@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, tzinfo
 from datetime import time as time_of_day
@@ -66,7 +66,8 @@ class Event:
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A calendar of the person's list. `shown` is whether they have it ticked, `writable` whether they may change what
-    stands in it, `solutions` which conferences it may hold, None when Google does not tell."""
+    stands in it, `owned` whether it is theirs, `solutions` which conferences it may hold, None when Google does not
+    tell."""
 
     id: str
     name: str
@@ -74,17 +75,28 @@ class Entry:
     primary: bool
     shown: bool
     writable: bool
+    owned: bool
     solutions: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Agenda:
+    """The events in all calendars that count as the person's own time, by start, and the names of those calendars."""
+
+    events: tuple[Event, ...]
+    calendars: tuple[str, ...]
 
 
 class Calendar:
     """One person's calendars. Every method raises the errors of `errors.py`."""
 
-    def __init__(self, client: Client, service: Any) -> None:
+    def __init__(self, client: Client, service: Any, also_own: Collection[str] = ()) -> None:
+        """`also_own` are names or ids of other people's calendars that count as the person's time all the same."""
         self._client = client
         self._settings = service.settings()
         self._list = service.calendarList()
         self._events = service.events()
+        self._also_own = {name.lower() for name in also_own}
         self._listed: tuple[Entry, ...] = ()
         self._listed_at = float("-inf")
 
@@ -111,29 +123,31 @@ class Calendar:
             self._listed_at = time.monotonic()
         return self._listed
 
-    async def events(self, start: datetime, end: datetime, calendar: str | None = None) -> tuple[Event, ...]:
-        """All events that touch the time from `start` to `end`, by start: those of the primary calendar, and of all
-        others that the person has ticked in Google Calendar. One that stands in several of them is told once.
+    async def events(self, start: datetime, end: datetime, calendar: str = PRIMARY) -> tuple[Event, ...]:
+        """All events of a calendar that touch the time from `start` to `end`, by start.
 
         Days without hours are those of `start`'s timezone.
 
-        Args:
-            calendar: the id of one calendar, to look at that one only. Raises NotFound if there is none.
+        Raises NotFound if there is no such calendar, and ValueError for a naive datetime.
+        """
+        return _touching([await self._events_of(calendar, _bounds(start, end))], start, end)
+
+    async def agenda(self, start: datetime, end: datetime) -> Agenda:
+        """What takes the person's time from `start` to `end`: in the primary calendar, in others that they own and have
+        ticked, and in those that were named as counting too. An event that stands in several is told once.
+
+        Days without hours are those of `start`'s timezone.
 
         Raises ValueError for a naive datetime.
         """
-        zone = _zone_of(start)
-        bounds = {"timeMin": start.isoformat(), "timeMax": _aware(end).isoformat()}
-        if calendar is None:
-            # Invitations come into the primary calendar, so it counts even where the person has it out of sight.
-            ids = [PRIMARY, *(entry.id for entry in await self.calendars() if entry.shown and not entry.primary)]
-            found = await asyncio.gather(*(self._events_if_there(each, bounds) for each in ids))
-        else:
-            found = [await self._events_of(calendar, bounds)]
-        # Of several copies the primary calendar's stays, as that one tells the person's own answer.
-        once = {(event.uid, event.start): event for events in reversed(found) for event in events}
-        touching = (event for event in once.values() if event.overlaps(start, end, zone))
-        return tuple(sorted(touching, key=lambda event: (event.span(zone), event.summary)))
+        bounds = _bounds(start, end)
+        listed = await self.calendars()
+        primary = next((entry.name for entry in listed if entry.primary and entry.name), "your own calendar")
+        others = [entry for entry in listed if not entry.primary and self._counts(entry)]
+        # Invitations come into the primary calendar, so it counts even where the person has it out of sight.
+        ids = [PRIMARY, *(entry.id for entry in others)]
+        found = await asyncio.gather(*(self._events_if_there(each, bounds) for each in ids))
+        return Agenda(_touching(found, start, end), (primary, *(entry.name or entry.id for entry in others)))
 
     async def insert(
         self,
@@ -222,6 +236,9 @@ class Calendar:
             raise NotFound(f"{request.methodId}: the event was deleted")
         return event
 
+    def _counts(self, entry: Entry) -> bool:
+        return (entry.owned and entry.shown) or not self._also_own.isdisjoint({entry.id.lower(), entry.name.lower()})
+
     async def _may_meet(self) -> bool:
         primary = next((entry for entry in await self.calendars() if entry.primary), None)
         return primary is None or primary.solutions is None or _MEET in primary.solutions
@@ -270,6 +287,19 @@ class Calendar:
         return await self._client.write(request, partial(_event, calendar=calendar))
 
 
+def _bounds(start: datetime, end: datetime) -> dict[str, str]:
+    return {"timeMin": _aware(start).isoformat(), "timeMax": _aware(end).isoformat()}
+
+
+def _touching(found: Sequence[Sequence[Event]], start: datetime, end: datetime) -> tuple[Event, ...]:
+    """The events of several calendars, the primary one first, that touch a time, by start."""
+    zone = _zone_of(start)
+    # Of several copies the primary calendar's stays, as that one tells the person's own answer.
+    once = {(event.uid, event.start): event for events in reversed(found) for event in events}
+    touching = (event for event in once.values() if event.overlaps(start, end, zone))
+    return tuple(sorted(touching, key=lambda event: (event.span(zone), event.summary)))
+
+
 def _aware(moment: datetime) -> datetime:
     if moment.tzinfo is None:
         raise ValueError("a time without a timezone")
@@ -311,6 +341,7 @@ def _entry(answer: dict[str, Any]) -> Entry:
         primary=answer.get("primary", False),
         shown=answer.get("selected", False) and not answer.get("hidden") and not answer.get("deleted"),
         writable=answer.get("accessRole") in ("owner", "writer"),
+        owned=answer.get("accessRole") == "owner",
         solutions=None if solutions is None else tuple(solutions),
     )
 

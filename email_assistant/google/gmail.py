@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal
 
@@ -38,11 +38,13 @@ class Change:
     message_id: str
     thread_id: str
     labels: frozenset[str]
+    record: int = field(default=0, compare=False)
+    """Id of the record of history that tells of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryPage:
-    """Some changes, oldest first. There may be none and still a next page."""
+    """Some changes, as Gmail lists them. There may be none and still a next page."""
 
     changes: tuple[Change, ...]
     next_page_token: str | None
@@ -106,6 +108,10 @@ class SendAs:
     name: str
     signature_html: str
     default: bool
+    primary: bool = False
+    """It is the account's own."""
+    verified: bool = False
+    """Gmail lets the person send from it; else it puts the account's own address in its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +271,7 @@ def _changes(record: dict[str, Any]) -> list[Change]:
             message_id=entry["message"]["id"],
             thread_id=entry["message"]["threadId"],
             labels=frozenset(entry.get("labelIds", entry["message"].get("labelIds", ()))),
+            record=int(record["id"]),
         )
         for key, kind in _KINDS
         for entry in record.get(key, ())
@@ -319,4 +326,7 @@ def _send_as(entry: dict[str, Any]) -> SendAs:
         name=entry.get("displayName", ""),
         signature_html=entry.get("signature", ""),
         default=entry.get("isDefault", False),
+        primary=entry.get("isPrimary", False),
+        # Its own address has no status (https://developers.google.com/workspace/gmail/api/reference/rest/v1/users.settings.sendAs).
+        verified=entry.get("isPrimary", False) or entry.get("verificationStatus") == "accepted",
     )

@@ -1,14 +1,17 @@
 """What an inbox item says: the mail, sender and subject first, then the formatted call."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
 from email_assistant.mail.message import Mail
 
+NOT_IN_COPY = "Not in copy"
+COUNTED = "Calendars that count"
 UNKNOWN_CONFLICTS = "The calendar could not be read: look yourself whether the time is free"
 
 _EXCERPT = 2000
+_MOST_NAMED = 20
 
 
 def mail_as_text(mail: Mail) -> str:
@@ -28,7 +31,11 @@ def describe(
     args: Mapping[str, Any],
     new_recipients: Iterable[str],
     conflicts: Iterable[str] | None,
-    asked_because: str | None,
+    *,
+    sent_from: str | None = None,
+    left_out: Sequence[str] = (),
+    calendars: Sequence[str] = (),
+    asked_because: str | None = None,
 ) -> str:
     """The item's `description`, in Markdown.
 
@@ -36,12 +43,21 @@ def describe(
     """
     lines = [mail_text, "", "---", "", action]
     lines += [f"- You are asked again: {asked_because}"] if asked_because else []
-    lines += [f"- {name}: {_plain(value)}" for name, value in args.items()]
+    lines += [f"- From: {sent_from}"] if sent_from else []
+    lines += [f"- {name}: {_plain(value)}" for name, value in args.items() if name != "from_address"]
+    lines += [f"- {NOT_IN_COPY}: {shortly(left_out)}"] if left_out else []
     lines += [f"- New recipient, never written to before: {address}" for address in new_recipients]
     lines += [f"- At that time: {_plain(conflict)}" for conflict in conflicts or ()]
     lines += [f"- {UNKNOWN_CONFLICTS}"] if conflicts is None else []
+    lines += [f"- {COUNTED}: {_plain(calendars)}"] if calendars else []
     return escape("\n".join(lines), quote=False)
 
 
+def shortly(people: Sequence[str]) -> str:
+    """People by name, of very many only the first."""
+    more = len(people) - _MOST_NAMED
+    return ", ".join(people) if more <= 0 else f"{', '.join(people[:_MOST_NAMED])} and {more} more"
+
+
 def _plain(value: object) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

@@ -7,7 +7,7 @@ compare-and-set. `applied` is the point of no return, before any effect.
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Unpack
 from uuid import UUID
@@ -24,6 +24,7 @@ from email_assistant.inbox.describe import describe
 from email_assistant.inbox.listing import AWAKE, STATUSES, Status, Wanted, listed, order, position
 from email_assistant.inbox.search import WORDS, words
 from email_assistant.tools.effects import Effect
+from email_assistant.tools.send_email import LETTER
 from email_assistant.tools.spec import Answer, Kind, ToolError
 
 __all__ = ["PAGE", "STATUSES", "Asked", "Conflict", "Inbox", "Invalid", "Item", "NoItem", "Outcome", "Status"]
@@ -41,7 +42,7 @@ _ACTS: tuple[Answer, ...] = ("accept", "edit")
 """Answers that have something done."""
 _COLUMNS = """i.id, i.user_id, i.account_id, a.address as account, i.thread_id, i.run_id, i.mail_id, t.chat_id as chat,
     m.sender, coalesce(m.subject, r.input->>'request') as subject, i.call_id, i.interrupt_id, i.kind, i.action, i.args,
-    i.mail_text, i.new_recipients, i.conflicts, i.asked, i.asked_because,
+    i.mail_text, i.new_recipients, i.left_out, i.conflicts, i.calendars, i.asked, i.asked_because,
     a.mode = 'shadow' as shadow,
     case a.mode when 'shadow' then array_remove(array_remove(i.allowed, 'accept'), 'edit')
                 else i.allowed end as allowed,
@@ -81,6 +82,8 @@ class Asked:
     new_recipients: list[str]
     conflicts: list[str] | None
     """None: the calendar could not be read."""
+    calendars: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +115,14 @@ class Item:
     """The mail it is about, as plain text."""
     new_recipients: list[str]
     """Addresses that the action would reach and that neither the thread nor the person's earlier mail knows."""
+    left_out: list[str]
+    """Who of the people of the mail that is answered would get no copy, as it was proposed; of very many, the last
+    entry says how many more."""
     conflicts: list[str] | None
     """What stood in the calendar at the proposed time when the item was made, such as "10:00-11:00 Dentist"; None if
     that could not be known."""
+    calendars: list[str]
+    """Names of the calendars in which that was looked for."""
     asked: int
     """The how manieth time the person is asked about its call."""
     asked_because: str | None
@@ -137,9 +145,26 @@ class Item:
     created_at: datetime
 
     @property
+    def sent_from(self) -> str | None:
+        """The address that a mail would go from; None: it sends none, or by somebody else's tool."""
+        if self.action != LETTER:
+            return None
+        return str(self.args.get("from_address") or self.account)
+
+    @property
     def description(self) -> str:
         """Mail and proposal as escaped Markdown."""
-        return describe(self.mail_text, self.action, self.args, self.new_recipients, self.conflicts, self.asked_because)
+        return describe(
+            self.mail_text,
+            self.action,
+            self.args,
+            self.new_recipients,
+            self.conflicts,
+            sent_from=self.sent_from,
+            left_out=self.left_out,
+            calendars=self.calendars,
+            asked_because=self.asked_because,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,9 +424,10 @@ class Inbox:
             value = question.value
             await conn.execute(
                 f"""insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, mail_text, call_id,
-                                            interrupt_id, kind, action, args, allowed, new_recipients, conflicts,
-                                            teaches, words)
-                   select user_id, account_id, thread_id, id, mail_id, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, {WORDS}
+                                            interrupt_id, kind, action, args, allowed, new_recipients, left_out,
+                                            conflicts, calendars, teaches, words)
+                   select user_id, account_id, thread_id, id, mail_id, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,
+                          {WORDS}
                    from runs where id = %s on conflict (run_id, interrupt_id) do nothing""".encode(),
                 (
                     mail_text,
@@ -412,7 +438,9 @@ class Inbox:
                     Json(value["args"]),
                     value["allowed"],
                     question.new_recipients,
+                    question.left_out,
                     question.conflicts,
+                    question.calendars,
                     value["teaches"],
                     *words(mail_text, value["args"]),
                     run_id,
@@ -430,10 +458,10 @@ class Inbox:
         """Show what they decided once more, as it is now, and why it was not done."""
         await conn.execute(
             f"""insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, mail_text, call_id, kind,
-                                        action, args, allowed, new_recipients, conflicts, teaches, words, asked,
-                                        asked_because)
+                                        action, args, allowed, new_recipients, left_out, conflicts, calendars, teaches,
+                                        words, asked, asked_because)
                select user_id, account_id, thread_id, run_id, mail_id, mail_text, call_id, kind, action, %s,
-                      array_remove(allowed, 'response'), new_recipients, conflicts, false, {WORDS}, {_ASKED}, %s
+                      array_remove(allowed, 'response'), new_recipients, left_out, conflicts, calendars, false, {WORDS}, {_ASKED}, %s
                from inbox_items i where run_id = %s and call_id = %s and interrupt_id is not null
                on conflict (run_id, call_id, kind) where interrupt_id is null and status in ('pending', 'decided')
                do nothing""".encode(),
@@ -516,6 +544,23 @@ class Inbox:
         """Close what still waits in these runs; the rows stay and show what took their place."""
         await supersede(conn, run_ids, by)
 
+    async def closed_with(self, run_id: UUID) -> list[Item]:
+        """What waited in a run when that was closed, and nothing took the place of."""
+        return await self._items(
+            """i.run_id = %s and i.status = 'superseded' and i.superseded_by is null and i.decision is null
+               and i.interrupt_id is not null""",
+            run_id,
+        )
+
+    async def reopen(self, conn: Connection, run_id: UUID) -> None:
+        """Let what was closed with a run wait again, as if it had been asleep meanwhile."""
+        await conn.execute(
+            """update inbox_items set status = 'pending', ended_at = null, snoozed_until = clock_timestamp()
+               where run_id = %s and status = 'superseded' and superseded_by is null and decision is null
+               and interrupt_id is not null""",
+            (run_id,),
+        )
+
     async def said_in(self, run_ids: Sequence[UUID]) -> tuple[list[str], str | None]:
         """What the person said in runs that were superseded: their instructions, and the reply they had approved."""
         async with self._pool.connection() as conn:
@@ -546,15 +591,18 @@ class Inbox:
         return {i.call_id for i in items if (i.decision or {}).get("type") in ("accept", "edit")}
 
     async def new_recipients(self, account_id: UUID, thread_id: UUID, addresses: Sequence[str]) -> list[str]:
-        """Those of the addresses that are neither in the thread nor known from the account's mail."""
+        """Those of the addresses that are neither the person's own, nor in the thread or known from their mail."""
         async with self._pool.connection() as conn:
             cursor = await conn.execute(
                 """select address from unnest(%s::text[]) as address
                    where not exists (select from mails where account_id = %s and sender = address)
                    and not exists (select from mails, jsonb_array_elements((content->'to') || (content->'cc')) as person
                                    where account_id = %s and (own or thread_id = %s)
-                                   and lower(person->>'email') = address)""",
-                (list(addresses), account_id, account_id, thread_id),
+                                   and lower(person->>'email') = address)
+                   and not exists (select from accounts a where a.id = %s and (a.address = address.address
+                                   or a.aliases @> jsonb_build_array(jsonb_build_object('address', address.address))))
+                """,
+                (list(addresses), account_id, account_id, thread_id, account_id),
             )
             return [row["address"] for row in await cursor.fetchall()]
 

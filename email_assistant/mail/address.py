@@ -38,6 +38,12 @@ def is_valid_address(s: str) -> bool:
     return _ADDR_SPEC.fullmatch(s) is not None
 
 
+def untagged(s: str) -> str:
+    """An address in lower case, without the tag of `local+tag@domain`."""
+    local, at, domain = s.lower().rpartition("@")
+    return f"{local.partition('+')[0]}{at}{domain}"
+
+
 def parse_addresses(value: str) -> tuple[Address, ...]:
     """Every entry of an address list that holds an address; groups are flattened, damage is skipped."""
     found = []

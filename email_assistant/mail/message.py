@@ -55,12 +55,21 @@ class Mail:
     """What could not be read, in plain words; empty if everything was."""
     event: CalendarEvent | None = None
     """The first event of its calendar part."""
+    delivered_to: tuple[str, ...] = ()
+    """Where mail systems say that they brought it, the last one first."""
+
+
+def reply_addresses(mail: Mail) -> tuple[Address, ...]:
+    """Where a reply goes: to all usable addresses of Reply-To, else to From; empty if that is not usable either."""
+    wanted = {address.email.lower(): address for address in mail.reply_to if is_valid_address(address.email)}
+    if wanted:
+        return tuple(wanted.values())
+    return (mail.sender,) if mail.sender and is_valid_address(mail.sender.email) else ()
 
 
 def reply_address(mail: Mail) -> Address | None:
-    """Where a reply goes: Reply-To if it holds a usable address, else From; None if neither does."""
-    candidates = [*mail.reply_to, *([mail.sender] if mail.sender else [])]
-    return next((address for address in candidates if is_valid_address(address.email)), None)
+    """The first address that a reply goes to."""
+    return next(iter(reply_addresses(mail)), None)
 
 
 def references_of(mail: Mail) -> tuple[str, ...]:

@@ -8,9 +8,13 @@ from datetime import datetime, tzinfo
 from .address import Address
 from .message import Attachment, CalendarEvent, Mail
 
-_MAX_LISTED = 5
+FEW_LISTED = 5
 """Recipients and attachments named before "and N more"."""
+MOST_LISTED = 50
+"""Recipients named where all may be answered; mail to more people is hardly ever meant to be answered to all."""
 _MAX_HEADER = 500
+_MAX_ENTRY = _MAX_HEADER // FEW_LISTED
+"""Characters of one that is named."""
 
 # Control characters, zero-width and bidi marks, fillers without ink, variation selectors and tag characters:
 # invisible to the person, readable to a model.
@@ -27,23 +31,27 @@ _BLOCK = re.compile(rf"(?P<start><(?P<tag>{'|'.join(_TAGS)})\b[^>]*>\n)(?P<data>
 _CUT = "\n[… cut to fit the model]"
 
 
-def for_prompt(mail: Mail, mail_id: str, *, timezone: tzinfo, limit: int) -> str:
-    """The mail between `<mail id="…">` and `</mail>`, its body cut to `limit` characters.
+def for_prompt(mail: Mail, mail_id: str, *, timezone: tzinfo, limit: int, people: int = FEW_LISTED) -> str:
+    """The mail between `<mail id="…">` and `</mail>`, its body cut to `limit` characters, each line of recipients to so
+    many `people`.
 
     Times are in `timezone`. Only lines that say something are given.
     """
     headers = {
         "From": str(mail.sender or ""),
-        "Reply-To": _reply_to(mail),
-        "To": _people(mail.to),
-        "Cc": _people(mail.cc),
+        "Reply-To": _reply_to(mail, people),
+        "To": _people(mail.to, people),
+        "Cc": _people(mail.cc, people),
         "Date": _written(mail.date, timezone),
         "Event": _event(mail.event, timezone),
         "Subject": mail.subject,
         "Attachments": _attachments(mail.attachments),
         "Note": mail.note,
     }
-    lines = [f"{name}: {one_line(value)}" for name, value in headers.items() if value.strip()]
+    lengths = dict.fromkeys(("Reply-To", "To", "Cc"), max(people * _MAX_ENTRY, _MAX_HEADER))
+    lines = [
+        f"{name}: {one_line(value, lengths.get(name, _MAX_HEADER))}" for name, value in headers.items() if value.strip()
+    ]
     inner = _neutral("\n".join([*lines, "", _cut(clean(mail.body), limit)]).rstrip())
     return f'<mail id="{re.sub(r"[^A-Za-z0-9._:@-]", "", mail_id)}">\n{inner}\n</mail>'
 
@@ -113,18 +121,18 @@ def _written(moment: datetime | None, timezone: tzinfo) -> str:
     return f"{local:%a} {local.day} {local:%b %Y %H:%M %z}"
 
 
-def _reply_to(mail: Mail) -> str:
+def _reply_to(mail: Mail, most: int) -> str:
     """Given where answers would go to somebody other than the sender."""
     same = mail.sender is not None and [a.email.lower() for a in mail.reply_to] == [mail.sender.email.lower()]
-    return "" if same else _people(mail.reply_to)
+    return "" if same else _people(mail.reply_to, most)
 
 
-def _people(people: Sequence[Address]) -> str:
-    return _listed([str(person) for person in people])
+def _people(people: Sequence[Address], most: int) -> str:
+    return _listed([str(person) for person in people], most)
 
 
 def _attachments(attachments: Sequence[Attachment]) -> str:
-    return _listed([f"{a.name or a.mime_type}{_size(a.size)}" for a in attachments])
+    return _listed([f"{a.name or a.mime_type}{_size(a.size)}" for a in attachments], FEW_LISTED)
 
 
 def _size(size: int | None) -> str:
@@ -133,6 +141,6 @@ def _size(size: int | None) -> str:
     return f" ({size / 1_000_000:.1f} MB)" if size >= 1_000_000 else f" ({max(1, size // 1_000)} kB)"
 
 
-def _listed(items: Sequence[str]) -> str:
-    shown = ", ".join(item[: _MAX_HEADER // _MAX_LISTED] for item in items[:_MAX_LISTED])
-    return f"{shown} and {len(items) - _MAX_LISTED} more" if len(items) > _MAX_LISTED else shown
+def _listed(items: Sequence[str], most: int) -> str:
+    shown = ", ".join(item[:_MAX_ENTRY] for item in items[:most])
+    return f"{shown} and {len(items) - most} more" if len(items) > most else shown

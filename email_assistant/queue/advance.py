@@ -32,7 +32,7 @@ from email_assistant.queue.labels import Labels
 from email_assistant.tools.effects import Declined, InDoubt, Ledger, NotYetClear
 from email_assistant.tools.left_drafts import LeftDrafts
 from email_assistant.tools.registry import Registry
-from email_assistant.tools.spec import Call, LinkNeeded
+from email_assistant.tools.spec import NO_CONFLICTS, Call, Conflicts, LinkNeeded
 
 log = logging.getLogger(__name__)
 
@@ -242,14 +242,19 @@ class Advancer:
     async def _asked(self, lease: Lease, conversation: Conversation, run: RunRow, interrupt: Interrupt) -> Asked:
         value: Mapping[str, Any] = interrupt.value
         addresses = addresses_in(value["args"])
+        found = await self._conflicts(lease, run, value) if value["kind"] == "meeting" else NO_CONFLICTS
         return Asked(
             interrupt.id,
             value,
             new_recipients=await self.inbox.new_recipients(conversation.account_id, conversation.id, addresses),
-            conflicts=await self._conflicts(lease, run, value) if value["kind"] == "meeting" else [],
+            conflicts=found.events if found else None,
+            calendars=found.calendars if found else [],
+            left_out=await self.tools.left_out(run.input, value["action"], value["args"])
+            if value["kind"] == "draft"
+            else [],
         )
 
-    async def _conflicts(self, lease: Lease, run: RunRow, value: Mapping[str, Any]) -> list[str] | None:
+    async def _conflicts(self, lease: Lease, run: RunRow, value: Mapping[str, Any]) -> Conflicts | None:
         """What stands at the time of a proposed meeting; None if the calendar can't be read, which holds nothing up."""
         try:
             account = await self.accounts.get(UUID(run.input["account_id"]))

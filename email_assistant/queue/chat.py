@@ -22,7 +22,7 @@ from email_assistant.agents.chat.graph import link_in
 from email_assistant.db.holder import Holder
 from email_assistant.db.lease import Lease, LeaseLost, held
 from email_assistant.db.pool import Pool
-from email_assistant.google.errors import GoogleError
+from email_assistant.google.errors import GoogleError, NotFound, Refused
 from email_assistant.google.quota import Urgency, calls_are
 from email_assistant.inbox.items import Asked, Conflict, Inbox, Item, addresses_in
 from email_assistant.mail.charset import readable
@@ -34,7 +34,7 @@ from email_assistant.queue.faults import LostInterrupt, QuestionNotStored, class
 from email_assistant.queue.invoke import Invoker, Outcome, Watch
 from email_assistant.queue.turns import ChatRow, TurnRow, Turns
 from email_assistant.tools.effects import Declined, Effect, InDoubt, Ledger, NotYetClear
-from email_assistant.tools.spec import Call, ServerDown
+from email_assistant.tools.spec import Call, ServerDown, ToolError
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +57,11 @@ _BROKEN_OFF = "Not done: this was broken off before."
 _NOT_KNOWN = "Not known: this was broken off, and may have been done."
 
 
-class Settles(Protocol):
+class Tools(Protocol):
+    async def left_out(self, run: Mapping[str, Any], name: str, arguments: Mapping[str, Any]) -> list[str]:
+        """Who of the answered mail's people would get nothing of a call. Raises ToolError, GoogleError."""
+        ...
+
     async def settle(self, call: Call, effect: Effect) -> None:
         """Find out what became of an effect that was started. Raises NotYetClear, InDoubt."""
         ...
@@ -82,7 +86,7 @@ class Chat:
     ledger: Ledger
     accounts: Accounts
     clients: Clients
-    tools: Settles
+    tools: Tools
     invoker: Invoker
     lease_seconds: float
     holder: Holder
@@ -271,7 +275,11 @@ class Chat:
         new = await self.inbox.new_recipients(
             UUID(turn.input["account_id"]), lease.thread_id, addresses_in(value["args"])
         )
-        return Asked(question.id, value, new_recipients=new, conflicts=[])
+        try:
+            left_out = await self.tools.left_out(turn.input, value["action"], value["args"])
+        except (ToolError, NotFound, Refused):  # the mail is gone: then nothing can answer it either
+            left_out = []
+        return Asked(question.id, value, new_recipients=new, conflicts=[], left_out=left_out)
 
     async def _settle_closed(self, lease: Lease, account: Account) -> None:
         """Find out what became of effects that turns left when they broke off, before anything new begins. Those of a

@@ -19,10 +19,11 @@ from email_assistant.agents.mail.run import Reply, Run
 from email_assistant.db.holder import Holder
 from email_assistant.db.lease import FREE, Lease
 from email_assistant.db.pool import Connection, Pool
-from email_assistant.mail.message import Mail, references_of, reply_address
-from email_assistant.mail.prompt import for_prompt
+from email_assistant.mail.message import Mail, references_of
+from email_assistant.mail.prompt import FEW_LISTED, MOST_LISTED, for_prompt
 from email_assistant.queue.labels import LABEL_WORK
 from email_assistant.queue.tasks import Due
+from email_assistant.tools.senders import MOST_NAMED, addressed_to, answered_at, everybody
 
 RunState = Literal["running", "waiting", "acting", "done", "failed", "superseded"]
 
@@ -46,6 +47,8 @@ with work (thread_id, kind) as (
           and not exists (select from inbox_items i where i.run_id = r.id and i.status = 'decided')
     union select t.id, 'person' from threads t where t.drafted is not null
           and not exists (select from runs r where r.thread_id = t.id and r.state = 'running')
+    union select r.thread_id, 'person' from runs r join mails m on m.account_id = r.account_id
+          and m.gmail_id = r.closed_with where r.closed_with is not null and m.put_away is null
     union select thread_id, 'person' from left_drafts where state in ('wanted', 'started')
     union select d.thread_id, 'person' from left_drafts d where d.state in ('left', 'ending') and not exists (
           select from inbox_items i where i.run_id = d.run_id and i.call_id = d.call_id
@@ -112,6 +115,8 @@ class Conversation:
     open_runs: Sequence[RunRow]
     drafted: str | None
     """Gmail's message id of a draft that was written or deleted in it, and not looked at yet."""
+    back: UUID | None
+    """The newest of the runs that ended when a mail was put away in Gmail which is in the inbox again by now."""
 
     def run_in(self, state: RunState) -> RunRow | None:
         return next((run for run in self.open_runs if run.state == state), None)
@@ -218,7 +223,10 @@ class Conversations:
     async def load(self, thread_id: UUID) -> Conversation | None:
         """The conversation as it stands; None if its account is gone or not to be worked on."""
         rows = await self._rows(
-            """select t.account_id, t.gmail_id, t.drafted from threads t join accounts a on a.id = t.account_id
+            """select t.account_id, t.gmail_id, t.drafted, (
+                   select r.id from runs r join mails m on m.account_id = r.account_id and m.gmail_id = r.closed_with
+                   where r.thread_id = t.id and m.put_away is null order by r.created_at desc limit 1) as back
+               from threads t join accounts a on a.id = t.account_id
                where t.id = %s and a.state = 'active' and a.provider = %s""",
             thread_id,
             self._provider,
@@ -241,6 +249,7 @@ class Conversations:
             await self.mails(thread_id),
             [RunRow(**row) for row in runs],
             rows[0]["drafted"],
+            rows[0]["back"],
         )
 
     async def mails(self, thread_id: UUID) -> list[StoredMail]:
@@ -395,6 +404,37 @@ class Conversations:
         await conn.execute("update runs set state = 'superseded', reason = %s where id = any(%s)", (reason, ids))
         await conn.execute("update mails set state = 'done', reason = %s where run_id = any(%s)", (reason, ids))
 
+    async def closed_by_putting_away(self, conn: Connection, run_id: UUID, mail_id: str, reason: str) -> None:
+        """The person put a run's mail away: nothing is left to do for it, unless the mail comes back."""
+        await self.closed_by_person(conn, [run_id], reason)
+        await conn.execute("update runs set closed_with = %s where id = %s", (mail_id, run_id))
+
+    async def reopen(self, conn: Connection, run_id: UUID, *, waits: bool) -> None:
+        """The mail with which a run was closed is in the inbox again, and so is the run's work.
+
+        Args:
+            waits: it waits for the person as before; else another run is to be made of its mails.
+        """
+        if waits:
+            await conn.execute(
+                """update runs set state = 'waiting', reason = null, ended_at = null, pruned = false
+                   where id = %s""",
+                (run_id,),
+            )
+        await conn.execute(
+            """update mails set state = %s, tries = 0, reason = coalesce(triage_reason, 'moved back into the inbox')
+               where run_id = %s and state = 'done' and not own and put_away is null""",
+            ("waiting" if waits else "triaging", run_id),
+        )
+
+    async def never_reopen(self, conn: Connection, thread_id: UUID) -> None:
+        """What was closed with mail that is in the inbox again stands as it does now."""
+        await conn.execute(
+            """update runs r set closed_with = null from mails m where r.thread_id = %s and m.put_away is null
+               and m.account_id = r.account_id and m.gmail_id = r.closed_with""",
+            (thread_id,),
+        )
+
     async def put_away(self, conn: Connection, thread_id: UUID) -> None:
         """Mail that the person put away before any run worked on it needs no work."""
         await conn.execute(
@@ -510,7 +550,8 @@ def _make_run(
     run_id: UUID, conversation: Conversation, stored: StoredMail, account: Account, *, triage_only: bool
 ) -> Run:
     mail = stored.mail
-    to = reply_address(mail)
+    to = answered_at(account, mail, own=stored.own)
+    everyone = everybody(account, mail, own=stored.own)
     return Run(
         id=str(run_id),
         account_id=str(account.id),
@@ -520,7 +561,11 @@ def _make_run(
         mails=[m.gmail_id for m in conversation.mails],
         text=for_prompt(mail, stored.gmail_id, timezone=account.zone, limit=_TRIAGE_CHARACTERS),
         reply=Reply(
-            to=to.email if to else None,
+            to=to[0] if to else None,
+            also_to=to[1:],
+            everyone=everyone[:MOST_NAMED],
+            more=max(0, len(everyone) - MOST_NAMED),
+            addressed=addressed_to(account, mail),
             subject=mail.subject,
             in_reply_to=mail.message_id,
             references=list(references_of(mail)),
@@ -538,7 +583,9 @@ def conversation_text(mails: Sequence[StoredMail], newest: str, zone: ZoneInfo) 
     shown = mails[max(0, upto - _OLDER_MAILS - 1) : upto]
     limits = [_OLDER_CHARACTERS] * (len(shown) - 1) + [_NEWEST_CHARACTERS]
     return "\n".join(
-        for_prompt(m.mail, m.gmail_id, timezone=zone, limit=limit) for m, limit in zip(shown, limits, strict=True)
+        # Whoever answers all must see them all.
+        for_prompt(m.mail, m.gmail_id, timezone=zone, limit=limit, people=MOST_LISTED if m is shown[-1] else FEW_LISTED)
+        for m, limit in zip(shown, limits, strict=True)
     )
 
 

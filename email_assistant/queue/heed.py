@@ -1,8 +1,9 @@
 """What the person does in Gmail meanwhile, and what that ends here; and the drafts that are left there for them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from email_assistant.accounts.accounts import Accounts
@@ -33,6 +34,8 @@ class Heed:
     clients: Clients
     tools: Registry
     left_drafts: LeftDrafts
+    asked_by: Callable[[UUID, Lease], Awaitable[Collection[str]]]
+    """Ids of the questions that a run's graph still waits for."""
 
     async def before_decision(self, lease: Lease, conversation: Conversation, run: RunRow) -> bool:
         """Whether the person has answered in Gmail what this decided run would answer; it is closed then."""
@@ -83,6 +86,7 @@ class Heed:
             or await self._read_own(lease, conversation)
             or await self._read_draft(lease, conversation)
             or await self._read_put_away(lease, conversation)
+            or await self._read_back(lease, conversation)
         )
 
     async def _read_own(self, lease: Lease, conversation: Conversation) -> bool:
@@ -193,9 +197,47 @@ class Heed:
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
             if run and reason:
-                await self._close(conn, [run.id], reason)
+                await self.conversations.closed_by_putting_away(conn, run.id, run.mail_id, reason)
+                await self.inbox.supersede(conn, [run.id], by=None)
             await self.conversations.put_away(conn, conversation.id)
         return True
+
+    async def _read_back(self, lease: Lease, conversation: Conversation) -> bool:
+        """What was closed because its mail left the inbox waits again when that is back: taken out of the archive, or
+        out of Gmail's snooze. If anything else has happened since, that stands."""
+        if conversation.back is None:
+            return False
+        run = await self.conversations.input_of(conversation.back)
+        reopens = await self._is_as_it_was(conversation, run)
+        items = await self.inbox.closed_with(conversation.back) if reopens else []
+        interrupts = await self.asked_by(conversation.back, lease) if items else ()
+        waits = bool(items) and all(item.interrupt_id in interrupts for item in items)
+        account = await self.accounts.get(conversation.account_id)
+        async with self.pool.connection() as conn, conn.transaction():
+            await lease.check(conn, account_active=True)
+            await self.conversations.never_reopen(conn, conversation.id)
+            if reopens:
+                await self.conversations.reopen(conn, conversation.back, waits=waits)
+            if waits:
+                await self.inbox.reopen(conn, conversation.back)
+            for item in items if waits and account.mode == "draft" else ():
+                if item.kind == "draft":
+                    await self.left_drafts.want_again(conn, item.run_id, item.call_id, item.args)
+        return True
+
+    async def _is_as_it_was(self, conversation: Conversation, run: Mapping[str, Any]) -> bool:
+        """Whether nothing has happened in a conversation since a run of it was closed: no mail but what needs nothing,
+        no answer, no draft, and nothing that has taken up the mail again."""
+        mail = conversation.mail(run["mail"])
+        if conversation.open_runs or mail.state != "done" or mail.run_id != conversation.back:
+            return False
+        ours = await self.ledger.own_ids(conversation.id)
+        others = [m for m in conversation.mails if m.run_id != conversation.back]
+        since = [m for m in others if m.received_at >= mail.received_at]
+        if any(_is_by_hand(m, ours) if m.own else m.classification != "ignore" for m in since):
+            return False
+        gmail = (await self.clients.get(conversation.account_id)).gmail
+        return all(ref.thread_id != conversation.gmail_id for ref in await gmail.drafts())
 
     async def _close(self, conn: Connection, run_ids: Sequence[UUID], reason: str) -> None:
         await self.inbox.supersede(conn, run_ids, by=None)

@@ -16,7 +16,6 @@ from mcp.server.lowlevel import Server
 from psycopg_pool import PoolTimeout
 
 from email_assistant.google.errors import Ambiguous, NotFound, Refused
-from email_assistant.mail.address import Address
 from email_assistant.mail.compose import compose_reply
 from email_assistant.mail.message import references_of
 from email_assistant.mail.parse import parse_gmail
@@ -24,10 +23,11 @@ from email_assistant.servers.mcp.mailbox import Mailbox, TryAgain, Visit
 from email_assistant.settings import WorkingHours
 from email_assistant.tools import check_calendar, schedule_meeting, send_email
 from email_assistant.tools.check_calendar import CheckCalendar, told_days
-from email_assistant.tools.mcp.words import AGAIN, EXTERNAL_ID, INVITATION, KEY
+from email_assistant.tools.mcp.words import AGAIN, EXTERNAL_ID, INVITATION, KEY, SENDER
 from email_assistant.tools.outbox import DraftGone, KeyedOutbox, KeyTaken, Letter
 from email_assistant.tools.schedule_meeting import ScheduleMeeting, event_id_of, insert, scheduled
 from email_assistant.tools.send_email import SendEmail
+from email_assistant.tools.senders import answers_as, permitted
 from email_assistant.tools.sending import sent_to
 from email_assistant.tools.spec import ToolError, ToolSpec
 
@@ -85,7 +85,7 @@ class AgentTools:
         async with self._mailbox.visit("write") as visit:
 
             async def compose() -> Letter:
-                return await _reply(visit, given)
+                return await _reply(visit, given, meta.get(SENDER))
 
             try:
                 posted = await self._outbox.send(visit.google.gmail, visit.account, key, arguments, compose)
@@ -100,18 +100,24 @@ class AgentTools:
             return sent_to([given.email_address, *given.additional_recipients]), posted.message_id
 
 
-async def _reply(visit: Visit, given: SendEmail) -> Letter:
+async def _reply(visit: Visit, given: SendEmail, sender: object) -> Letter:
+    """
+    Args:
+        sender: the address that the person saw it go from, if they saw it; else the mail says it.
+    """
     message = await visit.google.gmail.message(str(given.email_id))
     mail = parse_gmail(message.payload)
+    proposed = sender if isinstance(sender, str) else answers_as(visit.account, mail).address
+    identity = await permitted(visit.google.gmail, visit.account, proposed)
     raw = compose_reply(
         to=[str(given.email_address)],
         cc=given.additional_recipients,
-        sender=Address(visit.account.name, visit.account.address),
+        sender=identity.mailbox,
         subject=mail.subject,
         text=given.response_text,
         in_reply_to=mail.message_id,
         references=references_of(mail),
-        signature=visit.account.signature or None,
+        signature=identity.signature or None,
         date=datetime.now(visit.zone),
     )
     return Letter(raw, message.thread_id)

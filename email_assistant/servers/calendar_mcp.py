@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from mcp.server.lowlevel import Server
 from pydantic import Field
 
-from email_assistant.google.calendar import PRIMARY, Calendar, Event
+from email_assistant.google.calendar import PRIMARY, Agenda, Calendar, Event
 from email_assistant.google.errors import Ambiguous, Exists, NotFound
 from email_assistant.mail.address import is_valid_address
 from email_assistant.mail.prompt import delimited, inert
@@ -51,7 +51,7 @@ class ListCalendars(Arguments):
 class ListEvents(Arguments):
     start: _Time = Field(description=_WHEN)
     end: _Time = Field(description="Likewise, not included; at most 366 days later")
-    calendar_id: _Id | None = Field(None, description=f"{_CALENDAR}; without it, all that the person has ticked")
+    calendar_id: _Id | None = Field(None, description=f"{_CALENDAR}; without it, all that count as the person's time")
     limit: int = Field(100, ge=1, le=_MOST_EVENTS)
 
 
@@ -128,12 +128,14 @@ class EventOut(Result):
 
 class EventsOut(Result):
     timezone: str
+    calendars: list[str] = Field(description="Those that were looked into, by name")
     events: list[EventOut]
     more: bool = Field(description="Whether there are others in this time")
 
     def as_text(self) -> str:
         lines = [line for event in self.events for line in event.lines()] or ["No events."]
-        return delimited("calendar", "\n".join([f"Timezone: {self.timezone}", *lines, *(["and more"] * self.more)]))
+        head = [f"Timezone: {self.timezone}", f"Calendars: {', '.join(self.calendars)}"]
+        return delimited("calendar", "\n".join([*head, *lines, *(["and more"] * self.more)]))
 
 
 class WrittenOut(Result):
@@ -183,9 +185,17 @@ class CalendarTools:
             end = _moment(_time("end", given.end, visit.zone), visit.zone)
             if not start < end <= start + _LONGEST:
                 raise ToolError("end: must be after start, by 366 days at most")
-            found = await visit.google.calendar.events(start, end, given.calendar_id)
-            events = [_told(event, visit.zone) for event in found[: given.limit]]
-            return EventsOut(timezone=visit.zone.key, events=events, more=len(found) > given.limit)
+            if given.calendar_id is None:
+                agenda = await visit.google.calendar.agenda(start, end)
+            else:
+                found = await visit.google.calendar.events(start, end, given.calendar_id)
+                agenda = Agenda(found, (given.calendar_id,))
+            return EventsOut(
+                timezone=visit.zone.key,
+                calendars=[_line(name) for name in agenda.calendars],
+                events=[_told(event, visit.zone) for event in agenda.events[: given.limit]],
+                more=len(agenda.events) > given.limit,
+            )
 
     async def create_event(self, given: CreateEvent) -> WrittenOut:
         async with self._mailbox.visit("write") as visit:

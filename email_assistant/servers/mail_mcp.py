@@ -1,7 +1,6 @@
 """The person's Gmail as an MCP server: search, read, draft a reply, and send, once for each key."""
 
 import asyncio
-from collections.abc import Sequence
 from datetime import datetime
 from html import unescape
 from typing import Annotated, Any, Final
@@ -13,14 +12,16 @@ from pydantic import Field
 from email_assistant.accounts.accounts import Account
 from email_assistant.google.errors import Ambiguous, NotFound
 from email_assistant.google.gmail import Gmail, Message
-from email_assistant.mail.address import Address, is_valid_address
+from email_assistant.mail.address import is_valid_address
 from email_assistant.mail.compose import compose_mail, compose_reply, mail_fingerprint
-from email_assistant.mail.message import Mail, references_of, reply_address
+from email_assistant.mail.message import Mail, references_of
 from email_assistant.mail.parse import parse_bytes, parse_gmail
 from email_assistant.mail.prompt import delimited, for_prompt, inert
 from email_assistant.servers.mcp.mailbox import Mailbox, Visit
 from email_assistant.servers.mcp.tools import Arguments, Result, Tool, create_server, in_brackets
+from email_assistant.tools.mailbox import Held
 from email_assistant.tools.outbox import DraftGone, KeyedOutbox, KeyTaken, Letter
+from email_assistant.tools.senders import answered_at, answers_as, everybody, permitted
 from email_assistant.tools.spec import ToolError
 
 _MOST_FOUND: Final = 50
@@ -167,8 +168,8 @@ class MailTools:
         async with self._mailbox.visit("write") as visit:
             gmail = visit.google.gmail
             newest = await _newest(gmail, given.thread_id)
-            to, cc = _answered(newest, visit.account.address, everyone=given.reply_all)
-            letter = _reply(visit, newest, given.thread_id, to, cc, given.text)
+            to, cc = _answered(visit.account, newest, everyone=given.reply_all)
+            letter = await _reply(visit, newest.mail, given.thread_id, to, cc, given.text)
             draft_id = await _same_draft(gmail, letter)
             existed = draft_id is not None
             if draft_id is None:
@@ -189,9 +190,9 @@ class MailTools:
 
             async def compose() -> Letter:
                 if given.thread_id is None:
-                    return Letter(_new_mail(visit, given), None)
+                    return Letter(await _new_mail(visit, given), None)
                 newest = await _newest(visit.google.gmail, given.thread_id)
-                return _reply(visit, newest, given.thread_id, given.to, given.cc, given.text)
+                return await _reply(visit, newest.mail, given.thread_id, given.to, given.cc, given.text)
 
             asked = given.model_dump(exclude={"idempotency_key"})
             try:
@@ -294,7 +295,7 @@ def _headed(message: MessageOut) -> str:
     return f"{by}, {message.date}\n{message.content}"
 
 
-async def _newest(gmail: Gmail, thread_id: str) -> Mail:
+async def _newest(gmail: Gmail, thread_id: str) -> Held:
     """The mail of a thread that a reply answers. Raises ToolError."""
     try:
         messages = await gmail.thread(thread_id)
@@ -302,58 +303,48 @@ async def _newest(gmail: Gmail, thread_id: str) -> Mail:
         raise ToolError(f"thread_id: there is no thread {thread_id}, or no longer") from None
     for message in reversed(messages):
         if "DRAFT" not in message.labels:
-            return parse_gmail(message.payload)
+            return Held(parse_gmail(message.payload), thread_id, "SENT" in message.labels)
     raise ToolError(f"thread_id: thread {thread_id} holds drafts only")
 
 
-def _answered(mail: Mail, own: str, *, everyone: bool) -> tuple[list[str], list[str]]:
+def _answered(account: Account, newest: Held, *, everyone: bool) -> tuple[list[str], list[str]]:
     """To whom an answer goes, and who gets a copy; an answer to one's own mail goes where that went."""
-    is_own = mail.sender is not None and mail.sender.email.lower() == own
-    first = None if is_own else reply_address(mail)
-    to = _usable([first] if first else mail.to, {own})
+    to = answered_at(account, newest.mail, own=newest.own)
     if not to:
         raise ToolError("the newest mail of this thread names no address to answer")
-    cc = _usable((*mail.to, *mail.cc), {own, *(address.lower() for address in to)}) if everyone else []
-    return to, cc
+    return to, everybody(account, newest.mail, own=newest.own)[len(to) :] if everyone else []
 
 
-def _usable(addresses: Sequence[Address], but: set[str]) -> list[str]:
-    found = {address.email.lower(): address.email for address in addresses if is_valid_address(address.email)}
-    return [email for bare, email in found.items() if bare not in but]
-
-
-def _reply(visit: Visit, newest: Mail, thread_id: str, to: list[str], cc: list[str], text: str) -> Letter:
+async def _reply(visit: Visit, newest: Mail, thread_id: str, to: list[str], cc: list[str], text: str) -> Letter:
+    identity = await permitted(visit.google.gmail, visit.account, answers_as(visit.account, newest).address)
     raw = compose_reply(
         to=to,
         cc=cc,
-        sender=_sender(visit.account),
+        sender=identity.mailbox,
         subject=newest.subject,
         text=text,
         in_reply_to=newest.message_id,
         references=references_of(newest),
-        signature=visit.account.signature or None,
+        signature=identity.signature or None,
         date=datetime.now(visit.zone),
     )
     return Letter(raw, thread_id)
 
 
-def _new_mail(visit: Visit, given: SendEmail) -> bytes:
+async def _new_mail(visit: Visit, given: SendEmail) -> bytes:
+    identity = await permitted(visit.google.gmail, visit.account, visit.account.new_mail_identity.address)
     try:
         return compose_mail(
             to=given.to,
             cc=given.cc,
-            sender=_sender(visit.account),
+            sender=identity.mailbox,
             subject=given.subject or "",
             text=given.text,
-            signature=visit.account.signature or None,
+            signature=identity.signature or None,
             date=datetime.now(visit.zone),
         )
     except ValueError as error:
         raise ToolError(f"subject: {error}") from None
-
-
-def _sender(account: Account) -> Address:
-    return Address(account.name, account.address)
 
 
 async def _same_draft(gmail: Gmail, letter: Letter) -> str | None:

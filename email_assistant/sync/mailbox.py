@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from uuid import UUID
 
-from email_assistant.accounts.accounts import Account, Accounts
+from email_assistant.accounts.accounts import Account, Accounts, Identity
 from email_assistant.accounts.clients import Clients
 from email_assistant.db.order import lock_account
 from email_assistant.db.pool import Connection, Pool
@@ -20,7 +20,7 @@ from email_assistant.google.errors import GoogleError, NotFound, Refused, Revoke
 from email_assistant.google.gmail import Change, Gmail, Message, MessageRef
 from email_assistant.inbox.mails import Class
 from email_assistant.mail.html_text import html_to_text
-from email_assistant.sync.mails import missing_from, note, read, store, unknown, waiting_since
+from email_assistant.sync.mails import back_in, missing_from, note, read, store, unknown, waiting_since
 from email_assistant.sync.news import LEFT_INBOX, News
 
 log = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ class Mailboxes:
             if account.state != "active":
                 return
             client = await self._clients.get(account_id)
-            await self._describe(account, client)
+            account = await self._described(account, client)
             try:
                 await self._sync(account, client.gmail)
                 return
@@ -129,13 +129,14 @@ class Mailboxes:
         return cursor, News(refs=await self._refs_since(gmail, since))
 
     async def _missed(self, gmail: Gmail, account: Account) -> dict[str, str | None]:
-        """Mails that left the inbox while nobody looked, of those that wait for the person."""
+        """Mails that left the inbox while nobody looked, of those that wait for the person, or that came back to it."""
         since = await waiting_since(self._pool, account.id)
         if since is None:
             return {}
         inbox = {ref.id for ref in await self._refs_since(gmail, since - _OVERLAP, labels=("INBOX",))}
         async with self._pool.connection() as conn:
-            return dict.fromkeys(await missing_from(conn, account, inbox), LEFT_INBOX)
+            back: dict[str, str | None] = dict.fromkeys(await back_in(conn, account, inbox))
+            return back | dict.fromkeys(await missing_from(conn, account, inbox), LEFT_INBOX)
 
     async def _refs_since(self, gmail: Gmail, since: datetime, labels: Sequence[str] = ()) -> list[MessageRef]:
         """All messages since a time, oldest first."""
@@ -150,7 +151,10 @@ class Mailboxes:
                 return refs[::-1]
 
     async def _changes(self, gmail: Gmail, start: int) -> tuple[int, list[Change]]:
-        """What changed since the cursor, and the new cursor. Raises NotFound if Gmail has forgotten the old one."""
+        """What changed since the cursor, oldest first, and the new cursor.
+
+        Raises NotFound if Gmail has forgotten the old one.
+        """
         changes: list[Change] = []
         token: str | None = None
         cursors: list[int] = []
@@ -161,7 +165,7 @@ class Mailboxes:
             token = page.next_page_token
             if token is None:
                 # The first page's: mail that comes between two pages may be on neither.
-                return min(cursors, default=start), changes
+                return min(cursors, default=start), sorted(changes, key=lambda change: change.record)
 
     async def _store(self, account: Account, gmail: Gmail, news: News, cursor: int) -> None:
         """Store in batches, so that memory stays flat and the first mails are worked on while others still come; the
@@ -194,24 +198,35 @@ class Mailboxes:
         if moved.rowcount == 0:
             raise CursorMoved
 
-    async def _describe(self, account: Account, client: GoogleAccount) -> None:
-        """Learn the account's timezone, name and signature, once a day."""
-        if account.described_at and datetime.now(UTC) - account.described_at < _DESCRIBE_EVERY:
-            return
+    async def _described(self, account: Account, client: GoogleAccount) -> Account:
+        """The account, whose timezone, and what it sends from, are learned once a day."""
+        described_at = account.described_at if account.aliases is not None else None
+        if described_at and datetime.now(UTC) - described_at < _DESCRIBE_EVERY:
+            return account
         try:
             timezone = await client.calendar.timezone()
-            default = next((s for s in await client.gmail.send_as() if s.default), None)
+            senders = await client.gmail.send_as()
         except Revoked:
             raise
         except GoogleError as error:  # mail goes on without; asked again at the next poll
             log.warning("account %s: not described (%s)", account.id, type(error).__name__)
-            return
+            return account
+        own = next((s for s in senders if s.primary or s.address.lower() == account.address), None)
         await self._accounts.describe(
             account.id,
             timezone=timezone,
-            name=default.name if default else "",
-            signature=html_to_text(default.signature_html) if default else "",
+            name=own.name if own else "",
+            signature=html_to_text(own.signature_html) if own else "",
+            aliases=[
+                # One without a name of its own bears the account's, as in Gmail.
+                Identity(
+                    s.address.lower(), s.name or (own.name if own else ""), html_to_text(s.signature_html), s.default
+                )
+                for s in senders
+                if s is not own and s.verified
+            ],
         )
+        return await self._accounts.get(account.id)
 
 
 async def fetch(gmail: Gmail, refs: Sequence[MessageRef]) -> tuple[list[Message], list[tuple[MessageRef, str]]]:

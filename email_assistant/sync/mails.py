@@ -108,16 +108,23 @@ async def note(conn: Connection, account: Account, news: News) -> set[UUID]:
            and not exists (select from runs r where r.thread_id = t.id and r.state = 'acting') returning t.id""",
         (list(news.drafts), list(news.drafts.values()), account.id),
     )
+    # Before `put_away` is changed, which tells why a mail needed no work. A run's mails are reopened with it.
+    back = await conn.execute(
+        """update mails m set state = case when classification is null then 'new' else 'triaging' end,
+                  reason = 'moved into the inbox'
+           where m.account_id = %s and m.gmail_id = any(%s) and m.state = 'done' and not m.own
+           and (m.classification is null and m.reason = %s or m.reason = m.put_away)
+           and not exists (select from runs r where r.id = m.run_id and r.state = 'superseded')
+           and not exists (select from mails a where a.thread_id = m.thread_id and a.own
+                           and a.received_at >= m.received_at)
+           returning m.thread_id as id""",
+        (account.id, [message for message, why in news.put_away.items() if why is None], _NOT_IN_INBOX),
+    )
     put_away = await conn.execute(
         """update mails m set put_away = n.why from unnest(%s::text[], %s::text[]) as n (gmail_id, why)
            where m.account_id = %s and m.gmail_id = n.gmail_id and not m.own and m.put_away is distinct from n.why
            returning m.thread_id as id""",
         (list(news.put_away), list(news.put_away.values()), account.id),
-    )
-    back = await conn.execute(
-        """update mails set state = 'new', reason = 'moved into the inbox' where account_id = %s and gmail_id = any(%s)
-           and state = 'done' and classification is null and reason = %s returning thread_id as id""",
-        (account.id, [message for message, why in news.put_away.items() if why is None], _NOT_IN_INBOX),
     )
     # Where we are about to set a label, or have set this one, it is our own; else it is to be looked at.
     relabelled = await conn.execute(
@@ -138,11 +145,24 @@ async def missing_from(conn: Connection, account: Account, inbox: Iterable[str])
     return [row["gmail_id"] for row in await cursor.fetchall()]
 
 
+async def back_in(conn: Connection, account: Account, inbox: Iterable[str]) -> list[str]:
+    """Mails whose going closed what waited, and that are among those in the inbox again."""
+    cursor = await conn.execute(
+        """select gmail_id from mails m where account_id = %s and put_away is not null and gmail_id = any(%s)
+           and exists (select from runs r where r.thread_id = m.thread_id and r.closed_with = m.gmail_id)""",
+        (account.id, list(inbox)),
+    )
+    return [row["gmail_id"] for row in await cursor.fetchall()]
+
+
 async def waiting_since(pool: Pool, account_id: UUID) -> datetime | None:
-    """When the oldest mail came that waits for the person; None if none does."""
+    """When the oldest mail came that waits for the person, or would if it came back; None if none does."""
     async with pool.connection() as conn:
         cursor = await conn.execute(
-            "select min(received_at) as at from mails where account_id = %s and state = 'waiting'", (account_id,)
+            """select min(received_at) as at from mails m where account_id = %s and (state = 'waiting'
+               or put_away is not null
+                  and exists (select from runs r where r.thread_id = m.thread_id and r.closed_with = m.gmail_id))""",
+            (account_id,),
         )
         row = await cursor.fetchone()
     return row["at"] if row else None
@@ -165,8 +185,10 @@ def _why_not_triaged(account: Account, message: Message, mail: Mail) -> str | No
         return None
     if "INBOX" not in message.labels:
         return _NOT_IN_INBOX
-    if mail.sender and mail.sender.email.lower() == account.address:
-        return "from the account's own address"
+    if mail.sender and account.is_own(mail.sender.email):
+        # A contact form writes in its owner's name, and asks for an answer to whoever filled it in.
+        answered_elsewhere = any(not account.is_own(address.email) for address in mail.reply_to)
+        return None if answered_elsewhere else "from the account's own address"
     return None
 
 

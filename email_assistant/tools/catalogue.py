@@ -94,6 +94,14 @@ class Catalogue:
         """Raises ToolError, LinkNeeded, FormNeeded, ServerDown."""
         return await (await self.get(call.account.id, name)).run(call, arguments)
 
+    async def left_out(self, run: Mapping[str, Any], name: str, arguments: Mapping[str, Any]) -> list[str]:
+        """Who of the answered mail's people would get nothing of a call; of the tools of servers that is not known.
+
+        Raises ToolError, GoogleError.
+        """
+        tool = self._local.get(name)
+        return await tool.left_out(run, arguments) if tool else []
+
     async def settle(self, call: Call, effect: Effect) -> None:
         """Find out what became of an effect whose run is over. Raises NotYetClear, InDoubt."""
         if effect.tool in self._local:

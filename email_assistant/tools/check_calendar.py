@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import field_validator
 
-from email_assistant.google.calendar import Calendar, Event
+from email_assistant.google.calendar import Agenda, Calendar, Event
 from email_assistant.google.errors import NotFound, Refused
 from email_assistant.mail.prompt import delimited
 from email_assistant.settings import WorkingHours
@@ -69,15 +69,22 @@ async def told_days(
     """
     days = sorted({_day(text) for text in dates})
     try:
-        described = [await _described(calendar, day, zone, hours, invitation) for day in days]
+        agendas = {day: await _agenda(calendar, day, zone) for day in days}
     except (NotFound, Refused) as refusal:
         raise ToolError(f"the calendar can't be read: {refusal}") from refusal
-    return delimited("calendar", "\n".join(described))  # other people name the events that they invite to
+    described = [_described(agenda.events, day, zone, hours, invitation) for day, agenda in agendas.items()]
+    counted = f"Calendars that count: {', '.join(agendas[days[-1]].calendars)}"
+    # Other people name the events that they invite to.
+    return delimited("calendar", "\n".join([*described, counted]))
 
 
-async def _described(calendar: Calendar, day: date, zone: ZoneInfo, hours: WorkingHours, invitation: str | None) -> str:
-    start = datetime.combine(day, time(), zone)
-    events = await calendar.events(start, datetime.combine(day + timedelta(days=1), time(), zone))
+async def _agenda(calendar: Calendar, day: date, zone: ZoneInfo) -> Agenda:
+    return await calendar.agenda(
+        datetime.combine(day, time(), zone), datetime.combine(day + timedelta(days=1), time(), zone)
+    )
+
+
+def _described(events: Sequence[Event], day: date, zone: ZoneInfo, hours: WorkingHours, invitation: str | None) -> str:
     lines = [f"{day:%A %d-%m-%Y} ({zone.key})"]
     lines += [f"{told(event, zone)}{_remark(event, invitation)}" for event in events]
     others = [event for event in events if not is_itself(event, invitation)]

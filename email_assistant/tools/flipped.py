@@ -10,9 +10,9 @@ from email_assistant.tools.effects import Effect, Ledger
 from email_assistant.tools.mcp.pool import Servers
 from email_assistant.tools.mcp.remote import Remote
 from email_assistant.tools.mcp.schema import Schema, UnusableTool
-from email_assistant.tools.mcp.words import INVITATION
+from email_assistant.tools.mcp.words import INVITATION, SENDER
 from email_assistant.tools.reviewed import reviewed
-from email_assistant.tools.spec import Call, ServerDown, Tool, ToolError
+from email_assistant.tools.spec import Call, Conflicts, ServerDown, Tool, ToolError
 
 
 def placed(
@@ -54,8 +54,11 @@ class FlippedTool(Tool):
         except UnusableTool as unusable:
             raise ServerDown(self._server, str(unusable)) from None
 
-    async def conflicts(self, call: Call, arguments: dict[str, Any]) -> list[str]:
+    async def conflicts(self, call: Call, arguments: dict[str, Any]) -> Conflicts:
         return await self._local.conflicts(call, arguments)
+
+    async def left_out(self, run: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[str]:
+        return await self._local.left_out(run, arguments)
 
     async def settle(self, call: Call, effect: Effect) -> None:
         await self._remote.settle(effect)
@@ -65,6 +68,8 @@ class FlippedTool(Tool):
         if "email_id" in self.spec.arguments.model_fields:
             sent["email_id"] = call.run["mail"]
         told = {INVITATION: call.run["invitation"]} if call.run["invitation"] else {}
+        if "from_address" in self.spec.arguments.model_fields:  # ours, so no argument that a server is told of
+            told[SENDER] = sent.pop("from_address", call.account.address)
         await self._check(call, sent)
         if not self._writes:
             return await self._remote.read(call, sent, told)

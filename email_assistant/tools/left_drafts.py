@@ -21,7 +21,7 @@ from email_assistant.mail.compose import mail_fingerprint
 from email_assistant.mail.parse import parse_gmail
 from email_assistant.tools.effects import NotYetClear
 from email_assistant.tools.send_email import SendEmail, compose
-from email_assistant.tools.spec import Call
+from email_assistant.tools.spec import Call, ToolError
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,15 @@ class LeftDrafts:
             (call_id, Json(dict(args)), run_id),
         )
 
+    async def want_again(self, conn: Connection, run_id: UUID, call_id: str, args: Mapping[str, Any]) -> None:
+        """Have a reply left at Gmail that waits again, and whose draft was taken away meanwhile."""
+        await self.want(conn, run_id, call_id, args)
+        await conn.execute(
+            """update left_drafts set state = 'wanted', draft_id = null, mark = null
+               where run_id = %s and call_id = %s and state = 'gone'""",
+            (run_id, call_id),
+        )
+
     async def of_thread(self, thread_id: UUID) -> list[LeftDraft]:
         """Those that are at Gmail, or are to be."""
         async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(LeftDraft)) as cursor:
@@ -81,13 +90,14 @@ class LeftDrafts:
             NotYetClear: that one may still be on its way.
         """
         _expect_over(left)
-        gmail, reply = call.google.gmail, compose(call, SendEmail.model_validate(left.args))
+        gmail = call.google.gmail
         try:
+            reply = await compose(call, SendEmail.model_validate(left.args))
             draft_id = await self._find(call, left) if left.state == "started" else None
             if not await self._start(call, left, left.mark if draft_id else reply.mark, creates=draft_id is None):
                 return
             draft_id = draft_id or (await gmail.create_draft(reply.raw, reply.thread)).id
-        except (NotFound, Refused):  # the item still waits; only the copy at Gmail can't be had
+        except (NotFound, Refused, ToolError):  # the item still waits; only the copy at Gmail can't be had
             await self._gone(left)
             return
         if not await self._keep(call, left, draft_id):

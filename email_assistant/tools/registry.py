@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from email_assistant.tools.effects import Effect
-from email_assistant.tools.spec import Call, Tool, ToolError
+from email_assistant.tools.spec import Call, Conflicts, Tool, ToolError
 
 
 class Registry:
@@ -30,9 +30,13 @@ class Registry:
         """Raises ToolError."""
         return await self.get(name).run(call, arguments)
 
-    async def conflicts(self, call: Call, name: str, arguments: dict[str, Any]) -> list[str]:
+    async def conflicts(self, call: Call, name: str, arguments: dict[str, Any]) -> Conflicts:
         """What stands in the calendar at the time that a call is about. Raises GoogleError."""
         return await self.get(name).conflicts(call, arguments)
+
+    async def left_out(self, run: Mapping[str, Any], name: str, arguments: Mapping[str, Any]) -> list[str]:
+        """Who of the answered mail's people would get nothing of a call. Raises ToolError, GoogleError."""
+        return await self.get(name).left_out(run, arguments)
 
     async def settle(self, call: Call, effect: Effect) -> None:
         """Find out what became of an effect whose run is over. Raises NotYetClear, InDoubt."""

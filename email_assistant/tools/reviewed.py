@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from email_assistant.gate.policy import Verdict
 from email_assistant.tools.effects import Effect
-from email_assistant.tools.spec import Call, Review, Tool, ToolError
+from email_assistant.tools.spec import Call, Conflicts, Review, Tool, ToolError
 
 CONFIRMATION: Final = Review("confirmation", ("accept", "edit", "ignore", "response"))
 """How a person is asked about a call that the tool itself has no words for."""
@@ -38,8 +38,11 @@ class _Ruled(Tool):
     async def run(self, call: Call, arguments: dict[str, Any]) -> str:
         return await self._tool.run(call, arguments)
 
-    async def conflicts(self, call: Call, arguments: dict[str, Any]) -> list[str]:
+    async def conflicts(self, call: Call, arguments: dict[str, Any]) -> Conflicts:
         return await self._tool.conflicts(call, arguments)
+
+    async def left_out(self, run: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[str]:
+        return await self._tool.left_out(run, arguments)
 
     async def settle(self, call: Call, effect: Effect) -> None:
         await self._tool.settle(call, effect)

@@ -14,7 +14,7 @@ from email_assistant.google.errors import Ambiguous, Exists, NotFound, RateLimit
 from email_assistant.mail.address import is_valid_address
 from email_assistant.tools.check_calendar import is_itself, told
 from email_assistant.tools.effects import Effect, Ledger
-from email_assistant.tools.spec import Arguments, Call, Review, StringList, Tool, ToolError, ToolSpec
+from email_assistant.tools.spec import Arguments, Call, Conflicts, Review, StringList, Tool, ToolError, ToolSpec
 
 
 class ScheduleMeeting(Arguments):
@@ -75,11 +75,15 @@ class ScheduleMeetingTool(Tool):
             return effect.result or ""
         return await self._ledger.uninterrupted(self._insert(call, effect, given))
 
-    async def conflicts(self, call: Call, arguments: dict[str, Any]) -> list[str]:
+    async def conflicts(self, call: Call, arguments: dict[str, Any]) -> Conflicts:
         start, end, _ = times(ScheduleMeeting.model_validate(arguments), call.account.zone)
         here = call.account.zone
-        events = await call.google.calendar.events(start.astimezone(here), end.astimezone(here))
-        return [told(event, here) for event in events if event.busy and not is_itself(event, call.run["invitation"])]
+        agenda = await call.google.calendar.agenda(start.astimezone(here), end.astimezone(here))
+        invitation = call.run["invitation"]
+        return Conflicts(
+            [told(event, here) for event in agenda.events if event.busy and not is_itself(event, invitation)],
+            list(agenda.calendars),
+        )
 
     async def settle(self, call: Call, effect: Effect) -> None:
         event_id, given = event_id_of(f"{effect.run_id}/{effect.call_id}"), ScheduleMeeting.model_validate(effect.args)

@@ -2,14 +2,28 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
+from uuid import UUID
 
 from pydantic import Field
 
-from email_assistant.mail.address import Address, is_valid_address
+from email_assistant.accounts.accounts import Accounts
+from email_assistant.mail.address import is_valid_address
 from email_assistant.mail.compose import compose_reply
+from email_assistant.tools.effects import Ledger
+from email_assistant.tools.senders import (
+    argument_of,
+    check_unchanged,
+    identity_of,
+    left_out,
+    permitted,
+    without_oneself,
+)
 from email_assistant.tools.sending import Letter, SendingTool
 from email_assistant.tools.spec import Arguments, Call, Review, StringList, ToolError, ToolSpec
+
+LETTER: Final = "send_email_tool"
+"""What the tools are called that send a mail, the mail agent's and a chat's."""
 
 
 class SendEmail(Arguments):
@@ -17,10 +31,12 @@ class SendEmail(Arguments):
     response_text: str = Field(min_length=1)
     email_address: str | None = None
     additional_recipients: StringList = Field(default_factory=list)
+    from_address: str | None = None
+    """What it goes from, set by us; None: the account's own address."""
 
 
 SPEC = ToolSpec(
-    name="send_email_tool",
+    name=LETTER,
     description="Reply in this conversation: the text only, without a subject.",
     parameters={
         "properties": {
@@ -39,6 +55,10 @@ SPEC = ToolSpec(
 class SendEmailTool(SendingTool):
     spec = SPEC
 
+    def __init__(self, ledger: Ledger, accounts: Accounts) -> None:
+        super().__init__(ledger)
+        self._accounts = accounts
+
     async def complete(self, run: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
         given = SendEmail.model_validate(self.spec.parse(arguments).model_dump())
         if given.email_id and given.email_id not in run["mails"]:
@@ -46,29 +66,49 @@ class SendEmailTool(SendingTool):
         to = given.email_address or run["reply"]["to"]
         if not to:
             raise ToolError("email_address: the mail names no address to reply to")
-        if wrong := [a for a in (to, *given.additional_recipients) if not is_valid_address(a)]:
+        account = await self._accounts.get(UUID(run["account_id"]))
+        reply, copies = run["reply"], given.additional_recipients
+        if "additional_recipients" not in arguments and to.lower() == str(reply["to"]).lower():
+            copies = reply.get("also_to", [])
+        addressed = reply.get("addressed", [account.address])  # a run of a former version went from there
+        copies = without_oneself(account, copies, addressed)
+        if wrong := [a for a in (to, *copies) if not is_valid_address(a)]:
             raise ToolError(f"not an e-mail address: {', '.join(wrong)}")
-        return {**arguments, "email_address": to} | (
-            {"additional_recipients": given.additional_recipients} if given.additional_recipients else {}
-        )
+        identity = identity_of(account, addressed)
+        check_unchanged(given.from_address, identity)
+        complete = {**arguments, "email_address": to, "additional_recipients": copies}
+        if not copies and not reply.get("also_to"):  # else that nobody is to get a copy must not be forgotten
+            del complete["additional_recipients"]
+        complete.pop("from_address", None)
+        return complete | argument_of(account, identity)
+
+    async def left_out(self, run: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[str]:
+        reply = run["reply"]
+        return left_out(reply.get("everyone", ()), reply.get("more", 0), arguments)
 
     async def letter(self, call: Call, arguments: Mapping[str, Any]) -> Letter:
-        return compose(call, SendEmail.model_validate(arguments))
+        return await compose(call, SendEmail.model_validate(arguments))
 
 
-def compose(call: Call, given: SendEmail) -> Letter:
-    """The message that these arguments stand for."""
+async def compose(call: Call, given: SendEmail) -> Letter:
+    """The message that these arguments stand for.
+
+    Raises:
+        ToolError: it can't go from where it was to.
+        GoogleError.
+    """
     run, account = call.run, call.account
+    identity = await permitted(call.google.gmail, account, given.from_address)
     recipients = [str(given.email_address), *given.additional_recipients]
     raw = compose_reply(
         to=recipients[:1],
         cc=recipients[1:],
-        sender=Address(account.name, account.address),
+        sender=identity.mailbox,
         subject=run["reply"]["subject"],
         text=given.response_text,
         in_reply_to=run["reply"]["in_reply_to"],
         references=run["reply"]["references"],
-        signature=account.signature or None,
+        signature=identity.signature or None,
         date=datetime.now(account.zone),
     )
     return Letter.of(raw, run["thread"], recipients)

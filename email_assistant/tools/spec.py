@@ -4,7 +4,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
@@ -137,6 +137,19 @@ class Call:
         return UUID(self.run["id"])
 
 
+@dataclass(frozen=True, slots=True)
+class Conflicts:
+    """What stands in the person's way at the time that a call is about."""
+
+    events: list[str]
+    """A line each, such as "10:00-11:00 Dentist"."""
+    calendars: list[str]
+    """Names of the calendars that count as their time."""
+
+
+NO_CONFLICTS: Final = Conflicts([], [])
+
+
 class Tool(ABC):
     spec: ToolSpec
     is_on: bool = True
@@ -159,11 +172,19 @@ class Tool(ABC):
             ToolError: it was refused for good; the model may propose something else.
         """
 
-    async def conflicts(self, call: Call, arguments: dict[str, Any]) -> list[str]:
-        """What stands in the calendar at the time that the call is about, a line each, for the person who reviews it.
+    async def conflicts(self, call: Call, arguments: dict[str, Any]) -> Conflicts:
+        """What stands in the calendar at the time that the call is about, for the person who reviews it.
 
         Raises:
             GoogleError.
+        """
+        return NO_CONFLICTS
+
+    async def left_out(self, run: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[str]:
+        """Who of the people of the mail that a call answers would get nothing, for the person who reviews it.
+
+        Raises:
+            ToolError, GoogleError.
         """
         return []
 

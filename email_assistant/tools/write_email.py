@@ -7,13 +7,26 @@ from uuid import UUID
 
 from pydantic import Field
 
-from email_assistant.mail.address import Address, is_valid_address
+from email_assistant.accounts.accounts import Accounts
+from email_assistant.mail.address import is_valid_address
 from email_assistant.mail.charset import one_line
 from email_assistant.mail.compose import compose_mail, reply_subject
-from email_assistant.mail.message import references_of, reply_address
+from email_assistant.mail.message import references_of
 from email_assistant.tools.effects import Ledger
 from email_assistant.tools.mailbox import AnyMail, Held
-from email_assistant.tools.send_email import SendEmail
+from email_assistant.tools.send_email import LETTER, SendEmail
+from email_assistant.tools.senders import (
+    MOST_NAMED,
+    addressed_to,
+    answered_at,
+    answers_as,
+    argument_of,
+    check_unchanged,
+    everybody,
+    left_out,
+    permitted,
+    without_oneself,
+)
 from email_assistant.tools.sending import Letter, SendingTool
 from email_assistant.tools.spec import Call, Review, ToolError, ToolSpec
 
@@ -24,7 +37,7 @@ class WriteEmail(SendEmail):
 
 
 SPEC = ToolSpec(
-    name="send_email_tool",
+    name=LETTER,
     description="Send a mail. It answers the mail email_id; with null it begins a new conversation.",
     parameters={
         "properties": {
@@ -44,49 +57,65 @@ SPEC = ToolSpec(
 class WriteEmailTool(SendingTool):
     spec = SPEC
 
-    def __init__(self, ledger: Ledger, mails: AnyMail) -> None:
+    def __init__(self, ledger: Ledger, mails: AnyMail, accounts: Accounts) -> None:
         super().__init__(ledger)
         self._mails = mails
+        self._accounts = accounts
 
     async def complete(self, run: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
         given = WriteEmail.model_validate(self.spec.parse(arguments).model_dump())
-        answered = await self._mails.get(UUID(run["account_id"]), given.email_id) if given.email_id else None
-        to = given.email_address or (_answers_go_to(answered) if answered else None)
+        account = await self._accounts.get(UUID(run["account_id"]))
+        answered = await self._mails.get(account.id, given.email_id) if given.email_id else None
+        wanted = answered_at(account, answered.mail, own=answered.own) if answered else []
+        to = given.email_address or next(iter(wanted), None)
         if not to:
             raise ToolError("email_address: say to whom")
-        if wrong := [a for a in (to, *given.additional_recipients) if not is_valid_address(a)]:
+        copies, identity = given.additional_recipients, account.new_mail_identity
+        if answered:
+            identity, addressed = answers_as(account, answered.mail), addressed_to(account, answered.mail)
+            if "additional_recipients" not in arguments and to.lower() == wanted[0].lower():
+                copies = wanted[1:]
+            copies = without_oneself(account, copies, addressed)
+        if wrong := [a for a in (to, *copies) if not is_valid_address(a)]:
             raise ToolError(f"not an e-mail address: {', '.join(wrong)}")
+        check_unchanged(given.from_address, identity)
+        has_copies = bool(copies) or len(wanted) > 1  # that others were left out on purpose must not be forgotten
         return {
             "email_id": given.email_id,
             "email_address": to,
-            **({"additional_recipients": given.additional_recipients} if given.additional_recipients else {}),
+            **({"additional_recipients": copies} if has_copies else {}),
             "subject": _subject(given, answered),
             "response_text": given.response_text,
+            **argument_of(account, identity),
         }
+
+    async def left_out(self, run: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[str]:
+        given = WriteEmail.model_validate(arguments)
+        if not given.email_id:
+            return []
+        account = await self._accounts.get(UUID(run["account_id"]))
+        answered = await self._mails.get(account.id, given.email_id)
+        everyone = everybody(account, answered.mail, own=answered.own)
+        return left_out(everyone[:MOST_NAMED], max(0, len(everyone) - MOST_NAMED), arguments)
 
     async def letter(self, call: Call, arguments: Mapping[str, Any]) -> Letter:
         given = WriteEmail.model_validate(arguments)
         account = call.account
+        identity = await permitted(call.google.gmail, account, given.from_address)
         answered = await self._mails.get(account.id, given.email_id) if given.email_id else None
         recipients = [str(given.email_address), *given.additional_recipients]
         raw = compose_mail(
             to=recipients[:1],
             cc=recipients[1:],
-            sender=Address(account.name, account.address),
+            sender=identity.mailbox,
             subject=_subject(given, answered),
             text=given.response_text,
             in_reply_to=answered.mail.message_id if answered else None,
             references=references_of(answered.mail) if answered else (),
-            signature=account.signature or None,
+            signature=identity.signature or None,
             date=datetime.now(account.zone),
         )
         return Letter.of(raw, answered.thread if answered else None, recipients)
-
-
-def _answers_go_to(answered: Held) -> str | None:
-    """An answer to one's own mail goes where that went."""
-    to = answered.mail.to if answered.own else (reply_address(answered.mail),)
-    return next((address.email for address in to if address and is_valid_address(address.email)), None)
 
 
 def _subject(given: WriteEmail, answered: Held | None) -> str:

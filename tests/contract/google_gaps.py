@@ -11,6 +11,7 @@ _NO_CONSENT: Final = "it only renews logins"
 _CLIENT_IDS: Final = "it takes no id of the client's, and makes another event"
 _NO_EVENT: Final = "it has no events.get and no events.patch"
 _RECURRENCE: Final = "it has no recurring events"
+_ONE_SENDER: Final = "it has the account's own address only"
 _NO_CALENDAR_CHECKS: Final = "it checks no parameter of the calendar"
 
 GAPS: Final[dict[str, dict[Double, str]]] = {
@@ -37,6 +38,11 @@ GAPS: Final[dict[str, dict[Double, str]]] = {
     "sending: 404 for a thread that is not there": {"emulators/google": "it begins a thread of that name"},
     "sending: 400 without a recipient": {"emulators/google": "it sends to nobody"},
     "sending: another subject begins a new thread": {"emulators/google": "the thread's id decides alone"},
+    "sendAs: others, verified or not": {"emulators/google": _ONE_SENDER, "myworld": _ONE_SENDER},
+    "sending: From is a verified address, or Gmail puts the account's own in its place": {
+        "emulators/google": _ONE_SENDER,
+        "myworld": _ONE_SENDER,
+    },
     "labels: 409 for a name that is taken": {"emulators/google": "it answers 400"},
     "events.insert: under an id of ours, found by it": {"emulators/google": _CLIENT_IDS},
     "events.insert: 409 for an id that is taken": {"emulators/google": _CLIENT_IDS},

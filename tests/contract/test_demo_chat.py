@@ -39,7 +39,7 @@ TOOLS = {
     "explain_mail": tool("explain_mail", {"mail_id": STRING}),
 }
 TYPES = ["calendar", "mail", "inbox"]
-NOTHING = EventsOut(timezone=ZONE, events=[], more=False).as_text()
+NOTHING = EventsOut(timezone=ZONE, calendars=["Ada"], events=[], more=False).as_text()
 WEEK = ("list_events", {"start": "2026-05-05T00:00", "end": "2026-05-12T00:00"})
 TODAY = ("list_events", {"start": "2026-05-05T00:00", "end": "2026-05-06T00:00"})
 
@@ -115,7 +115,7 @@ def _event(title: str, start: str, end: str, **more: Any) -> EventOut:
 
 
 def _listed(*events: EventOut) -> str:
-    return EventsOut(timezone=ZONE, events=list(events), more=False).as_text()
+    return EventsOut(timezone=ZONE, calendars=["Ada"], events=list(events), more=False).as_text()
 
 
 def _written(event: EventOut) -> str:

@@ -868,14 +868,18 @@ async def test_all_pages_of_drafts(server: FaultyServer, account: GoogleAccount)
 async def test_send_as(server: FaultyServer, account: GoogleAccount) -> None:
     body = {
         "sendAs": [
-            {"sendAsEmail": "ann@example.com", "displayName": "Ann", "signature": "<b>A</b>", "isDefault": True},
-            {"sendAsEmail": "info@example.com"},
+            {"sendAsEmail": "ann@example.com", "displayName": "Ann", "signature": "<b>A</b>", "isPrimary": True},
+            {"sendAsEmail": "info@example.com", "isDefault": True, "verificationStatus": "accepted"},
+            {"sendAsEmail": "new@example.com", "verificationStatus": "pending"},
+            {"sendAsEmail": "old@example.com"},
         ]
     }
     server.answer("GET", f"{ME}/settings/sendAs", ok(body))
     assert await account.gmail.send_as() == (
-        SendAs("ann@example.com", "Ann", "<b>A</b>", default=True),
-        SendAs("info@example.com", "", "", default=False),
+        SendAs("ann@example.com", "Ann", "<b>A</b>", default=False, primary=True, verified=True),
+        SendAs("info@example.com", "", "", default=True, primary=False, verified=True),
+        SendAs("new@example.com", "", "", default=False),
+        SendAs("old@example.com", "", "", default=False),
     )
 
 
@@ -959,8 +963,8 @@ async def test_a_deleted_event_is_not_found(server: FaultyServer, account: Googl
 
 CALENDARS = "/calendar/v3/users/me/calendarList"
 TEAM = "/calendar/v3/calendars/team%40group.example/events"
-PRIMARY = {"id": "ann@example.com", "primary": True, "accessRole": "owner"}
-ENTRY = {"id": "team@group.example", "accessRole": "reader", "selected": True}
+PRIMARY = {"id": "ann@example.com", "summary": "Ann", "primary": True, "accessRole": "owner"}
+ENTRY = {"id": "team@group.example", "summary": "Team", "accessRole": "owner", "selected": True}
 DAY = (NINE, NINE + timedelta(days=1))
 
 
@@ -968,28 +972,42 @@ def instance(start: str, end: str, **more: Any) -> dict[str, Any]:
     return EVENT | {"id": f"abcde_{start}", "start": {"dateTime": start}, "end": {"dateTime": end}} | more
 
 
-async def test_the_events_of_all_calendars_that_are_ticked(server: FaultyServer, account: GoogleAccount) -> None:
+async def test_the_events_of_all_calendars_that_are_owned_and_ticked(
+    server: FaultyServer, account: GoogleAccount
+) -> None:
     others = [
+        ENTRY | {"id": "colleague", "accessRole": "reader"},
+        ENTRY | {"id": "shared", "accessRole": "writer"},
         ENTRY | {"id": "unticked", "selected": False},
         ENTRY | {"id": "hidden", "hidden": True},
         ENTRY | {"id": "deleted", "deleted": True},
     ]
-    server.answer(
-        "GET",
-        CALENDARS,
-        ok({"items": [*others, PRIMARY], "nextPageToken": "p2"}),
-        ok({"items": [ENTRY | {"accessRole": "freeBusyReader"}]}),
-    )
+    server.answer("GET", CALENDARS, ok({"items": [*others, PRIMARY], "nextPageToken": "p2"}), ok({"items": [ENTRY]}))
     untitled = instance("2026-03-02T11:00:00+01:00", "2026-03-02T12:00:00+01:00", iCalUID="u", summary=None)
     untitled.pop("summary")
     server.answer("GET", EVENTS, ok({"items": [EVENT]}))
     server.answer("GET", TEAM, ok({"items": [untitled]}))
 
-    tea, busy = await account.calendar.events(*DAY)
+    agenda = await account.calendar.agenda(*DAY)
+    tea, busy = agenda.events
     assert (tea.summary, busy.summary, busy.busy) == ("Tea", "", True)
-    await account.calendar.events(*DAY)
+    assert agenda.calendars == ("Ann", "Team")
+    await account.calendar.agenda(*DAY)
     assert [r.path for r in server.requests].count(CALENDARS) == 2
     assert {r.path for r in server.requests} == {CALENDARS, EVENTS, TEAM}
+
+
+@pytest.mark.parametrize("named", ["TEAM@group.example", "team"])
+async def test_a_calendar_of_somebody_else_counts_if_it_is_named(server: FaultyServer, named: str) -> None:
+    entry = ENTRY | {"accessRole": "freeBusyReader", "selected": False}
+    other = ENTRY | {"id": "x", "summary": "X", "accessRole": "reader"}
+    server.answer("GET", CALENDARS, ok({"items": [PRIMARY, entry, other]}))
+    server.answer("GET", EVENTS, ok({"items": []}))
+    server.answer("GET", TEAM, ok({"items": [EVENT]}))
+    account = GoogleAccount(token(), root=server.url, timeout=5, busy_calendars=[named, "nobody's"])
+    agenda = await account.calendar.agenda(*DAY)
+    assert [event.summary for event in agenda.events] == ["Tea"]
+    await account.aclose()
 
 
 async def test_an_event_in_several_calendars_is_told_once_with_the_persons_own_answer(
@@ -1003,7 +1021,7 @@ async def test_an_event_in_several_calendars_is_told_once_with_the_persons_own_a
     next_one = instance("2026-03-02T14:00:00+01:00", "2026-03-02T15:00:00+01:00")
     server.answer("GET", EVENTS, ok({"items": [own, next_one]}))
     server.answer("GET", TEAM, ok({"items": [copy, next_one]}))
-    first, second = await account.calendar.events(*DAY)
+    first, second = (await account.calendar.agenda(*DAY)).events
     assert (first.start, first.busy, second.busy) == (NINE, False, True)
 
 
@@ -1015,8 +1033,8 @@ async def test_without_a_list_of_calendars_the_primary_one_counts(
 ) -> None:
     server.answer("GET", CALENDARS, listing)
     server.answer("GET", EVENTS, ok({"items": [EVENT]}))
-    assert [event.summary for event in await account.calendar.events(*DAY)] == ["Tea"]
-    await account.calendar.events(*DAY)
+    assert [event.summary for event in (await account.calendar.agenda(*DAY)).events] == ["Tea"]
+    await account.calendar.agenda(*DAY)
     assert len(server.received("GET", CALENDARS)) == 1
 
 
@@ -1027,8 +1045,8 @@ async def test_half_a_calendar_is_no_free_time(server: FaultyServer, account: Go
     server.answer("GET", TEAM, ok({"items": []}))
     server.answer("GET", path, Answer(503), ok({"items": []}))
     with pytest.raises(errors.Transient):
-        await account.calendar.events(*DAY)
-    assert await account.calendar.events(*DAY) == ()
+        await account.calendar.agenda(*DAY)
+    assert (await account.calendar.agenda(*DAY)).events == ()
 
 
 async def test_a_calendar_that_was_taken_off_the_list_holds_nothing_up(
@@ -1037,7 +1055,7 @@ async def test_a_calendar_that_was_taken_off_the_list_holds_nothing_up(
     server.answer("GET", CALENDARS, ok({"items": [PRIMARY, ENTRY]}), ok({"items": [PRIMARY]}))
     server.answer("GET", EVENTS, ok({"items": [EVENT]}))
     for _ in range(2):
-        assert len(await account.calendar.events(*DAY)) == 1
+        assert len((await account.calendar.agenda(*DAY)).events) == 1
     assert len(server.received("GET", CALENDARS)) == 2
     assert len(server.received("GET", TEAM)) == 1
 

@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, date, datetime, timedelta
+from email.utils import parseaddr
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -414,6 +415,30 @@ async def _(stage: Stage) -> None:
 @behaviour("sendAs: the default address")
 async def _(stage: Stage) -> None:
     assert [entry.address for entry in await stage.gmail.send_as() if entry.default] == [ADDRESS]
+
+
+@behaviour("sendAs: others, verified or not")
+async def _(stage: Stage) -> None:
+    verified, unverified = an_alias(stage, "example.com"), an_alias(stage, "example.net")
+    found = {entry.address: entry for entry in await stage.gmail.send_as()}
+    assert (found[ADDRESS].primary, found[ADDRESS].verified) == (True, True)
+    assert (found[verified].primary, found[verified].verified, found[verified].name) == (False, True, "Office")
+    assert not found[unverified].verified
+
+
+@behaviour("sending: From is a verified address, or Gmail puts the account's own in its place")
+async def _(stage: Stage) -> None:
+    verified, unverified = an_alias(stage, "example.com"), an_alias(stage, "example.net")
+    for address, expected in ((verified, verified), (unverified, ADDRESS), ("mallory@example.org", ADDRESS)):
+        draft = await stage.gmail.create_draft(mail(a_word(), from_=f"Office <{address}>", to=BOB).as_bytes(), None)
+        sent = await stage.gmail.message((await stage.gmail.send_draft(draft.id)).id)
+        assert parseaddr(header(sent, "From"))[1] == expected
+
+
+def an_alias(stage: Stage, domain: str) -> str:
+    address = f"{a_word()}@{domain}".lower()
+    stage.ask("POST", f"{ME}/settings/sendAs", {"sendAsEmail": address, "displayName": "Office"})
+    return address
 
 
 # Calendar

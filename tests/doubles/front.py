@@ -47,6 +47,7 @@ METHODS: Final = (
     ("labels.list", "GET", f"{_ME}/labels"),
     ("labels.create", "POST", f"{_ME}/labels"),
     ("sendAs.list", "GET", f"{_ME}/settings/sendAs"),
+    ("sendAs.create", "POST", f"{_ME}/settings/sendAs"),
     ("events.list", "GET", f"{_CALENDAR}/calendars/{{calendar}}/events"),
     ("events.insert", "POST", f"{_CALENDAR}/calendars/{{calendar}}/events"),
     ("events.get", "GET", f"{_CALENDAR}/calendars/{{calendar}}/events/{{id}}"),

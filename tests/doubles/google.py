@@ -39,6 +39,8 @@ class Google(Front):
         self.refresh_tokens = {self.login["refresh_token"]}
         self.access_tokens: set[str] = set()
         self.signature = ""
+        self.history_is_shuffled = False
+        """Whether records of history come unordered, as nothing forbids Gmail."""
         self.watch_topic = ""
         """The Pub/Sub topic that is told of changes, none at first. Nothing is published."""
         self._methods = self._implementations()
@@ -119,11 +121,41 @@ class Google(Front):
         with self._lock:
             return self.mailbox.person_sends_draft(draft_id).id
 
-    def add_calendar(self, name: str, *, selected: bool = True) -> str:
-        """The person has one more calendar, ticked or not; return its id."""
+    def add_alias(
+        self,
+        address: str,
+        name: str = "",
+        signature: str = "",
+        *,
+        verified: bool = True,
+        default: bool = False,
+    ) -> None:
+        """The person may send from one more address, once it is verified; their default is what new mail goes from."""
+        with self._lock:
+            self._alias(address, name, signature, verified=verified, default=default)
+
+    def remove_alias(self, address: str) -> None:
+        """The person takes an address off their account."""
+        with self._lock:
+            del self.mailbox.aliases[address]
+
+    def _alias(
+        self, address: str, name: str, signature: str, *, verified: bool, default: bool = False
+    ) -> dict[str, Any]:
+        self.mailbox.aliases[address] = {
+            "sendAsEmail": address,
+            "displayName": name,
+            "signature": signature,
+            "isDefault": default,
+            "verificationStatus": "accepted" if verified else "pending",
+        }
+        return self.mailbox.aliases[address]
+
+    def add_calendar(self, name: str, *, selected: bool = True, role: str = "reader") -> str:
+        """The person sees one more calendar, ticked or not, as its owner or not; return its id."""
         with self._lock:
             calendar = f"{name}@group.calendar.google.com"
-            entry = {"id": calendar, "summary": name, "accessRole": "reader", "timeZone": self.timezone}
+            entry = {"id": calendar, "summary": name, "accessRole": role, "timeZone": self.timezone}
             self.calendars[calendar] = entry | ({"selected": True} if selected else {})
             self._others[calendar] = {}
             return calendar
@@ -192,6 +224,7 @@ class Google(Front):
             "history.list": self._history_list,
             "labels.list": self._labels_list,
             "sendAs.list": self._send_as_list,
+            "sendAs.create": self._send_as_create,
             "events.list": self._events_list,
             "events.insert": self._events_insert,
             "events.get": self._events_get,
@@ -339,7 +372,7 @@ class Google(Front):
             and (not kinds or record.change in kinds)
             and (not label or label in record.labels | record.changed)
         ]
-        page = _page(call, records)
+        page = _page(call, records[::-1] if self.history_is_shuffled else records)
         listed = {"history": [_history(record) for record in page.items]} if page.items else {}
         return {**listed, **page.next, "historyId": str(self.mailbox.history_id)}
 
@@ -364,9 +397,15 @@ class Google(Front):
             "displayName": "",
             "signature": self.signature,
             "isPrimary": True,
-            "isDefault": True,
+            "isDefault": not any(alias["isDefault"] for alias in self.mailbox.aliases.values()),
         }
-        return {"sendAs": [own]}
+        return {"sendAs": [own, *self.mailbox.aliases.values()]}
+
+    def _send_as_create(self, call: Call) -> dict[str, Any]:
+        """What Gmail asks nobody about, an address of the person's own domain, may be sent from at once."""
+        address = str(call.body.get("sendAsEmail", "")).lower()
+        verified = address.endswith(self.address[self.address.index("@") :])
+        return self._alias(address, call.body.get("displayName", ""), call.body.get("signature", ""), verified=verified)
 
     # Calendar
 

@@ -100,6 +100,8 @@ class Mailbox:
     """A `startHistoryId` below this has expired."""
     labels: dict[str, str] = field(default_factory=lambda: {name: name for name in SYSTEM_LABELS})
     """Label id → name."""
+    aliases: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """What it may send from besides its own address, as `sendAs.list` shows it, by address."""
     _count: int = 0
 
     def _id(self) -> str:
@@ -205,12 +207,17 @@ class Mailbox:
         joined = self._thread_of(mail, thread)
         del mail["Message-ID"]
         mail["Message-ID"] = self._gmail_message_id()
-        if not mail["From"]:
+        if not self._may_send_from(parseaddr(str(mail["From"] or ""))[1].lower()):
+            del mail["From"]
             mail["From"] = self.address
         to_self = {"INBOX", "UNREAD"} if self.address in to else set()
         message = self._add(mail.as_bytes(), {"SENT"} | to_self, joined)
         self.sent.append(message)
         return message
+
+    def _may_send_from(self, address: str) -> bool:
+        """Gmail puts its own address in the place of any other."""
+        return address == self.address or self.aliases.get(address, {}).get("verificationStatus") == "accepted"
 
     def create_draft(self, raw: bytes, thread: str | None) -> str:
         self._count += 1

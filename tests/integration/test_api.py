@@ -51,8 +51,11 @@ FIELDS = [
         "shadow",
         "sender",
         "subject",
+        "sent_from",
+        "left_out",
         "new_recipients",
         "conflicts",
+        "calendars",
         "description",
         "decided_by",
         "created_at",
@@ -73,7 +76,7 @@ class Home:
     async def account(self, address: str = ADA, timezone: str = "Europe/Berlin") -> UUID:
         login = {"refresh_token": "google-secret", "client_id": "id", "client_secret": "secret"}
         added = await self.app.accounts.add(self.app.user_id, address, login, _now())
-        await self.app.accounts.describe(added.id, timezone=timezone, name="Ada", signature="")
+        await self.app.accounts.describe(added.id, timezone=timezone, name="Ada", signature="", aliases=[])
         return added.id
 
     async def mail(
@@ -106,7 +109,7 @@ class Home:
 
     async def run(self, account: UUID, thread: UUID, mail_id: str, run_id: UUID, attempt: int = 1) -> UUID:
         reply: dict[str, Any] = {"to": BOB, "subject": "Lunch?", "in_reply_to": None, "references": []}
-        run_input = {"address": ADA, "mail": mail_id, "mails": [mail_id], "reply": reply}
+        run_input = {"account_id": str(account), "address": ADA, "mail": mail_id, "mails": [mail_id], "reply": reply}
         async with self.app.pool.connection() as conn:
             await conn.execute(
                 """insert into runs (id, user_id, account_id, thread_id, mail_id, attempt, input, state)
@@ -410,8 +413,11 @@ class TestItems:
             "shadow": False,
             "sender": BOB,
             "subject": "Lunch?",
+            "sent_from": ADA,
+            "left_out": [],
             "new_recipients": [],
             "conflicts": [],
+            "calendars": [],
             "decided_by": None,
             "snoozed_until": None,
             "urgency": 3,

@@ -32,7 +32,10 @@ class TestConflicts:
     def test_they_are_shown_wherever_the_meeting_is_reviewed(
         self, daemon: Daemon, google: Google, model: Model
     ) -> None:
-        team = google.add_calendar("team")
+        team = google.add_calendar("team", role="owner")
+        google.calendars[team]["summary"] = "<i>team</i>"
+        colleague = google.add_calendar("colleague")
+        google.add_event("A colleague's own", TEN, TEN + HOUR, calendar=colleague)
         google.add_event("<b>Dentist</b>", TEN - HOUR / 2, TEN + HOUR / 2)
         google.add_event("Later", TEN + HOUR, TEN + 2 * HOUR)
         google.add_event("Lunch club", TEN, TEN + HOUR, transparency="transparent")
@@ -50,6 +53,12 @@ class TestConflicts:
         thread = daemon.http.get(f"/threads/{item['run']}").json()
         assert "At that time: 09:30-10:30 &lt;b&gt;Dentist&lt;/b&gt;" in str(thread)
 
+        assert item["calendars"] == ["your own calendar", "<i>team</i>"]
+        assert daemon.cli("inbox", "show", item["id"], "--json")["calendars"] == item["calendars"]
+        assert "Calendars that count: your own calendar, <i>team</i>" in shown
+        assert "Calendars that count: <bdi>your own calendar, &lt;i&gt;team&lt;/i&gt;</bdi>" in page
+        assert "Calendars that count: your own calendar, &lt;i&gt;team" in str(thread)
+
         looks = len(google.calls("events.list"))
         daemon.http.get(f"/items/{item['id']}")
         assert len(google.calls("events.list")) == looks
@@ -64,13 +73,51 @@ class TestConflicts:
     ) -> None:
         google.fault("events.list", status=503, times=1000)
         item = propose(daemon, google, model)
-        assert item["conflicts"] is None
+        assert (item["conflicts"], item["calendars"]) == (None, [])
         assert UNKNOWN in daemon.http.get(f"/items/{item['id']}").text
         assert UNKNOWN in daemon.cli("inbox", "show", item["id"])
         daemon.accept(item)
         [draft] = daemon.pending()
         assert draft["conflicts"] == []
         assert [event["summary"] for event in google.events.values()] == ["Plan"]
+
+
+class TestWhoseTimeItIs:
+    @pytest.mark.parametrize(
+        ("named", "expected"),
+        [
+            ("", (["09:30-10:30 Dentist"], "09:00-09:30, 10:30-18:00", ["your own calendar"])),
+            (
+                "Family, nobody's",
+                (
+                    ["09:30-10:30 Dentist", "10:30-11:30 School"],
+                    "09:00-09:30, 11:30-18:00",
+                    ["your own calendar", "family"],
+                ),
+            ),
+        ],
+    )
+    def test_others_calendars_count_only_if_they_are_named(
+        self,
+        start: Start,
+        google: Google,
+        model: Model,
+        named: str,
+        expected: tuple[list[str], str, list[str]],
+    ) -> None:
+        conflicts, free, calendars = expected
+        google.add_event("Dentist", TEN - HOUR / 2, TEN + HOUR / 2)
+        google.add_event("School", TEN + HOUR / 2, TEN + HOUR * 1.5, calendar=google.add_calendar("family"))
+        google.add_event("Trip", TEN, TEN + HOUR * 8, calendar=google.add_calendar("colleague"))
+        daemon = start(busy_calendars=named)
+        model.script([[tool("check_calendar_tool", dates=["02-06-2031"])], [PLAN], [DONE]])
+        google.deliver(BOB, "Planning", "Could we meet on Monday at ten?")
+        [item] = daemon.pending()
+        [told] = model.calls("response")[1].tool_results
+        assert (item["conflicts"], item["calendars"]) == (conflicts, calendars)
+        assert f"Free: {free}" in told.splitlines()
+        assert f"Calendars that count: {', '.join(calendars)}" in told.splitlines()
+        assert "Trip" not in told
 
 
 INVITATION = """\

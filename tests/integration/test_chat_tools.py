@@ -89,7 +89,7 @@ async def begin(home: Home, account: Account | None = None) -> Turn:
     )
     lease = await claim(app.pool, thread["id"], 60)
     assert lease is not None
-    tools = Registry(chat_tools(app.pool, app.clients, app.ledger, app.inbox, app.mails))
+    tools = Registry(chat_tools(app.pool, app.accounts, app.clients, app.ledger, app.inbox, app.mails))
     return Turn(home, tools, account, lease, run)
 
 
@@ -123,7 +123,9 @@ class TestAnswering:
         self, home: Home, google: Google, model: Model, turn: Turn
     ) -> None:
         model.on_triage("ignore")
-        await home.app.accounts.describe(home.account_id, timezone=None, name="Ada", signature="Ada Lovelace")
+        await home.app.accounts.describe(
+            home.account_id, timezone=None, name="Ada", signature="Ada Lovelace", aliases=[]
+        )
         turn.account = await home.account()
         headers = {"Reply-To": "bob@home.example.org", "References": "<first@example.org>"}
         mail_id = await home.receive("Re: Lunch?", "Friday?", headers=headers)
@@ -156,6 +158,30 @@ class TestAnswering:
         )
         assert sent.parsed["In-Reply-To"] == mail.message_id
         assert sent.parsed["References"] == f"<first@example.org> {mail.message_id}"
+
+    async def test_it_goes_from_where_the_mail_came_to(
+        self, home: Home, google: Google, model: Model, turn: Turn
+    ) -> None:
+        model.on_triage("ignore")
+        google.add_alias("info@example.com", "Office", "<p>Main Street 1</p>")
+        google.add_alias("me@example.net", "Ada", default=True)
+        await home.sql("update accounts set described_at = null")
+        mail_id = await home.receive(headers={"To": "info@example.com, dave@example.org, team@example.org"})
+        turn.account = await home.account()
+        shown = await turn.proposes(
+            "send_email_tool", email_id=mail_id, response_text="Yes.", additional_recipients="info@example.com"
+        )
+        assert (shown["from_address"], "additional_recipients" in shown) == ("info@example.com", False)
+        left_out = await turn.tools.left_out(turn.run, "send_email_tool", shown)
+        assert left_out == ["dave@example.org", "team@example.org"]
+        with pytest.raises(ToolError, match="this goes from info@"):
+            await turn.proposes("send_email_tool", **{**shown, "from_address": "me@example.net"})
+        await turn.carries_out("send_email_tool", shown)
+        new = await turn.proposes("send_email_tool", **NEW)
+        assert new["from_address"] == "me@example.net"
+        assert await turn.tools.left_out(turn.run, "send_email_tool", new) == []
+        senders = [str(sent.parsed["From"]) for sent in google.sent]
+        assert (senders, google.sent[0].text) == (["Office <info@example.com>"], "Yes.\n\n-- \nMain Street 1")
 
     async def test_a_mail_that_is_only_at_gmail_is_answered_too(self, google: Google, turn: Turn) -> None:
         mail_id = google.deliver(BOB, "Old", "From before.")

@@ -76,8 +76,10 @@ async def the_job(home: Home, google: Google, model: Model) -> dict[str, Any]:
     async def all_asked() -> list[Any]:
         items = sorted(await home.pending(), key=lambda item: item.action)
         asked.extend((i.kind, i.action, i.args, i.allowed, i.conflicts, i.new_recipients) for i in items)
+        asked.extend((i.sent_from, i.left_out, i.calendars) for i in items)
         return items
 
+    google.add_alias("info@example.com", "Office", "<p>Main Street 1</p>")
     google.add_event("Dentist", NEXT_WEEK, NEXT_WEEK + timedelta(hours=1))
     day = NEXT_WEEK.strftime("%d-%m-%Y")
     model.script(
@@ -95,7 +97,7 @@ async def the_job(home: Home, google: Google, model: Model) -> dict[str, Any]:
     for item in await all_asked():
         await home.decide(item, "accept")
     await home.carry_on()
-    await home.receive("Edited")
+    await home.receive("Edited", headers={"To": "info@example.com, eve@example.net"})
     [item] = await all_asked()
     await home.answer(item, "edit", {**item.args, "response_text": "Better."})
     await home.receive("Refused")
@@ -125,7 +127,7 @@ async def the_job(home: Home, google: Google, model: Model) -> dict[str, Any]:
     }
 
 
-_THREADING = ("In-Reply-To", "References")
+_THREADING = ("In-Reply-To", "References", "From")
 
 
 def _bare(message_ids: str) -> str:

@@ -542,6 +542,7 @@ class TestTimes:
             "10:00-11:00 Ten",
             "23:30-23:45 Last",
             "Free: 09:00-10:00, 11:00-18:00",
+            "Calendars that count: your own calendar",
         ]
 
         await home.answer((await home.pending())[0], "accept")
@@ -807,6 +808,7 @@ def add_user(url: str, name: str) -> Rows:
             """insert into accounts (user_id, address, provider, token, triage_since, timezone)
                values (%(user)s, %(address)s, 'custom', '', now(), 'Europe/Berlin') returning id""",
         )
+        ids["run"] = Json(run | {"account_id": str(ids["account"])})
         insert(
             "thread",
             "insert into threads (user_id, account_id, gmail_id) values (%(user)s, %(account)s, 't1') returning id",

@@ -329,6 +329,7 @@ class TestFault10:
             headings[2],
             "all day Holiday",
             "Free: nothing",
+            "Calendars that count: your own calendar",
         ]
         assert refused.startswith("Error: the calendar can't be read")
         assert "Free" not in refused

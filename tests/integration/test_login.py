@@ -486,7 +486,7 @@ class TestDoctor:
         server.answer("POST", "/token", ok({"access_token": "a", "expires_in": 3600}))
         me = "/gmail/v1/users/me"
         server.answer("GET", f"{me}/profile", ok({"emailAddress": ADA, "historyId": "1"}))
-        aliases = [{"sendAsEmail": ADA}, {"sendAsEmail": "info@example.com", "isDefault": True}]
+        aliases = [{"sendAsEmail": ADA}, {"sendAsEmail": "info@example.com", "verificationStatus": "pending"}]
         server.answer("GET", f"{me}/settings/sendAs", ok({"sendAs": aliases}))
         program = make(google_root=server.url)
         program.account_add(ADA)
@@ -495,5 +495,5 @@ class TestDoctor:
         assert (f"✗ clock: this machine's is {says} Google's" in doctor) == (says is not None)
         assert ("✓ clock: as Google's" in doctor) == (says is None)
         assert f"✗ {ADA}, timezone: Google does not tell it" in doctor
-        assert f"✗ {ADA}, sender: replies are sent as {ADA}, not as info@example.com" in doctor
+        assert f"✗ {ADA}, sender: Gmail has not verified info@example.com" in doctor
         assert f"✓ {ADA}, allowed: not known" in doctor

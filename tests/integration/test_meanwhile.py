@@ -304,7 +304,9 @@ class TestDraftMode:
     ) -> None:
         await switch(home, "draft")
         _, item = await ask(home, model)
-        await home.app.accounts.describe(home.account_id, timezone=None, name="Ada", signature="Ada Lovelace")
+        await home.app.accounts.describe(
+            home.account_id, timezone=None, name="Ada", signature="Ada Lovelace", aliases=[]
+        )
         await home.answer(item, "accept")
         assert len(google.sent) == 1
         assert google.drafts == []

@@ -69,7 +69,8 @@ class TestARefusedReply:
 
         await home.answer(again, "accept")
         assert [message.text for message in google.sent] == [WORDS]
-        assert google.drafts == await home.pending() == []
+        assert google.drafts == []
+        assert await home.pending() == []
         assert await home.is_done(mail_id)
         assert drafted(model) == 1
 
@@ -114,7 +115,8 @@ class TestARefusedReply:
     ) -> None:
         mail_id, again = await refused(home, model, google)
         await home.answer(again, "ignore")
-        assert google.sent == google.drafts == await home.pending() == []
+        assert google.sent == google.drafts == []
+        assert await home.pending() == []
         assert await home.is_done(mail_id)
         assert drafted(model) == 1
         assert google.message(mail_id).is_unread

@@ -12,6 +12,14 @@ class Reply(TypedDict):
     """What a reply in this run's thread needs."""
 
     to: str | None
+    also_to: list[str]
+    """Others that the mail asks to be answered at."""
+    everyone: list[str]
+    """Whom a reply to all reaches."""
+    more: int
+    """People beyond those, of a mail to very many."""
+    addressed: list[str]
+    """The person's own addresses that the mail names, the one to answer from first."""
     subject: str
     in_reply_to: str | None
     references: list[str]

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from textual.content import Content
 
 from email_assistant.cli.screen.desk import Row, Sight
-from email_assistant.inbox.describe import UNKNOWN_CONFLICTS
+from email_assistant.inbox.describe import COUNTED, NOT_IN_COPY, UNKNOWN_CONFLICTS, shortly
 from email_assistant.inbox.items import Item
 from email_assistant.mail.charset import one_line, plain
 from email_assistant.mail.compose import reply_subject
@@ -104,14 +104,21 @@ def _proposal(seen: Sight, does: str) -> Iterator[Part]:
         return
     if item.asked_because:
         yield f"You are asked again. {line(item.asked_because)}\n", "$text-warning bold"
+    if item.sent_from:
+        yield "From: ", "dim"
+        yield f"{line(item.sent_from)}\n"
     for field in (each for each in shown if each.kind != "text"):
         yield f"{field.label}: ", "dim"
         yield from _value(field, item)
         yield f" ({seen.form.zone.key})\n" if field.kind == "time" else "\n"
+    if item.left_out:
+        yield f"{NOT_IN_COPY}: {line(shortly(item.left_out))}\n", "$text-warning"
     for conflict in item.conflicts or ():
         yield f"At that time: {line(conflict)}\n", "$text-warning bold"
     if item.conflicts is None:
         yield f"{UNKNOWN_CONFLICTS}.\n", "$text-warning bold"
+    if item.calendars:
+        yield f"{COUNTED}: {line(', '.join(item.calendars))}\n", "dim"
     if item.kind == "draft" and item.mail_id:
         yield "Subject: ", "dim"
         yield f"{line(reply_subject(item.subject or ''))}\n"

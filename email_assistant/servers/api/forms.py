@@ -24,8 +24,8 @@ _LABELS: Mapping[str, str] = {
 }
 _ADDRESSES = ("email_address", "additional_recipients", "attendees", "organizer_email")
 _LONG = ("response_text", "content")
-_IDS = ("email_id",)
-"""Arguments that mean nothing to a person."""
+_IDS = ("email_id", "from_address")
+"""Arguments that are not theirs to fill in: ids, and what a mail goes from, which the page says besides."""
 _TIME = TypeAdapter(datetime)
 _MINUTE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:00(\.0+)?)?(Z|[+-]\d\d:\d\d)")
 """A time with its timezone, of which nothing is lost when it is shown to the minute."""
@@ -95,6 +95,8 @@ class ProposalForm:
                 continue
             if _content(field) or self._is_required(field.name):
                 args[field.name] = self._value(field, given)
+            elif isinstance(self._args.get(field.name), list):
+                args[field.name] = []  # emptied, which may mean something else than never given
             else:
                 args.pop(field.name, None)
         return args

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from email_assistant.inbox.describe import shortly
 from email_assistant.mail.charset import plain
 from email_assistant.servers.api.wording import (
     about,
@@ -37,6 +38,7 @@ _environment = Environment(
 )
 _environment.filters |= {
     "plain": plain,
+    "shortly": shortly,
     "moment": moment,
     "waits": waits,
     "became": became,

@@ -57,6 +57,13 @@ class ItemOut(_Out):
     shadow: bool = Field(description="It only shows what would have been done: its account is in shadow mode.")
     sender: str | None
     subject: str | None
+    sent_from: str | None = Field(
+        description="The address that a mail goes from: the one that the answered mail came to; null if none is sent."
+    )
+    left_out: list[str] = Field(
+        description="People of the answered mail who would get no copy, as it was proposed; of a mail to more than "
+        "500, the last entry says how many more."
+    )
     new_recipients: list[str] = Field(description="Addresses it would reach that were never written to before.")
     conflicts: list[str] | None = Field(
         description="What stood in the calendar at the time of a proposed meeting, when it was proposed; "
@@ -64,6 +71,7 @@ class ItemOut(_Out):
     )
     asked: int = Field(description="1; more where the person is asked once more about the same call.")
     asked_because: str | None = Field(description="Why it is asked again: how it was refused.")
+    calendars: list[str] = Field(description="Names of the calendars that counted in that: the person's own.")
     description: str = Field(description="The mail and the proposal as text, with HTML's characters escaped.")
     decided_by: str | None
     created_at: datetime

@@ -19,7 +19,8 @@ Known gaps, against Google's own services:
 | deletion | messages.delete, batchDelete, threads.delete, trash and untrash | 404; drafts alone can be deleted |
 | labels | patch, update, colours, visibility | list, get, create and delete; name and type only |
 | history of deleted labels | not documented | none |
-| settings | filters, forwarding, vacation, aliases | sendAs list and get, of the one address |
+| settings | filters, forwarding, vacation | sendAs list, get, create and delete; the default is the own address |
+| sendAs | asks for a verification where it must | those of the own domain are verified, others never are |
 | search | many more operators, word stems, words without spaces between | those in search.py; lacking ones get 400 |
 | search, ages | calendar months and years | a month is 30 days, a year 365 |
 | body data | comes as UTF-8 under the old charset header (reported, not documented) | as in the mail |

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Body, Depends, Query, Request, Response
 
 from . import mime, oauth, threads
+from .aliases import Aliases
 from .errors import ApiError, invalid, not_found
 from .mailbox import HISTORY_KINDS, Mailbox, Page, resource
 from .outbox import Outbox
@@ -323,16 +324,27 @@ def delete_label(mailbox: Mine, label_id: str) -> Response:
 
 @router.get("/settings/sendAs")
 def list_send_as(mailbox: Mine) -> dict[str, Any]:
-    """The addresses the person can send from: one."""
-    return {"sendAs": [_send_as(mailbox)]}
+    """The addresses that the person can send from."""
+    return {"sendAs": Aliases(mailbox).listed()}
+
+
+@router.post("/settings/sendAs")
+def create_send_as(mailbox: Mine, body: Json) -> dict[str, Any]:
+    """Add one."""
+    return Aliases(mailbox).add(body)
 
 
 @router.get("/settings/sendAs/{address}")
 def get_send_as(mailbox: Mine, address: str) -> dict[str, Any]:
     """One such address."""
-    if address.lower() != mailbox.address:
-        raise not_found()
-    return _send_as(mailbox)
+    return Aliases(mailbox).find(address)
+
+
+@router.delete("/settings/sendAs/{address}", status_code=204)
+def delete_send_as(mailbox: Mine, address: str) -> Response:
+    """Take one away."""
+    Aliases(mailbox).remove(address)
+    return Response(status_code=204)
 
 
 def _listing(name: str, found: list[dict[str, Any]], page: Page) -> dict[str, Any]:
@@ -420,14 +432,3 @@ def _history_record(row: sqlite3.Row) -> dict[str, Any]:
 
 def _label(row: sqlite3.Row) -> dict[str, Any]:
     return {"id": row["id"], "name": row["name"], "type": row["type"]}
-
-
-def _send_as(mailbox: Mailbox) -> dict[str, Any]:
-    return {
-        "sendAsEmail": mailbox.address,
-        "displayName": mailbox.name,
-        "replyToAddress": "",
-        "signature": "",
-        "isPrimary": True,
-        "isDefault": True,
-    }

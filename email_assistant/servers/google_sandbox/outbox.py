@@ -6,6 +6,7 @@ from collections.abc import Callable
 from email.utils import formataddr, formatdate, parseaddr
 
 from . import mime, threads
+from .aliases import Aliases
 from .errors import invalid, not_found
 from .mailbox import Mailbox
 
@@ -82,7 +83,8 @@ class Outbox:
         if not mime.addresses(node, "to", "cc", "bcc"):
             raise invalid("Recipient address required")
         replaced = {"Message-ID": f"<{self._store.new_id()}@mail.{self._mailbox.address.partition('@')[2]}>"}
-        if mime.addresses(node, "from") != [self._mailbox.address]:
+        writer = mime.addresses(node, "from")
+        if len(writer) != 1 or not Aliases(self._mailbox).may_send_from(writer[0]):
             name = parseaddr(mime.raw_header(node, "from"))[0] or self._mailbox.name
             replaced["From"] = formataddr((name, self._mailbox.address))
         if not mime.raw_header(node, "date"):

@@ -62,6 +62,13 @@ CREATE TABLE IF NOT EXISTS message_labels (
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS message_labels_label ON message_labels (label_id, message_id);
 
+CREATE TABLE IF NOT EXISTS aliases (
+    address TEXT PRIMARY KEY,       -- in lower case
+    name TEXT NOT NULL,
+    signature TEXT NOT NULL,        -- HTML
+    verified INTEGER NOT NULL
+);
+
 CREATE TABLE IF NOT EXISTS drafts (
     id TEXT PRIMARY KEY,
     message_id TEXT NOT NULL UNIQUE REFERENCES messages (id)

@@ -68,7 +68,7 @@ async def _events(app: Services, account_id: Any, proposal: Slot) -> tuple[Event
     start = datetime.combine(proposal.start.date(), time(), zone)
     end = datetime.combine(proposal.start.date() + timedelta(days=1), time(), zone)
     client = await app.clients.get(account_id)
-    return await client.calendar.events(start, end)
+    return (await client.calendar.agenda(start, end)).events
 
 
 def _proposal(args: dict[str, Any], zone: ZoneInfo) -> Slot | None:
