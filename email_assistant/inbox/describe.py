@@ -4,20 +4,22 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 
+from email_assistant.mail.excerpt import excerpt
 from email_assistant.mail.message import Mail
 
 UNKNOWN_CONFLICTS = "The calendar could not be read: look yourself whether the time is free"
 
-_EXCERPT = 2000
+_EXCERPT = 3000
+"""Characters."""
 
 
 def mail_as_text(mail: Mail) -> str:
-    """The mail as plain text: `Sender: subject`, its addresses, and what is new in it, cut to a readable length."""
+    """The mail as plain text: `Sender: subject`, its addresses, and what is new in it, of a long one head and tail."""
     sender = mail.sender.name or mail.sender.email if mail.sender else "(no sender)"
     lines = [f"{sender}: {mail.subject or '(no subject)'}", ""]
     lines += [f"From: {mail.sender}"] if mail.sender else []
     lines += [f"To: {', '.join(map(str, mail.to))}"] if mail.to else []
-    lines += ["", mail.body[:_EXCERPT] + (" […]" if len(mail.body) > _EXCERPT else "")]
+    lines += ["", excerpt(mail.body, _EXCERPT)]
     lines += [f"({mail.note})"] if mail.note else []
     return "\n".join(lines)
 

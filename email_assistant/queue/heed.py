@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from email_assistant.accounts.accounts import Accounts
@@ -49,7 +50,7 @@ class Heed:
         reason = await self._answered_where(conversation, answers)
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
-            await self._close(conn, [run.id], reason)
+            await self._close(conn, [run.id], reason, max(m.received_at for m in answers))
         return True
 
     async def settle_effects(self, lease: Lease, conversation: Conversation) -> None:
@@ -104,10 +105,10 @@ class Heed:
                 for m in by_hand
                 if m.received_at >= conversation.mail(run.mail_id).received_at
             ]
-            if answered:
-                await self._close(conn, answered, reason)
             if by_hand:
                 at = max(m.received_at for m in by_hand)
+                if answered:
+                    await self._close(conn, answered, reason, at)
                 await self.conversations.answered_before(conn, conversation.id, at, reason)
         return True
 
@@ -192,12 +193,14 @@ class Heed:
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
             if run and reason:
-                await self._close(conn, [run.id], reason)
+                await self._close(conn, [run.id], reason, conversation.mail(run.mail_id).received_at)
             await self.conversations.put_away(conn, conversation.id)
         return True
 
-    async def _close(self, conn: Connection, run_ids: Sequence[UUID], reason: str) -> None:
-        await self.conversations.closed_by_person(conn, run_ids, reason)
+    async def _close(
+        self, conn: Connection, run_ids: Sequence[UUID], reason: str, upto: datetime | None = None
+    ) -> None:
+        await self.conversations.closed_by_person(conn, run_ids, reason, upto)
         await self.inbox.supersede(conn, run_ids, by=None)
 
 

@@ -83,12 +83,10 @@ class MailAgent:
         run = state["run"]
         triage = await self._triage(run)
         settled = await self.settle(run, triage.classification, triage.reasoning, lease_of(config))
-        covering = {**run, "covers": list(settled.covers)}
         if settled.classification == "notify":
-            return Command(goto="triage_interrupt_handler", update={"run": covering, "opening": settled.opening})
+            return Command(goto="triage_interrupt_handler", update={"opening": settled.opening})
         if settled.classification == "respond":
-            opening = [HumanMessage(settled.opening)]
-            return Command(goto="response_agent", update={"run": covering, "messages": opening})
+            return Command(goto="response_agent", update={"messages": [HumanMessage(settled.opening)]})
         return Command(goto=END)
 
     async def triage_interrupt_handler(self, state: MailState) -> Command[str]:
@@ -148,11 +146,11 @@ class MailAgent:
         return asking(name, args, call_id, review.kind, review.answers, teaches=teaches)
 
     async def mark_as_read_node(self, state: LoopState) -> dict[str, Any]:
-        """Take UNREAD off every mail that the run covers; repeating it, or a mail that is gone, does no harm."""
+        """Take UNREAD off every mail that the run has answered; repeating it, or a mail that is gone, does no harm."""
         run = state["run"]
         account = await self._account(run)
         client = await self.clients.get(account.id)
-        for mail_id in run["covers"] if account.mode != "shadow" else ():
+        for mail_id in await self.settle.covered(run) if account.mode != "shadow" else ():
             try:
                 await client.gmail.modify_labels(mail_id, remove=("UNREAD",))
             except (NotFound, Refused):
