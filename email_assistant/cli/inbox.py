@@ -266,6 +266,7 @@ def as_dict(item: "Item") -> dict[str, Any]:
         "description": item.description,
         "new_recipients": item.new_recipients,
         "conflicts": item.conflicts,
+        "newer": item.newer,
         "status": item.status,
         "decision": item.decision,
         "decided_by": item.decided_by,

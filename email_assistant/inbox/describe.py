@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from html import escape
-from typing import Any
+from typing import Any, TypedDict
 
 from email_assistant.mail.excerpt import excerpt
 from email_assistant.mail.message import Mail
@@ -11,6 +11,19 @@ UNKNOWN_CONFLICTS = "The calendar could not be read: look yourself whether the t
 
 _EXCERPT = 3000
 """Characters."""
+
+
+class Newer(TypedDict):
+    """A mail of the same conversation that came after the one that an item answers."""
+
+    id: str
+    """Gmail's."""
+    sender: str
+    subject: str
+    classification: str | None
+    """None: it has not been read yet, or need not be."""
+    received_at: str
+    """ISO 8601."""
 
 
 def mail_as_text(mail: Mail) -> str:
@@ -30,17 +43,25 @@ def describe(
     args: Mapping[str, Any],
     new_recipients: Iterable[str],
     conflicts: Iterable[str] | None,
+    newer: Iterable[Newer] = (),
 ) -> str:
     """The item's `description`, in Markdown.
 
     The public Agent Inbox app shows its first 65 characters as the row and renders it as live HTML: so all is escaped.
     """
-    lines = [mail_text, "", "---", "", action]
+    lines = [mail_text, "", "---", ""]
+    lines += [f"- Newer in this conversation: {said_of(each)}" for each in newer]
+    lines += [action]
     lines += [f"- {name}: {_plain(value)}" for name, value in args.items()]
     lines += [f"- New recipient, never written to before: {address}" for address in new_recipients]
     lines += [f"- At that time: {_plain(conflict)}" for conflict in conflicts or ()]
     lines += [f"- {UNKNOWN_CONFLICTS}"] if conflicts is None else []
     return escape("\n".join(lines), quote=False)
+
+
+def said_of(newer: Newer) -> str:
+    """It in one line, and what it was taken for."""
+    return f"{newer['sender']}: {newer['subject'] or '(no subject)'} ({newer['classification'] or 'not sorted'})"
 
 
 def _plain(value: object) -> str:

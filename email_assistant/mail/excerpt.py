@@ -19,7 +19,7 @@ _TAIL_CHARACTERS = 2000
 _TAIL_BESIDE_ASKS = 0.65
 """Of the room, where so much of the end has none: the rest of it is searched for what asks."""
 _MOST_ASKS = 8
-_LEAST = 160
+LEAST = 160
 """A smaller limit has room for the head only."""
 _PIECES = 20
 """How many of the longest pieces fit into a limit; a sentence that is longer may be cut within."""
@@ -31,6 +31,7 @@ _MARK = "\n[… 100000 characters cut …]\n"
 _SENTENCE = re.compile(
     r".+?(?:[.!?…؟।፧።]+[\"'»”’)\]]*(?:\s+|$)|[。！？]+[」』”）]*\n*|\n{2,}|(?<![^\n]{60})\n|$)|\n+", re.DOTALL
 )
+_ENDED = re.compile(r"(?:[.!?…؟።፧]+[\"'»”’)\]]*|[。！？]+[」』”）]*|\n)\s*$")
 _BREAK = re.compile(r".*(?:[,;:，、；：]\s*|\s)", re.DOTALL)
 
 # What o200k makes of a character at most in ordinary text, by the Unicode block that it is in (measured).
@@ -39,14 +40,15 @@ _TOKENS = (
     (0x0080, 0.7),
     (0x0370, 0.45),  # Greek, Cyrillic, Armenian, Hebrew, Arabic: 0.27 to 0.36
     (0x0700, 1.5),
-    (0x0900, 0.45),  # Indic scripts, Thai: 0.28 to 0.41
+    (0x0900, 0.45),  # Indic scripts: 0.28 to 0.30
+    (0x0E00, 0.55),  # Thai: 0.41 to 0.52
     (0x0E80, 1.0),
     (0x10A0, 0.45),  # Georgian
     (0x1100, 2.2),  # Ethiopic 1.83, and rarer ones
     (0x1E00, 0.7),
     (0x2000, 1.0),
     (0x3000, 0.8),  # kana: Japanese 0.73 to 0.84
-    (0x3100, 1.2),  # Chinese 0.77 to 1.18
+    (0x3100, 1.3),  # Chinese 0.77 to 1.18
     (0xA000, 2.2),
     (0xAC00, 0.8),  # Korean 0.52 to 0.71
     (0xD7B0, 2.0),
@@ -54,8 +56,8 @@ _TOKENS = (
     (0x10000, 2.0),
 )
 _BLOCKS = [start for start, _ in _TOKENS]
-_SIGN = re.compile(r"[!-@\[-`{-~]")
-_SIGN_EXTRA = 0.5
+_SIGN = re.compile(r"[!-@\[-`{-~]|\s(?=[0-9])")
+_SIGN_EXTRA = 0.6
 _OPAQUE = re.compile(r"[!-~]{25,}")
 """No words: keys, links, what a program has encoded."""
 _OPAQUE_EXTRA = 0.35
@@ -85,9 +87,9 @@ def excerpt(text: str, limit: int, measure: Measure = len) -> str:
     whole = measure(text)
     if whole <= limit:
         return text
-    if limit < _LEAST:
+    if limit < LEAST:
         return beginning(text, limit, measure)
-    longest = max(40, limit * len(text) // (whole * _PIECES))
+    longest = max(20, limit * len(text) // (whole * _PIECES))
     if len(text) <= 2 * _LOOKED_THROUGH:
         return _told(pieces := list(_pieces(text, longest)), _chosen(pieces, limit, measure))
     first, last = (list(_pieces(part, longest)) for part in (text[:_LOOKED_THROUGH], text[-_LOOKED_THROUGH:]))
@@ -132,12 +134,20 @@ def _chosen(pieces: Sequence[str], limit: int, measure: Measure) -> set[int]:
     take(end, room if fits else whole * _TAIL_BESIDE_ASKS)
     asks = [number for number in reversed(range(len(pieces))) if number not in kept and ASKS.search(pieces[number])]
     for number in asks[:_MOST_ASKS]:
-        if (size := measure(pieces[number]) + mark) <= room:
-            kept.add(number)
+        sentence = [each for each in _beside(pieces, number) if each not in kept]
+        if (size := sum(measure(pieces[each]) for each in sentence) + mark) <= room:
+            kept.update(sentence)
             room -= size
     take(range(len(pieces)), whole * _FULL_HEAD - (whole * _HEAD))
     take(reversed(range(len(pieces))), room)
     return kept
+
+
+def _beside(pieces: Sequence[str], number: int) -> list[int]:
+    """A piece, and those next to it that are of the same sentence."""
+    before = [number - 1] if number and not _ENDED.search(pieces[number - 1]) else []
+    after = [number + 1] if number + 1 < len(pieces) and not _ENDED.search(pieces[number]) else []
+    return [*before, number, *after]
 
 
 def _window(pieces: Sequence[str]) -> list[int]:

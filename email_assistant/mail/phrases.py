@@ -52,6 +52,7 @@ HEADERS = {
     for name in names.split()
 }
 _CLIENT = r"(?:outlook|yahoo|gmail|proton|samsung|blackberry|iphone|ipad|android|gmx|web\.de|libero|smartphone|huawei)"
+POSTSCRIPT = re.compile(r"\s*(?:p\.? ?){1,2}s\b[.:,]*\s", re.IGNORECASE)
 DEVICE_LINE = re.compile(
     rf"(?:sent (?:from|via|with) (?:my |mail for|{_CLIENT}).{{0,40}}"
     rf"|get outlook for .{{0,60}}|gesendet (?:mit|von) (?:mein|der |mail |{_CLIENT}).{{0,40}}"

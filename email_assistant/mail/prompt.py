@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from datetime import datetime, tzinfo
 
 from .address import Address
-from .excerpt import Measure, beginning, excerpt
+from .excerpt import LEAST, Measure, beginning, excerpt
 from .message import Attachment, CalendarEvent, Mail
 
 _MAX_LISTED = 5
 """Recipients and attachments named before "and N more"."""
 _MAX_HEADER = 500
 _ROOM_TO_SAY_SO = 40
-"""Characters, where a text is cut."""
+"""Characters, where only the beginning of a text is left."""
 
 # Control characters, zero-width and bidi marks, fillers without ink, variation selectors and tag characters:
 # invisible to the person, readable to a model.
@@ -71,7 +71,9 @@ def shorten_blocks(text: str, ceiling: int) -> str:
 
 def shorten(text: str, ceiling: int) -> str:
     """Text of at most `ceiling` characters, which says so where it was longer. `ceiling` has room for that."""
-    return text if len(text) <= ceiling else excerpt(text, ceiling - _ROOM_TO_SAY_SO)
+    if len(text) <= ceiling:
+        return text
+    return excerpt(text, ceiling) if ceiling >= LEAST else beginning(text, ceiling - _ROOM_TO_SAY_SO)
 
 
 def _shorten(block: re.Match[str], ceiling: int) -> str:

@@ -574,13 +574,7 @@ def _make_run(
         thread=conversation.gmail_id,
         mail=stored.gmail_id,
         mails=[m.gmail_id for m in conversation.mails],
-        text=for_prompt(
-            mail,
-            stored.gmail_id,
-            timezone=account.zone,
-            limit=_TRIAGE_TOKENS_OF_BULK if mail.bulk else _TRIAGE_TOKENS,
-            measure=tokens,
-        ),
+        text=triage_text(stored, account.zone),
         reply=Reply(
             to=to.email if to else None,
             subject=mail.subject,
@@ -592,6 +586,12 @@ def _make_run(
         given=stored.classification,
         triage_only=triage_only,
     )
+
+
+def triage_text(stored: StoredMail, zone: ZoneInfo) -> str:
+    """What triage is shown of a mail."""
+    limit = _TRIAGE_TOKENS_OF_BULK if stored.mail.bulk else _TRIAGE_TOKENS
+    return for_prompt(stored.mail, stored.gmail_id, timezone=zone, limit=limit, measure=tokens)
 
 
 def conversation_text(mails: Sequence[StoredMail], answered: str, newest: str, zone: ZoneInfo) -> str:

@@ -37,6 +37,7 @@ _ITEM: Example = {
     "subject": "Lunch?",
     "new_recipients": [],
     "conflicts": [],
+    "newer": [],
     "description": "Bob Berg: Lunch?\n\nDoes Friday suit you?\n\n---\n\nsend_email_tool\n- email_address: …",
     "decided_by": "api",
     "created_at": _PROPOSED,

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from email_assistant.inbox.describe import said_of
 from email_assistant.mail.charset import plain
 from email_assistant.servers.api.wording import (
     about,
@@ -46,5 +47,6 @@ _environment.filters |= {
     "who": who,
     "about": about,
     "cut": cut,
+    "said_of": said_of,
     "link_host": link_host,
 }
