@@ -57,7 +57,7 @@ _TOKENS = (
 )
 _BLOCKS = [start for start, _ in _TOKENS]
 _SIGN = re.compile(r"[!-@\[-`{-~]|\s(?=[0-9])")
-_SIGN_EXTRA = 0.6
+_SIGN_EXTRA = 0.65
 _OPAQUE = re.compile(r"[!-~]{25,}")
 """No words: keys, links, what a program has encoded."""
 _OPAQUE_EXTRA = 0.35
