@@ -66,7 +66,7 @@ class Handover:
             instructions,
             came_after=_came_after(run["mail"], covered),
         )
-        return Settled(classification, opening)
+        return Settled(classification, opening, tuple(m.gmail_id for m in covered))
 
     async def classified(self, run: Mapping[str, Any]) -> Triage | None:
         known = await self._conversations.classified(UUID(run["id"]))

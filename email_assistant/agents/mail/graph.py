@@ -83,10 +83,13 @@ class MailAgent:
         run = state["run"]
         triage = await self._triage(run)
         settled = await self.settle(run, triage.classification, triage.reasoning, lease_of(config))
+        # Read by processes of an earlier version that run beside this one during an upgrade.
+        covering = {**run, "covers": list(settled.covers)}
         if settled.classification == "notify":
-            return Command(goto="triage_interrupt_handler", update={"opening": settled.opening})
+            return Command(goto="triage_interrupt_handler", update={"run": covering, "opening": settled.opening})
         if settled.classification == "respond":
-            return Command(goto="response_agent", update={"messages": [HumanMessage(settled.opening)]})
+            opening = [HumanMessage(settled.opening)]
+            return Command(goto="response_agent", update={"run": covering, "messages": opening})
         return Command(goto=END)
 
     async def triage_interrupt_handler(self, state: MailState) -> Command[str]:

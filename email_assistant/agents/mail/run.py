@@ -49,6 +49,8 @@ class Settled:
     classification: Classification
     opening: str = ""
     """First message to the response agent."""
+    covers: tuple[str, ...] = ()
+    """Gmail ids of the unanswered mails that the run answers."""
 
 
 class Settle(Protocol):
