@@ -271,6 +271,7 @@ def as_dict(item: "Item") -> dict[str, Any]:
         "asked": item.asked,
         "asked_because": item.asked_because,
         "calendars": item.calendars,
+        "newer": item.newer,
         "status": item.status,
         "decision": item.decision,
         "decided_by": item.decided_by,

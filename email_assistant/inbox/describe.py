@@ -2,25 +2,40 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from typing import Any
+from typing import Any, TypedDict
 
+from email_assistant.mail.excerpt import excerpt
 from email_assistant.mail.message import Mail
 
 NOT_IN_COPY = "Not in copy"
 COUNTED = "Calendars that count"
 UNKNOWN_CONFLICTS = "The calendar could not be read: look yourself whether the time is free"
 
-_EXCERPT = 2000
+_EXCERPT = 3000
+"""Characters."""
 _MOST_NAMED = 20
 
 
+class Newer(TypedDict):
+    """A mail of the same conversation that came after the one that an item answers."""
+
+    id: str
+    """Gmail's."""
+    sender: str
+    subject: str
+    classification: str | None
+    """None: it has not been read yet, or need not be."""
+    received_at: str
+    """ISO 8601."""
+
+
 def mail_as_text(mail: Mail) -> str:
-    """The mail as plain text: `Sender: subject`, its addresses, and what is new in it, cut to a readable length."""
+    """The mail as plain text: `Sender: subject`, its addresses, and what is new in it, of a long one head and tail."""
     sender = mail.sender.name or mail.sender.email if mail.sender else "(no sender)"
     lines = [f"{sender}: {mail.subject or '(no subject)'}", ""]
     lines += [f"From: {mail.sender}"] if mail.sender else []
     lines += [f"To: {', '.join(map(str, mail.to))}"] if mail.to else []
-    lines += ["", mail.body[:_EXCERPT] + (" […]" if len(mail.body) > _EXCERPT else "")]
+    lines += ["", excerpt(mail.body, _EXCERPT)]
     lines += [f"({mail.note})"] if mail.note else []
     return "\n".join(lines)
 
@@ -32,6 +47,7 @@ def describe(
     new_recipients: Iterable[str],
     conflicts: Iterable[str] | None,
     *,
+    newer: Iterable[Newer] = (),
     sent_from: str | None = None,
     left_out: Sequence[str] = (),
     calendars: Sequence[str] = (),
@@ -41,7 +57,9 @@ def describe(
 
     The public Agent Inbox app shows its first 65 characters as the row and renders it as live HTML: so all is escaped.
     """
-    lines = [mail_text, "", "---", "", action]
+    lines = [mail_text, "", "---", ""]
+    lines += [f"- Newer in this conversation: {said_of(each)}" for each in newer]
+    lines += [action]
     lines += [f"- You are asked again: {asked_because}"] if asked_because else []
     lines += [f"- From: {sent_from}"] if sent_from else []
     lines += [f"- {name}: {_plain(value)}" for name, value in args.items() if name != "from_address"]
@@ -51,6 +69,11 @@ def describe(
     lines += [f"- {UNKNOWN_CONFLICTS}"] if conflicts is None else []
     lines += [f"- {COUNTED}: {_plain(calendars)}"] if calendars else []
     return escape("\n".join(lines), quote=False)
+
+
+def said_of(newer: Newer) -> str:
+    """It in one line, and what it was taken for."""
+    return f"{newer['sender']}: {newer['subject'] or '(no subject)'} ({newer['classification'] or 'not sorted'})"
 
 
 def shortly(people: Sequence[str]) -> str:

@@ -20,7 +20,7 @@ from email_assistant.db.order import lock_account
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.inbox import counts
 from email_assistant.inbox.counts import Counts
-from email_assistant.inbox.describe import describe
+from email_assistant.inbox.describe import Newer, describe
 from email_assistant.inbox.listing import AWAKE, STATUSES, Status, Wanted, listed, order, position
 from email_assistant.inbox.search import WORDS, words
 from email_assistant.tools.effects import Effect
@@ -47,6 +47,12 @@ _COLUMNS = """i.id, i.user_id, i.account_id, a.address as account, i.thread_id, 
     case a.mode when 'shadow' then array_remove(array_remove(i.allowed, 'accept'), 'edit')
                 else i.allowed end as allowed,
     case when i.status in ('superseded', 'expired') then r.reason end as ended_because,
+    case when i.status in ('pending', 'decided') then array(
+        select json_build_object('id', n.gmail_id, 'sender', n.sender, 'subject', n.subject,
+                                 'classification', n.classification, 'received_at', n.received_at)
+        from mails n where n.thread_id = i.thread_id and not n.own
+        and (n.received_at, n.gmail_id) > (m.received_at, m.gmail_id)
+        order by n.received_at desc, n.gmail_id desc limit 10) else '{}' end as newer,
     i.status, i.decision, i.decided_by, i.decided_at, i.undo_until, i.applied_at, i.superseded_by, i.snoozed_until,
     i.urgency, i.created_at"""
 _JOINED = """join accounts a on a.id = i.account_id join runs r on r.id = i.run_id
@@ -138,6 +144,8 @@ class Item:
     """The run that took its place."""
     ended_because: str | None
     """Why it was superseded, or expired."""
+    newer: list[Newer]
+    """While it can still be answered: mail that came since, newest first, and is not what it answers."""
     snoozed_until: datetime | None
     """While it is pending, it is left out of listings until then."""
     urgency: int
@@ -160,6 +168,7 @@ class Item:
             self.args,
             self.new_recipients,
             self.conflicts,
+            newer=self.newer,
             sent_from=self.sent_from,
             left_out=self.left_out,
             calendars=self.calendars,
@@ -461,7 +470,8 @@ class Inbox:
                                         action, args, allowed, new_recipients, left_out, conflicts, calendars, teaches,
                                         words, asked, asked_because)
                select user_id, account_id, thread_id, run_id, mail_id, mail_text, call_id, kind, action, %s,
-                      array_remove(allowed, 'response'), new_recipients, left_out, conflicts, calendars, false, {WORDS}, {_ASKED}, %s
+                      array_remove(allowed, 'response'), new_recipients, left_out, conflicts, calendars, false,
+                      {WORDS}, {_ASKED}, %s
                from inbox_items i where run_id = %s and call_id = %s and interrupt_id is not null
                on conflict (run_id, call_id, kind) where interrupt_id is null and status in ('pending', 'decided')
                do nothing""".encode(),

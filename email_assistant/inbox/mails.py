@@ -262,7 +262,7 @@ class Mails:
     async def _carry_out(
         self, conn: Connection, account_id: UUID, mail_id: str, classification: Class, by: str
     ) -> None:
-        await self._reopen(conn, account_id, mail_id)
+        await self._reopen(conn, account_id, mail_id, classification)
         await conn.execute(
             """insert into corrections (user_id, account_id, mail_id, by, classification, was, because, triaged_at)
                select user_id, account_id, gmail_id, %s, %s, classification, triage_reason, triaged_at from mails
@@ -283,8 +283,19 @@ class Mails:
             },
         )
 
-    async def _reopen(self, conn: Connection, account_id: UUID, mail_id: str) -> None:
-        """Close the run that answers the mail, if it waits; other mails of that run are to be worked on again."""
+    async def _reopen(self, conn: Connection, account_id: UUID, mail_id: str, classification: Class) -> None:
+        """Close the run that answers the mail, if it waits; other mails of that run are to be worked on again.
+
+        A run that answers another mail needs no closing for one that is to be ignored.
+        """
+        if classification == "ignore":
+            left = await conn.execute(
+                """update mails m set run_id = null from runs r where m.account_id = %s and m.gmail_id = %s
+                   and r.id = m.run_id and r.state = 'waiting' and r.mail_id <> m.gmail_id""",
+                (account_id, mail_id),
+            )
+            if left.rowcount:
+                return
         cursor = await conn.execute(
             """select r.id from mails m join runs r on r.id = m.run_id
                where m.account_id = %s and m.gmail_id = %s and r.state = 'waiting'""",

@@ -1,6 +1,7 @@
 """What programs, lawyers and mass senders add to a mail: device lines, disclaimers, footers."""
 
 import re
+from itertools import takewhile
 
 from .phrases import (
     DEVICE_LINE,
@@ -22,6 +23,8 @@ _MAX_WORDS_BESIDE_LINKS = 3
 
 _RULE = re.compile(r"[-_*=]{5,}")
 _WORD = re.compile(r"[^\W_]+")
+_SENTENCE_END = re.compile(r"(?<=[.!:])\s+")
+_MARKS = (*DISCLAIMER_MARKS, NAMES_THE_MAIL)
 _DECORATION = " \t*_|-–—>[("
 
 
@@ -39,22 +42,30 @@ def without_boilerplate(lines: list[str]) -> list[str]:
         lines = without_rule(lines)
         if lines and DEVICE_LINE.fullmatch(lines[-1].strip()):
             lines = lines[:-1]
-        elif (start := _disclaimer_start(lines)) is not None and any(map(str.strip, lines[:start])):
-            lines = lines[:start]
+        elif (said := _before_disclaimer(lines)) is not None and any(map(str.strip, said)):
+            lines = said
         else:
             break
     return lines
 
 
-def _disclaimer_start(lines: list[str]) -> int | None:
-    """The first line of the disclaimer that ends the last paragraph, which may begin with a person's words."""
+def _before_disclaimer(lines: list[str]) -> list[str] | None:
+    """The lines without the disclaimer that ends the last paragraph, which may begin with a person's words."""
     start = len(lines)
     while start and lines[start - 1].strip():
         start -= 1
     for index in range(start, len(lines)):
         if DISCLAIMER_START.match(lines[index].lstrip(_DECORATION)):
-            return index if _is_disclaimer(" ".join(lines[index:])) else None
+            paragraph = " ".join(lines[index:])
+            return [*lines[:index], *_said_before(paragraph)] if _is_disclaimer(paragraph) else None
     return None
+
+
+def _said_before(paragraph: str) -> list[str]:
+    """The sentences before those that a disclaimer consists of, if they are more than its heading."""
+    sentences = _SENTENCE_END.split(paragraph)
+    said = list(takewhile(lambda sentence: not any(mark.search(sentence) for mark in _MARKS), sentences))
+    return [" ".join(said)] if any(sentence.rstrip().endswith((".", "!")) for sentence in said) else []
 
 
 def _is_disclaimer(paragraph: str) -> bool:

@@ -17,6 +17,7 @@ from .phrases import (
     HEADERS,
     NAME_FIRST_ATTRIBUTION,
     ORIGINAL_MARK,
+    POSTSCRIPT,
     REFERS_TO_HISTORY,
 )
 
@@ -115,6 +116,7 @@ def _signature_end(lines: list[str], mark: int, borders: set[int]) -> int | None
 def _begins_another_text(lines: list[str], index: int) -> bool:
     return (
         _is_quote(lines[index])
+        or POSTSCRIPT.match(lines[index]) is not None
         or FORWARD_MARK.fullmatch(lines[index].strip()) is not None
         or _history_after(lines, index) is not None
     )

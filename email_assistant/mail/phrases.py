@@ -52,6 +52,7 @@ HEADERS = {
     for name in names.split()
 }
 _CLIENT = r"(?:outlook|yahoo|gmail|proton|samsung|blackberry|iphone|ipad|android|gmx|web\.de|libero|smartphone|huawei)"
+POSTSCRIPT = re.compile(r"\s*(?:p\.? ?){1,2}s\b[.:,]*\s", re.IGNORECASE)
 DEVICE_LINE = re.compile(
     rf"(?:sent (?:from|via|with) (?:my |mail for|{_CLIENT}).{{0,40}}"
     rf"|get outlook for .{{0,60}}|gesendet (?:mit|von) (?:mein|der |mail |{_CLIENT}).{{0,40}}"
@@ -112,3 +113,14 @@ FOOTER_LINK = re.compile(
     re.IGNORECASE,
 )
 """The labels of its links."""
+ASKS = re.compile(
+    r"[?？؟፧]|\b(?:please|kindly|let me know|(?:could|can|would|will) you|need you to"
+    r"|bitte|könn(?:t|ten)e?[nst]? (?:sie|du|ihr)|s'il (?:vous|te) plaît|veuillez|merci de|por favor|per favore"
+    r"|alstublieft|graag|proszę|prosím|kérem|voisitteko|vänligen|venligst|lütfen|пожалуйста|прошу|παρακαλώ|vui lòng)\b"
+    r"|请|請|能否|可否|是否|能不能|麻烦|麻煩|务必|務必|希望[您你]|吗|嗎|尽快|盡快|回复|回覆|告知|发给我|發給我"
+    r"|お願い|ください|下さい|いただけ|頂け|いただきたい|もらえ|ませんか|でしょうか|ご返信|ご連絡|までに"
+    r"|주세요|주시|주실|부탁|바랍니다|까요|회신|알려"
+    r"|कृपया|กรุณา|من فضل|يرجى|בבקשה|እባክ",
+    re.IGNORECASE,
+)
+"""By which a request may be told; scripts in which little fits into a prompt rely on it."""

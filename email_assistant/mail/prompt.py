@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, tzinfo
 
 from .address import Address
+from .excerpt import LEAST, Measure, beginning, excerpt
 from .message import Attachment, CalendarEvent, Mail
 
 FEW_LISTED = 5
@@ -15,6 +16,8 @@ MOST_LISTED = 50
 _MAX_HEADER = 500
 _MAX_ENTRY = _MAX_HEADER // FEW_LISTED
 """Characters of one that is named."""
+_ROOM_TO_SAY_SO = 40
+"""Characters, where only the beginning of a text is left."""
 
 # Control characters, zero-width and bidi marks, fillers without ink, variation selectors and tag characters:
 # invisible to the person, readable to a model.
@@ -28,15 +31,23 @@ _TAGS = ("mail", "calendar", "draft", "proposed", "final", "data")
 """Every block of data that a prompt may hold. What stands inside one can open or close none of them."""
 _TAG = re.compile(rf"<(?=[\s/\\]*(?:{'|'.join(_TAGS)}))", re.IGNORECASE)
 _BLOCK = re.compile(rf"(?P<start><(?P<tag>{'|'.join(_TAGS)})\b[^>]*>\n)(?P<data>.*?)(?P<end>\n</(?P=tag)>)", re.DOTALL)
-_CUT = "\n[… cut to fit the model]"
 
 
-def for_prompt(mail: Mail, mail_id: str, *, timezone: tzinfo, limit: int, people: int = FEW_LISTED) -> str:
-    """The mail between `<mail id="…">` and `</mail>`, its body cut to `limit` characters, each line of recipients to so
-    many `people`.
+def for_prompt(
+    mail: Mail,
+    mail_id: str,
+    *,
+    timezone: tzinfo,
+    limit: int,
+    measure: Measure = len,
+    people: int = FEW_LISTED,
+) -> str:
+    """The mail between `<mail id="…">` and `</mail>`. Of a body that measures more than `limit` an excerpt is given, of
+    bulk mail the beginning; of recipients so many `people` a line.
 
     Times are in `timezone`. Only lines that say something are given.
     """
+    body = (beginning if mail.bulk else excerpt)(clean(mail.body), limit, measure)
     headers = {
         "From": str(mail.sender or ""),
         "Reply-To": _reply_to(mail, people),
@@ -52,7 +63,7 @@ def for_prompt(mail: Mail, mail_id: str, *, timezone: tzinfo, limit: int, people
     lines = [
         f"{name}: {one_line(value, lengths.get(name, _MAX_HEADER))}" for name, value in headers.items() if value.strip()
     ]
-    inner = _neutral("\n".join([*lines, "", _cut(clean(mail.body), limit)]).rstrip())
+    inner = _neutral("\n".join([*lines, "", body]).rstrip())
     return f'<mail id="{re.sub(r"[^A-Za-z0-9._:@-]", "", mail_id)}">\n{inner}\n</mail>'
 
 
@@ -68,13 +79,23 @@ def block_lengths(text: str) -> list[int]:
 
 
 def shorten_blocks(text: str, ceiling: int) -> str:
-    """A prompt with the data in each of its blocks cut to `ceiling` characters. The blocks' own tags stay."""
-    return _BLOCK.sub(lambda block: f"{block['start']}{shorten(block['data'], ceiling)}{block['end']}", text)
+    """A prompt with the data in each of its blocks cut to `ceiling` characters. The blocks' own tags stay, and a mail's
+    headers."""
+    return _BLOCK.sub(lambda block: f"{block['start']}{_shorten(block, ceiling)}{block['end']}", text)
 
 
 def shorten(text: str, ceiling: int) -> str:
-    """Text of at most `ceiling` characters, which says so if it was longer. `ceiling` has room for that."""
-    return text if len(text) <= ceiling else f"{text[: ceiling - len(_CUT)].rstrip()}{_CUT}"
+    """Text of at most `ceiling` characters, which says so where it was longer. `ceiling` has room for that."""
+    if len(text) <= ceiling:
+        return text
+    return excerpt(text, ceiling) if ceiling >= LEAST else beginning(text, ceiling - _ROOM_TO_SAY_SO)
+
+
+def _shorten(block: re.Match[str], ceiling: int) -> str:
+    headers, gap, body = block["data"].partition("\n\n") if block["tag"] == "mail" else ("", "", block["data"])
+    if len(headers) > ceiling // 2:
+        return shorten(block["data"], ceiling)
+    return f"{headers}{gap}{shorten(body, ceiling - len(headers) - len(gap))}"
 
 
 def inert(text: str) -> str:
@@ -89,7 +110,7 @@ def clean(text: str) -> str:
 
 def one_line(text: str, limit: int = _MAX_HEADER) -> str:
     """`clean` text without line breaks, cut to `limit` characters."""
-    return _cut(" ".join(clean(text).split()), limit).replace("\n", " ")
+    return beginning(" ".join(clean(text).split()), limit).replace("\n", " ")
 
 
 def _neutral(text: str) -> str:
@@ -97,11 +118,6 @@ def _neutral(text: str) -> str:
     if _TAG.search(folded := unicodedata.normalize("NFKC", text)):
         return _TAG.sub("‹", folded)
     return text
-
-
-def _cut(text: str, limit: int) -> str:
-    excess = len(text) - limit
-    return f"{text[:limit].rstrip()}\n[… {excess} characters cut]" if excess > 0 else text
 
 
 def _event(event: CalendarEvent | None, timezone: tzinfo) -> str:

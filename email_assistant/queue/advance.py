@@ -108,6 +108,8 @@ class Advancer:
         if running := conversation.run_in("running"):
             await self._go_on(lease, conversation, running)
             return True
+        if waiting and conversation.uncovered and await self.conversations.put_beside(lease):
+            return True
         if following := conversation.next_mail:
             mail, triage_only = following
             account = await self.accounts.get(conversation.account_id)

@@ -19,6 +19,7 @@ from email_assistant.agents.mail.run import Reply, Run
 from email_assistant.db.holder import Holder
 from email_assistant.db.lease import FREE, Lease
 from email_assistant.db.pool import Connection, Pool
+from email_assistant.mail.excerpt import tokens
 from email_assistant.mail.message import Mail, references_of
 from email_assistant.mail.prompt import FEW_LISTED, MOST_LISTED, for_prompt
 from email_assistant.queue.labels import LABEL_WORK
@@ -27,12 +28,16 @@ from email_assistant.tools.senders import MOST_NAMED, addressed_to, answered_at,
 
 RunState = Literal["running", "waiting", "acting", "done", "failed", "superseded"]
 
-_RANK: Mapping[str, int] = {"ignore": 0, "notify": 1, "respond": 2}
 _MAIL = TypeAdapter(Mail)
-_TRIAGE_CHARACTERS = 1400
-_NEWEST_CHARACTERS = 6000
-_OLDER_CHARACTERS = 1500
-_OLDER_MAILS = 8
+_TRIAGE_TOKENS = 1400
+"""Of a mail's text, as all of these; headers come on top."""
+_TRIAGE_TOKENS_OF_BULK = 560
+_DRAFTING_TOKENS = 3000
+"""Of all mails together."""
+_ANSWERED_TOKENS = 2000
+"""Of the mail to be answered, where there are others."""
+_OTHER_TOKENS = 600
+_OTHER_MAILS = 8
 
 _LABELS = f"union select thread_id, 'label' from ({LABEL_WORK}) as labels"
 # A run that acts goes first, and one that hangs on an effect in doubt waits for a person, whatever else has come.
@@ -69,6 +74,24 @@ where {free} and t.not_before <= clock_timestamp()
                   select from runs r join inbox_items i on i.run_id = r.id
                   where r.thread_id = t.id and r.state = 'acting'
                   and (i.status = 'pending' or i.status = 'decided' and i.undo_until > clock_timestamp())))"""
+
+
+# A mail that asks less than the one that a run answers, and that somebody else wrote, waits with that run. What the
+# person had answered asks for an answer, whatever it was taken for.
+_BESIDE = """m.classification = 'notify' and exists (
+    select from mails its where its.account_id = r.account_id and its.gmail_id = r.mail_id and its.sender <> m.sender
+    and (its.classification = 'respond'
+         or exists (select from inbox_items i where i.run_id = r.id and i.kind <> 'notification')))"""
+# At the end of the run it has been told if it stood beside what the person approved, and that was sent.
+_UNTOLD = f"""({_BESIDE} and not exists (
+    select from effects e join inbox_items i on i.run_id = e.run_id and i.call_id = e.call_id
+    where e.run_id = r.id and e.state = 'done' and e.recipient is not null and i.decided_at > m.triaged_at))"""
+_FOREMOST = f"""
+select m.gmail_id from mails m
+where m.thread_id = %s and not m.own and m.state in ('triaging', 'waiting')
+  and m.classification in ('notify', 'respond')
+  and not exists (select from runs r where r.thread_id = m.thread_id and r.state = 'waiting' and {_BESIDE})
+order by m.classification = 'respond' desc, m.received_at desc, m.gmail_id desc limit 1"""
 
 
 class DecisionFirst(Exception):
@@ -117,6 +140,8 @@ class Conversation:
     """Gmail's message id of a draft that was written or deleted in it, and not looked at yet."""
     back: UUID | None
     """The newest of the runs that ended when a mail was put away in Gmail which is in the inbox again by now."""
+    foremost: str | None
+    """Gmail's id of the mail to be answered: the newest of the highest class among the unanswered ones."""
 
     def run_in(self, state: RunState) -> RunRow | None:
         return next((run for run in self.open_runs if run.state == state), None)
@@ -135,16 +160,13 @@ class Conversation:
     def next_mail(self) -> tuple[StoredMail, bool] | None:
         """The mail to start a run for, and whether that run only triages; None if there is none.
 
-        New mail is triaged oldest first. The newest unanswered mail's run goes on from there and covers the others,
-        those of a run that waits included.
+        New mail is triaged oldest first. When all is, the foremost mail's run covers the others, those of a run that
+        waits included.
         """
-        waiting = {run.id for run in self.open_runs if run.state == "waiting"}
-        answered_by_newest = [*self.uncovered, *(m for m in self.mails if m.run_id in waiting and m.state == "waiting")]
         if new := self.new:
-            newer = [m for m in (*new, *answered_by_newest) if m.received_at > new[0].received_at]
-            return new[0], bool(newer)
-        if self.uncovered:
-            return max(answered_by_newest, key=lambda m: (m.received_at, m.gmail_id)), False
+            return new[0], len(new) > 1
+        if self.uncovered and self.foremost:
+            return self.mail(self.foremost), False
         return None
 
     def mail(self, gmail_id: str) -> StoredMail:
@@ -250,7 +272,16 @@ class Conversations:
             [RunRow(**row) for row in runs],
             rows[0]["drafted"],
             rows[0]["back"],
+            await self.foremost(thread_id),
         )
+
+    async def foremost(self, thread_id: UUID) -> str | None:
+        """Gmail's id of the newest mail of the highest class among a thread's unanswered ones.
+
+        Those that wait with the run of another mail are left out.
+        """
+        rows = await self._rows(_FOREMOST, thread_id)
+        return rows[0]["gmail_id"] if rows else None
 
     async def mails(self, thread_id: UUID) -> list[StoredMail]:
         rows = await self._rows(
@@ -263,7 +294,7 @@ class Conversations:
     async def start(
         self, lease: Lease, conversation: Conversation, mail: StoredMail, account: Account, *, triage_only: bool
     ) -> None:
-        """Make the run of this mail, ready to go on with."""
+        """Make the run of this mail, ready to go on with. A mail that waits stays with its run until it is replaced."""
         async with self._pool.connection() as conn, conn.transaction():
             await lease.check(conn)
             cursor = await conn.execute(
@@ -280,7 +311,7 @@ class Conversations:
             )
             await conn.execute(
                 """update mails set run_id = %s, state = 'triaging', reason = coalesce(triage_reason, 'being read')
-                   where account_id = %s and gmail_id = %s""",
+                   where account_id = %s and gmail_id = %s and state <> 'waiting'""",
                 (run_id, account.id, mail.gmail_id),
             )
 
@@ -301,10 +332,10 @@ class Conversations:
             )
 
     async def classified(self, run_id: UUID) -> tuple[Classification, str] | None:
-        """The class of a run's newest mail, and why, if this run has come so far before."""
+        """The class of a run's own mail, and why, if this run has come so far before."""
         rows = await self._rows(
             """select m.classification, coalesce(m.triage_reason, '') as reason
-               from runs r join mails m on m.account_id = r.account_id and m.gmail_id = r.mail_id and m.run_id = r.id
+               from runs r join mails m on m.account_id = r.account_id and m.gmail_id = r.mail_id
                where r.id = %s and m.classification is not null""",
             run_id,
         )
@@ -360,6 +391,35 @@ class Conversations:
         covered = {row["gmail_id"] for row in await cursor.fetchall()}
         return earlier, [m for m in mails if m.gmail_id in covered]
 
+    async def leave(self, conn: Connection, run_id: UUID) -> None:
+        """Another mail is to be answered: that one's run covers what this run would have."""
+        await conn.execute(
+            "update mails set run_id = null, tries = 0 where run_id = %s and state = 'triaging'", (run_id,)
+        )
+
+    async def put_beside(self, lease: Lease) -> bool:
+        """Let mail wait with the run that waits, where it asks less and is from somebody else; False if none does."""
+        async with self._pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            cursor = await conn.execute(
+                f"""update mails m set run_id = r.id, state = 'waiting', tries = 0 from runs r
+                    where r.thread_id = %s and r.state = 'waiting' and m.thread_id = r.thread_id
+                    and m.state = 'triaging' and {_BESIDE}
+                    and not exists (select from runs o where o.id = m.run_id
+                                    and o.state in ('running', 'waiting', 'acting'))""".encode(),
+                (lease.thread_id,),
+            )
+        return cursor.rowcount > 0
+
+    async def covered(self, run_id: UUID) -> list[str]:
+        """Gmail's ids of the mails that a run answers, were it to end now."""
+        rows = await self._rows(
+            f"""select m.gmail_id from mails m join runs r on r.id = m.run_id
+                where r.id = %s and not {_UNTOLD} order by m.received_at, m.gmail_id""",
+            run_id,
+        )
+        return [row["gmail_id"] for row in rows]
+
     async def start_work(self, lease: Lease, run: RunRow, most_tries: int) -> bool:
         """Count a try at this run before it starts, since the try may kill the process; False if there were enough."""
         async with self._pool.connection() as conn, conn.transaction():
@@ -379,12 +439,12 @@ class Conversations:
             "update threads set outages = 0 where id = (select thread_id from runs where id = %s)", (run.id,)
         )
         await conn.execute(
-            """update mails set tries = 0, reason = coalesce(triage_reason, reason), state = case
-                   when %s = 'waiting' then 'waiting'
-                   when classification <> 'ignore' and (select (input->>'triage_only')::boolean from runs where id = %s)
-                   then 'triaging' else 'done' end
-               where run_id = %s""",
-            (state, run.id, run.id),
+            f"""update mails m set tries = 0, reason = coalesce(m.triage_reason, m.reason), state = case
+                    when %s = 'waiting' then 'waiting'
+                    when m.classification <> 'ignore' and (r.input->>'triage_only')::boolean then 'triaging'
+                    when {_UNTOLD} then 'triaging' else 'done' end
+                from runs r where r.id = m.run_id and r.id = %s""".encode(),
+            (state, run.id),
         )
 
     async def acting(self, conn: Connection, run_id: UUID) -> None:
@@ -398,16 +458,31 @@ class Conversations:
             "update mails set tries = 0, state = 'waiting', reason = %s where run_id = %s", (reason, run_id)
         )
 
-    async def closed_by_person(self, conn: Connection, run_ids: Iterable[UUID], reason: str) -> None:
-        """The person did something about it in Gmail: nothing is left to do for these runs' mails."""
+    async def closed_by_person(
+        self, conn: Connection, run_ids: Iterable[UUID], reason: str, upto: datetime | None = None
+    ) -> None:
+        """The person did something about it in Gmail: nothing is left to do for these runs' mails.
+
+        Mail that only waited with them is worked on by itself.
+
+        Args:
+            upto: mail that came later is worked on by itself, too.
+        """
         ids = list(run_ids)
         await conn.execute("update runs set state = 'superseded', reason = %s where id = any(%s)", (reason, ids))
-        await conn.execute("update mails set state = 'done', reason = %s where run_id = any(%s)", (reason, ids))
+        await conn.execute(
+            f"""update mails m set state = case when left_over then 'triaging' else 'done' end,
+                       reason = case when left_over then coalesce(m.triage_reason, m.reason) else %s end
+                from (select m.account_id, m.gmail_id, {_UNTOLD} or (m.received_at > %s) is true as left_over
+                      from mails m join runs r on r.id = m.run_id where r.id = any(%s)) as theirs
+                where m.account_id = theirs.account_id and m.gmail_id = theirs.gmail_id""".encode(),
+            (reason, upto, ids),
+        )
 
-    async def closed_by_putting_away(self, conn: Connection, run_id: UUID, mail_id: str, reason: str) -> None:
-        """The person put a run's mail away: nothing is left to do for it, unless the mail comes back."""
-        await self.closed_by_person(conn, [run_id], reason)
-        await conn.execute("update runs set closed_with = %s where id = %s", (mail_id, run_id))
+    async def closed_by_putting_away(self, conn: Connection, run_id: UUID, mail: StoredMail, reason: str) -> None:
+        """The person put the mail that a run answers away: nothing is left to do for it, unless the mail comes back."""
+        await self.closed_by_person(conn, [run_id], reason, mail.received_at)
+        await conn.execute("update runs set closed_with = %s where id = %s", (mail.gmail_id, run_id))
 
     async def reopen(self, conn: Connection, run_id: UUID, *, waits: bool) -> None:
         """The mail with which a run was closed is in the inbox again, and so is the run's work.
@@ -471,9 +546,11 @@ class Conversations:
         """
         await conn.execute("update runs set state = 'failed', reason = %s where id = %s", (reason, run_id))
         await conn.execute(
-            """update mails set state = 'failed', tries = 0, reason = case when %s
-                      then concat_ws(': ', %s::text, regexp_replace(reason, '^waiting: ', '')) else %s end
-               where run_id = %s""",
+            f"""update mails m set tries = 0, state = case when {_UNTOLD} then 'triaging' else 'failed' end,
+                       reason = case when {_UNTOLD} then coalesce(m.triage_reason, m.reason) when %s
+                                then concat_ws(': ', %s::text, regexp_replace(m.reason, '^waiting: ', '')) else %s end
+                from runs r where r.id = %s and m.account_id = r.account_id
+                and (m.run_id = r.id or m.gmail_id = r.mail_id)""".encode(),
             (after, reason, reason, run_id),
         )
 
@@ -559,7 +636,7 @@ def _make_run(
         thread=conversation.gmail_id,
         mail=stored.gmail_id,
         mails=[m.gmail_id for m in conversation.mails],
-        text=for_prompt(mail, stored.gmail_id, timezone=account.zone, limit=_TRIAGE_CHARACTERS),
+        text=triage_text(stored, account.zone),
         reply=Reply(
             to=to[0] if to else None,
             also_to=to[1:],
@@ -577,18 +654,30 @@ def _make_run(
     )
 
 
-def conversation_text(mails: Sequence[StoredMail], newest: str, zone: ZoneInfo) -> str:
-    """The thread up to the mail to be answered, each mail delimited, older ones cut shorter."""
+def triage_text(stored: StoredMail, zone: ZoneInfo) -> str:
+    """What triage is shown of a mail."""
+    limit = _TRIAGE_TOKENS_OF_BULK if stored.mail.bulk else _TRIAGE_TOKENS
+    return for_prompt(stored.mail, stored.gmail_id, timezone=zone, limit=limit, measure=tokens)
+
+
+def conversation_text(mails: Sequence[StoredMail], answered: str, newest: str, zone: ZoneInfo) -> str:
+    """The thread up to a newest mail, each mail delimited; the one to be answered stands last and has most room."""
     upto = next(i for i, m in enumerate(mails) if m.gmail_id == newest) + 1
-    shown = mails[max(0, upto - _OLDER_MAILS - 1) : upto]
-    limits = [_OLDER_CHARACTERS] * (len(shown) - 1) + [_NEWEST_CHARACTERS]
+    others = [m for m in mails[:upto] if m.gmail_id != answered][-_OTHER_MAILS:]
+    [its] = [m for m in mails if m.gmail_id == answered]
+    limits = {answered: _ANSWERED_TOKENS if others else _DRAFTING_TOKENS}
+    left = _DRAFTING_TOKENS - min(tokens(its.mail.body), _ANSWERED_TOKENS)
+    for number, m in enumerate(reversed(others)):  # what one leaves of its share is for those before it
+        limits[m.gmail_id] = min(left // (len(others) - number), _OTHER_TOKENS)
+        left -= min(tokens(m.mail.body), limits[m.gmail_id])
     return "\n".join(
-        # Whoever answers all must see them all.
-        for_prompt(m.mail, m.gmail_id, timezone=zone, limit=limit, people=MOST_LISTED if m is shown[-1] else FEW_LISTED)
-        for m, limit in zip(shown, limits, strict=True)
+        for_prompt(
+            m.mail,
+            m.gmail_id,
+            timezone=zone,
+            limit=limits[m.gmail_id],
+            measure=tokens,
+            people=MOST_LISTED if m is its else FEW_LISTED,  # whoever answers all must see them all
+        )
+        for m in [*others, its]
     )
-
-
-def highest(classes: Iterable[Classification | None]) -> Classification:
-    """The class that asks most of the person."""
-    return max((c for c in classes if c), key=lambda c: _RANK[c], default="ignore")

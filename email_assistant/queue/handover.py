@@ -12,7 +12,7 @@ from email_assistant.agents.mail.run import Settled
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Pool
 from email_assistant.inbox.items import Inbox
-from email_assistant.queue.conversations import Conversations, StoredMail, conversation_text, highest
+from email_assistant.queue.conversations import Conversations, StoredMail, conversation_text
 from email_assistant.sync.mails import store_earlier
 from email_assistant.tools.effects import Ledger
 
@@ -45,28 +45,37 @@ class Handover:
         run_id = UUID(run["id"])
         if classification != "ignore" and await self._is_noise(run, lease):
             classification, reason = "ignore", "automatic mail, while something waits in this conversation"
+        if classification == "respond" and (why := await self._may_not_answer(run)):
+            classification, reason = "notify", why
         await self._conversations.triaged(lease, run, classification, reason)
         if classification == "ignore" or run["triage_only"]:
             return Settled("ignore")
+        is_foremost = await self._conversations.foremost(lease.thread_id) == run["mail"]
         async with self._pool.connection() as conn, conn.transaction():
             await lease.check(conn)
+            if not is_foremost:
+                await self._conversations.leave(conn, run_id)
+                return Settled("ignore")
             await self._inbox.supersede(
                 conn, await self._conversations.replaced_by(conn, run_id, lease.thread_id), by=run_id
             )
             earlier, covered = await self._conversations.take_over(conn, run_id, lease.thread_id)
-        effective = highest(m.classification for m in covered)
-        if effective == "respond" and (why := await self._may_not_answer(run, covered)):
-            effective = "notify"
-            await self._conversations.triaged(lease, run, "notify", why)
         instructions, draft = await self._inbox.said_in(earlier)
         opening = conversation_message(
-            await self._conversation(run, lease), await self._done(lease.thread_id), draft, instructions
+            await self._conversation(run, covered, lease),
+            await self._done(lease.thread_id),
+            draft,
+            instructions,
+            came_after=_came_after(run["mail"], covered),
         )
-        return Settled(effective, opening, tuple(m.gmail_id for m in covered))
+        return Settled(classification, opening, tuple(m.gmail_id for m in covered))
 
     async def classified(self, run: Mapping[str, Any]) -> Triage | None:
         known = await self._conversations.classified(UUID(run["id"]))
         return Triage(classification=known[0], reasoning=known[1]) if known else None
+
+    async def covered(self, run: Mapping[str, Any]) -> Sequence[str]:
+        return await self._conversations.covered(UUID(run["id"]))
 
     async def _is_noise(self, run: Mapping[str, Any], lease: Lease) -> bool:
         """Automatic mail is never answered, so it doesn't take the place of mail or a draft that waits."""
@@ -79,10 +88,9 @@ class Handover:
         mail = conversation.mail(run["mail"]).mail
         return mail.auto_submitted or mail.bulk
 
-    async def _may_not_answer(self, run: Mapping[str, Any], covered: Sequence[StoredMail]) -> str | None:
+    async def _may_not_answer(self, run: Mapping[str, Any]) -> str | None:
         """Why no draft may be made: automatic and bulk mail, and whoever was answered too often (reply loops)."""
-        newest = next(m.mail for m in covered if m.gmail_id == run["mail"])
-        if newest.auto_submitted or newest.bulk:
+        if run["automatic"]:
             return "automatic or bulk mail: shown, never answered"
         to = run["reply"]["to"]
         if not to:
@@ -93,7 +101,7 @@ class Handover:
             return f"{to} was answered {sent} times within a day: shown only, in case it is a loop"
         return None
 
-    async def _conversation(self, run: Mapping[str, Any], lease: Lease) -> str:
+    async def _conversation(self, run: Mapping[str, Any], covered: Sequence[StoredMail], lease: Lease) -> str:
         account = await self._accounts.get(UUID(run["account_id"]))
         mails = await self._conversations.mails(lease.thread_id)
         first = mails[0].mail
@@ -101,7 +109,7 @@ class Handover:
         if has_earlier and not await self._conversations.is_complete(lease.thread_id):
             await self._fetch_earlier(run, lease.thread_id)
             mails = await self._conversations.mails(lease.thread_id)
-        return conversation_text(mails, run["mail"], account.zone)
+        return conversation_text(mails, run["mail"], covered[-1].gmail_id, account.zone)
 
     async def _fetch_earlier(self, run: Mapping[str, Any], thread_id: UUID) -> None:
         """Get the mails of an old thread that came before the account was watched, once."""
@@ -114,3 +122,9 @@ class Handover:
         done = [effect.result or effect.tool for effect in await self._ledger.done_in(thread_id)]
         doubtful = await self._ledger.doubtful_in(thread_id)
         return done + [f"{effect.tool}, of which it is not known whether it happened" for effect in doubtful]
+
+
+def _came_after(mail_id: str, covered: Sequence[StoredMail]) -> list[str]:
+    """Gmail's ids of the mails that came after the one to be answered, oldest first."""
+    ids = [m.gmail_id for m in covered]
+    return ids[ids.index(mail_id) + 1 :]

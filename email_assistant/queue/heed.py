@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -52,7 +53,7 @@ class Heed:
         reason = await self._answered_where(conversation, answers)
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
-            await self._close(conn, [run.id], reason)
+            await self._close(conn, [run.id], reason, max(m.received_at for m in answers))
         return True
 
     async def settle_effects(self, lease: Lease, conversation: Conversation) -> None:
@@ -109,7 +110,7 @@ class Heed:
                 if m.received_at >= conversation.mail(run.mail_id).received_at
             ]
             if answered:
-                await self._close(conn, answered, reason)
+                await self._close(conn, answered, reason, max(m.received_at for m in by_hand))
             await self.conversations.read_own(conn, conversation.id)
             if by_hand:
                 at = max(m.received_at for m in by_hand)
@@ -197,8 +198,8 @@ class Heed:
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
             if run and reason:
-                await self.conversations.closed_by_putting_away(conn, run.id, run.mail_id, reason)
                 await self.inbox.supersede(conn, [run.id], by=None)
+                await self.conversations.closed_by_putting_away(conn, run.id, conversation.mail(run.mail_id), reason)
             await self.conversations.put_away(conn, conversation.id)
         return True
 
@@ -215,11 +216,11 @@ class Heed:
         account = await self.accounts.get(conversation.account_id)
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn, account_active=True)
+            if waits:
+                await self.inbox.reopen(conn, conversation.back)
             await self.conversations.never_reopen(conn, conversation.id)
             if reopens:
                 await self.conversations.reopen(conn, conversation.back, waits=waits)
-            if waits:
-                await self.inbox.reopen(conn, conversation.back)
             for item in items if waits and account.mode == "draft" else ():
                 if item.kind == "draft":
                     await self.left_drafts.want_again(conn, item.run_id, item.call_id, item.args)
@@ -239,9 +240,11 @@ class Heed:
         gmail = (await self.clients.get(conversation.account_id)).gmail
         return all(ref.thread_id != conversation.gmail_id for ref in await gmail.drafts())
 
-    async def _close(self, conn: Connection, run_ids: Sequence[UUID], reason: str) -> None:
+    async def _close(
+        self, conn: Connection, run_ids: Sequence[UUID], reason: str, upto: datetime | None = None
+    ) -> None:
         await self.inbox.supersede(conn, run_ids, by=None)
-        await self.conversations.closed_by_person(conn, run_ids, reason)
+        await self.conversations.closed_by_person(conn, run_ids, reason, upto)
 
 
 def _is_by_hand(mail: StoredMail, ours: Collection[str]) -> bool:

@@ -145,7 +145,7 @@ def _of_run(run: Row, mail_id: str) -> Iterator[Event]:
     again, detail = run["attempt"] > 1, {name: run[name] for name in ("attempt", "given", "calls", "tokens", "cost")}
     text = "The assistant took it up again." if again else "The assistant took it up."
     if run["mail_id"] != mail_id:
-        text = "The assistant took up newer mail of the conversation together with it."
+        text = "The assistant took up another mail of the conversation, and this one with it."
     yield Event(run["created_at"], "retried" if again else "started", text, run=run["id"], detail=detail)
     reason = run["reason"]
     match run["state"]:

@@ -120,14 +120,17 @@ class TestContext:
         with LimitedModel(refuses=refuses, context=4500, tells_context=tells) as model:
             model.calls = YES
             async with at_home(open_home, model) as home:
-                await home.receive("Long", "Does Friday suit you? " + "All that happened since. " * 2000)
+                await home.receive(
+                    "Long", "Does Friday suit you? " + "All that happened since. " * 2000 + "Bring wine."
+                )
                 assert [item.args["response_text"] for item in await home.pending()] == ["Yes, Friday suits me."]
         prompts = [body["messages"][-1]["content"] for body in model.requests]
         prompt = [prompt for prompt in prompts if prompt != CALL][-1]
         assert prompt.count("<mail ") == prompt.count("</mail>") == 1
         assert "Subject: Long" in prompt
         assert "Does Friday suit you?" in prompt
-        assert "[… cut to fit the model]\n</mail>" in prompt
+        assert "characters cut …]\n" in prompt
+        assert "Bring wine.\n</mail>" in prompt
         assert len(model.refused) <= 8
 
     async def test_one_that_is_too_small_for_anything_is_said_with_what_to_do(self, open_home: OpenHome) -> None:

@@ -50,10 +50,12 @@ class TestShortened:
         cut = shortened(messages, 0.8)
         assert cut is not None
         before, after = (sum(len(m.text) for m in found) for found in (messages, cut))
-        assert 0.79 * before < after <= 0.8 * before
+        assert 0.78 * before < after <= 0.8 * before
         assert [cut[n] for n in (0, 2, 3, 4)] == [messages[n] for n in (0, 2, 3, 4)]
         assert cut[1].text.endswith(own)
-        assert (cut[1].text.count("a" * 1000), cut[1].text.count("b" * 4000)) == (4, 1)
+        data = cut[1].text.removesuffix(own)
+        assert 3900 < data.count("a") < 5000
+        assert "b" * 4000 in data
 
     def test_of_every_block_something_is_left(self) -> None:
         mail, result = HumanMessage(delimited("mail", "a" * 9000)), ToolMessage("b" * 400, tool_call_id="1")

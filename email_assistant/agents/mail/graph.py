@@ -86,6 +86,7 @@ class MailAgent:
         run = state["run"]
         triage = await self._triage(run)
         settled = await self.settle(run, triage.classification, triage.reasoning, lease_of(config))
+        # Read by processes of an earlier version that run beside this one during an upgrade.
         covering = {**run, "covers": list(settled.covers)}
         if settled.classification == "notify":
             return Command(goto="triage_interrupt_handler", update={"run": covering, "opening": settled.opening})
@@ -151,11 +152,11 @@ class MailAgent:
         return asking(name, args, call_id, review.kind, review.answers, teaches=teaches)
 
     async def mark_as_read_node(self, state: LoopState) -> dict[str, Any]:
-        """Take UNREAD off every mail that the run covers; repeating it, or a mail that is gone, does no harm."""
+        """Take UNREAD off every mail that the run has answered; repeating it, or a mail that is gone, does no harm."""
         run = state["run"]
         account = await self._account(run)
         client = await self.clients.get(account.id)
-        for mail_id in run["covers"] if account.mode != "shadow" else ():
+        for mail_id in await self.settle.covered(run) if account.mode != "shadow" else ():
             try:
                 await client.gmail.modify_labels(mail_id, remove=("UNREAD",))
             except (NotFound, Refused):

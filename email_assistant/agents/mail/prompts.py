@@ -57,9 +57,17 @@ def response_prompt(account: Account, response_preferences: str, cal_preferences
     )
 
 
-def conversation_message(conversation: str, done: Sequence[str], draft: str | None, instructions: Sequence[str]) -> str:
-    """The first message of a run of the response agent."""
+def conversation_message(
+    conversation: str, done: Sequence[str], draft: str | None, instructions: Sequence[str], *, came_after: Sequence[str]
+) -> str:
+    """The first message of a run of the response agent.
+
+    Args:
+        came_after: ids of mails of the conversation that are newer than its last one, which is to be answered.
+    """
     parts = [conversation]
+    if came_after:
+        parts.append(f"Answer the last mail above. Newer than it, and to be heeded: {', '.join(came_after)}")
     if done:
         parts.append("Already done in this conversation:\n" + "\n".join(f"- {line}" for line in done))
     if draft:

@@ -1,6 +1,6 @@
 """What a run of the mail agent is given, and what it asks for when triage is done."""
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypedDict
 
@@ -34,20 +34,20 @@ class Run(TypedDict):
     thread: str
     """Gmail's thread id."""
     mail: str
-    """Gmail's id of the newest mail."""
+    """Gmail's id of the mail that it answers."""
     mails: list[str]
     """Gmail ids of the whole thread."""
     text: str
-    """The newest mail, delimited for a prompt."""
+    """That mail, delimited for a prompt."""
     reply: Reply
     invitation: str | None
     """What calendars know the event by to which the conversation last invited; None if it did to none."""
     automatic: bool
-    """The newest mail was sent by a program or in bulk."""
+    """That mail was sent by a program or in bulk."""
     given: Classification | None
     """The class, where it is known already."""
     triage_only: bool
-    """Newer mail of the thread waits: the run ends after triage, and the newer one's covers it."""
+    """Newer mail of the thread is to be read: the run ends after triage, and another one covers the mail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,5 +71,9 @@ class Settle(Protocol):
     def __call__(
         self, run: Mapping[str, Any], classification: Classification, reason: str, lease: Lease
     ) -> Awaitable[Settled]:
-        """Store a mail's class and, unless it is ignored, let its run take the conversation over."""
+        """Store a mail's class and, if it is the one to be answered, let its run take the conversation over."""
+        ...
+
+    def covered(self, run: Mapping[str, Any]) -> Awaitable[Sequence[str]]:
+        """Gmail's ids of the mails that the run has answered, now that it ends."""
         ...

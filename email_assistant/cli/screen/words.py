@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from textual.content import Content
 
 from email_assistant.cli.screen.desk import Row, Sight
-from email_assistant.inbox.describe import COUNTED, NOT_IN_COPY, UNKNOWN_CONFLICTS, shortly
+from email_assistant.inbox.describe import COUNTED, NOT_IN_COPY, UNKNOWN_CONFLICTS, said_of, shortly
 from email_assistant.inbox.items import Item
 from email_assistant.mail.charset import one_line, plain
 from email_assistant.mail.compose import reply_subject
@@ -96,6 +96,8 @@ def _section(title: str, lines: Iterable[Part]) -> Iterator[Part]:
 
 def _proposal(seen: Sight, does: str) -> Iterator[Part]:
     item = seen.item
+    for each in item.newer:
+        yield f"Newer in this conversation: {line(said_of(each))}\n", "$text-warning bold"
     shown = [field for field in seen.form.fields if field.kind != "hidden" and field.parts]
     if item.kind != "draft" or not shown:
         yield f"{line(does)}\n"

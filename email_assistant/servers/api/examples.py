@@ -42,6 +42,7 @@ _ITEM: Example = {
     "asked": 1,
     "asked_because": None,
     "calendars": [],
+    "newer": [],
     "description": "Bob Berg: Lunch?\n\nDoes Friday suit you?\n\n---\n\nsend_email_tool\n- email_address: …",
     "decided_by": "api",
     "created_at": _PROPOSED,

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from email_assistant.inbox.describe import shortly
+from email_assistant.inbox.describe import said_of, shortly
 from email_assistant.mail.charset import plain
 from email_assistant.servers.api.wording import (
     about,
@@ -48,5 +48,6 @@ _environment.filters |= {
     "who": who,
     "about": about,
     "cut": cut,
+    "said_of": said_of,
     "link_host": link_host,
 }

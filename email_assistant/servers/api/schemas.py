@@ -35,6 +35,16 @@ class Decision(BaseModel):
     )
 
 
+class NewerOut(BaseModel):
+    """A mail of the same conversation that came after the one that an item answers."""
+
+    id: str = Field(description="Gmail's id.")
+    sender: str
+    subject: str
+    classification: Class | None = Field(description="Null: it was not sorted, or not yet.")
+    received_at: datetime
+
+
 class ItemOut(_Out):
     """Something that waits, or waited, for a person."""
 
@@ -72,6 +82,10 @@ class ItemOut(_Out):
     asked: int = Field(description="1; more where the person is asked once more about the same call.")
     asked_because: str | None = Field(description="Why it is asked again: how it was refused.")
     calendars: list[str] = Field(description="Names of the calendars that counted in that: the person's own.")
+    newer: list[NewerOut] = Field(
+        description="While the item can be answered: mail of the conversation that came since, newest first (at most "
+        "10). It takes nothing of the item's place; it waits with it, or was ignored."
+    )
     description: str = Field(description="The mail and the proposal as text, with HTML's characters escaped.")
     decided_by: str | None
     created_at: datetime

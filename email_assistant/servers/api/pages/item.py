@@ -145,6 +145,7 @@ async def _page(
         subject=reply_subject(item.subject or "") if item.kind == "draft" and item.mail_id else None,
         lasts=_minutes(item.args) if item.kind == "meeting" else None,
         newer=await _newer(app, item),
+        newer_ids={each["id"] for each in item.newer},
         following=await _next(app, item, listing),
     )
 
