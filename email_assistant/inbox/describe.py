@@ -1,11 +1,13 @@
 """What an inbox item says: the mail, sender and subject first, then the formatted call."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from email_assistant.inbox.recipients import Mark
 from email_assistant.mail.message import Mail
 
+FIRST_ANSWER = "First answer to them, as far as the mail here goes back"
 UNKNOWN_CONFLICTS = "The calendar could not be read: look yourself whether the time is free"
 
 _EXCERPT = 2000
@@ -26,16 +28,20 @@ def describe(
     mail_text: str,
     action: str,
     args: Mapping[str, Any],
-    new_recipients: Iterable[str],
+    marks: Sequence[Mark],
+    first_answer: str | None,
     conflicts: Iterable[str] | None,
 ) -> str:
-    """The item's `description`, in Markdown.
+    """The item's `description`, in Markdown. That of a marked item begins with "! ", and its second line says why.
 
     The public Agent Inbox app shows its first 65 characters as the row and renders it as live HTML: so all is escaped.
     """
-    lines = [mail_text, "", "---", "", action]
+    row, _, rest = mail_text.partition("\n")
+    lines = [f"! {row}", "; ".join(mark.text for mark in marks), rest] if marks else [mail_text]
+    lines += ["", "---", "", action]
     lines += [f"- {name}: {_plain(value)}" for name, value in args.items()]
-    lines += [f"- New recipient, never written to before: {address}" for address in new_recipients]
+    lines += [f"- {mark.text}" for mark in marks]
+    lines += [f"- {FIRST_ANSWER}: {first_answer}"] if first_answer else []
     lines += [f"- At that time: {_plain(conflict)}" for conflict in conflicts or ()]
     lines += [f"- {UNKNOWN_CONFLICTS}"] if conflicts is None else []
     return escape("\n".join(lines), quote=False)

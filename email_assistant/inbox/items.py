@@ -5,9 +5,11 @@ compare-and-set. `applied` is the point of no return, before any effect.
 """
 
 import asyncio
+import hashlib
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Unpack
 from uuid import UUID
@@ -21,6 +23,7 @@ from email_assistant.inbox import counts
 from email_assistant.inbox.counts import Counts
 from email_assistant.inbox.describe import describe
 from email_assistant.inbox.listing import AWAKE, STATUSES, Status, Wanted, listed, order, position
+from email_assistant.inbox.recipients import Judged, Mark, addresses_in, unproposed
 from email_assistant.inbox.search import WORDS, words
 from email_assistant.tools.effects import Effect
 from email_assistant.tools.spec import Answer, Kind, ToolError
@@ -36,11 +39,13 @@ Complete = Callable[[Mapping[str, Any], str, dict[str, Any]], Awaitable[dict[str
 """Checks and completes a call's arguments for a run; raises ToolError."""
 
 _EXPIRED_AT_ONCE = 200
+TOGETHER: tuple[Kind, ...] = ("draft", "meeting", "confirmation")
+"""Kinds that may be accepted several at once, each of them shown whole."""
 _ACTS: tuple[Answer, ...] = ("accept", "edit")
 """Answers that have something done."""
 _COLUMNS = """i.id, i.user_id, i.account_id, a.address as account, i.thread_id, i.run_id, i.mail_id, t.chat_id as chat,
     m.sender, coalesce(m.subject, r.input->>'request') as subject, i.call_id, i.interrupt_id, i.kind, i.action, i.args,
-    i.mail_text, i.new_recipients, i.conflicts,
+    i.mail_text, i.marks as kept_marks, i.first_answer, i.conflicts,
     a.mode = 'shadow' as shadow,
     case a.mode when 'shadow' then array_remove(array_remove(i.allowed, 'accept'), 'edit')
                 else i.allowed end as allowed,
@@ -76,7 +81,8 @@ class Asked:
     interrupt_id: str
     value: Mapping[str, Any]
     """{action, args, call_id, kind, allowed, teaches}."""
-    new_recipients: list[str]
+    judged: Judged
+    """Those whom it would reach."""
     conflicts: list[str] | None
     """None: the calendar could not be read."""
 
@@ -108,8 +114,10 @@ class Item:
     """It only shows what would have been done."""
     mail_text: str
     """The mail it is about, as plain text."""
-    new_recipients: list[str]
-    """Addresses that the action would reach and that neither the thread nor the person's earlier mail knows."""
+    kept_marks: list[dict[str, Any]] | None
+    """`marks` as they are kept; None: an earlier version made the item."""
+    first_answer: str | None
+    """The From that it answers, if the mail that is stored knows of no mail to it."""
     conflicts: list[str] | None
     """What stood in the calendar at the proposed time when the item was made, such as "10:00-11:00 Dentist"; None if
     that could not be known."""
@@ -131,9 +139,36 @@ class Item:
     created_at: datetime
 
     @property
+    def marks(self) -> list[Mark]:
+        """What must be seen before this is decided. Nobody has judged what an earlier version made."""
+        if self.kept_marks is None:
+            return [Mark.unknown(address) for address in addresses_in(self.args)]
+        return [Mark(**mark) for mark in self.kept_marks]
+
+    @property
+    def new_recipients(self) -> list[str]:
+        """Addresses that the action would reach and that are not known to have been written to."""
+        return Judged(self.marks).new_recipients
+
+    @property
     def description(self) -> str:
         """Mail and proposal as escaped Markdown."""
-        return describe(self.mail_text, self.action, self.args, self.new_recipients, self.conflicts)
+        return describe(self.mail_text, self.action, self.args, self.marks, self.first_answer, self.conflicts)
+
+    @property
+    def hash(self) -> str:
+        """Of all that is shown of it to be decided on: what was accepted under another is another thing."""
+        shown = [str(self.id), self.kind, self.account, self.sender, self.subject, self.description]
+        return hashlib.sha256(json.dumps([*shown, self.args]).encode()).hexdigest()
+
+    @property
+    def alone(self) -> str | None:
+        """Why it can't be accepted among others; None: it can."""
+        if self.kind not in TOGETHER:
+            return "this is no letter or event that is shown whole; decide it by itself"
+        if self.marks:
+            return f"look at it by itself: {'; '.join(mark.text for mark in self.marks)}"
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +179,6 @@ class Outcome:
     item: Item | None
     """As it is now, if it took the answer."""
     refused: NoItem | Conflict | Invalid | psycopg.Error | None
-
-
-def addresses_in(args: Mapping[str, Any]) -> list[str]:
-    """The e-mail addresses that a call would reach, in lower case."""
-    found = [args.get("email_address"), *(args.get("additional_recipients") or ()), *(args.get("attendees") or ())]
-    return [address.lower() for address in found if isinstance(address, str)]
 
 
 class Inbox:
@@ -277,13 +306,16 @@ class Inbox:
         # The thread before the item, as the worker locks them that supersedes it: else they wait for each other.
         await conn.execute("select from threads where id = %s for no key update", (item.thread_id,))
         await self._check_mode(conn, item, decision)
+        edited = addresses_in(decision["args"]) if decision["type"] == "edit" else []
+        others = [address for address in edited if address not in addresses_in(item.args)]
+        typed = await unproposed(conn, item.account_id, others)
         cursor = await conn.execute(
             """update inbox_items i set status = 'decided', decision = %s, decided_by = %s,
                       decided_at = statement_timestamp(), undo_until = statement_timestamp() + %s,
-                      teaches = i.teaches and %s
+                      teaches = i.teaches and %s, typed = %s
                from accounts a where i.id = %s and i.user_id = %s and i.status = 'pending'
                and a.id = i.account_id and a.state <> 'removing' returning i.undo_until""",
-            (Json(decision), by, window, teaches, item.id, item.user_id),
+            (Json(decision), by, window, teaches, typed, item.id, item.user_id),
         )
         taken = await cursor.fetchone()
         if taken is None:
@@ -339,13 +371,22 @@ class Inbox:
                 await self.decide(item.user_id, item.id, {"type": "ignore", "args": None}, by="expiry", teaches=False)
 
     async def decide_many(
-        self, user_id: UUID, item_ids: Sequence[UUID], answer: Mapping[str, Any], by: str
+        self, user_id: UUID, seen: Sequence[tuple[UUID, str | None]], answer: Mapping[str, Any], by: str
     ) -> list[Outcome]:
-        """Take the same answer to several items, each for itself: what one comes to changes nothing for the others."""
-        return [await self._outcome(user_id, item_id, answer, by) for item_id in item_ids]
+        """Take the same answer to several items, each for itself: what one comes to changes nothing for the others.
 
-    async def _outcome(self, user_id: UUID, item_id: UUID, answer: Mapping[str, Any], by: str) -> Outcome:
+        Args:
+            seen: items, each with its hash as whoever answers was shown it. What acts is taken for those only that were
+                shown as they are, and that may be accepted among others.
+        """
+        return [await self._outcome(user_id, item_id, shown, answer, by) for item_id, shown in seen]
+
+    async def _outcome(
+        self, user_id: UUID, item_id: UUID, shown: str | None, answer: Mapping[str, Any], by: str
+    ) -> Outcome:
         try:
+            if answer.get("type") in _ACTS:
+                _check_shown(await self.get(user_id, item_id), shown)
             return Outcome(item_id, await self.decide(user_id, item_id, answer, by), None)
         except (NoItem, Conflict, Invalid, psycopg.Error) as refused:
             return Outcome(item_id, None, refused)
@@ -393,9 +434,10 @@ class Inbox:
             value = question.value
             await conn.execute(
                 f"""insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, mail_text, call_id,
-                                            interrupt_id, kind, action, args, allowed, new_recipients, conflicts,
-                                            teaches, words)
-                   select user_id, account_id, thread_id, id, mail_id, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, {WORDS}
+                                            interrupt_id, kind, action, args, allowed, new_recipients, marks,
+                                            first_answer, conflicts, teaches, words)
+                   select user_id, account_id, thread_id, id, mail_id, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,
+                          {WORDS}
                    from runs where id = %s on conflict (run_id, interrupt_id) do nothing""".encode(),
                 (
                     mail_text,
@@ -405,7 +447,9 @@ class Inbox:
                     value["action"],
                     Json(value["args"]),
                     value["allowed"],
-                    question.new_recipients,
+                    question.judged.new_recipients,
+                    Json([asdict(mark) for mark in question.judged.marks]),
+                    question.judged.first_answer,
                     question.conflicts,
                     value["teaches"],
                     *words(mail_text, value["args"]),
@@ -434,8 +478,8 @@ class Inbox:
         """Ask what no interrupt asks; while it waits, a repeat changes nothing."""
         await conn.execute(
             f"""insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, mail_text, call_id, kind,
-                                        action, args, allowed, new_recipients, teaches, words)
-               select user_id, account_id, thread_id, id, mail_id, %s, %s, %s, %s, %s, %s, %s, false, {WORDS}
+                                        action, args, allowed, new_recipients, marks, teaches, words)
+               select user_id, account_id, thread_id, id, mail_id, %s, %s, %s, %s, %s, %s, %s, '[]', false, {WORDS}
                from runs where id = %s
                on conflict (run_id, call_id, kind) where interrupt_id is null and status in ('pending', 'decided')
                do nothing""".encode(),
@@ -511,19 +555,6 @@ class Inbox:
         """Ids of the calls that a run's decided items say to carry out."""
         items = await self._items("i.run_id = %s and i.status = 'decided'", run_id)
         return {i.call_id for i in items if (i.decision or {}).get("type") in ("accept", "edit")}
-
-    async def new_recipients(self, account_id: UUID, thread_id: UUID, addresses: Sequence[str]) -> list[str]:
-        """Those of the addresses that are neither in the thread nor known from the account's mail."""
-        async with self._pool.connection() as conn:
-            cursor = await conn.execute(
-                """select address from unnest(%s::text[]) as address
-                   where not exists (select from mails where account_id = %s and sender = address)
-                   and not exists (select from mails, jsonb_array_elements((content->'to') || (content->'cc')) as person
-                                   where account_id = %s and (own or thread_id = %s)
-                                   and lower(person->>'email') = address)""",
-                (list(addresses), account_id, account_id, thread_id),
-            )
-            return [row["address"] for row in await cursor.fetchall()]
 
     async def expire_run(self, conn: Connection, run_id: UUID) -> None:
         """Close what still waits in a run that failed."""
@@ -611,6 +642,10 @@ class Inbox:
         )
         return {item.run_id: item for item in items}
 
+    async def check(self, item: Item, answer: Mapping[str, Any]) -> None:
+        """Whether an item would take an answer now. Raises Conflict, Invalid."""
+        await self._checked(item, answer)
+
     async def _checked(self, item: Item, answer: Mapping[str, Any]) -> dict[str, Any]:
         if item.status != "pending":
             raise Conflict(_became(item))
@@ -675,6 +710,18 @@ def _is_storable(value: object) -> bool:
             return all(map(_is_storable, value))
         case _:
             return True
+
+
+def _check_shown(item: Item, shown: str | None) -> None:
+    """Whether an item that waits may be accepted among others, by whoever was shown it. Raises Conflict, Invalid."""
+    if item.status != "pending":
+        return
+    if shown is None:
+        raise Invalid("what is accepted among others is named with the hash that it was shown with, as {id, hash}")
+    if shown != item.hash:
+        raise Conflict("this is not as it was shown; look at it again")
+    if item.alone:
+        raise Invalid(item.alone)
 
 
 def _shadowed(item: Item) -> str:

@@ -55,6 +55,8 @@ class Mail:
     """What could not be read, in plain words; empty if everything was."""
     event: CalendarEvent | None = None
     """The first event of its calendar part."""
+    bcc: tuple[Address, ...] = ()
+    """Only the sender's own copy names them."""
 
 
 def reply_address(mail: Mail) -> Address | None:

@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -25,6 +25,7 @@ from email_assistant.agents.mail.graph import NOTIFY_ACTION
 from email_assistant.app import App, open_app, open_chat
 from email_assistant.inbox.describe import mail_as_text
 from email_assistant.inbox.items import Asked, Item
+from email_assistant.inbox.recipients import Judged, Mark
 from email_assistant.mail.address import Address
 from email_assistant.mail.message import Mail
 from email_assistant.servers.api.app import create_api
@@ -51,7 +52,10 @@ FIELDS = [
         "shadow",
         "sender",
         "subject",
+        "marks",
         "new_recipients",
+        "first_answer",
+        "hash",
         "conflicts",
         "description",
         "decided_by",
@@ -126,6 +130,8 @@ class Home:
         body: str = "Does Friday suit you?",
         subject: str = "Lunch?",
         new: list[str] | None = None,
+        marks: Sequence[Mark] = (),
+        first_answer: str | None = None,
     ) -> Item:
         """One more item of a run."""
         number = next(self._numbers)
@@ -137,7 +143,8 @@ class Home:
             "allowed": allowed,
             "teaches": True,
         }
-        asked = Asked(f"interrupt-{number}", value, new or [], conflicts=[])
+        judged = Judged([*map(Mark.new, new or []), *marks], first_answer)
+        asked = Asked(f"interrupt-{number}", value, judged, conflicts=[])
         async with self.app.pool.connection() as conn, conn.transaction():
             await self.app.inbox.project(conn, run, mail_as_text(_mail(subject, body)), [asked])
             item_id = await _id(conn, "select id from inbox_items where interrupt_id = %s", (f"interrupt-{number}",))
@@ -410,7 +417,10 @@ class TestItems:
             "shadow": False,
             "sender": BOB,
             "subject": "Lunch?",
+            "marks": [],
             "new_recipients": [],
+            "first_answer": None,
+            "hash": item.hash,
             "conflicts": [],
             "decided_by": None,
             "snoozed_until": None,

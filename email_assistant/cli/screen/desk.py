@@ -91,10 +91,10 @@ class Desk:
             return await self._app.inbox.undo(self.user_id, item_id)
 
     async def strangers(self, item: Item, addresses: Sequence[str]) -> list[str]:
-        """Those of the addresses that neither the conversation nor the person's earlier mail knows."""
+        """Those of the addresses that are new: never written to, and not typed in this edit."""
         async with _in_time():
-            known = [address.lower() for address in addresses]
-            return await self._app.inbox.new_recipients(item.account_id, item.thread_id, known)
+            account = await self._app.accounts.get(item.account_id)
+            return await self._app.recipients.strangers(account, addresses)
 
     def check(self, item: Item, args: Mapping[str, Any]) -> None:
         """Arguments of a chat's call are checked when they are sent, as their server may have to be asked.
