@@ -4,6 +4,7 @@ Known is whom the account has written to, or whom the person typed. Whoever mere
 by somebody else, is new. The table `asked_recipients` is used here only.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -28,18 +29,20 @@ NEW: tuple[MarkKind, ...] = ("new_recipient", "unknown_recipient")
 _MOST_ASKED = 5
 """Addresses of one item that Gmail is asked about: each costs 5 units, and 20 more if it finds something."""
 _MOST_NAMES = 50
+_ONE_WORD = re.compile(r"[a-z0-9][a-z0-9._+-]*@[a-z0-9.-]+")
+"""An address in which Gmail's search can take nothing for an operator; others are quoted (none has a quote in it)."""
 _MAIL = TypeAdapter(Mail)
 
 # What the account's own sent mail, effects that are done, and the person's edits know.
 _WRITTEN_TO = """
-select address, asked.written from unnest(%(addresses)s::text[]) as address
-left join asked_recipients asked on asked.account_id = %(account)s and asked.address = address
+select given.address, asked.written from unnest(%(addresses)s::text[]) as given (address)
+left join asked_recipients asked on asked.account_id = %(account)s and asked.address = given.address
 where not exists (select from mails where account_id = %(account)s and own
-                  and recipients_of(content) @> array[address])
+                  and recipients_of(content) @> array[given.address])
 and not exists (select from effects where account_id = %(account)s and state = 'done'
-                and addresses_in(args) @> array[address])
+                and addresses_in(args) @> array[given.address])
 and not exists (select from inbox_items where account_id = %(account)s and decision is not null
-                and typed <> '{}' and typed @> array[address])"""
+                and typed <> '{}' and typed @> array[given.address])"""
 _PEOPLE = """
 with written as materialized (
     select lower(person->>'email') as address, person->>'name' as name from mails, jsonb_array_elements(
@@ -211,8 +214,8 @@ class Recipients:
 async def unproposed(conn: Connection, account_id: UUID, addresses: Sequence[str]) -> list[str]:
     """Those of the addresses that have stood in no proposal so far: who has them in an edit, has typed them."""
     cursor = await conn.execute(
-        """select address from unnest(%s::text[]) as address where not exists (
-               select from inbox_items where account_id = %s and addresses_in(args) @> array[address])""",
+        """select address from unnest(%s::text[]) as given (address) where not exists (
+               select from inbox_items where account_id = %s and addresses_in(args) @> array[given.address])""",
         (list(addresses), account_id),
     )
     return [row["address"] for row in await cursor.fetchall()]
@@ -220,7 +223,8 @@ async def unproposed(conn: Connection, account_id: UUID, addresses: Sequence[str
 
 async def _has_written(gmail: Gmail, address: str) -> bool:
     """Search sent mail for a valid address. What Gmail finds is looked at: its search takes likenesses for hits."""
-    for ref in (await gmail.list_messages(f'in:sent to:"{address}"', max_results=1)).refs:
+    wanted = address if _ONE_WORD.fullmatch(address) else f'"{address}"'
+    for ref in (await gmail.list_messages(f"in:sent to:{wanted}", max_results=1)).refs:
         try:
             message = await gmail.message_head(ref.id)
         except NotFound:  # deleted just now

@@ -345,9 +345,7 @@ def _term(word: str) -> Any:
         return lambda m: label in {held.upper() for held in m.labels}
     if key == "category":
         return lambda m: f"CATEGORY_{value.upper()}" in m.labels
-    if key == "to":  # Gmail's own means everybody whom the mail reached
-        return lambda m: any(value.lower() in str(m.parsed[name] or "").lower() for name in ("to", "cc", "bcc"))
-    if key in ("from", "subject"):
+    if key in ("from", "to", "subject"):
         return lambda m: value.lower() in str(m.parsed[key] or "").lower()
     if key == "rfc822msgid":
         return lambda m: m.message_id.strip("<>") == value.strip("<>")

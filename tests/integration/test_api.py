@@ -912,7 +912,8 @@ class TestWaitingPage:
         await home.execute("update inbox_items set created_at = created_at - interval '3 hours'")
         shown = await page(browser, "/")
         assert f"/items/{item.id}" in shown.links
-        assert f"{BOB} Lunch? Reply to {BOB}: Friday is fine. Ada 3 h" in shown.text
+        marked = f"! New recipient, never written to before: {BOB}"
+        assert f"{BOB} Lunch? {marked} Reply to {BOB}: Friday is fine. Ada 3 h" in shown.text
         assert f"Schedule Plan, Mon 02 Jun 2031, 10:00 CEST, with {BOB}, dan@example.net" in shown.text
         assert "Asks: Which Friday?" in shown.text
         assert "no answer is planned" in shown.text
