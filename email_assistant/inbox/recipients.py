@@ -143,7 +143,8 @@ class Recipients:
         return Judged(marks, first if first in unwritten and not asked.get(first) else None)
 
     async def strangers(self, account: Account, addresses: Sequence[str]) -> list[str]:
-        """Those of the addresses that an edit would have marked: not known by what is stored, and not typed in it."""
+        """Those of the addresses that an edit adds and that are new: nothing stored knows them, and they were not typed
+        but stood in some proposal before."""
         others = [each.lower() for each in addresses if each.lower() not in own_addresses(account)]
         unwritten = list(await self._unwritten(account.id, others))
         async with self._pool.connection() as conn:
