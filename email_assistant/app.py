@@ -27,6 +27,7 @@ from email_assistant.gate.source import Source
 from email_assistant.google.quota import Limits
 from email_assistant.inbox.items import Inbox
 from email_assistant.inbox.mails import Class, Mails
+from email_assistant.inbox.recipients import Recipients
 from email_assistant.notify.channels import Channels
 from email_assistant.notify.digest import Digests
 from email_assistant.notify.notices import Notices
@@ -92,6 +93,7 @@ class App:
     ledger: Ledger
     outbox: KeyedOutbox
     inbox: Inbox
+    recipients: Recipients
     mails: Mails
     usage: Usage
     channels: Channels
@@ -233,6 +235,7 @@ async def open_app(settings: Settings, url: str) -> AsyncIterator[App]:
             ledger,
             outbox,
             inbox,
+            Recipients(pool, clients),
             mails,
             usage,
             channels,
@@ -278,6 +281,7 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
         app.pool,
         Turns(app.pool),
         app.inbox,
+        app.recipients,
         app.ledger,
         app.accounts,
         app.clients,

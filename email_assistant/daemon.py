@@ -265,6 +265,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
             app.pool,
             conversations,
             app.inbox,
+            app.recipients,
             app.ledger,
             app.accounts,
             app.clients,

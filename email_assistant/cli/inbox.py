@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from html import unescape
 from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar
+from uuid import UUID
 
 import typer
 
@@ -23,6 +24,7 @@ from email_assistant.cli.context import (
 )
 
 if TYPE_CHECKING:
+    from email_assistant.app import App
     from email_assistant.inbox.items import Item
 
 T = TypeVar("T", bound=str)
@@ -112,6 +114,7 @@ def show(item: ItemId, as_json: AsJson = False) -> None:
         print_text(unescape(found.description))
         because = f" ({found.ended_because})" if found.ended_because else ""
         out.print(f"\n{found.status}{because}; takes {', '.join(found.allowed)}", markup=False, highlight=False)
+        out.print(f"For scripts: {_as_shown(found)}", style="dim", highlight=False, soft_wrap=True)
         if found.chat:
             out.print("You asked for it in a chat: ", found.chat, markup=False, highlight=False, sep="", soft_wrap=True)
         if found.shadow:
@@ -121,9 +124,26 @@ def show(item: ItemId, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def accept(item: ItemId) -> None:
-    """Let the assistant do it as proposed."""
-    run(lambda: _decide(item, {"type": "accept"}))
+def accept(
+    items: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="ITEM...", help="Ids, or their first characters; ID@HASH as `show` prints it."),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All that waits and may be accepted together.")] = False,
+) -> None:
+    """Let the assistant do it as proposed.
+
+    Several are shown whole first, and accepted by one answer; what is marked, asks something or is a notice is left
+    out, and accepted by itself only. Scripts name each as ID@HASH, and are not asked: what is no longer as it was shown
+    is refused.
+    """
+    named = items or []
+    if bool(named) == everything:
+        raise typer.BadParameter("name items, or --all")
+    if len(named) == 1 and "@" not in named[0]:
+        run(lambda: _accept_alone(named[0]))
+    else:
+        run(lambda: _accept_together(named))
 
 
 @app.command()
@@ -248,6 +268,88 @@ async def _decide(prefix: str, answer: Mapping[str, Any]) -> None:
     out.print(taken, highlight=False, soft_wrap=True)
 
 
+async def _accept_alone(prefix: str) -> None:
+    """Accept one item; who sits before the screen is shown it first."""
+    if _is_terminal(sys.stdin) and _is_terminal(sys.stdout):
+        async with opened() as app:
+            found = await app.inbox.find(app.user_id, prefix)
+        print_text(unescape(found.description))
+        if not typer.confirm("\nAccept this?"):
+            raise CommandError("nothing was accepted")
+    await _decide(prefix, {"type": "accept"})
+
+
+async def _accept_together(named: Sequence[str]) -> None:
+    """Accept several items, none of them unseen.
+
+    Args:
+        named: ids, or their beginnings, each alone or as ID@HASH; none: all that waits.
+    """
+    async with opened() as app:
+        seen = [_read_shown(each) for each in named]
+        if not named or None in seen:
+            items = [await app.inbox.find(app.user_id, each.partition("@")[0]) for each in named]
+            chosen = await _chosen(app, items or await _all_waiting(app))
+        else:
+            chosen = [each for each in seen if each]
+        outcomes = await app.inbox.decide_many(app.user_id, chosen, {"type": "accept"}, by="cli")
+    for outcome in outcomes:
+        if outcome.item:
+            out.print(f"{str(outcome.id)[:8]}: accepted.", highlight=False)
+        else:
+            complain(f"{str(outcome.id)[:8]}: not taken: {outcome.refused}")
+    if any(outcome.refused for outcome in outcomes):
+        raise typer.Exit(1)
+
+
+async def _all_waiting(app: "App") -> list["Item"]:
+    from email_assistant.inbox.items import MOST_AT_ONCE
+
+    items, _ = await app.inbox.page(app.user_id, status="pending", limit=MOST_AT_ONCE)
+    return items
+
+
+async def _chosen(app: "App", items: Sequence["Item"]) -> list[tuple[UUID, str | None]]:
+    """Those of the items that the person accepts, once they were shown whole."""
+    from email_assistant.inbox.items import Conflict, Invalid
+
+    shown: list[Item] = []
+    for item in {item.id: item for item in items}.values():
+        try:
+            await app.inbox.check(item, {"type": "accept"})
+            reason = item.alone
+        except (Conflict, Invalid) as refusal:
+            reason = str(refusal)
+        if reason:
+            print_text(f"Left out: {str(item.id)[:8]}: {reason}", style="yellow")
+        else:
+            shown.append(item)
+    if not shown:
+        raise CommandError("there is nothing here to accept together")
+    for item in shown:
+        print_text(f"\n{'—' * 20} {str(item.id)[:8]}\n{unescape(item.description)}")
+    if not (_is_terminal(sys.stdin) and _is_terminal(sys.stdout)):
+        raise CommandError("nothing was accepted: without a terminal, name each as ID@HASH, as `inbox show` prints it")
+    if not typer.confirm(f"\nAccept all {len(shown)}?"):
+        raise CommandError("nothing was accepted")
+    return [(item.id, item.hash) for item in shown]
+
+
+def _as_shown(item: "Item") -> str:
+    return f"{item.id}@{item.hash}"
+
+
+def _read_shown(named: str) -> tuple[UUID, str | None] | None:
+    """What ID@HASH names; None: it is an id alone."""
+    item_id, at, shown = named.partition("@")
+    if not at:
+        return None
+    try:
+        return UUID(item_id), shown
+    except ValueError:
+        raise CommandError(f"{named}: ID@HASH takes the whole id, as `inbox show` prints it") from None
+
+
 def as_dict(item: "Item") -> dict[str, Any]:
     """The item as the API gives it."""
     return {
@@ -266,7 +368,10 @@ def as_dict(item: "Item") -> dict[str, Any]:
         "description": item.description,
         "sent_from": item.sent_from,
         "left_out": item.left_out,
+        "marks": item.marks,
         "new_recipients": item.new_recipients,
+        "first_answer": item.first_answer,
+        "hash": item.hash,
         "conflicts": item.conflicts,
         "asked": item.asked,
         "asked_because": item.asked_because,
@@ -289,8 +394,16 @@ def as_dict(item: "Item") -> dict[str, Any]:
 def _print_items(items: list["Item"]) -> None:
     from email_assistant.servers.api.wording import about, who
 
-    rows = [[str(i.id)[:8], i.kind, who(i), about(i), _age(i.created_at), i.status] for i in items]
-    print_table(["item", "kind", "from", "subject", "waits", "status"], rows)
+    rows = [
+        [str(i.id)[:8], "!" if i.marks else "", i.kind, who(i), _about(i, about(i)), _age(i.created_at), i.status]
+        for i in items
+    ]
+    print_table(["item", "", "kind", "from", "subject", "waits", "status"], rows)
+
+
+def _about(item: "Item", subject: str) -> str:
+    """With what the item is marked for."""
+    return "\n".join([subject, *(f"! {mark.text}" for mark in item.marks)])
 
 
 def _age(since: datetime) -> str:

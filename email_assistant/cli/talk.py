@@ -15,7 +15,7 @@ from uuid import UUID
 from email_assistant.accounts.accounts import Account
 from email_assistant.app import App
 from email_assistant.cli.context import complain, err, out, print_text
-from email_assistant.inbox.describe import COUNTED, NOT_IN_COPY, UNKNOWN_CONFLICTS, shortly
+from email_assistant.inbox.describe import COUNTED, FIRST_ANSWER, NOT_IN_COPY, UNKNOWN_CONFLICTS, shortly
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
 from email_assistant.queue.chat import ABOUT, Chat, Talk
 from email_assistant.queue.invoke import Watch
@@ -252,8 +252,10 @@ def print_call(item: Item, args: Mapping[str, Any]) -> None:
         print_text(f"  From: {item.sent_from}")
     if item.left_out:
         print_text(f"  {NOT_IN_COPY}: {shortly(item.left_out)}", style="yellow")
-    for address in item.new_recipients:
-        print_text(f"  New recipient, never written to before: {address}", style="yellow")
+    for mark in item.marks:
+        print_text(f"  ! {mark.text}", style="yellow")
+    if item.first_answer:
+        print_text(f"  {FIRST_ANSWER}: {item.first_answer}", style="dim")
     for conflict in item.conflicts or ():
         print_text(f"  At that time: {conflict}", style="yellow")
     if item.conflicts is None:

@@ -11,7 +11,7 @@ from email_assistant.google.errors import NotFound
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _PAGE: Final = 500  # Google's maximum
-_HEAD: Final = ("From", "To", "Cc", "Subject", "Date")
+_HEAD: Final = ("From", "To", "Cc", "Bcc", "Subject", "Date")
 
 ChangeKind = Literal["added", "deleted", "labels_added", "labels_removed"]
 _KINDS: Final[tuple[tuple[str, ChangeKind], ...]] = (

@@ -4,9 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any, TypedDict
 
+from email_assistant.inbox.recipients import Mark
 from email_assistant.mail.excerpt import excerpt
 from email_assistant.mail.message import Mail
 
+FIRST_ANSWER = "First answer to them, as far as the mail here goes back"
 NOT_IN_COPY = "Not in copy"
 COUNTED = "Calendars that count"
 UNKNOWN_CONFLICTS = "The calendar could not be read: look yourself whether the time is free"
@@ -44,7 +46,8 @@ def describe(
     mail_text: str,
     action: str,
     args: Mapping[str, Any],
-    new_recipients: Iterable[str],
+    marks: Sequence[Mark],
+    first_answer: str | None,
     conflicts: Iterable[str] | None,
     *,
     newer: Iterable[Newer] = (),
@@ -53,18 +56,21 @@ def describe(
     calendars: Sequence[str] = (),
     asked_because: str | None = None,
 ) -> str:
-    """The item's `description`, in Markdown.
+    """The item's `description`, in Markdown. That of a marked item begins with "! ", and its second line says why.
 
     The public Agent Inbox app shows its first 65 characters as the row and renders it as live HTML: so all is escaped.
     """
-    lines = [mail_text, "", "---", ""]
+    row, _, rest = mail_text.partition("\n")
+    lines = [f"! {row}", "; ".join(mark.text for mark in marks), rest] if marks else [mail_text]
+    lines += ["", "---", ""]
     lines += [f"- Newer in this conversation: {said_of(each)}" for each in newer]
     lines += [action]
     lines += [f"- You are asked again: {asked_because}"] if asked_because else []
     lines += [f"- From: {sent_from}"] if sent_from else []
     lines += [f"- {name}: {_plain(value)}" for name, value in args.items() if name != "from_address"]
     lines += [f"- {NOT_IN_COPY}: {shortly(left_out)}"] if left_out else []
-    lines += [f"- New recipient, never written to before: {address}" for address in new_recipients]
+    lines += [f"- {mark.text}" for mark in marks]
+    lines += [f"- {FIRST_ANSWER}: {first_answer}"] if first_answer else []
     lines += [f"- At that time: {_plain(conflict)}" for conflict in conflicts or ()]
     lines += [f"- {UNKNOWN_CONFLICTS}"] if conflicts is None else []
     lines += [f"- {COUNTED}: {_plain(calendars)}"] if calendars else []

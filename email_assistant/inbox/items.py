@@ -5,9 +5,11 @@ compare-and-set. `applied` is the point of no return, before any effect.
 """
 
 import asyncio
+import hashlib
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Unpack
 from uuid import UUID
@@ -22,6 +24,7 @@ from email_assistant.inbox import counts
 from email_assistant.inbox.counts import Counts
 from email_assistant.inbox.describe import Newer, describe
 from email_assistant.inbox.listing import AWAKE, STATUSES, Status, Wanted, listed, order, position
+from email_assistant.inbox.recipients import Judged, Mark, addresses_in, unproposed
 from email_assistant.inbox.search import WORDS, words
 from email_assistant.tools.effects import Effect
 from email_assistant.tools.send_email import LETTER
@@ -38,11 +41,13 @@ Complete = Callable[[Mapping[str, Any], str, dict[str, Any]], Awaitable[dict[str
 """Checks and completes a call's arguments for a run; raises ToolError."""
 
 _EXPIRED_AT_ONCE = 200
+TOGETHER: tuple[Kind, ...] = ("draft", "meeting", "confirmation")
+"""Kinds that may be accepted several at once, each of them shown whole."""
 _ACTS: tuple[Answer, ...] = ("accept", "edit")
 """Answers that have something done."""
 _COLUMNS = """i.id, i.user_id, i.account_id, a.address as account, i.thread_id, i.run_id, i.mail_id, t.chat_id as chat,
     m.sender, coalesce(m.subject, r.input->>'request') as subject, i.call_id, i.interrupt_id, i.kind, i.action, i.args,
-    i.mail_text, i.new_recipients, i.left_out, i.conflicts, i.calendars, i.asked, i.asked_because,
+    i.mail_text, i.marks as kept_marks, i.first_answer, i.left_out, i.conflicts, i.calendars, i.asked, i.asked_because,
     a.mode = 'shadow' as shadow,
     case a.mode when 'shadow' then array_remove(array_remove(i.allowed, 'accept'), 'edit')
                 else i.allowed end as allowed,
@@ -85,7 +90,8 @@ class Asked:
     interrupt_id: str
     value: Mapping[str, Any]
     """{action, args, call_id, kind, allowed, teaches}."""
-    new_recipients: list[str]
+    judged: Judged
+    """Those whom it would reach."""
     conflicts: list[str] | None
     """None: the calendar could not be read."""
     calendars: list[str] = field(default_factory=list)
@@ -119,8 +125,10 @@ class Item:
     """It only shows what would have been done."""
     mail_text: str
     """The mail it is about, as plain text."""
-    new_recipients: list[str]
-    """Addresses that the action would reach and that neither the thread nor the person's earlier mail knows."""
+    kept_marks: list[dict[str, Any]] | None
+    """`marks` as they are kept; None: an earlier version made the item."""
+    first_answer: str | None
+    """The From that it answers, if the mail that is stored knows of no mail to it."""
     left_out: list[str]
     """Who of the people of the mail that is answered would get no copy, as it was proposed; of very many, the last
     entry says how many more."""
@@ -153,6 +161,18 @@ class Item:
     created_at: datetime
 
     @property
+    def marks(self) -> list[Mark]:
+        """What must be seen before this is decided. Nobody has judged what an earlier version made."""
+        if self.kept_marks is None:
+            return [Mark.unknown(address) for address in addresses_in(self.args)]
+        return [Mark(**mark) for mark in self.kept_marks]
+
+    @property
+    def new_recipients(self) -> list[str]:
+        """Addresses that the action would reach and that are not known to have been written to."""
+        return Judged(self.marks).new_recipients
+
+    @property
     def sent_from(self) -> str | None:
         """The address that a mail would go from; None: it sends none, or by somebody else's tool."""
         if self.action != LETTER:
@@ -166,7 +186,8 @@ class Item:
             self.mail_text,
             self.action,
             self.args,
-            self.new_recipients,
+            self.marks,
+            self.first_answer,
             self.conflicts,
             newer=self.newer,
             sent_from=self.sent_from,
@@ -174,6 +195,21 @@ class Item:
             calendars=self.calendars,
             asked_because=self.asked_because,
         )
+
+    @property
+    def hash(self) -> str:
+        """Of all that is shown of it to be decided on: what was accepted under another is another thing."""
+        shown = [str(self.id), self.asked, self.kind, self.account, self.sender, self.subject, self.description]
+        return hashlib.sha256(json.dumps([*shown, self.args]).encode()).hexdigest()
+
+    @property
+    def alone(self) -> str | None:
+        """Why it can't be accepted among others; None: it can."""
+        if self.kind not in TOGETHER:
+            return "this is no letter or event that is shown whole; decide it by itself"
+        if self.marks:
+            return f"look at it by itself: {'; '.join(mark.text for mark in self.marks)}"
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,12 +220,6 @@ class Outcome:
     item: Item | None
     """As it is now, if it took the answer."""
     refused: NoItem | Conflict | Invalid | psycopg.Error | None
-
-
-def addresses_in(args: Mapping[str, Any]) -> list[str]:
-    """The e-mail addresses that a call would reach, in lower case."""
-    found = [args.get("email_address"), *(args.get("additional_recipients") or ()), *(args.get("attendees") or ())]
-    return [address.lower() for address in found if isinstance(address, str)]
 
 
 class Inbox:
@@ -316,13 +346,16 @@ class Inbox:
         """Decide a pending item; returns until when that can be undone, None if it is pending no more."""
         await self._check_mode(conn, item, decision)
         await conn.execute("select from threads where id = %s for no key update", (item.thread_id,))
+        edited = addresses_in(decision["args"]) if decision["type"] == "edit" else []
+        others = [address for address in edited if address not in addresses_in(item.args)]
+        typed = await unproposed(conn, item.account_id, others)
         cursor = await conn.execute(
             """update inbox_items i set status = 'decided', decision = %s, decided_by = %s,
                       decided_at = statement_timestamp(), undo_until = statement_timestamp() + %s,
-                      teaches = i.teaches and %s
+                      teaches = i.teaches and %s, typed = %s
                from accounts a where i.id = %s and i.user_id = %s and i.status = 'pending'
                and a.id = i.account_id and a.state <> 'removing' returning i.undo_until""",
-            (Json(decision), by, window, teaches, item.id, item.user_id),
+            (Json(decision), by, window, teaches, typed, item.id, item.user_id),
         )
         taken = await cursor.fetchone()
         if taken is None:
@@ -379,13 +412,22 @@ class Inbox:
                 await self.decide(item.user_id, item.id, {"type": "ignore", "args": None}, by="expiry", teaches=False)
 
     async def decide_many(
-        self, user_id: UUID, item_ids: Sequence[UUID], answer: Mapping[str, Any], by: str
+        self, user_id: UUID, seen: Sequence[tuple[UUID, str | None]], answer: Mapping[str, Any], by: str
     ) -> list[Outcome]:
-        """Take the same answer to several items, each for itself: what one comes to changes nothing for the others."""
-        return [await self._outcome(user_id, item_id, answer, by) for item_id in item_ids]
+        """Take the same answer to several items, each for itself: what one comes to changes nothing for the others.
 
-    async def _outcome(self, user_id: UUID, item_id: UUID, answer: Mapping[str, Any], by: str) -> Outcome:
+        Args:
+            seen: items, each with its hash as whoever answers was shown it. What acts is taken for those only that were
+                shown as they are, and that may be accepted among others.
+        """
+        return [await self._outcome(user_id, item_id, shown, answer, by) for item_id, shown in seen]
+
+    async def _outcome(
+        self, user_id: UUID, item_id: UUID, shown: str | None, answer: Mapping[str, Any], by: str
+    ) -> Outcome:
         try:
+            if answer.get("type") in _ACTS:
+                _check_shown(await self.get(user_id, item_id), shown)
             return Outcome(item_id, await self.decide(user_id, item_id, answer, by), None)
         except (NoItem, Conflict, Invalid, psycopg.Error) as refused:
             return Outcome(item_id, None, refused)
@@ -433,10 +475,10 @@ class Inbox:
             value = question.value
             await conn.execute(
                 f"""insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, mail_text, call_id,
-                                            interrupt_id, kind, action, args, allowed, new_recipients, left_out,
-                                            conflicts, calendars, teaches, words)
+                                            interrupt_id, kind, action, args, allowed, new_recipients, marks,
+                                            first_answer, left_out, conflicts, calendars, teaches, words)
                    select user_id, account_id, thread_id, id, mail_id, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,
-                          {WORDS}
+                          %s, %s, {WORDS}
                    from runs where id = %s on conflict (run_id, interrupt_id) do nothing""".encode(),
                 (
                     mail_text,
@@ -446,7 +488,9 @@ class Inbox:
                     value["action"],
                     Json(value["args"]),
                     value["allowed"],
-                    question.new_recipients,
+                    question.judged.new_recipients,
+                    Json([asdict(mark) for mark in question.judged.marks]),
+                    question.judged.first_answer,
                     question.left_out,
                     question.conflicts,
                     question.calendars,
@@ -467,11 +511,11 @@ class Inbox:
         """Show what they decided once more, as it is now, and why it was not done."""
         await conn.execute(
             f"""insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, mail_text, call_id, kind,
-                                        action, args, allowed, new_recipients, left_out, conflicts, calendars, teaches,
-                                        words, asked, asked_because)
+                                        action, args, allowed, new_recipients, marks, first_answer, left_out, conflicts,
+                                        calendars, teaches, words, asked, asked_because)
                select user_id, account_id, thread_id, run_id, mail_id, mail_text, call_id, kind, action, %s,
-                      array_remove(allowed, 'response'), new_recipients, left_out, conflicts, calendars, false,
-                      {WORDS}, {_ASKED}, %s
+                      array_remove(allowed, 'response'), new_recipients, marks, first_answer, left_out, conflicts,
+                      calendars, false, {WORDS}, {_ASKED}, %s
                from inbox_items i where run_id = %s and call_id = %s and interrupt_id is not null
                on conflict (run_id, call_id, kind) where interrupt_id is null and status in ('pending', 'decided')
                do nothing""".encode(),
@@ -503,8 +547,9 @@ class Inbox:
         """Ask what no interrupt asks; while it waits, a repeat changes nothing."""
         await conn.execute(
             f"""insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, mail_text, call_id, kind,
-                                        action, args, allowed, new_recipients, teaches, words, asked)
-               select user_id, account_id, thread_id, id, mail_id, %s, %s, %s, %s, %s, %s, %s, false, {WORDS}, {_ASKED}
+                                        action, args, allowed, new_recipients, marks, teaches, words, asked)
+               select user_id, account_id, thread_id, id, mail_id, %s, %s, %s, %s, %s, %s, %s, '[]', false, {WORDS},
+                      {_ASKED}
                from runs where id = %s
                on conflict (run_id, call_id, kind) where interrupt_id is null and status in ('pending', 'decided')
                do nothing""".encode(),
@@ -600,22 +645,6 @@ class Inbox:
         items = await self._items("i.run_id = %s and i.status = 'decided'", run_id)
         return {i.call_id for i in items if (i.decision or {}).get("type") in ("accept", "edit")}
 
-    async def new_recipients(self, account_id: UUID, thread_id: UUID, addresses: Sequence[str]) -> list[str]:
-        """Those of the addresses that are neither the person's own, nor in the thread or known from their mail."""
-        async with self._pool.connection() as conn:
-            cursor = await conn.execute(
-                """select address from unnest(%s::text[]) as address
-                   where not exists (select from mails where account_id = %s and sender = address)
-                   and not exists (select from mails, jsonb_array_elements((content->'to') || (content->'cc')) as person
-                                   where account_id = %s and (own or thread_id = %s)
-                                   and lower(person->>'email') = address)
-                   and not exists (select from accounts a where a.id = %s and (a.address = address.address
-                                   or a.aliases @> jsonb_build_array(jsonb_build_object('address', address.address))))
-                """,
-                (list(addresses), account_id, account_id, thread_id, account_id),
-            )
-            return [row["address"] for row in await cursor.fetchall()]
-
     async def expire_run(self, conn: Connection, run_id: UUID) -> None:
         """Close what still waits in a run that failed."""
         await conn.execute(
@@ -704,6 +733,10 @@ class Inbox:
         )
         return {item.run_id: item for item in items}
 
+    async def check(self, item: Item, answer: Mapping[str, Any]) -> None:
+        """Whether an item would take an answer now. Raises Conflict, Invalid."""
+        await self._checked(item, answer)
+
     async def _checked(self, item: Item, answer: Mapping[str, Any]) -> dict[str, Any]:
         if item.status != "pending":
             raise Conflict(_became(item))
@@ -769,6 +802,18 @@ def _is_storable(value: object) -> bool:
             return all(map(_is_storable, value))
         case _:
             return True
+
+
+def _check_shown(item: Item, shown: str | None) -> None:
+    """Whether an item that waits may be accepted among others, by whoever was shown it. Raises Conflict, Invalid."""
+    if item.status != "pending":
+        return
+    if shown is None:
+        raise Invalid("what is accepted among others is named with the hash that it was shown with, as {id, hash}")
+    if shown != item.hash:
+        raise Conflict("this is not as it was shown; look at it again")
+    if item.alone:
+        raise Invalid(item.alone)
 
 
 def _shadowed(item: Item) -> str:

@@ -55,6 +55,8 @@ class Mail:
     """What could not be read, in plain words; empty if everything was."""
     event: CalendarEvent | None = None
     """The first event of its calendar part."""
+    bcc: tuple[Address, ...] = ()
+    """Only the sender's own copy names them."""
     delivered_to: tuple[str, ...] = ()
     """Where mail systems say that they brought it, the last one first."""
 

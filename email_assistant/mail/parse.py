@@ -71,6 +71,7 @@ def _mail(root: Part) -> Mail:
         bulk=bulk,
         note="; ".join(dict.fromkeys(reader.notes)),
         event=reader.event,
+        bcc=_addresses(root, "bcc"),
         delivered_to=tuple(address.email for address in _addresses(root, "delivered-to")),
     )
 

@@ -22,7 +22,8 @@ from email_assistant.db.pool import Pool
 from email_assistant.google.errors import NotFound, Refused
 from email_assistant.google.quota import Urgency, calls_are
 from email_assistant.inbox.describe import mail_as_text
-from email_assistant.inbox.items import Asked, Inbox, Item, addresses_in
+from email_assistant.inbox.items import Asked, Inbox, Item
+from email_assistant.inbox.recipients import Recipients
 from email_assistant.queue.again import resolve
 from email_assistant.queue.conversations import Conversation, Conversations, DecisionFirst, RunRow
 from email_assistant.queue.faults import LostInterrupt, MailboxUnreadable, classify
@@ -42,6 +43,7 @@ class Advancer:
     pool: Pool
     conversations: Conversations
     inbox: Inbox
+    recipients: Recipients
     ledger: Ledger
     accounts: Accounts
     clients: Clients
@@ -243,12 +245,13 @@ class Advancer:
 
     async def _asked(self, lease: Lease, conversation: Conversation, run: RunRow, interrupt: Interrupt) -> Asked:
         value: Mapping[str, Any] = interrupt.value
-        addresses = addresses_in(value["args"])
+        account = await self.accounts.get(conversation.account_id)
+        answered, around = conversation.mail(run.mail_id).mail, [stored.mail for stored in conversation.mails]
         found = await self._conflicts(lease, run, value) if value["kind"] == "meeting" else NO_CONFLICTS
         return Asked(
             interrupt.id,
             value,
-            new_recipients=await self.inbox.new_recipients(conversation.account_id, conversation.id, addresses),
+            judged=await self.recipients.judge(account, value["args"], answered, around),
             conflicts=found.events if found else None,
             calendars=found.calendars if found else [],
             left_out=await self.tools.left_out(run.input, value["action"], value["args"])

@@ -24,7 +24,8 @@ from email_assistant.db.lease import Lease, LeaseLost, held
 from email_assistant.db.pool import Pool
 from email_assistant.google.errors import GoogleError, NotFound, Refused
 from email_assistant.google.quota import Urgency, calls_are
-from email_assistant.inbox.items import Asked, Conflict, Inbox, Item, addresses_in
+from email_assistant.inbox.items import Asked, Conflict, Inbox, Item
+from email_assistant.inbox.recipients import Recipients
 from email_assistant.mail.charset import readable
 from email_assistant.model import BadAnswer
 from email_assistant.model.context import shortened
@@ -83,6 +84,7 @@ class Chat:
     pool: Pool
     turns: Turns
     inbox: Inbox
+    recipients: Recipients
     ledger: Ledger
     accounts: Accounts
     clients: Clients
@@ -245,7 +247,7 @@ class Chat:
         try:
             given = {"run": turn.input, "messages": [] if begun else await self._opening(lease, turn)}
             outcome = await self.invoker.invoke(turn.id, given, lease, begun=begun, is_new=turn.is_new, watch=watch)
-            asked = [await self._asked(lease, turn, question) for question in outcome.questions]
+            asked = [await self._asked(turn, question) for question in outcome.questions]
         except asyncio.CancelledError:
             with suppress(LeaseLost):
                 await self.turns.handed_back(lease, turn)
@@ -270,16 +272,16 @@ class Chat:
                 await self.inbox.ask_to_open(conn, turn.id, link["url"], link["message"], said)
             await self.turns.rested(conn, turn, "waiting" if asked or link else "done", answer)
 
-    async def _asked(self, lease: Lease, turn: TurnRow, question: Any) -> Asked:
+    async def _asked(self, turn: TurnRow, question: Any) -> Asked:
         value: Mapping[str, Any] = question.value
-        new = await self.inbox.new_recipients(
-            UUID(turn.input["account_id"]), lease.thread_id, addresses_in(value["args"])
-        )
+        account = await self.accounts.get(UUID(turn.input["account_id"]))
+        answered = await self.recipients.stored_mail(account.id, value["args"].get("email_id"))
+        judged = await self.recipients.judge(account, value["args"], answered)
         try:
             left_out = await self.tools.left_out(turn.input, value["action"], value["args"])
         except (ToolError, NotFound, Refused):  # the mail is gone: then nothing can answer it either
             left_out = []
-        return Asked(question.id, value, new_recipients=new, conflicts=[], left_out=left_out)
+        return Asked(question.id, value, judged, conflicts=[], left_out=left_out)
 
     async def _settle_closed(self, lease: Lease, account: Account) -> None:
         """Find out what became of effects that turns left when they broke off, before anything new begins. Those of a

@@ -9,6 +9,7 @@ import pytest
 
 from email_assistant.inbox.items import Item
 from tests.browser.conftest import Open, Size, Theme, Visit
+from tests.browser.test_pages import axe
 from tests.doubles.google import Google
 from tests.integration.test_api import ADA, BOB, DRAFT, MEETING, Home
 
@@ -165,31 +166,62 @@ class TestTheList:
                 await v.page.locator(f'[id="{field}"]:focus').wait_for()
         assert await status(home, second) == ("pending", None)
 
-    async def test_many_are_answered_at_once_with_a_result_each(
+    async def test_many_are_accepted_once_they_were_shown_whole(
         self, home: Home, visit: Open, size: Size, theme: Theme
     ) -> None:
         first, second = await waiting(home)
         question = await home.ask(
             first.run_id, "Question", {"content": "Which?"}, kind="question", allowed=["response"]
         )
+        marked = await home.ask(first.run_id, new=["eve@example.net"])
         async with visit(size, theme) as v:
+            row = v.page.locator(f"#row-{marked.id}")
+            assert "! New recipient, never written to before: eve@example.net" in await row.inner_text()
             await v.page.get_by_text("Tick all on this page").click()
-            await v.page.get_by_text("3 ticked").wait_for()
+            await v.page.get_by_text("4 ticked").wait_for()
             await v.page.locator(".bulk").get_by_role("button", name="Accept").click()
+            await shows(v, "Read, then accept")
+            left_out = await v.page.locator("#left-out li").all_inner_texts()
+            assert len(left_out) == 2
+            assert "it takes response" in left_out[0]
+            assert "eve@example.net" in left_out[1]
+            assert await axe(v) == []
+            letters = v.page.locator("section.whole")
+            assert await letters.count() == 2
+            for letter in await letters.all():
+                assert "Friday is fine." in await letter.inner_text()
+            button = v.page.get_by_role("button", name="Accept all 2")
+            last, under = await letters.last.bounding_box(), await button.bounding_box()
+            assert last
+            assert under
+            assert under["y"] >= last["y"] + last["height"]
+            await v.page.keyboard.press("a")  # no key accepts what a screen may not hold
+            assert [(await status(home, item))[0] for item in (first, second)] == ["pending", "pending"]
+            await button.click()
             results = v.page.locator("#results li")
             await results.first.wait_for()
-            told = await results.all_inner_texts()
-            assert [text.partition(":")[0] for text in told] == ["Accepted", "Accepted", "Not taken"]
-            assert "it takes response" in told[2]
-            assert [(await status(home, item))[0] for item in (first, second, question)] == [
-                "decided",
-                "decided",
-                "pending",
+            assert [text.partition(":")[0] for text in await results.all_inner_texts()] == ["Accepted", "Accepted"]
+            assert [(await status(home, item))[0] for item in (first, second, question, marked)] == [
+                *("decided", "decided", "pending", "pending")
             ]
             await v.page.get_by_role("button", name="Undo all").click()
             await v.page.get_by_text("it waits again").first.wait_for()
             assert [(await status(home, item))[0] for item in (first, second)] == ["pending", "pending"]
             assert v.complaints == []
+
+    async def test_the_key_for_accept_only_leads_to_what_is_ticked(
+        self, home: Home, visit: Open, size: Size, theme: Theme
+    ) -> None:
+        items = await waiting(home)
+        async with visit(size, theme) as v:
+            for key in "jxjx":
+                await by_key(v, key)
+            await by_key(v, "a")
+            await shows(v, "Read, then accept")
+            await by_key(v, "a")
+            await by_key(v, "a")
+            await v.page.get_by_role("button", name="Accept all 2").wait_for()
+        assert [(await status(home, item))[0] for item in items] == ["pending", "pending"]
 
     async def test_many_are_ticked_and_ignored_by_keys(self, home: Home, visit: Open, size: Size, theme: Theme) -> None:
         items = await waiting(home, 3)

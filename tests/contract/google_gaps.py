@@ -20,6 +20,7 @@ GAPS: Final[dict[str, dict[Double, str]]] = {
         "emulators/google": "it takes braces for text, and all terms must match",
         "in memory": "it refuses them with 400",
     },
+    "search to:, an address in quotes": {"emulators/google": "it looks for the quotes too, and finds nothing"},
     "spam and trash are not listed unless asked for": {
         "emulators/google": "in:spam finds nothing without includeSpamTrash",
     },

@@ -226,9 +226,31 @@ class TestThreads:
         }
         assert action(thread) == {"action": "send_email_tool", "args": item.args}
         assert list(action(thread)["args"]) == list(item.args)
-        assert shown(thread)["description"].startswith("Bob Berg: Lunch?\n")
-        assert "Does Friday suit you?" in shown(thread)["description"]
+        row, why, *rest = shown(thread)["description"].splitlines()
+        assert (row.strip(), why.strip()) == (
+            "! Bob Berg: Lunch?",
+            "New recipient, never written to before: dan@example.net",
+        )
+        assert "Does Friday suit you?" in rest
         assert await app.thread(thread["thread_id"]) == thread
+
+    async def test_only_a_marked_row_begins_with_a_mark(self, home: Home, model: Model, app: App) -> None:
+        model.script([[reply("Friday is fine.")]])
+        await home.receive("Lunch?", "Does Friday suit you?")
+        description = shown(await app.only())["description"]
+        assert description.startswith("Bob Berg: Lunch?\n")
+        assert "First answer to them" in description
+
+    async def test_an_edit_that_sends_all_fields_back_types_no_address(
+        self, home: Home, model: Model, app: App
+    ) -> None:
+        model.script(lambda _: [reply("Fine.", additional_recipients=["dan@example.net"])])
+        await home.receive("One")
+        thread = await app.only()
+        args = {**action(thread)["args"], "response_text": "Monday.", "additional_recipients": '["dan@example.net"]'}
+        await app.send(thread, "edit", {"action": "send_email_tool", "args": args})
+        [typed] = await home.sql("select typed, decision->>'type' as answer from inbox_items")
+        assert typed == {"typed": [], "answer": "edit"}
 
     async def test_its_state_shows_the_same(self, home: Home, model: Model, app: App) -> None:
         model.script([[reply("Yes.")]])

@@ -138,6 +138,29 @@ async def _(stage: Stage) -> None:
     assert ([ref.id for ref in found.refs], none.refs) == ([came], ())
 
 
+@behaviour("search in:sent to:, and whom a sent mail reached")
+async def _(stage: Stage) -> None:
+    reached, copied, hidden = (f"{a_word()}@example.net" for _ in range(3))
+    sent = mail(a_word(), from_=ADDRESS, to=f"Eve <{reached}>")
+    sent["Cc"], sent["Bcc"] = copied, hidden
+    await stage.gmail.send_draft((await stage.gmail.create_draft(sent.as_bytes(), None)).id)
+    await stage.arrives(mail(a_word(), from_=f"{a_word()}@example.net", to=f"{ADDRESS}, trudy@example.net"))
+    [found] = (await stage.gmail.list_messages(f"in:sent to:{reached}", max_results=1)).refs
+    head = await stage.gmail.message_head(found.id)
+    assert "SENT" in head.labels
+    assert [header(head, name).lower() for name in ("To", "Cc", "Bcc")] == [f"eve <{reached}>", copied, hidden]
+    assert (await stage.gmail.list_messages("in:sent to:trudy@example.net")).refs == ()
+
+
+@behaviour("search to:, an address in quotes")
+async def _(stage: Stage) -> None:
+    address = f"a{{b}}|{a_word()}@example.net"
+    sent = mail(a_word(), from_=ADDRESS, to=address)
+    await stage.gmail.send_draft((await stage.gmail.create_draft(sent.as_bytes(), None)).id)
+    assert len((await stage.gmail.list_messages(f'in:sent to:"{address}"')).refs) == 1
+    assert (await stage.gmail.list_messages(f'in:sent to:"x{address}"')).refs == ()
+
+
 @behaviour("search -x, newer_than:, a phrase")
 async def _(stage: Stage) -> None:
     word = a_word()

@@ -271,7 +271,8 @@ def succeed(world: World, operation: Any, document: Document) -> None:
     world.name_real_things(case)
     match operation.path:
         case "/api/inbox/decisions":
-            case.body["items"] = [world.item()]
+            item = world.item()
+            case.body["items"] = [{"id": item, "hash": world.http.get(f"{world.root}/api/inbox/{item}").json()["hash"]}]
         case "/resume":
             thread_id, call = world.chat()
             refusal = {"call_id": call, "approved": False, "feedback": "Not now."}

@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -25,6 +25,7 @@ from email_assistant.agents.mail.graph import NOTIFY_ACTION
 from email_assistant.app import App, open_app, open_chat
 from email_assistant.inbox.describe import mail_as_text
 from email_assistant.inbox.items import Asked, Item
+from email_assistant.inbox.recipients import Judged, Mark
 from email_assistant.mail.address import Address
 from email_assistant.mail.message import Mail
 from email_assistant.servers.api.app import create_api
@@ -53,7 +54,10 @@ FIELDS = [
         "subject",
         "sent_from",
         "left_out",
+        "marks",
         "new_recipients",
+        "first_answer",
+        "hash",
         "conflicts",
         "calendars",
         "newer",
@@ -130,6 +134,8 @@ class Home:
         body: str = "Does Friday suit you?",
         subject: str = "Lunch?",
         new: list[str] | None = None,
+        marks: Sequence[Mark] = (),
+        first_answer: str | None = None,
     ) -> Item:
         """One more item of a run."""
         number = next(self._numbers)
@@ -141,7 +147,8 @@ class Home:
             "allowed": allowed,
             "teaches": True,
         }
-        asked = Asked(f"interrupt-{number}", value, new or [], conflicts=[])
+        judged = Judged([*map(Mark.new, new or []), *marks], first_answer)
+        asked = Asked(f"interrupt-{number}", value, judged, conflicts=[])
         async with self.app.pool.connection() as conn, conn.transaction():
             await self.app.inbox.project(conn, run, mail_as_text(_mail(subject, body)), [asked])
             item_id = await _id(conn, "select id from inbox_items where interrupt_id = %s", (f"interrupt-{number}",))
@@ -416,7 +423,10 @@ class TestItems:
             "subject": "Lunch?",
             "sent_from": ADA,
             "left_out": [],
+            "marks": [],
             "new_recipients": [],
+            "first_answer": None,
+            "hash": item.hash,
             "conflicts": [],
             "calendars": [],
             "newer": [],
@@ -910,7 +920,8 @@ class TestWaitingPage:
         await home.execute("update inbox_items set created_at = created_at - interval '3 hours'")
         shown = await page(browser, "/")
         assert f"/items/{item.id}" in shown.links
-        assert f"{BOB} Lunch? Reply to {BOB}: Friday is fine. Ada 3 h" in shown.text
+        marked = f"! New recipient, never written to before: {BOB}"
+        assert f"{BOB} Lunch? {marked} Reply to {BOB}: Friday is fine. Ada 3 h" in shown.text
         assert f"Schedule Plan, Mon 02 Jun 2031, 10:00 CEST, with {BOB}, dan@example.net" in shown.text
         assert "Asks: Which Friday?" in shown.text
         assert "no answer is planned" in shown.text

@@ -270,8 +270,10 @@ class TestManyAtOnce:
         one, two, notice = [await item_on(home, subject) for subject in ("One", "Two", "Notice")]
         unknown = uuid4()
         ids = [str(each) for each in (one, notice, unknown, one, two)]
+        hashes = {str(item.id): item.hash for item in await home.pending()}
+        served = [{"id": each, "hash": hashes.get(each, "")} for each in ids]
 
-        answer = await http.post("/api/inbox/decisions", json={"items": ids, "decision": {"type": "accept"}})
+        answer = await http.post("/api/inbox/decisions", json={"items": served, "decision": {"type": "accept"}})
 
         assert answer.status_code == 200
         results = answer.json()["items"]
@@ -337,7 +339,7 @@ async def test_another_user_sees_and_changes_nothing(home: Home, model: Model) -
     assert (await inbox.counts(other)).by_status["pending"] == 0
     with pytest.raises(NoItem):
         await inbox.snooze(other, item, datetime.now(UTC) + timedelta(hours=1))
-    [outcome] = await inbox.decide_many(other, [item], {"type": "accept"}, "test")
+    [outcome] = await inbox.decide_many(other, [(item, None)], {"type": "accept"}, "test")
     assert isinstance(outcome.refused, NoItem)
     [mine] = await home.pending()
     assert (mine.id, mine.snoozed_until) == (item, None)

@@ -433,7 +433,7 @@ class TestMailText:
         for request in model.calls(kind):
             assert EVIL not in outside_of_data(read_leniently(conversation(request)))
 
-    async def test_a_recipient_whom_neither_thread_nor_address_book_knows_is_marked(
+    async def test_a_recipient_to_whom_nothing_was_written_is_marked(
         self, home: Home, google: Google, model: Model
     ) -> None:
         model.on_triage({"Hello": "ignore", "Lunch?": "respond"})
@@ -445,7 +445,7 @@ class TestMailText:
 
         items = {item.kind: item for item in await home.pending()}
 
-        assert marked(items["draft"]) == {"trudy@example.net", "mallory@example.net"}
+        assert marked(items["draft"]) == set(map(str.lower, copied))
         assert marked(items["meeting"]) == {"eve@example.net"}
         assert google.sent == google.drafts == []
 
@@ -467,7 +467,7 @@ def _system(request: ModelRequest) -> str:
 
 def marked(item: Item) -> set[str]:
     """The recipients that an item's description marks as new."""
-    lines = [line.partition("New recipient") for line in item.description.splitlines()]
+    lines = [line.partition("- New recipient") for line in item.description.splitlines()]
     return {after.rpartition(" ")[2].lower() for _, found, after in lines if found}
 
 

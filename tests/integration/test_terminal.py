@@ -368,12 +368,23 @@ class TestEdit:
             await view.sees("Cc (addresses")
             await self.edit(view, "additional_recipients", "eve@example.net")
             await view.press("ctrl+s")
-            await view.sees("eve@example.net (new recipient: never written to before)")
+            await view.sees("eve@example.net")
+            assert "(new recipient" not in view.text  # the person has just typed it
             await view.press("a")
             args = {"email_address": BOB, "response_text": "Monday is fine."}
             taken = (await decided(home, item)).decision
             assert taken == {"type": "edit", "args": {**args, "additional_recipients": ["eve@example.net"]}}
             await view.sees("Nothing waits for you.", "Accepted as changed. z takes it back")
+
+    async def test_an_address_that_was_proposed_stays_new_in_an_edit(self, home: Home, account: UUID) -> None:
+        args = {**DRAFT, "additional_recipients": ["eve@example.net"]}
+        await home.draft(account, args=args, new=["eve@example.net"])
+        async with shown(home) as view:
+            await view.sees("! ", "New recipient, never written to before: eve@example.net")
+            await view.press("e")
+            await self.edit(view, "response_text", "Monday is fine.")
+            await view.press("ctrl+s")
+            await view.sees("eve@example.net (new recipient: never written to before)")
 
     async def test_fields_have_types(self, home: Home, account: UUID) -> None:
         item = await home.draft(account, action="schedule_meeting_tool", args=MEETING, kind="meeting")

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from email_assistant.app import App
 from email_assistant.inbox.feed import Feed
 from email_assistant.inbox.items import Item
+from email_assistant.inbox.recipients import addresses_in
 from email_assistant.memory.profiles import Memory
 from email_assistant.servers.api.forms import ProposalForm
 from email_assistant.servers.api.wording import sentence
@@ -91,10 +92,11 @@ class Desk:
             return await self._app.inbox.undo(self.user_id, item_id)
 
     async def strangers(self, item: Item, addresses: Sequence[str]) -> list[str]:
-        """Those of the addresses that neither the conversation nor the person's earlier mail knows."""
+        """Those of an edit's addresses that are new: marked in the item, or added and neither known nor typed."""
+        added = [address for address in addresses if address.lower() not in addresses_in(item.args)]
         async with _in_time():
-            known = [address.lower() for address in addresses]
-            return await self._app.inbox.new_recipients(item.account_id, item.thread_id, known)
+            account = await self._app.accounts.get(item.account_id)
+            return [*item.new_recipients, *await self._app.recipients.strangers(account, added)]
 
     def check(self, item: Item, args: Mapping[str, Any]) -> None:
         """Arguments of a chat's call are checked when they are sent, as their server may have to be asked.

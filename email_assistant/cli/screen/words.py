@@ -5,8 +5,16 @@ from collections.abc import Iterable, Iterator
 from textual.content import Content
 
 from email_assistant.cli.screen.desk import Row, Sight
-from email_assistant.inbox.describe import COUNTED, NOT_IN_COPY, UNKNOWN_CONFLICTS, said_of, shortly
+from email_assistant.inbox.describe import (
+    COUNTED,
+    FIRST_ANSWER,
+    NOT_IN_COPY,
+    UNKNOWN_CONFLICTS,
+    said_of,
+    shortly,
+)
 from email_assistant.inbox.items import Item
+from email_assistant.inbox.recipients import Mark
 from email_assistant.mail.charset import one_line, plain
 from email_assistant.mail.compose import reply_subject
 from email_assistant.servers.api.diff import compare
@@ -17,6 +25,7 @@ from email_assistant.trail.story import Event
 
 NEW = " (new recipient: never written to before)"
 _AGE_WIDTH = 8
+_WARNING = "$text-warning bold"
 _STYLES = {"same": "", "gone": "$text-error strike", "new": "$text-success bold"}
 
 Part = str | tuple[str, str] | Content
@@ -28,12 +37,15 @@ def line(text: object) -> str:
 
 
 def row(shown: Row) -> Content:
-    """Who wrote, the subject, what the assistant would do, and how long it waits."""
+    """Who wrote, the subject, what it is marked for, what the assistant would do, and how long it waits."""
     item = shown.item
+    marks = "; ".join(line(mark.text) for mark in item.marks)
     return Content.assemble(
         (waits(item.created_at).rjust(_AGE_WIDTH - 2) + "  ", "dim"),
+        ("! " if marks else "", _WARNING),
         (line(who(item)), "bold"),
         f"  {line(about(item))}\n",
+        (" " * _AGE_WIDTH + f"{marks}\n" if marks else "", _WARNING),
         (" " * _AGE_WIDTH + line(shown.does), "dim"),
     )
 
@@ -115,6 +127,10 @@ def _proposal(seen: Sight, does: str) -> Iterator[Part]:
         yield f" ({seen.form.zone.key})\n" if field.kind == "time" else "\n"
     if item.left_out:
         yield f"{NOT_IN_COPY}: {line(shortly(item.left_out))}\n", "$text-warning"
+    for mark in item.marks:
+        yield f"! {line(mark.text)}\n", _WARNING
+    if item.first_answer:
+        yield f"{FIRST_ANSWER}: {line(item.first_answer)}\n", "dim"
     for conflict in item.conflicts or ():
         yield f"At that time: {line(conflict)}\n", "$text-warning bold"
     if item.conflicts is None:
@@ -134,8 +150,8 @@ def _value(field: Field, item: Item) -> Iterator[Part]:
         return
     for number, part in enumerate(field.parts):
         yield ", " * bool(number) + line(part)
-        if field.holds_addresses and part.lower() in item.new_recipients:
-            yield NEW, "$text-warning bold"
+        if field.holds_addresses and Mark.new(part.lower()) in item.marks:
+            yield NEW, _WARNING
 
 
 def _reasons(seen: Sight) -> Iterator[Part]:

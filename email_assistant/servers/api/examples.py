@@ -37,7 +37,10 @@ _ITEM: Example = {
     "subject": "Lunch?",
     "sent_from": "ada@example.com",
     "left_out": [],
+    "marks": [],
     "new_recipients": [],
+    "first_answer": _BOB,
+    "hash": "9f2c1d0e5b7a4c3f8e6d2b1a0c9f8e7d6c5b4a39281706f5e4d3c2b1a0918273",
     "conflicts": [],
     "asked": 1,
     "asked_because": None,
@@ -54,7 +57,7 @@ _ITEMS: Example = {
     "next": "WyIyMDMxLTA2LTAyVDA3OjAwOjA0KzAwOjAwIiwgIjdkMWY1YjFlIl0=",
 }
 _SNOOZE: Example = {"until": "2031-06-02T09:00:00+02:00"}
-_DECISIONS: Example = {"items": [_ITEM_ID], "decision": {"type": "accept"}}
+_DECISIONS: Example = {"items": [{"id": _ITEM_ID, "hash": _ITEM["hash"]}], "decision": {"type": "accept"}}
 _RESULTS: Example = {"items": [{"id": _ITEM_ID, "status": 200, "detail": None, "item": _ITEM}]}
 _COUNTS: Example = {
     "most": 1000,

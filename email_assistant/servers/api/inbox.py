@@ -117,8 +117,12 @@ async def count_items(app: Assistant) -> CountsOut:
 
 @router.post("/decisions", responses=documented(400, 401, 403, 413, 422))
 async def decide_many(app: Assistant, decisions: Decisions) -> Results:
-    """Give several items the same answer. Each is taken or refused for itself, as if it had been answered alone."""
-    outcomes = await app.inbox.decide_many(app.user_id, decisions.items, decisions.decision.model_dump(), by="api")
+    """Give several items the same answer. Each is taken or refused for itself, as if it had been answered alone.
+
+    What has something done (accept, edit) is taken only for items that are named with their `hash` as they were served,
+    and never for marked ones, questions and notices: those are answered one by one.
+    """
+    outcomes = await app.inbox.decide_many(app.user_id, decisions.seen, decisions.decision.model_dump(), by="api")
     return Results(items=[_result(outcome) for outcome in outcomes])
 
 

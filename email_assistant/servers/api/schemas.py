@@ -13,6 +13,7 @@ from email_assistant.gate.policy import Rule as ReviewRule
 from email_assistant.inbox.items import MOST_AT_ONCE, Item, Status
 from email_assistant.inbox.mails import Class, MailRow
 from email_assistant.inbox.mails import State as MailState
+from email_assistant.inbox.recipients import MarkKind
 from email_assistant.memory.profiles import LONGEST_RULE, Profile, Rule
 from email_assistant.tools.overview import State as ToolState
 from email_assistant.tools.spec import Answer, Kind
@@ -45,6 +46,17 @@ class NewerOut(BaseModel):
     received_at: datetime
 
 
+class MarkOut(_Out):
+    """Something about an item that must be seen before it is decided."""
+
+    kind: MarkKind = Field(
+        description="`new_recipient`: never written to. `unknown_recipient`: whether it was can't be told now. "
+        "`lookalike`: the address, or the name that it bears, passes for somebody known."
+    )
+    address: str
+    text: str = Field(description="One sentence.")
+
+
 class ItemOut(_Out):
     """Something that waits, or waited, for a person."""
 
@@ -74,7 +86,15 @@ class ItemOut(_Out):
         description="People of the answered mail who would get no copy, as it was proposed; of a mail to more than "
         "500, the last entry says how many more."
     )
-    new_recipients: list[str] = Field(description="Addresses it would reach that were never written to before.")
+    marks: list[MarkOut] = Field(description="A marked item is never accepted among others.")
+    new_recipients: list[str] = Field(
+        description="Addresses it would reach that are not known to have been written to before, nor typed by the "
+        "person. Whoever merely wrote, or stands in a mail of somebody else's, is new."
+    )
+    first_answer: str | None = Field(
+        description="The From that it answers, if the mail that is stored knows of none to it; that alone is no mark."
+    )
+    hash: str = Field(description="Of all that there is to decide on; to accept several items, name each with it.")
     conflicts: list[str] | None = Field(
         description="What stood in the calendar at the time of a proposed meeting, when it was proposed; "
         "null if the calendar could not be read."
@@ -110,13 +130,31 @@ class Snooze(BaseModel):
     until: AwareDatetime | None = Field(description="A time to come, with its timezone; null brings the item back now.")
 
 
+class Shown(BaseModel):
+    """An item as it was served."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: UUID
+    hash: str = Field(description="The item's `hash` at that time.")
+
+
 class Decisions(BaseModel):
     """One answer to several items."""
 
     model_config = ConfigDict(extra="forbid")
 
-    items: list[UUID] = Field(min_length=1, max_length=MOST_AT_ONCE)
+    items: list[UUID | Shown] = Field(
+        min_length=1,
+        max_length=MOST_AT_ONCE,
+        description="For accept and edit each as it was served; for other answers an id is enough.",
+    )
     decision: Decision
+
+    @property
+    def seen(self) -> list[tuple[UUID, str | None]]:
+        """Ids, and the hashes that came with them."""
+        return [(each.id, each.hash) if isinstance(each, Shown) else (each, None) for each in self.items]
 
 
 class Result(BaseModel):
@@ -124,8 +162,8 @@ class Result(BaseModel):
 
     id: UUID
     status: int = Field(
-        description="As if it had been answered alone: 200 taken, 404 no such item, 409 answered or superseded, "
-        "422 it takes no such answer, 503 the database could not be reached."
+        description="As if it had been answered alone: 200 taken, 404 no such item, 409 answered, superseded, or not "
+        "as it was served, 422 it takes no such answer, or none among others, 503 the database could not be reached."
     )
     detail: str | None = Field(description="Why it was refused.")
     item: ItemOut | None = Field(description="The item, if it took the answer.")

@@ -13,12 +13,14 @@ from email_assistant.servers.api.dependencies import Assistant, Services
 from email_assistant.servers.api.pages.answered import BY, Answered, each, just_answered
 from email_assistant.servers.api.pages.listing import AGES, SORTS, Listed, Listing, Text, zones
 from email_assistant.servers.api.pages.snooze import CHOICES, wake
+from email_assistant.servers.api.pages.together import results_of, show_together
 from email_assistant.servers.api.rendering import render
 from email_assistant.servers.api.wording import KINDS, sentence
 
 router = APIRouter()
 
 _SHOWN = ("pending", "snoozed", *STATUSES[1:], "all")
+Seen = Annotated[list[str], Form(default_factory=list)]
 Ticked = Annotated[list[UUID], Form(alias="item", default_factory=list)]
 
 
@@ -39,7 +41,9 @@ async def answer_all(
     response: Annotated[str, Form()] = "",
     until: Annotated[str, Form()] = "",
 ) -> Response:
-    """Give the same answer to all that are ticked, or snooze them."""
+    """Give the same answer to all that are ticked, or snooze them. What is to be accepted is shown first."""
+    if kind == "accept":
+        return await show_together(app, listing, items)
     zone = zones(await app.accounts.of_user(app.user_id))
     decision = {"type": kind, "args": response if kind == "response" else None}
 
@@ -50,6 +54,12 @@ async def answer_all(
         return await app.inbox.snooze(app.user_id, item_id, wake(until, zone[item.account]))
 
     return await _page(app, listing, results=await each(app, items, step))
+
+
+@router.post("/answers/accept")
+async def accept_all(app: Assistant, listing: Listed, seen: Seen) -> Response:
+    """Accept what was shown whole, each as it was shown."""
+    return await _page(app, listing, results=await results_of(app, seen))
 
 
 @router.post("/answers/undo")

@@ -33,7 +33,10 @@ function tick() {
   return Boolean(box);
 }
 
-/** Accept what is ticked, or the item that is open. Nothing is accepted from a row alone: it shows one sentence only. */
+/**
+ * Accept the item that is open, or go to where what is ticked is shown whole. Nothing is accepted from a row: it shows
+ * one sentence only. Nor does a key accept what is shown together: more stands there than a screen holds.
+ */
 function accept() {
   if (click('.bar [value="accept"]')) return true;
   return ticked() ? click('.bulk [value="accept"]') : open();

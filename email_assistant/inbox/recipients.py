@@ -1,0 +1,243 @@
+"""Whom an account has written to before, and what is remarkable about those whom a call would reach.
+
+Known is whom the account has written to, or whom the person typed. Whoever merely wrote to us, or was put into a mail
+by somebody else, is new. The table `asked_recipients` is used here only.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from uuid import UUID
+
+from pydantic import TypeAdapter
+
+from email_assistant.accounts.accounts import Account, UnknownAccount
+from email_assistant.accounts.clients import Clients
+from email_assistant.accounts.vault import VaultError
+from email_assistant.db.pool import Connection, Pool
+from email_assistant.google.errors import GoogleError, NotFound
+from email_assistant.google.gmail import Gmail
+from email_assistant.mail.address import Address, is_valid_address
+from email_assistant.mail.lookalike import People, resemblance
+from email_assistant.mail.message import Mail
+from email_assistant.mail.parse import parse_gmail
+
+MarkKind = Literal["new_recipient", "unknown_recipient", "lookalike"]
+NEW: tuple[MarkKind, ...] = ("new_recipient", "unknown_recipient")
+
+_MOST_ASKED = 5
+"""Addresses of one item that Gmail is asked about: each costs 5 units, and 20 more if it finds something."""
+_MOST_NAMES = 50
+_ONE_WORD = re.compile(r"[a-z0-9][a-z0-9._+-]*@[a-z0-9.-]+")
+"""An address in which Gmail's search can take nothing for an operator; others are quoted (none has a quote in it)."""
+_MAIL = TypeAdapter(Mail)
+
+# What the account's own sent mail, effects that are done, and the person's edits know.
+_WRITTEN_TO = """
+select given.address, asked.written from unnest(%(addresses)s::text[]) as given (address)
+left join asked_recipients asked on asked.account_id = %(account)s and asked.address = given.address
+where not exists (select from mails where account_id = %(account)s and own
+                  and recipients_of(content) @> array[given.address])
+and not exists (select from effects where account_id = %(account)s and state = 'done'
+                and addresses_in(args) @> array[given.address])
+and not exists (select from inbox_items where account_id = %(account)s and decision is not null
+                and typed <> '{}' and typed @> array[given.address])"""
+_PEOPLE = """
+with written as materialized (
+    select lower(person->>'email') as address, person->>'name' as name from mails, jsonb_array_elements(
+        coalesce(content->'to', '[]') || coalesce(content->'cc', '[]') || coalesce(content->'bcc', '[]')) as person
+        where account_id = %(account)s and own
+    union select unnest(addresses_in(args)), '' from effects where account_id = %(account)s and state = 'done'
+    union select unnest(typed), '' from inbox_items
+        where account_id = %(account)s and decision is not null and typed <> '{}'
+    union select address, '' from asked_recipients where account_id = %(account)s and written)
+select address, name from written
+union
+-- What they call themselves: of many mails from each, one is looked at.
+select address, said.name from (select distinct address from written) as known, lateral (
+    select content->'sender'->>'name' as name from mails where account_id = %(account)s and sender = address
+    and not own limit 1) as said"""
+_CALLED = """
+select sender as address, content->'sender'->>'name' as name from mails
+where account_id = %(account)s and sender = any(%(addresses)s) and not own limit %(most)s"""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Something about an item that a person must see before they decide."""
+
+    kind: MarkKind
+    address: str
+    text: str
+    """One sentence."""
+
+    @classmethod
+    def new(cls, address: str) -> "Mark":
+        return cls("new_recipient", address, f"New recipient, never written to before: {address}")
+
+    @classmethod
+    def unknown(cls, address: str) -> "Mark":
+        return cls("unknown_recipient", address, f"Not known whether you have written to them: {address}")
+
+    @classmethod
+    def lookalike(cls, address: str, why: str) -> "Mark":
+        return cls("lookalike", address, f"Not who it seems? {address}: {why}")
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What is to be said of those whom a call would reach."""
+
+    marks: list[Mark] = field(default_factory=list)
+    first_answer: str | None = None
+    """The From that is answered, if the mail that is stored knows of no mail to it."""
+
+    @property
+    def new_recipients(self) -> list[str]:
+        return [mark.address for mark in self.marks if mark.kind in NEW]
+
+
+def addresses_in(args: Mapping[str, Any]) -> list[str]:
+    """The e-mail addresses that a call would reach, in lower case, each once. The database has this function too."""
+    lists = [each for name in ("additional_recipients", "attendees") if isinstance(each := args.get(name), list)]
+    found = [args.get("email_address"), *(address for each in lists for address in each)]
+    return list(dict.fromkeys(address.strip().lower() for address in found if isinstance(address, str)))
+
+
+class Recipients:
+    def __init__(self, pool: Pool, clients: Clients) -> None:
+        self._pool = pool
+        self._clients = clients
+
+    async def judge(
+        self, account: Account, args: Mapping[str, Any], answered: Mail | None, around: Iterable[Mail] = ()
+    ) -> Judged:
+        """
+        Args:
+            answered: the mail that the call answers.
+            around: the mails of its conversation.
+        """
+        own = account.own_addresses
+        unwritten = await self._unwritten(account.id, [each for each in addresses_in(args) if each not in own])
+        if not unwritten:
+            return Judged()
+        mails = [*around, *([answered] if answered else [])]
+        alike = await self._resembling(account, list(unwritten), mails)
+        first = _only_from(answered)
+        # The From that is answered bears no mark for being new. So Gmail is asked about it only where a likeness is
+        # to be ruled out: the usual answer costs no units here.
+        to_ask = {each: said for each, said in unwritten.items() if each != first or each in alike}
+        asked = await self._ask(account, to_ask)
+        marks: list[Mark] = []
+        for address in [each for each in unwritten if not asked.get(each)]:
+            if address in alike:
+                marks.append(Mark.lookalike(address, alike[address]))
+            if address != first:
+                marks.append(Mark.unknown(address) if asked[address] is None else Mark.new(address))
+        return Judged(marks, first if first in unwritten and not asked.get(first) else None)
+
+    async def strangers(self, account: Account, addresses: Sequence[str]) -> list[str]:
+        """Those of the addresses that an edit adds and that are new: nothing stored knows them, and they were not typed
+        but stood in some proposal before."""
+        others = [each.lower() for each in addresses if each.lower() not in account.own_addresses]
+        unwritten = list(await self._unwritten(account.id, others))
+        async with self._pool.connection() as conn:
+            typed = await unproposed(conn, account.id, unwritten)
+        return [each for each in unwritten if each not in typed]
+
+    async def stored_mail(self, account_id: UUID, gmail_id: object) -> Mail | None:
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute(
+                "select content from mails where account_id = %s and gmail_id = %s and not own and readable",
+                (account_id, str(gmail_id)),
+            )
+            row = await cursor.fetchone()
+        return _MAIL.validate_python(row["content"]) if row else None
+
+    async def _unwritten(self, account_id: UUID, addresses: Sequence[str]) -> dict[str, bool | None]:
+        """Those that nothing stored knows, and what Gmail has said of each: False, or None if it was not asked. A *no*
+        is good until something is sent to them: that is stored here, and comes first."""
+        if not addresses:
+            return {}
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute(_WRITTEN_TO.encode(), {"account": account_id, "addresses": list(addresses)})
+            return {row["address"]: row["written"] for row in await cursor.fetchall() if not row["written"]}
+
+    async def _resembling(self, account: Account, addresses: Sequence[str], mails: Sequence[Mail]) -> dict[str, str]:
+        """Whom those of the addresses pass for that pass for somebody."""
+        given = {"account": account.id, "addresses": list(addresses), "most": _MOST_NAMES}
+        async with self._pool.connection() as conn:
+            known = await (await conn.execute(_PEOPLE.encode(), given)).fetchall()
+            called = await (await conn.execute(_CALLED.encode(), given)).fetchall()
+        names: dict[str, set[str]] = {own: {account.name} for own in account.own_addresses}
+        for row in known:
+            names.setdefault(row["address"], set()).add(row["name"] or "")
+        people = People(account.own_addresses, names)
+        theirs = [(each.email.lower(), each.name) for mail in mails for each in _people_in(mail)]
+        theirs += [(row["address"], row["name"] or "") for row in called]
+        found = {
+            address: resemblance(address, dict.fromkeys(name for email, name in theirs if email == address), people)
+            for address in addresses
+        }
+        return {address: why for address, why in found.items() if why}
+
+    async def _ask(self, account: Account, said: Mapping[str, bool | None]) -> dict[str, bool | None]:
+        """Whether they were ever written to, by Gmail's own search where that was not asked before; None: not known."""
+        answers = dict(said)
+        to_ask = [address for address, known in said.items() if known is None]
+        for address in (each for each in to_ask if not is_valid_address(each)):
+            answers[address] = False  # nobody can have sent to it, and no search may hold it
+        for address in [each for each in to_ask if is_valid_address(each)][:_MOST_ASKED]:
+            try:
+                gmail = (await self._clients.of(account)).gmail
+                answers[address] = await _has_written(gmail, address)
+            except (GoogleError, VaultError, UnknownAccount):
+                break
+            await self._keep(account, address, written=bool(answers[address]))
+        return answers
+
+    async def _keep(self, account: Account, address: str, *, written: bool) -> None:
+        async with self._pool.connection() as conn:
+            await conn.execute(
+                """insert into asked_recipients as a (account_id, address, user_id, written) values (%s, %s, %s, %s)
+                   on conflict (account_id, address) do update
+                   set written = a.written or excluded.written, asked_at = clock_timestamp()""",
+                (account.id, address, account.user_id, written),
+            )
+
+
+async def unproposed(conn: Connection, account_id: UUID, addresses: Sequence[str]) -> list[str]:
+    """Those of the addresses that have stood in no proposal so far: who has them in an edit, has typed them."""
+    cursor = await conn.execute(
+        """select address from unnest(%s::text[]) as given (address) where not exists (
+               select from inbox_items where account_id = %s and addresses_in(args) @> array[given.address])""",
+        (list(addresses), account_id),
+    )
+    return [row["address"] for row in await cursor.fetchall()]
+
+
+async def _has_written(gmail: Gmail, address: str) -> bool:
+    """Search sent mail for a valid address. What Gmail finds is looked at: its search takes likenesses for hits."""
+    wanted = address if _ONE_WORD.fullmatch(address) else f'"{address}"'
+    for ref in (await gmail.list_messages(f"in:sent to:{wanted}", max_results=1)).refs:
+        try:
+            message = await gmail.message_head(ref.id)
+        except NotFound:  # deleted just now
+            return False
+        mail = parse_gmail(message.payload)
+        reached = {each.email.lower() for each in (*mail.to, *mail.cc, *mail.bcc)}
+        return "SENT" in message.labels and address in reached
+    return False
+
+
+def _only_from(mail: Mail | None) -> str | None:
+    """Who is answered, where the mail asks for its answers nowhere else."""
+    if mail is None or mail.sender is None:
+        return None
+    sender = mail.sender.email.lower()
+    return sender if all(each.email.lower() == sender for each in mail.reply_to) else None
+
+
+def _people_in(mail: Mail) -> list[Address]:
+    return [*([mail.sender] if mail.sender else []), *mail.reply_to, *mail.to, *mail.cc]
