@@ -237,7 +237,15 @@ _CONVERSATION: Example = {
     ],
 }
 _CHATS: Example = {
-    "items": [{"thread_id": "errands", "account": _ADA, "request": "lunch with Bob on Monday", "at": _RECEIVED}],
+    "items": [
+        {
+            "thread_id": "errands",
+            "account": _ADA,
+            "request": "lunch with Bob on Monday",
+            "at": _RECEIVED,
+            "status": "confirmation_required",
+        }
+    ],
     "next": None,
 }
 
