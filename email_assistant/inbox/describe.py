@@ -28,6 +28,7 @@ def describe(
     args: Mapping[str, Any],
     new_recipients: Iterable[str],
     conflicts: Iterable[str] | None,
+    notes: Iterable[str] = (),
 ) -> str:
     """The item's `description`, in Markdown.
 
@@ -38,6 +39,7 @@ def describe(
     lines += [f"- New recipient, never written to before: {address}" for address in new_recipients]
     lines += [f"- At that time: {_plain(conflict)}" for conflict in conflicts or ()]
     lines += [f"- {UNKNOWN_CONFLICTS}"] if conflicts is None else []
+    lines += [f"- {note}" for note in notes]
     return escape("\n".join(lines), quote=False)
 
 

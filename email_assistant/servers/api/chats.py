@@ -112,6 +112,6 @@ async def told(app: Services, chat: Talks, talk: Talk, most: int) -> Told:
     turns = (await chat.turns.newest(talk.chat.id, most))[::-1]
     done: dict[UUID, list[Effect]] = defaultdict(list)
     if unended := [turn.id for turn in turns if turn.state != "done" and not turn.waits]:
-        for effect in await app.ledger.done_of(unended):
+        for effect in await chat.ledger.done_of(unended):
             done[effect.run_id].append(effect)
     return [(turn, asked[turn.id], done[turn.id]) for turn in turns]

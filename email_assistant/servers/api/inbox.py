@@ -117,8 +117,15 @@ async def count_items(app: Assistant) -> CountsOut:
 
 @router.post("/decisions", responses=documented(400, 401, 403, 413, 422))
 async def decide_many(app: Assistant, decisions: Decisions) -> Results:
-    """Give several items the same answer. Each is taken or refused for itself, as if it had been answered alone."""
-    outcomes = await app.inbox.decide_many(app.user_id, decisions.items, decisions.decision.model_dump(), by="api")
+    """Answer several items: all the same, each for itself; or each in its own way, and then what is one proposal is
+    taken as a whole or not at all."""
+    if decisions.answers is not None:
+        answers = [(each.id, each.model_dump(include={"type", "args"})) for each in decisions.answers]
+        outcomes = await app.inbox.decide_parts(app.user_id, answers, by="api")
+    else:
+        assert decisions.items is not None
+        assert decisions.decision is not None
+        outcomes = await app.inbox.decide_many(app.user_id, decisions.items, decisions.decision.model_dump(), by="api")
     return Results(items=[_result(outcome) for outcome in outcomes])
 
 

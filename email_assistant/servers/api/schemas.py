@@ -4,7 +4,7 @@ from datetime import date, datetime
 from typing import Any, Literal, Self
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
 from email_assistant.accounts.accounts import Account, Mode
 from email_assistant.accounts.accounts import State as AccountState
@@ -49,6 +49,12 @@ class ItemOut(_Out):
     args: dict[str, Any]
     allowed: list[Answer]
     status: Status
+    state: str = Field(description='How it stands, in plain words, such as "goes out with your answer on the meeting".')
+    group: str = Field(
+        description="The same for all parts of one proposal: nothing of it is done before all is decided."
+    )
+    waits_for: list[UUID] = Field(description="Parts that are yet to be decided before this answer takes effect.")
+    asked_again_because: str | None = Field(description="It had been accepted: why it waits once more.")
     decision: Decision | None
     decided_at: datetime | None
     undo_until: datetime | None = Field(description="Until then the decision can be taken back.")
@@ -86,13 +92,34 @@ class Snooze(BaseModel):
     until: AwareDatetime | None = Field(description="A time to come, with its timezone; null brings the item back now.")
 
 
+class ItemAnswer(Decision):
+    """An answer to the item that it names."""
+
+    id: UUID
+
+
 class Decisions(BaseModel):
-    """One answer to several items."""
+    """One answer to several items, or an answer to each of several."""
 
     model_config = ConfigDict(extra="forbid")
 
-    items: list[UUID] = Field(min_length=1, max_length=MOST_AT_ONCE)
-    decision: Decision
+    items: list[UUID] | None = Field(None, min_length=1, max_length=MOST_AT_ONCE, description="With `decision`.")
+    decision: Decision | None = Field(None, description="The answer to all `items`, each taken or refused for itself.")
+    answers: list[ItemAnswer] | None = Field(
+        None,
+        min_length=1,
+        max_length=MOST_AT_ONCE,
+        description="Instead of those two: an answer to each item. The parts of one proposal (`group`) are decided "
+        "together: all that are named are taken, or none.",
+    )
+
+    @model_validator(mode="after")
+    def _is_one_of_two(self) -> Self:
+        if (self.items is None) != (self.decision is None) or (self.items is None) == (self.answers is None):
+            raise ValueError("give `items` with their `decision`, or `answers`")
+        if self.answers and len({answer.id for answer in self.answers}) < len(self.answers):
+            raise ValueError("an item stands in `answers` twice")
+        return self
 
 
 class Result(BaseModel):
