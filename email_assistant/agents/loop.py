@@ -12,7 +12,7 @@ import math
 import secrets
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypedDict
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired, Protocol, TypedDict
 from uuid import UUID
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
@@ -90,6 +90,8 @@ class CallState(TypedDict):
     call: ToolCall
     """With its arguments complete."""
     teaches: bool
+    group: NotRequired[str]
+    """The message that the call stands in; an older version left it out."""
 
 
 class Ran(NamedTuple):
@@ -201,13 +203,14 @@ class Loop:
         asked = [ToolCall(**{**call, "args": v["args"]}) for call, v in judged if v["kind"] == "ask"]
         for stage in self.stages:
             if calls := [call for call in asked if self._stage(call) == stage]:
-                return [Send(stage, CallState(call=call, teaches=True)) for call in calls], {}
+                return [self._asking(stage, call, message, teaches=True) for call in calls], {}
         return self.acts, {str(call["id"]): _without_asking(v) for call, v in judged}
 
     async def interrupt_handler(self, state: CallState) -> dict[str, Any]:
         """Ask a person about one call; nothing else."""
         call = state["call"]
-        answer = interrupt(self.question(call["name"], call["args"], str(call["id"]), state["teaches"]))
+        question = self.question(call["name"], call["args"], str(call["id"]), state["teaches"])
+        answer = interrupt({**question, "group": state.get("group")})
         return {"decisions": {call["id"]: _decide(call["args"], answer)}}
 
     async def act(self, state: LoopState, config: RunnableConfig) -> Command[str]:
@@ -216,7 +219,7 @@ class Loop:
         assert isinstance(message, AIMessage)
         all_ran = [await self._ran(state, call, decisions[str(call["id"])], config) for call in message.tool_calls]
         if forms := {str(c["id"]): ran.form for c, ran in zip(message.tool_calls, all_ran, strict=True) if ran.form}:
-            return self._ask_to_fill_in(state, forms)
+            return self._ask_to_fill_in(state, message, forms)
         answers: list[AnyMessage] = [
             ToolMessage(ran.text, tool_call_id=call["id"], name=call["name"], artifact=ran.link)
             for call, ran in zip(message.tool_calls, all_ran, strict=True)
@@ -257,7 +260,7 @@ class Loop:
             await self.ledger.refuse(UUID(run["id"]), call_id, name, args, ran.text.removeprefix("Error: "))
         return ran
 
-    def _ask_to_fill_in(self, state: LoopState, forms: Mapping[str, FormNeeded]) -> Command[str]:
+    def _ask_to_fill_in(self, state: LoopState, message: AIMessage, forms: Mapping[str, FormNeeded]) -> Command[str]:
         """Ask for every field of the forms. No call of the message is answered before: all are made again after it,
         and what was done is not done twice."""
         fields = dict(state.get("fields", {}))
@@ -271,7 +274,7 @@ class Loop:
                 fields[str(ask["id"])] = Field(
                     call_id=call_id, form=form_id, message=form.message, name=name, schema=schema
                 )
-                tasks.append(Send(self._stage(ask), CallState(call=ask, teaches=False)))
+                tasks.append(self._asking(self._stage(ask), ask, message, teaches=False))
         return Command(goto=tasks, update={"fields": fields})
 
     def _next(self, calls: Sequence[ToolCall], decisions: Mapping[str, Decision], ran: Sequence[Ran]) -> str:
@@ -298,12 +301,15 @@ class Loop:
             name=self.ask_tool, args={"content": message.text or "(no answer)"}, id=_new_id(), type="tool_call"
         )
         asking = AIMessage("", id=message.id, tool_calls=[call], usage_metadata=message.usage_metadata)
-        return [Send(self._stage(call), CallState(call=call, teaches=False))], [asking]
+        return [self._asking(self._stage(call), call, asking, teaches=False)], [asking]
 
     async def _verdict(self, run: dict[str, Any], call: ToolCall) -> Verdict:
         if call["name"] == UNREADABLE:
             return Verdict(kind="say", args={}, text="This call had no usable name or its arguments were not JSON.")
         return await self.judge(run, call["name"], call["args"])
+
+    def _asking(self, stage: str, call: ToolCall, message: AIMessage, *, teaches: bool) -> Send:
+        return Send(stage, CallState(call=call, teaches=teaches, group=str(message.id)))
 
     def _stage(self, call: ToolCall) -> str:
         return self.stage_of.get(call["name"], self.stages[-1])

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from email_assistant.app import App
     from email_assistant.inbox.items import Item
     from email_assistant.queue.chat import Chat, Talk
-    from email_assistant.queue.turns import ChatRow, Turns
     from email_assistant.servers.api.replies import Reply
 
 WAITS = 3
@@ -122,12 +121,16 @@ def _misused(*, calls: bool, reply: bool, edit: bool) -> str | None:
 
 
 async def _list(*, as_json: bool) -> None:
+    from email_assistant.queue.chat import stand
     from email_assistant.queue.turns import Turns
+    from email_assistant.servers.api.replies import stand_of
 
     async with opened() as app:
         turns = Turns(app.pool)
-        found = await turns.chats(app.user_id, _MOST)
-        waiting = await _waiting(app, turns, found)
+        chats = await turns.chats(app.user_id, _MOST)
+        found = [
+            (t.chat, stand_of(t), t.waiting) for t in await stand(turns, app.inbox, app.ledger, app.user_id, chats)
+        ]
     if as_json:
         print_json(
             [
@@ -136,9 +139,10 @@ async def _list(*, as_json: bool) -> None:
                     "account": c.account,
                     "request": c.request,
                     "at": c.at,
-                    "waits": c.id in waiting,
+                    "status": status,
+                    "waits": bool(waiting),
                 }
-                for c in found
+                for c, status, waiting in found
             ]
         )
     elif not found:
@@ -150,19 +154,12 @@ async def _list(*, as_json: bool) -> None:
             [
                 c.chat_id,
                 f"{c.at:%Y-%m-%d %H:%M}" if c.at else "",
-                "for you" if c.id in waiting else "",
+                "for you" if waiting else "at work" if status == "working" else "",
                 one_line(c.request or "")[:80],
             ]
-            for c in found
+            for c, status, waiting in found
         ]
         print_table(["thread", "at", "waits", "asked"], rows)
-
-
-async def _waiting(app: "App", turns: "Turns", chats: Sequence["ChatRow"]) -> set[UUID]:
-    """Those whose last turn waits for the person."""
-    last = {chat.id: turn.id for chat in chats if (turn := await turns.last(chat.id)) and turn.waits}
-    waiting = await app.inbox.waiting_in(app.user_id, list(last.values()))
-    return {chat_id for chat_id, run_id in last.items() if run_id in waiting}
 
 
 async def _ask(text: str | None, thread: str, account: str | None, is_terminal: bool, *, as_json: bool) -> int:

@@ -112,8 +112,7 @@ def show(item: ItemId, as_json: AsJson = False) -> None:
             print_json(as_dict(found))
             return
         print_text(unescape(found.description))
-        because = f" ({found.ended_because})" if found.ended_because else ""
-        out.print(f"\n{found.status}{because}; takes {', '.join(found.allowed)}", markup=False, highlight=False)
+        out.print(f"\n{_stands(found)}; takes {', '.join(found.allowed)}", markup=False, highlight=False)
         out.print(f"For scripts: {_as_shown(found)}", style="dim", highlight=False, soft_wrap=True)
         if found.chat:
             out.print("You asked for it in a chat: ", found.chat, markup=False, highlight=False, sep="", soft_wrap=True)
@@ -209,8 +208,10 @@ def snooze(
         async with opened() as app:
             found = await app.inbox.find(app.user_id, item)
             until = datetime.now(UTC) + length if length else None
-            await app.inbox.snooze(app.user_id, found.id, until)
+            snoozed = await app.inbox.snooze(app.user_id, found.id, until)
         out.print(f"Back at {until.astimezone():%Y-%m-%d %H:%M}." if until else "It waits for you.", highlight=False)
+        for note in snoozed.notes:
+            out.print(f"{note}.", highlight=False, markup=False)
 
     run(command)
 
@@ -261,11 +262,18 @@ async def _decide(prefix: str, answer: Mapping[str, Any]) -> None:
     async with opened() as app:
         found = await app.inbox.find(app.user_id, prefix)
         decided = await app.inbox.decide(app.user_id, found.id, answer, by="cli")
+        asked_again = await app.inbox.asked_again_because_of(decided)
     seconds = (decided.undo_until - datetime.now(UTC)).total_seconds() if decided.undo_until else 0
     taken = f"Taken: {answer['type']}."
-    if seconds > 0:
+    if decided.waits_for:
+        taken += f" It {decided.state}."
+    if decided.waits_for:
+        taken += f" `email-assistant inbox undo {str(decided.id)[:8]}` takes it back until then."
+    elif seconds > 0:
         taken += f" `email-assistant inbox undo {str(decided.id)[:8]}` takes it back within {seconds:.0f} s."
-    out.print(taken, highlight=False, soft_wrap=True)
+    for part in asked_again:
+        taken += f" Asked again, as {part.asked_because}: `email-assistant inbox show {str(part.id)[:8]}`."
+    out.print(taken, markup=False, highlight=False, soft_wrap=True)
 
 
 async def _accept_alone(prefix: str) -> None:
@@ -378,6 +386,9 @@ def as_dict(item: "Item") -> dict[str, Any]:
         "calendars": item.calendars,
         "newer": item.newer,
         "status": item.status,
+        "state": item.state,
+        "group": item.group,
+        "waits_for": [str(each) for each in item.waits_for],
         "decision": item.decision,
         "decided_by": item.decided_by,
         "decided_at": item.decided_at,
@@ -395,7 +406,7 @@ def _print_items(items: list["Item"]) -> None:
     from email_assistant.servers.api.wording import about, who
 
     rows = [
-        [str(i.id)[:8], "!" if i.marks else "", i.kind, who(i), _about(i, about(i)), _age(i.created_at), i.status]
+        [str(i.id)[:8], "!" if i.marks else "", i.kind, who(i), _about(i, about(i)), _age(i.created_at), _stands(i)]
         for i in items
     ]
     print_table(["item", "", "kind", "from", "subject", "waits", "status"], rows)
@@ -404,6 +415,19 @@ def _print_items(items: list["Item"]) -> None:
 def _about(item: "Item", subject: str) -> str:
     """With what the item is marked for."""
     return "\n".join([subject, *(f"! {mark.text}" for mark in item.marks)])
+
+
+def _stands(item: "Item") -> str:
+    """Its status, and what there is to say about that."""
+    match item.status:
+        case "pending" if item.state == "waits for you":
+            return item.status
+        case "applied":
+            return item.status
+        case "superseded" | "expired":
+            return f"{item.status} ({item.ended_because})" if item.ended_because else item.status
+        case _:
+            return f"{item.status}: {item.state}"
 
 
 def _age(since: datetime) -> str:

@@ -19,9 +19,10 @@ from email_assistant.inbox.describe import COUNTED, FIRST_ANSWER, NOT_IN_COPY, U
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
 from email_assistant.queue.chat import ABOUT, Chat, Talk
 from email_assistant.queue.invoke import Watch
+from email_assistant.queue.turns import TurnRow
 from email_assistant.servers.api.chat import MOST_WORDS, seen
-from email_assistant.servers.api.replies import answered_as
-from email_assistant.servers.api.wording import did_in_words, link_host, sentence
+from email_assistant.servers.api.replies import answered_as, reply_of
+from email_assistant.servers.api.wording import did_in_words, done_in_words, link_host, sentence, what_follows
 
 _DONE, _FAILED, _WAITS = 0, 1, 3
 _LATER = "l"
@@ -181,7 +182,18 @@ async def ask(app: App, chat: Chat, account: Account, thread: str, words: str, w
 
     talk = await chat.ask(account, thread, words, watched if watch else None)
     _print_aside(aside, account)
+    if before and before.turn and before.turn.is_at_work:
+        await _print_meanwhile(chat, before.turn, talk)
     return talk
+
+
+async def _print_meanwhile(chat: Chat, before: TurnRow, talk: Talk) -> None:
+    """What became of the request before, which went on by itself until this one was made."""
+    if talk.turn and talk.turn.attempt > before.attempt:
+        earlier = await chat.turns.newest(talk.chat.id, talk.turn.attempt - before.attempt + 1)
+        said = next((turn.answer for turn in earlier if turn.id == before.id), None)
+        shown = said or "It was set aside; what was done stays done, and nothing more of it was."
+        _print_err(f"What you asked for before: {shown}")
 
 
 async def _look(app: App, chat: Chat, thread: str) -> Talk | None:
@@ -196,12 +208,16 @@ async def _look(app: App, chat: Chat, thread: str) -> Talk | None:
 
 def _print_aside(items: list[Item], account: Account) -> None:
     """Said once, and only when the request is taken: one that is refused leaves all as it was."""
-    from email_assistant.mail.charset import plain
-
     if items:
         line = f"Set aside: {'; '.join(sentence(item, account.zone) for item in items)}"
         items.clear()
-        err.print(plain(line), style="dim", markup=False, highlight=False, soft_wrap=True)
+        _print_err(line)
+
+
+def _print_err(line: str) -> None:
+    from email_assistant.mail.charset import plain
+
+    err.print(plain(line), style="dim", markup=False, highlight=False, soft_wrap=True)
 
 
 async def print_talk(app: App, talk: Talk) -> int:
@@ -230,11 +246,14 @@ def _print_stand(talk: Talk, spoken: str = "") -> None:
     from email_assistant.mail.charset import readable
 
     turn = talk.turn
-    if turn and turn.state == "failed":
-        complain(turn.reason or "the reason is not known")
+    if turn and talk.done:
+        print_text(done_in_words(talk.done))
+        print_text(f"{what_follows(turn, talk.done)}.", style="dim")
+    elif turn and turn.state == "failed":
+        complain(what_follows(turn, ()))
     elif turn and turn.is_open:
         if not talk.waiting:
-            print_text(f"It is still being worked on{f' ({turn.reason})' if turn.reason else ''}.")
+            print_text(f"It is still being worked on{f' ({turn.why})' if turn.why else ''}.")
     elif turn and turn.answer and turn.answer.strip() != readable(spoken).strip():
         print_text(turn.answer)
 
@@ -307,11 +326,9 @@ def _edited(args: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _status(talk: Talk) -> int:
-    """The exit status; as `/run` puts it, what is not done and does not wait went wrong so far."""
-    turn = talk.turn
-    if turn is None or turn.state == "done":
-        return _DONE
-    return _WAITS if turn.waits else _FAILED
+    """The exit status, by what `/run` answers: what is not done and does not wait went wrong so far."""
+    status, _ = reply_of(talk)
+    return {200: _DONE, 202: _WAITS}.get(status, _FAILED)
 
 
 def _line(prompt: str) -> str | None:

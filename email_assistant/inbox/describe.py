@@ -55,6 +55,7 @@ def describe(
     left_out: Sequence[str] = (),
     calendars: Sequence[str] = (),
     asked_because: str | None = None,
+    notes: Iterable[str] = (),
 ) -> str:
     """The item's `description`, in Markdown. That of a marked item begins with "! ", and its second line says why.
 
@@ -74,6 +75,7 @@ def describe(
     lines += [f"- At that time: {_plain(conflict)}" for conflict in conflicts or ()]
     lines += [f"- {UNKNOWN_CONFLICTS}"] if conflicts is None else []
     lines += [f"- {COUNTED}: {_plain(calendars)}"] if calendars else []
+    lines += [f"- {note}" for note in notes]
     return escape("\n".join(lines), quote=False)
 
 

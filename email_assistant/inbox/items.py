@@ -7,15 +7,17 @@ compare-and-set. `applied` is the point of no return, before any effect.
 import asyncio
 import hashlib
 import json
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Unpack
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import psycopg
-from psycopg.rows import class_row
+from psycopg.rows import kwargs_row
 from psycopg.types.json import Json
 
 from email_assistant.db.order import lock_account
@@ -26,6 +28,7 @@ from email_assistant.inbox.describe import Newer, describe
 from email_assistant.inbox.listing import AWAKE, STATUSES, Status, Wanted, listed, order, position
 from email_assistant.inbox.recipients import Judged, Mark, addresses_in, unproposed
 from email_assistant.inbox.search import WORDS, words
+from email_assistant.inbox.standing import ACTS, EXPIRY, Part, asked_again, beside, day, is_asleep, takes_effect
 from email_assistant.tools.effects import Effect
 from email_assistant.tools.send_email import LETTER
 from email_assistant.tools.spec import Answer, Kind, ToolError
@@ -43,11 +46,10 @@ Complete = Callable[[Mapping[str, Any], str, dict[str, Any]], Awaitable[dict[str
 _EXPIRED_AT_ONCE = 200
 TOGETHER: tuple[Kind, ...] = ("draft", "meeting", "confirmation")
 """Kinds that may be accepted several at once, each of them shown whole."""
-_ACTS: tuple[Answer, ...] = ("accept", "edit")
-"""Answers that have something done."""
 _COLUMNS = """i.id, i.user_id, i.account_id, a.address as account, i.thread_id, i.run_id, i.mail_id, t.chat_id as chat,
     m.sender, coalesce(m.subject, r.input->>'request') as subject, i.call_id, i.interrupt_id, i.kind, i.action, i.args,
-    i.mail_text, i.marks as kept_marks, i.first_answer, i.left_out, i.conflicts, i.calendars, i.asked, i.asked_because,
+    i.mail_text, i.marks as kept_marks, i.first_answer, i.left_out, i.conflicts, i.calendars, i.asked,
+    i.asked_because as refusal,
     a.mode = 'shadow' as shadow,
     case a.mode when 'shadow' then array_remove(array_remove(i.allowed, 'accept'), 'edit')
                 else i.allowed end as allowed,
@@ -58,12 +60,28 @@ _COLUMNS = """i.id, i.user_id, i.account_id, a.address as account, i.thread_id, 
         from mails n where n.thread_id = i.thread_id and not n.own
         and (n.received_at, n.gmail_id) > (m.received_at, m.gmail_id)
         order by n.received_at desc, n.gmail_id desc limit 10) else '{}' end as newer,
+    coalesce(i.group_id, i.run_id::text) as "group", i.reopened, i.reopened_at, a.timezone,
+    case when i.status in ('pending', 'decided') then (
+        select json_agg(json_build_object('id', p.id, 'kind', p.kind, 'answer', p.decision->>'type',
+                                          'undo_until', p.undo_until, 'snoozed_until', p.snoozed_until)
+                        order by p.created_at, p.id)
+        from inbox_items p where p.run_id = i.run_id and p.id <> i.id and p.status in ('pending', 'decided')
+    ) end as parts,
     i.status, i.decision, i.decided_by, i.decided_at, i.undo_until, i.applied_at, i.superseded_by, i.snoozed_until,
     i.urgency, i.created_at"""
 _JOINED = """join accounts a on a.id = i.account_id join runs r on r.id = i.run_id
     join threads t on t.id = i.thread_id left join mails m on m.account_id = i.account_id and m.gmail_id = i.mail_id"""
+_AGAIN = "you are asked again about this: see why, and answer once more"
 _ASKED = "1 + (select count(*) from inbox_items where run_id = %s and call_id = %s)"
 _TABLES = f"inbox_items i {_JOINED}"
+
+
+_SAID: Mapping[Answer, str] = {
+    "accept": "accepted",
+    "edit": "accepted as you edited it",
+    "ignore": "ignored",
+    "response": "passed on to the assistant",
+}
 
 
 class NoItem(LookupError):
@@ -78,8 +96,9 @@ class Invalid(ValueError):
     """The answer can't be taken as it stands; the item still waits."""
 
 
-class _TakenMeanwhile(Exception):
-    def __init__(self, item_id: UUID) -> None:
+class _TakenMeanwhile(Conflict):
+    def __init__(self, item_id: UUID, became: str = "") -> None:
+        super().__init__(became)
         self.item_id = item_id
 
 
@@ -139,8 +158,8 @@ class Item:
     """Names of the calendars in which that was looked for."""
     asked: int
     """The how manieth time the person is asked about its call."""
-    asked_because: str | None
-    """Why they are asked again: how it was refused."""
+    refusal: str | None
+    """How it was refused after they had decided it."""
     status: Status
     decision: dict[str, Any] | None
     """{type, args}."""
@@ -159,6 +178,19 @@ class Item:
     urgency: int
     """Its rank in the order of urgency, by kind alone; 0 comes first."""
     created_at: datetime
+    group: str
+    """Tells its proposal from others: the calls of one message of the model are one."""
+    parts: Sequence[Part]
+    """What is open beside it: nothing is done before all of that is decided."""
+    reopened: Mapping[str, Any] | None
+    """It had been accepted: why it is asked about again, and what the answer was."""
+    reopened_at: datetime | None
+    timezone: str | None
+    """The account's."""
+
+    @property
+    def zone(self) -> ZoneInfo:
+        return ZoneInfo(self.timezone or "UTC")
 
     @property
     def marks(self) -> list[Mark]:
@@ -182,6 +214,9 @@ class Item:
     @property
     def description(self) -> str:
         """Mail and proposal as escaped Markdown."""
+        return self._described(self.notes)
+
+    def _described(self, notes: Sequence[str]) -> str:
         return describe(
             self.mail_text,
             self.action,
@@ -194,12 +229,13 @@ class Item:
             left_out=self.left_out,
             calendars=self.calendars,
             asked_because=self.asked_because,
+            notes=notes,
         )
 
     @property
     def hash(self) -> str:
         """Of all that is shown of it to be decided on: what was accepted under another is another thing."""
-        shown = [str(self.id), self.asked, self.kind, self.account, self.sender, self.subject, self.description]
+        shown = [str(self.id), self.asked, self.kind, self.account, self.sender, self.subject, self._described(())]
         return hashlib.sha256(json.dumps([*shown, self.args]).encode()).hexdigest()
 
     @property
@@ -210,6 +246,37 @@ class Item:
         if self.marks:
             return f"look at it by itself: {'; '.join(mark.text for mark in self.marks)}"
         return None
+
+    @property
+    def waits_for(self) -> list[UUID]:
+        """The parts that the person has yet to decide before anything is done about the answer to this one."""
+        return [part.id for part in self.parts if part.answer is None] if self.status == "decided" else []
+
+    @property
+    def asked_because(self) -> str | None:
+        """Why they are asked again: it was refused, or accepted together with what then was not."""
+        return self.refusal or (self.reopened["because"] if self.reopened else None)
+
+    @property
+    def notes(self) -> list[str]:
+        """What the person should know of the parts beside it before they decide it, one line each."""
+        return beside(self.kind, self.parts, self.zone) if self.status == "pending" else []
+
+    @property
+    def state(self) -> str:
+        """How it stands, in plain words."""
+        match self.status:
+            case "pending" if self.snoozed_until and is_asleep(self.snoozed_until):
+                return f"put off until {day(self.snoozed_until, self.zone)}"
+            case "pending":
+                return f"waits for you again: {self.asked_because}" if self.asked_because else "waits for you"
+            case "decided":
+                answer = (self.decision or {})["type"]
+                return takes_effect(self.kind, answer, self.undo_until, self.parts, self.zone)
+            case "applied":
+                return _SAID[(self.decision or {})["type"]]
+            case "superseded" | "expired":
+                return self.ended_because or self.status
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +366,14 @@ class Inbox:
         return found[0]
 
     async def decide(
-        self, user_id: UUID, item_id: UUID, answer: Mapping[str, Any], by: str, *, teaches: bool = True
+        self,
+        user_id: UUID,
+        item_id: UUID,
+        answer: Mapping[str, Any],
+        by: str,
+        *,
+        teaches: bool = True,
+        asked: int | None = None,
     ) -> Item:
         """Take a person's answer, once.
 
@@ -307,20 +381,61 @@ class Inbox:
             answer: {type: accept | edit | ignore | response, args}: for edit the tool's arguments, for response a text.
             by: where it was given, such as "cli".
             teaches: whether something may be learned from it.
+            asked: the how manieth time they were asked when they answered; None: as they are asked now.
 
         Raises:
             NoItem, Conflict, Invalid.
         """
         item = await self.get(user_id, item_id)
+        if asked not in (None, item.asked):
+            raise Conflict(_AGAIN if item.status == "pending" else _became(item))
         decision = await self._checked(item, answer)
-        async with self._pool.connection() as conn, conn.transaction():
-            undo_until = await self._take(conn, item, decision, by, self._undo_window, teaches=teaches)
-            if undo_until:
-                await self._enqueue(conn, item.thread_id, undo_until if self._undo_window else None)
-        item = await self.get(user_id, item_id)
-        if not undo_until:
-            raise Conflict(_became(item))
-        return item
+        await self._decide([(item, decision)], by, self._undo_window, teaches=teaches)
+        return await self.get(user_id, item_id)
+
+    async def asked_again_because_of(self, item: Item) -> list[Item]:
+        """The parts that are asked about again because of the answer to an item."""
+        return await self._items("i.run_id = %s and i.reopened->>'item' = %s order by i.id", item.run_id, str(item.id))
+
+    async def decide_parts(
+        self, user_id: UUID, answers: Sequence[tuple[UUID, str | None, Mapping[str, Any]]], by: str
+    ) -> list[Outcome]:
+        """Take an answer to each of several items. Those of one proposal are taken together: all of them or none.
+
+        Args:
+            answers: each with the item and its hash, as `decide_many` takes them.
+        """
+        outcomes: dict[UUID, Outcome] = {}
+        proposals: dict[str, list[tuple[Item, str | None, Mapping[str, Any]]]] = defaultdict(list)
+        for item_id, shown, answer in answers:
+            try:
+                item = await self.get(user_id, item_id)
+            except NoItem as refused:
+                outcomes[item_id] = Outcome(item_id, None, refused)
+            else:
+                proposals[item.group].append((item, shown, answer))
+        for parts in proposals.values():
+            taken = await self._decide_proposal(user_id, parts, by, among_others=len(proposals) > 1)
+            outcomes |= {outcome.id: outcome for outcome in taken}
+        return [outcomes[item_id] for item_id, _, _ in answers]
+
+    async def _decide_proposal(
+        self, user_id: UUID, parts: Sequence[tuple[Item, str | None, Mapping[str, Any]]], by: str, *, among_others: bool
+    ) -> list[Outcome]:
+        at_fault = parts[0][0].id
+        try:
+            decisions: list[tuple[Item, dict[str, Any]]] = []
+            for item, shown, answer in parts:
+                at_fault = item.id
+                if answer.get("type") in ACTS:
+                    _check_shown(item, shown, among_others=among_others)
+                decisions.append((item, await self._checked(item, answer)))
+            await self._decide(decisions, by, self._undo_window)
+        except (NoItem, Conflict, Invalid, psycopg.Error) as refused:
+            at_fault = refused.item_id if isinstance(refused, _TakenMeanwhile) else at_fault
+            aside = Conflict(f"not taken, as another part of the same proposal was not: {refused}")
+            return [Outcome(i.id, None, refused if i.id == at_fault else aside) for i, _, _ in parts]
+        return [Outcome(item.id, await self.get(user_id, item.id), None) for item, _, _ in parts]
 
     async def decide_together(self, user_id: UUID, answers: Sequence[tuple[UUID, Mapping[str, Any]]], by: str) -> None:
         """Take answers to several items of one conversation: all or none, and for good, with no time to undo them.
@@ -332,13 +447,58 @@ class Inbox:
         """
         items = [(await self.get(user_id, item_id), answer) for item_id, answer in answers]
         decisions = [(item, await self._checked(item, answer)) for item, answer in items]
+        await self._decide(decisions, by, window=None)
+
+    async def _decide(
+        self,
+        decisions: Sequence[tuple[Item, Mapping[str, Any]]],
+        by: str,
+        window: timedelta | None,
+        *,
+        teaches: bool = True,
+    ) -> None:
+        """Take checked answers to items of one conversation: all or none.
+
+        Args:
+            window: how long they can be undone; None: not at all, and nobody is woken, as the caller carries them out.
+
+        Raises:
+            Conflict: of the first that is pending no more.
+        """
         try:
             async with self._pool.connection() as conn, conn.transaction():
                 for item, decision in sorted(decisions, key=lambda pair: pair[0].id):
-                    if not await self._take(conn, item, decision, by, timedelta(0), teaches=True):
+                    undo_until = await self._take(conn, item, decision, by, window or timedelta(0), teaches=teaches)
+                    if not undo_until:
                         raise _TakenMeanwhile(item.id)
+                await self._ask_again(conn, decisions, by)
+                if window is not None:
+                    await self._enqueue(conn, decisions[0][0].thread_id, undo_until if window else None)
         except _TakenMeanwhile as taken:
-            raise Conflict(_became(await self.get(user_id, taken.item_id))) from None
+            user_id = decisions[0][0].user_id
+            raise _TakenMeanwhile(taken.item_id, _became(await self.get(user_id, taken.item_id))) from None
+
+    async def _ask_again(self, conn: Connection, decisions: Sequence[tuple[Item, Mapping[str, Any]]], by: str) -> None:
+        """Ask once more about the parts that were accepted before, and apart from, one that now was not: they were
+        accepted with it. What is asked for in a chat is not one proposal of ours, and is approved part by part."""
+        taken = [item.id for item, _ in decisions]
+        for item, decision in decisions:
+            if item.chat is not None or not _turns_down(item, decision):
+                continue
+            for part in item.parts:
+                await conn.execute(
+                    """update inbox_items set status = 'pending', decision = null, decided_by = null,
+                              decided_at = null, undo_until = null, asked = asked + 1,
+                              reopened_at = statement_timestamp(),
+                              reopened = json_build_object(
+                                  'because', %s::text, 'item', %s::uuid, 'decision', decision, 'decided_by', decided_by,
+                                  'decided_at', decided_at, 'undo_until', undo_until,
+                                  'args', case decision->>'type' when 'edit' then args end),
+                              args = case decision->>'type' when 'edit' then decision->'args' else args end
+                       where id = %s and status = 'decided' and interrupt_id is not null
+                       and decision->>'type' = any(%s) and not id = any(%s)""",
+                    (asked_again(item.kind, part.kind, decision["type"], by), item.id, part.id, list(ACTS), taken),
+                )
 
     async def _take(
         self, conn: Connection, item: Item, decision: Mapping[str, Any], by: str, window: timedelta, *, teaches: bool
@@ -352,10 +512,12 @@ class Inbox:
         cursor = await conn.execute(
             """update inbox_items i set status = 'decided', decision = %s, decided_by = %s,
                       decided_at = statement_timestamp(), undo_until = statement_timestamp() + %s,
-                      teaches = i.teaches and %s, typed = %s
-               from accounts a where i.id = %s and i.user_id = %s and i.status = 'pending'
+                      teaches = i.teaches and %s, typed = %s,
+                      args = case when i.reopened->>'args' is null then i.args else i.reopened->'args' end,
+                      reopened = null, reopened_at = null
+               from accounts a where i.id = %s and i.user_id = %s and i.status = 'pending' and i.asked = %s
                and a.id = i.account_id and a.state <> 'removing' returning i.undo_until""",
-            (Json(decision), by, window, teaches, typed, item.id, item.user_id),
+            (Json(decision), by, window, teaches, typed, item.id, item.user_id, item.asked),
         )
         taken = await cursor.fetchone()
         if taken is None:
@@ -371,7 +533,7 @@ class Inbox:
             "select mode = 'shadow' as shadow from accounts where id = %s for share", (item.account_id,)
         )
         row = await cursor.fetchone()
-        if row and row["shadow"] and decision["type"] in _ACTS:
+        if row and row["shadow"] and decision["type"] in ACTS:
             raise Invalid(_shadowed(item))
 
     async def take_back(self, conn: Connection, account_id: UUID) -> None:
@@ -381,7 +543,7 @@ class Inbox:
                       undo_until = null
                where id in (select id from inbox_items where account_id = %s and status = 'decided'
                             and decision->>'type' = any(%s) order by id for no key update)""",
-            (account_id, list(_ACTS)),
+            (account_id, list(ACTS)),
         )
 
     def expires_at(self, item: Item) -> datetime | None:
@@ -393,7 +555,8 @@ class Inbox:
             or item.kind == "in_doubt"
         ):
             return None
-        return max(item.created_at, item.snoozed_until or item.created_at) + self._lifetime
+        since = (item.created_at, item.snoozed_until, item.reopened_at)
+        return max(at for at in since if at) + self._lifetime
 
     async def expire(self, provider: str) -> None:
         """Ignore what has waited too long; nothing is learned from that."""
@@ -401,7 +564,7 @@ class Inbox:
             return
         overdue = await self._items(
             """a.provider = %s and i.status = 'pending' and i.kind <> 'in_doubt' and 'ignore' = any(i.allowed)
-               and greatest(i.created_at, i.snoozed_until) < clock_timestamp() - %s::interval
+               and greatest(i.created_at, i.snoozed_until, i.reopened_at) < clock_timestamp() - %s::interval
                order by i.created_at limit %s""",
             provider,
             self._lifetime,
@@ -409,7 +572,7 @@ class Inbox:
         )
         for item in overdue:
             with suppress(NoItem, Conflict):  # answered, or gone, just now
-                await self.decide(item.user_id, item.id, {"type": "ignore", "args": None}, by="expiry", teaches=False)
+                await self.decide(item.user_id, item.id, {"type": "ignore", "args": None}, by=EXPIRY, teaches=False)
 
     async def decide_many(
         self, user_id: UUID, seen: Sequence[tuple[UUID, str | None]], answer: Mapping[str, Any], by: str
@@ -426,8 +589,8 @@ class Inbox:
         self, user_id: UUID, item_id: UUID, shown: str | None, answer: Mapping[str, Any], by: str
     ) -> Outcome:
         try:
-            if answer.get("type") in _ACTS:
-                _check_shown(await self.get(user_id, item_id), shown)
+            if answer.get("type") in ACTS:
+                _check_shown(await self.get(user_id, item_id), shown, among_others=True)
             return Outcome(item_id, await self.decide(user_id, item_id, answer, by), None)
         except (NoItem, Conflict, Invalid, psycopg.Error) as refused:
             return Outcome(item_id, None, refused)
@@ -452,22 +615,44 @@ class Inbox:
         return item
 
     async def undo(self, user_id: UUID, item_id: UUID) -> Item:
-        """Take a decision back while its window is open.
+        """Take a decision back while its window is open, or while it waits for another part to be decided. What was
+        asked about again because of it stands as it stood before.
 
         Raises:
             NoItem, Conflict.
         """
-        async with self._pool.connection() as conn:
+        async with self._pool.connection() as conn, conn.transaction():
+            # The thread before the items, as whoever decides locks them: none of them can be applied meanwhile.
+            await conn.execute(
+                "select from threads where id = (select thread_id from inbox_items where id = %s) for no key update",
+                (item_id,),
+            )
             cursor = await conn.execute(
-                """update inbox_items set status = 'pending', decision = null, decided_by = null, decided_at = null,
+                """update inbox_items i set status = 'pending', decision = null, decided_by = null, decided_at = null,
                           undo_until = null
-                   where id = %s and user_id = %s and status = 'decided' and undo_until > clock_timestamp()""",
+                   where id = %s and user_id = %s and status = 'decided' and (undo_until > clock_timestamp() or exists (
+                       select from inbox_items p where p.run_id = i.run_id and p.status = 'pending'))""",
                 (item_id, user_id),
             )
+            if cursor.rowcount:
+                await self._restore(conn, item_id)
         item = await self.get(user_id, item_id)
         if cursor.rowcount == 0:
             raise Conflict("there is nothing to undo" if item.status == "pending" else _became(item))
         return item
+
+    async def _restore(self, conn: Connection, item_id: UUID) -> None:
+        """Give back the answers to parts that were asked about again because of an item."""
+        await conn.execute(
+            """update inbox_items set status = 'decided', decision = reopened->'decision',
+                      decided_by = reopened->>'decided_by', decided_at = (reopened->>'decided_at')::timestamptz,
+                      undo_until = (reopened->>'undo_until')::timestamptz,
+                      args = case when reopened->>'args' is null then args else reopened->'args' end,
+                      reopened = null, reopened_at = null
+               where run_id = (select run_id from inbox_items where id = %s) and status = 'pending'
+               and reopened->>'item' = %s""",
+            (item_id, str(item_id)),
+        )
 
     async def project(self, conn: Connection, run_id: UUID, mail_text: str, asked: Iterable[Asked]) -> None:
         """Make a row of each question; a repeat changes nothing."""
@@ -475,15 +660,16 @@ class Inbox:
             value = question.value
             await conn.execute(
                 f"""insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, mail_text, call_id,
-                                            interrupt_id, kind, action, args, allowed, new_recipients, marks,
+                                            interrupt_id, group_id, kind, action, args, allowed, new_recipients, marks,
                                             first_answer, left_out, conflicts, calendars, teaches, words)
                    select user_id, account_id, thread_id, id, mail_id, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,
-                          %s, %s, {WORDS}
+                          %s, %s, %s, {WORDS}
                    from runs where id = %s on conflict (run_id, interrupt_id) do nothing""".encode(),
                 (
                     mail_text,
                     value["call_id"],
                     question.interrupt_id,
+                    value.get("group"),
                     value["kind"],
                     value["action"],
                     Json(value["args"]),
@@ -512,10 +698,10 @@ class Inbox:
         await conn.execute(
             f"""insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, mail_text, call_id, kind,
                                         action, args, allowed, new_recipients, marks, first_answer, left_out, conflicts,
-                                        calendars, teaches, words, asked, asked_because)
+                                        calendars, teaches, words, asked, asked_because, group_id)
                select user_id, account_id, thread_id, run_id, mail_id, mail_text, call_id, kind, action, %s,
                       array_remove(allowed, 'response'), new_recipients, marks, first_answer, left_out, conflicts,
-                      calendars, false, {WORDS}, {_ASKED}, %s
+                      calendars, false, {WORDS}, {_ASKED}, %s, group_id
                from inbox_items i where run_id = %s and call_id = %s and interrupt_id is not null
                on conflict (run_id, call_id, kind) where interrupt_id is null and status in ('pending', 'decided')
                do nothing""".encode(),
@@ -586,7 +772,7 @@ class Inbox:
             (run_id,),
         )
         ids = [r["id"] for r in await cursor.fetchall()]
-        async with conn.cursor(row_factory=class_row(Item)) as items:
+        async with conn.cursor(row_factory=kwargs_row(_item)) as items:
             await items.execute(f"select {_COLUMNS} from {_TABLES} where i.id = any(%s)".encode(), (ids,))
             return await items.fetchall()
 
@@ -743,7 +929,7 @@ class Inbox:
         kind, args = answer.get("type"), answer.get("args")
         if not _is_storable(args):
             raise Invalid("a text can't hold the character NUL, or half of a surrogate pair")
-        if item.shadow and kind in _ACTS:
+        if item.shadow and kind in ACTS:
             raise Invalid(_shadowed(item))
         if kind not in item.allowed:
             raise Invalid(f"{kind!r} is no answer to this; it takes {', '.join(item.allowed)}")
@@ -754,6 +940,8 @@ class Inbox:
                 if not isinstance(args, str) or not args.strip():
                     raise Invalid("a response is a text")
                 return {"type": "response", "args": args}
+            case "accept" if item.reopened and item.reopened["args"] is not None:
+                return {"type": "edit", "args": item.args}  # as the person had left it, and is shown it
             case _:
                 return {"type": kind, "args": None}
 
@@ -776,9 +964,18 @@ class Inbox:
         return await self._read(f"select {_COLUMNS} from {_TABLES} where {where}", *parameters)
 
     async def _read(self, query: str, *parameters: object) -> list[Item]:
-        async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(Item)) as cursor:
+        async with self._pool.connection() as conn, conn.cursor(row_factory=kwargs_row(_item)) as cursor:
             await cursor.execute(query.encode(), parameters)
             return await cursor.fetchall()
+
+
+def _item(parts: Sequence[Mapping[str, Any]] | None, **columns: Any) -> Item:
+    return Item(parts=[Part.of(part) for part in parts or ()], **columns)
+
+
+def _turns_down(item: Item, decision: Mapping[str, Any]) -> bool:
+    """Whether an answer says no to a part as it was proposed; a question is only answered."""
+    return decision["type"] == "ignore" or (decision["type"] == "response" and item.kind != "question")
 
 
 async def supersede(conn: Connection, run_ids: Sequence[UUID], by: UUID | None) -> None:
@@ -804,15 +1001,16 @@ def _is_storable(value: object) -> bool:
             return True
 
 
-def _check_shown(item: Item, shown: str | None) -> None:
-    """Whether an item that waits may be accepted among others, by whoever was shown it. Raises Conflict, Invalid."""
+def _check_shown(item: Item, shown: str | None, *, among_others: bool) -> None:
+    """Whether an item that waits may be accepted by whoever was shown it, together with others or with those of its own
+    proposal only. Raises Conflict, Invalid."""
     if item.status != "pending":
         return
     if shown is None:
         raise Invalid("what is accepted among others is named with the hash that it was shown with, as {id, hash}")
     if shown != item.hash:
         raise Conflict("this is not as it was shown; look at it again")
-    if item.alone:
+    if among_others and item.alone:
         raise Invalid(item.alone)
 
 

@@ -6,6 +6,7 @@ anywhere: whoever asked may have gone, and another process takes up what a dead 
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -27,7 +28,7 @@ from email_assistant.google.quota import Urgency, calls_are
 from email_assistant.inbox.items import Asked, Conflict, Inbox, Item
 from email_assistant.inbox.recipients import Recipients
 from email_assistant.mail.charset import readable
-from email_assistant.model import BadAnswer
+from email_assistant.model import BadAnswer, ModelFault
 from email_assistant.model.context import shortened
 from email_assistant.queue.again import resolve
 from email_assistant.queue.did import Did, did, named_in
@@ -68,6 +69,10 @@ class Tools(Protocol):
         ...
 
 
+class _SaidNothing(BadAnswer):
+    """The turn has ended without a word: another try would find it ended."""
+
+
 @dataclass(frozen=True, slots=True)
 class Talk:
     """Where a chat stands."""
@@ -77,6 +82,8 @@ class Talk:
     """The last one."""
     waiting: Sequence[Item]
     """What it waits for."""
+    done: Sequence[Effect] = ()
+    """What has happened in a turn that is held up, or could not be finished."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +134,10 @@ class Chat:
         """Raises NoItem."""
         return await self._talk(await self.turns.chat(user_id, chat_id), user_id)
 
+    async def stand(self, user_id: UUID, chats: Sequence[ChatRow]) -> list[Talk]:
+        """Where each chat stands; of what it waits for, the oldest."""
+        return await stand(self.turns, self.inbox, self.ledger, user_id, chats)
+
     async def did(self, turn: TurnRow) -> list[Did]:
         """What the assistant did in a turn so far."""
         return did(await self.invoker.messages(turn.id))
@@ -159,10 +170,13 @@ class Chat:
         async with held(self.pool, chat.id, self.lease_seconds, self.holder) as lease:
             if lease is None:
                 raise Conflict("the assistant is still at what you asked for before; wait for its answer")
+            held_up: UUID | None = None
             if chat.request is not None:  # it was used before, and a dead process may have left something
                 await self._work(lease, None)
-                await self._settle_closed(lease, account)
-            turn = await self.turns.begin(lease, account, chat_id, request)
+                last = await self.turns.last(chat.id)
+                await self._settle_closed(lease, account, last)
+                held_up = last.id if last and await self._is_held_up(last) else None
+            turn = await self.turns.begin(lease, account, chat_id, request, held_up=held_up)
             await self._work(lease, watch, turn)
             return await self._talk(chat, account.user_id)
 
@@ -182,7 +196,13 @@ class Chat:
     async def _talk(self, chat: ChatRow, user_id: UUID) -> Talk:
         turn = await self.turns.last(chat.id)
         items = await self.inbox.of_run(user_id, turn.id) if turn and turn.waits else []
-        return Talk(chat, turn, [item for item in items if item.status == "pending"])
+        done = await self.ledger.done_of([turn.id]) if turn and not turn.waits and turn.state != "done" else ()
+        return Talk(chat, turn, [item for item in items if item.status == "pending"], done)
+
+    async def _is_held_up(self, turn: TurnRow) -> bool:
+        """Whether an outage holds a turn up after all that the person decided in it is done: what is left of it is the
+        assistant's own, so it may be set aside for a new request, and nobody is locked out of their chat."""
+        return turn.is_at_work and all(call.result is not None for call in await self.did(turn))
 
     async def _work(self, lease: Lease, watch: Watch | None, new: TurnRow | None = None) -> None:
         with calls_are(Urgency.PERSON):
@@ -242,7 +262,9 @@ class Chat:
         for effect in await self.ledger.hanging_in(turn.id) if begun else ():
             raise InDoubt(effect.call_id)
         if not turn.is_new and not await self.turns.start_work(lease, turn, self.max_tries):
-            await self._fail(lease, turn, f"given up after {self.max_tries} tries")
+            await self._fail(
+                lease, turn, f"given up after {self.max_tries} tries" + (f": {turn.why}" if turn.why else "")
+            )
             return False
         try:
             given = {"run": turn.input, "messages": [] if begun else await self._opening(lease, turn)}
@@ -261,7 +283,7 @@ class Chat:
         link = None if asked else link_in(messages)
         answer = None if asked else readable(messages[-1].text)
         if answer == "":
-            raise BadAnswer("the model answered nothing")
+            raise _SaidNothing("the model answered nothing")
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
             for question in asked:
@@ -283,10 +305,9 @@ class Chat:
             left_out = []
         return Asked(question.id, value, judged, conflicts=[], left_out=left_out)
 
-    async def _settle_closed(self, lease: Lease, account: Account) -> None:
+    async def _settle_closed(self, lease: Lease, account: Account, last: TurnRow | None) -> None:
         """Find out what became of effects that turns left when they broke off, before anything new begins. Those of a
         turn that still acts are done yet."""
-        last = await self.turns.last(lease.thread_id)
         is_open = last is not None and last.is_open
         for effect in await self.ledger.started_in(lease.thread_id):
             if is_open and last is not None and effect.run_id == last.id:
@@ -310,8 +331,8 @@ class Chat:
             await resolve(self.ledger, conn, await self.inbox.apply(conn, turn.id))
 
     async def _failed(self, lease: Lease, turn: TurnRow, error: Exception) -> None:
-        """Say what went wrong. What the person approved and Google can't do now is done later, by itself; all else they
-        can ask for again."""
+        """Say what went wrong. What the person approved and Google can't do now is done later, by itself, and so is
+        what follows something that was done: nobody should ask for that again. All else they can ask for again."""
         current = await self.turns.last(lease.thread_id) or turn
         if isinstance(error, InDoubt | Declined):
             await self._ask_again(lease, current)
@@ -320,8 +341,15 @@ class Chat:
         log.warning("chat %s: %s", lease.thread_id, type(error).__name__, exc_info=fault.unexpected)
         if fault.login:
             await self.accounts.set_state(UUID(turn.input["account_id"]), "login", fault.reason)
-        if current.state == "acting" and isinstance(error, _DONE_LATER) and fault.passing:
-            await self.turns.back_off(lease, current, fault.reason, fault.until)
+        is_approved = current.state == "acting" and isinstance(error, _DONE_LATER)
+        if (
+            fault.passing
+            and not isinstance(error, _SaidNothing)
+            and (is_approved or await self.ledger.done_of([current.id]))
+        ):
+            # A model that fails may be one that is down: who has asked is not there to try once more.
+            outage = fault.outage or is_approved or isinstance(error, ModelFault)
+            await self.turns.back_off(lease, current, fault.reason, fault.until, outage=outage)
         else:
             await self._fail(lease, current, fault.reason)
 
@@ -358,6 +386,21 @@ class Chat:
         told = {each.call_id: _told(each) for each in await self.ledger.of_run(last.id)}
         otherwise = _SET_ASIDE if last.state == "superseded" else _BROKEN_OFF
         return [*_all_answered(messages, told, otherwise), *unheard]
+
+
+async def stand(turns: Turns, inbox: Inbox, ledger: Ledger, user_id: UUID, chats: Sequence[ChatRow]) -> list[Talk]:
+    """Where each chat stands; of what it waits for, the oldest."""
+    lasts = await turns.lasts(chats)
+    waiting = await inbox.waiting_in(user_id, [turn.id for turn in lasts.values() if turn.waits])
+    done: dict[UUID, list[Effect]] = defaultdict(list)
+    for effect in await ledger.done_of([t.id for t in lasts.values() if not t.waits and t.state != "done"]):
+        done[effect.run_id].append(effect)
+    talks: list[Talk] = []
+    for chat in chats:
+        turn = lasts.get(chat.chat_id)
+        oldest = waiting.get(turn.id) if turn else None
+        talks.append(Talk(chat, turn, [oldest] if oldest else [], done[turn.id] if turn else ()))
+    return talks
 
 
 def _check_active(account: Account) -> None:

@@ -3,6 +3,7 @@
 A chat is a row of `threads`, each request in it a run: its turn. Of one chat only the newest turn can be open.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, TypeVar
@@ -59,6 +60,16 @@ class TurnRow:
     def is_open(self) -> bool:
         return self.state in ("running", "waiting", "acting")
 
+    @property
+    def is_at_work(self) -> bool:
+        """It goes on by itself, now or when what keeps it has passed."""
+        return self.is_open and not self.waits
+
+    @property
+    def why(self) -> str | None:
+        """Why it failed, was set aside, or can't go on now."""
+        return self.reason.removeprefix(_WAITING) if self.reason else None
+
 
 _CHATS = """
 select t.id, t.chat_id, t.account_id, a.address as account, first.input->>'request' as request, last.created_at as at
@@ -66,13 +77,18 @@ from threads t join accounts a on a.id = t.account_id
 left join runs first on first.thread_id = t.id and first.attempt = 1
 left join lateral (select created_at from runs r where r.thread_id = t.id order by attempt desc limit 1) as last on true
 where t.user_id = %s and t.chat_id is not null"""
-_TURNS = """
+_TOLD = """
 select r.id, r.attempt, r.input, r.state, r.reason, r.answer, r.created_at, count(i.id) > 0 as waits,
        coalesce(bool_and(i.status = 'decided' and i.undo_until <= clock_timestamp()), false) as decided,
        coalesce(bool_or(i.status = 'decided'), false) as answered
 from runs r left join inbox_items i on i.run_id = r.id and i.status in ('pending', 'decided')
-where r.thread_id = %s and {} group by r.id order by r.attempt desc limit %s"""
+where {} group by r.id"""
+_TURNS = f"{_TOLD.format('r.thread_id = %s and {}')} order by r.attempt desc limit %s"
+_LASTS = _TOLD.format("""r.id in (select (select id from runs where thread_id = chat.id order by attempt desc limit 1)
+    from unnest(%s::uuid[]) as chat (id))""")
+_WAITING = "waiting: "
 _BUSY = "the assistant is still at what you asked for before; wait for its answer"
+_NOT_DONE = "what you decided before is not done yet; it is done by itself as soon as it can be, so wait for it"
 _ANSWERED = "what you decided a moment ago is not carried out yet; wait for it, answer the rest, or undo it"
 
 
@@ -115,6 +131,11 @@ class Turns:
     async def last(self, thread_id: UUID) -> TurnRow | None:
         return next(iter(await self.newest(thread_id, 1)), None)
 
+    async def lasts(self, chats: Sequence[ChatRow]) -> dict[str, TurnRow]:
+        """The last turn of each chat in which there is one, by the client's id of the chat."""
+        found = await self._read(TurnRow, _LASTS, [chat.id for chat in chats])
+        return {turn.input["chat"]: turn for turn in found}
+
     async def last_begun(self, thread_id: UUID, before: int) -> TurnRow | None:
         """The last turn before another, by its number, whose graph got as far as a checkpoint."""
         begun = "r.attempt < %s and exists (select from checkpoints c where c.thread_id = r.id::text)"
@@ -129,16 +150,31 @@ class Turns:
         found: Turn = row["input"]
         return found
 
-    async def begin(self, lease: Lease, account: Account, chat_id: str, request: str) -> TurnRow:
+    async def begin(
+        self, lease: Lease, account: Account, chat_id: str, request: str, *, held_up: UUID | None = None
+    ) -> TurnRow:
         """Make the turn of a new request. What still waits in the chat is set aside, and can never be done.
+
+        Args:
+            held_up: a turn that can't go on now, and in which nothing is left to do that the person decided. It is set
+                aside as well.
 
         Raises:
             Conflict: the turn before is being worked on, or something in it was decided and is not carried out yet.
         """
         async with self._pool.connection() as conn, conn.transaction():
-            return await self.begin_in(conn, lease, account, chat_id, request)
+            return await self.begin_in(conn, lease, account, chat_id, request, held_up=held_up)
 
-    async def begin_in(self, conn: Connection, lease: Lease, account: Account, chat_id: str, request: str) -> TurnRow:
+    async def begin_in(
+        self,
+        conn: Connection,
+        lease: Lease,
+        account: Account,
+        chat_id: str,
+        request: str,
+        *,
+        held_up: UUID | None = None,
+    ) -> TurnRow:
         """`begin`, in the caller's transaction."""
         await lease.check(conn)
         # The thread before its items, as whoever decides locks them: what is decided meanwhile is seen here.
@@ -147,7 +183,7 @@ class Turns:
         attempt = before.attempt + 1 if before else 1
         run_id = uuid5(NAMESPACE_URL, f"email-assistant:chat/{lease.thread_id}/{attempt}")
         if before and before.is_open:
-            await self._set_aside(conn, before, run_id)
+            await self._set_aside(conn, before, run_id, may_act=before.id == held_up)
         turn = Turn(
             agent="chat",
             id=str(run_id),
@@ -177,9 +213,9 @@ class Turns:
             is_new=True,
         )
 
-    async def _set_aside(self, conn: Connection, turn: TurnRow, by: UUID) -> None:
-        if turn.state != "waiting":
-            raise Conflict(_BUSY)
+    async def _set_aside(self, conn: Connection, turn: TurnRow, by: UUID, *, may_act: bool) -> None:
+        if turn.state != "waiting" and (turn.waits or not may_act):
+            raise Conflict(_NOT_DONE if turn.why else _BUSY)
         if turn.answered:
             raise Conflict(_ANSWERED)
         await supersede(conn, [turn.id], by)
@@ -187,6 +223,12 @@ class Turns:
             """update runs set state = 'superseded', superseded_by = %s, reason = 'you asked for something else'
                where id = %s""",
             (by, turn.id),
+        )
+        # A new request doesn't wait out a back-off from before it.
+        await conn.execute(
+            """update threads set not_before = '-infinity', outages = 0
+               where id = (select thread_id from runs where id = %s)""",
+            (turn.id,),
         )
 
     async def start_work(self, lease: Lease, turn: TurnRow, most_tries: int) -> bool:
@@ -208,7 +250,8 @@ class Turns:
     async def rested(self, conn: Connection, turn: TurnRow, state: State, answer: str | None = None) -> None:
         """The turn came to rest: in front of the person, or at its end."""
         await conn.execute(
-            """with turn as (update runs set state = %s, answer = %s, tries = 0 where id = %s returning thread_id)
+            """with turn as (update runs set state = %s, answer = %s, reason = null, tries = 0 where id = %s
+                            returning thread_id)
                update threads set outages = 0 where id = (select thread_id from turn)""",
             (state, answer, turn.id),
         )
@@ -220,8 +263,8 @@ class Turns:
     async def fail(self, conn: Connection, turn: TurnRow, reason: str) -> None:
         await conn.execute("update runs set state = 'failed', reason = %s where id = %s", (reason, turn.id))
 
-    async def back_off(self, lease: Lease, turn: TurnRow, reason: str, until: datetime | None) -> None:
-        """Come back later to what the person approved; an outage is no try."""
+    async def back_off(self, lease: Lease, turn: TurnRow, reason: str, until: datetime | None, *, outage: bool) -> None:
+        """Come back later; an outage is no try."""
         async with self._pool.connection() as conn, conn.transaction():
             await lease.check(conn)
             await conn.execute(
@@ -230,8 +273,9 @@ class Turns:
                    where id = %s""",
                 (until or datetime.now(UTC), lease.thread_id),
             )
-            await conn.execute("update runs set reason = %s where id = %s", (f"waiting: {reason}", turn.id))
-            await self._untry(conn, turn)
+            await conn.execute("update runs set reason = %s where id = %s", (f"{_WAITING}{reason}", turn.id))
+            if outage:
+                await self._untry(conn, turn)
 
     async def _untry(self, conn: Connection, turn: TurnRow) -> None:
         await conn.execute("update runs set tries = greatest(0, tries - 1) where id = %s", (turn.id,))

@@ -175,6 +175,10 @@ class Ledger:
     async def of_run(self, run_id: UUID) -> list[Effect]:
         return await self._effects("run_id = %s", run_id)
 
+    async def done_of(self, run_ids: Sequence[UUID]) -> list[Effect]:
+        """What has happened in these runs, in order."""
+        return await self._effects("run_id = any(%s) and state = 'done' order by finished_at", list(run_ids))
+
     async def done_in(self, thread_id: UUID) -> list[Effect]:
         return await self._effects("thread_id = %s and state = 'done' order by finished_at", thread_id)
 

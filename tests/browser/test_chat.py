@@ -98,6 +98,30 @@ async def test_a_request_is_answered_and_what_changes_anything_is_confirmed_in_p
         assert [text for text in v.complaints if "422" not in text] == []  # which is how an answer is refused
 
 
+@with_and_without_scripts
+async def test_what_was_done_before_an_outage_is_told_as_done_and_not_to_be_sent_again(
+    home: Home, visit: Open, model: Model, calendar: CalendarServer, scripts: bool
+) -> None:
+    async with visit(scripts=scripts) as v:
+        await a_chat(v, model, {"plan it": [[BOOK], "It is planned."]})
+        await sees(v, "create_event")
+        model.fault("chat", times=1000, status=503)
+        await v.page.get_by_role("button", name="Do it", exact=True).click()
+        await sees(v, "Done: the event was put into the calendar")
+        await sees(v, "goes on by itself")
+        assert "end it again" not in await v.page.locator("main").inner_text()
+        assert await field(v).input_value() == ""
+        assert await v.page.locator("#refused").is_hidden()
+        await v.go("/chat")
+        await v.page.locator("#chats").get_by_text("at work").wait_for()
+        await v.page.get_by_role("link", name="plan it").click()
+        model.clear_faults()
+        model.fault("chat", times=1000, status=400)
+        await say(v, "and now?")
+        await sees(v, "It could not be finished: the model")
+        assert [call.name for call in calendar.calls] == ["create_event"]
+
+
 async def test_all_is_done_with_the_keyboard_alone(
     home: Home, visit: Open, model: Model, calendar: CalendarServer
 ) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.contract.chat_stage import TEN, Eavesdropper, Stage, event, listing, open_stage
 from tests.doubles.calendar_server import OFFERED
-from tests.doubles.chat import Reply, Talk, at_once, checked, rejected
+from tests.doubles.chat import Reply, Talk, approved, at_once, checked, rejected
 from tests.doubles.model import ModelRequest, tool
 from tests.doubles.serving import Hold
 from tests.integration.scene import ADA
@@ -84,16 +84,6 @@ class TestModelDown:
             for table in ("checkpoints", "checkpoint_blobs", "checkpoint_writes"):
                 assert conn.execute(f"select * from email_assistant.{table}".encode()).fetchall() == []
 
-    def test_after_a_call_was_carried_out_it_is_not_repeated(self, stage: Stage, talk: Talk) -> None:
-        call = talk.run("plan").call_id
-        stage.model.fault("chat", times=1000, status=503)
-        assert talk.approve(call).refusal == (502, "error")
-        stage.model.clear_faults()
-        assert talk.approve(call).refusal == (409, "error")
-        assert talk.run("hello").response == "Hello."
-        assert "event-1 is made" in stage.asked[-1].text
-        assert len(stage.calendar.used("create_event")) == 1
-
     def test_it_hangs(self, prepare: Prepare) -> None:
         stage = prepare(model_timeout_seconds=1)
         stage.up()
@@ -114,6 +104,153 @@ class TestModelDown:
         stage.daemon.environment["OPENAI_BASE_URL"] = stage.model.root
         stage.up()
         assert talk.run("look").response == "Seen."
+
+
+SENT = "Done: the event was put into the calendar"
+
+
+class TestDownAfterAnEffect:
+    """What was done is told as done, what follows comes by itself, and nobody is told to ask for it again."""
+
+    @pytest.mark.parametrize("status", [401, 429, 500, 503])
+    def test_what_was_done_is_told_and_the_rest_comes_by_itself(self, stage: Stage, talk: Talk, status: int) -> None:
+        call = talk.run("plan").call_id
+        stage.model.fault("chat", times=1000, status=status)
+        self.is_told_as_done(talk, talk.approve(call))
+        self.stands_as(talk, "working")
+        stage.model.clear_faults()
+        self.comes_to(talk, "Done.")
+        self.stands_as(talk, "success")
+        assert talk.shown()["message"] is None
+        assert talk.shown()["turns"][-1]["reason"] is None
+        assert talk.approve(call).refusal == (409, "error")
+        assert len(stage.calendar.used("create_event")) == 1
+
+    def test_a_longer_outage_than_a_turn_may_be_tried(self, prepare: Prepare) -> None:
+        stage = prepare(max_tries=1)
+        stage.up()
+        talk = stage.talk()
+        call = talk.run("plan").call_id
+        stage.model.fault("chat", times=3, status=500)
+        self.is_told_as_done(talk, talk.approve(call))
+        self.comes_to(talk, "Done.")
+
+    def test_the_tool_server(self, stage: Stage, talk: Talk) -> None:
+        stage.model.on_chat({"plan": [[event()], [listing()], "Done."]})
+        call = talk.run("plan").call_id
+        hold = Hold()
+        stage.model.fault("chat", hold=hold)
+
+        def die() -> None:
+            hold.reached()
+            stage.calendar.stop()
+            hold.release()
+
+        reply, _ = at_once(partial(talk.approve, call), die)
+        assert isinstance(reply, Reply)
+        self.is_told_as_done(talk, reply)
+        self.stands_as(talk, "working")
+        stage.calendar.start()
+        self.comes_to(talk, "Done.")
+        assert len(stage.calendar.used("create_event")) == 1
+
+    def test_as_a_stream(self, stage: Stage, talk: Talk) -> None:
+        call = talk.run("plan").call_id
+        stage.model.fault("chat", times=1000, status=503)
+        *_, (last, result) = talk.stream("/resume", approvals=approved(call))
+        assert (last, result["code"], result["status"]) == ("result", 200, "success")
+        assert result["response"].startswith(SENT)
+        assert "goes on by itself" in result["message"]
+        stage.model.clear_faults()
+
+    def test_killed_meanwhile_it_goes_on_all_the_same(self, stage: Stage, talk: Talk) -> None:
+        call = talk.run("plan").call_id
+        stage.model.fault("chat", times=1000, status=503)
+        self.is_told_as_done(talk, talk.approve(call))
+        restart(stage)
+        self.stands_as(talk, "working")
+        stage.model.clear_faults()
+        self.comes_to(talk, "Done.")
+        assert len(stage.calendar.used("create_event")) == 1
+
+    def test_what_follows_is_asked_about_as_ever(self, stage: Stage, talk: Talk) -> None:
+        stage.model.on_chat({"plan": [[event()], [event("Lunch")], "Both."]})
+        call = talk.run("plan").call_id
+        stage.model.fault("chat", times=1, status=503)
+        self.is_told_as_done(talk, talk.approve(call))
+        [item] = stage.daemon.pending()
+        assert item["args"]["name"] == "Lunch"
+        assert talk.shown()["status"] == "confirmation_required"
+        assert talk.approve(item["call_id"]).response == "Both."
+        assert stage.calendar.names == ["Team Meeting", "Lunch"]
+
+    def test_a_new_request_sets_aside_what_is_left_and_nothing_is_done_twice(self, stage: Stage, talk: Talk) -> None:
+        """Nobody is locked out of a chat by an outage."""
+        call = talk.run("plan").call_id
+        stage.model.fault("chat", times=1000, status=503)
+        self.is_told_as_done(talk, talk.approve(call))
+        assert talk.run("hello").refusal == (502, "error")
+        [before, after] = talk.shown()["turns"]
+        assert (before["state"], after["state"]) == ("superseded", "failed")
+        assert before["response"].startswith(SENT)
+        stage.model.clear_faults()
+        assert talk.run("hello").response == "Hello."
+        assert "event-1 is made" in stage.asked[-1].text
+        assert talk.approve(call).refusal == (409, "error")
+        assert len(stage.calendar.used("create_event")) == 1
+
+    def test_a_new_request_when_it_is_over_finds_the_rest_done(self, stage: Stage, talk: Talk) -> None:
+        call = talk.run("plan").call_id
+        stage.model.fault("chat", times=1, status=503)
+        self.is_told_as_done(talk, talk.approve(call))
+        assert talk.run("hello").response == "Hello."
+        assert [turn["response"] for turn in talk.shown()["turns"]] == ["Done.", "Hello."]
+        assert "event-1 is made" in stage.asked[-1].text
+
+    def test_refused_for_good_it_says_what_was_done_and_why_the_rest_was_not(self, stage: Stage, talk: Talk) -> None:
+        call = talk.run("plan").call_id
+        stage.model.fault("chat", times=1000, status=400)
+        reply = talk.approve(call)
+        assert reply.response.startswith(SENT)
+        assert reply.body["message"].startswith("It could not be finished: the model")
+        assert "send" not in reply.body["message"].lower()
+        self.stands_as(talk, "success")
+        [turn] = talk.shown()["turns"]
+        assert (turn["state"], turn["response"]) == ("failed", reply.response)
+        stage.model.clear_faults()
+        assert talk.run("hello").response == "Hello."
+        assert "event-1 is made" in stage.asked[-1].text
+        assert len(stage.calendar.used("create_event")) == 1
+
+    def test_more_steps_than_it_may_take(self, prepare: Prepare) -> None:
+        stage = prepare(max_steps=3)
+        stage.model.on_chat({"plan": [[event()]] + [[listing()]] * 3})
+        stage.up()
+        talk = stage.talk()
+        reply = talk.approve(talk.run("plan").call_id)
+        assert reply.response.startswith(SENT)
+        assert "3 steps" in reply.body["message"]
+
+    def test_an_end_without_a_word(self, stage: Stage, talk: Talk) -> None:
+        stage.model.on_chat({"plan": [[event()], ""]})
+        reply = talk.approve(talk.run("plan").call_id)
+        assert reply.response.startswith(SENT)
+        assert "answered nothing" in reply.body["message"]
+
+    def is_told_as_done(self, talk: Talk, reply: Reply) -> None:
+        assert reply.response.startswith(SENT)
+        assert "Team Meeting" in reply.response
+        assert "goes on by itself" in reply.body["message"]
+        assert "send" not in reply.body["message"].lower()
+
+    def stands_as(self, talk: Talk, status: str) -> None:
+        assert talk.shown()["status"] == status
+        [listed] = talk.daemon.http.get("/api/chat").json()["items"]
+        assert listed["status"] == status
+
+    def comes_to(self, talk: Talk, response: str) -> None:
+        talk.daemon.wait_for(lambda: talk.shown()["status"] != "working", "it goes on by itself")
+        assert talk.shown()["response"] == response
 
 
 def test_a_request_may_take_as_many_steps_as_the_person_allows(prepare: Prepare) -> None:

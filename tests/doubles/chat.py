@@ -27,8 +27,8 @@ _USED = {
     "error": {"message"},
 }
 """Which fields carry something in each status; the others are null."""
-_MAY = {"confirmation_required": {"message"}}
-"""What may be there besides: why a call is asked about again."""
+_MAY = {"confirmation_required": {"message"}, "success": {"message"}}
+"""What may be there besides: why a call is asked about again; what follows what was done, and why it waits."""
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,8 @@ MEETING = {
     "end_time": "2031-06-02T10:45:00+02:00",
 }
 FIELDS = [
-    *("id", "run", "call_id", "account", "mail_id", "chat", "kind", "action", "args", "allowed", "status", "decision"),
+    *("id", "run", "call_id", "account", "mail_id", "chat", "kind", "action", "args", "allowed", "status"),
+    *("state", "group", "waits_for", "asked_because", "decision"),
     *(
         "decided_at",
         "undo_until",
@@ -413,6 +414,10 @@ class TestItems:
             "args": DRAFT,
             "allowed": ALL,
             "status": "pending",
+            "state": "waits for you",
+            "group": str(run),
+            "waits_for": [],
+            "asked_because": None,
             "decision": None,
             "decided_at": None,
             "undo_until": None,

@@ -134,6 +134,23 @@ class TestScript:
         assert "for you" in rows["t"]
         assert "for you" not in rows["u"]
 
+    def test_what_was_done_before_an_outage_is_status_0_and_is_not_asked_for_again(self, stage: Stage) -> None:
+        stage.model.on_chat({"plan": [[event()], "Planned."], "thanks": ["Not at all."]})
+        reply = self.reply(stage, 3, "plan", "--thread", "t")
+        [call] = (each["call_id"] for each in reply["pending_action"]["tool_calls"])
+        stage.model.fault("chat", times=1000, status=503)
+        said = " ".join(self.run(stage, 0, "answer", "t", "--approve", call).split())
+        assert said.startswith("Done: the event was put into the calendar")
+        assert "goes on by itself" in said
+        [listed] = json.loads(self.run(stage, 0, "--list", "--json"))
+        assert (listed["status"], listed["waits"]) == ("working", False)
+        assert "at work" in self.run(stage, 0, "--list")
+        stage.model.clear_faults()
+        said = self.run(stage, 0, "thanks", "--thread", "t")
+        assert "What you asked for before: Planned." in said
+        assert "Not at all." in said
+        assert len(stage.calendar.used("create_event")) == 1
+
     def test_a_mailbox_of_another_server_is_named_as_that(self, stage: Stage) -> None:
         stage.model.on_chat({"hello": ["Hello."]})
         self.run(stage, 0, "hello", "--thread", "t")

@@ -8,7 +8,7 @@ from email_assistant.servers.api.app import create_api
 from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.integration.home import Home, OpenHome, in_one_loop
-from tests.integration.scene import DONE, reply
+from tests.integration.scene import DONE, meeting, reply
 
 pytestmark = pytest.mark.slow
 
@@ -56,6 +56,26 @@ class TestExpiry:
             await home.sql(SNOOZED)
             await home.works.tidy()
             assert len(await home.pending()) == 1
+
+    async def test_what_was_accepted_with_it_is_asked_again_and_has_its_full_time(
+        self, open_home: OpenHome, google: Google, model: Model
+    ) -> None:
+        model.script(lambda _: [reply("Friday is fine; an invitation follows."), meeting(), DONE])
+        async with open_home(expire_days=30) as home:
+            await home.receive()
+            draft, invitation = sorted(await home.pending(), key=lambda item: item.kind)
+            await home.decide(draft, "accept")
+            await wait(home, 31)
+            assert (await home.item(invitation)).decided_by == "expiry"
+            again = await home.item(draft)
+            assert again.status == "pending"
+            assert again.asked_because == (
+                "you had accepted it, and then the meeting was ignored by itself, as it waited too long"
+            )
+            await home.works.tidy()
+            await home.carry_on()
+            assert (await home.item(draft)).status == "pending"
+            assert google.sent == []
 
     async def test_what_may_have_happened_is_never_taken_away(self, open_home: OpenHome, model: Model) -> None:
         model.script(lambda _: [reply("Friday is fine."), DONE])

@@ -58,7 +58,10 @@ class InboxApp(App[None]):
         if item is None or item.undo_until is None:
             return "", False
         seconds = max(1, round((item.undo_until - datetime.now(UTC)).total_seconds()))
-        return f"{_DONE[(item.decision or {})['type']]}. z takes it back within {seconds} s.", False
+        done = _DONE[(item.decision or {})["type"]]
+        if item.waits_for:
+            return f"{done}; it {item.state}. z takes it back.", False
+        return f"{done}. z takes it back within {seconds} s.", False
 
     def say(self, text: str, *, is_error: bool = False) -> None:
         self._said = (text, is_error)

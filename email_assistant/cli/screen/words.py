@@ -80,7 +80,8 @@ def became(item: Item) -> str:
             decision = item.decision or {}
             at = f"{item.decided_at:%Y-%m-%d %H:%M:%S %Z}"
             said = f": {line(decision['args'])}" if decision.get("type") == "response" else ""
-            return f"Already answered ({decision.get('type')}) by {item.decided_by} at {at}{said}"
+            then = f"; it {item.state}" if item.status == "decided" else ""
+            return f"Already answered ({decision.get('type')}) by {item.decided_by} at {at}{said}{then}"
         case "superseded":
             because = line(item.ended_because or "the conversation went on")
             return f"Superseded: {because}, and nothing of this was done here."
@@ -97,7 +98,9 @@ def _head(seen: Sight) -> Iterator[Part]:
     yield f"\n{line(who(item))}, {'about' if item.chat else 'to'} {item.account}, waits since {since}\n", "dim"
     if end := became(item):
         yield f"\n{end}\n", "$text-warning bold"
-    elif item.shadow:
+    for note in item.notes:
+        yield f"\n{note}.\n", "$text-warning bold"
+    if item.shadow and not end:
         yield "\nShadow mode: this is what would have been done; nothing is sent.\n", "$text-warning bold"
 
 

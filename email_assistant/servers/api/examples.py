@@ -27,6 +27,9 @@ _ITEM: Example = {
     "args": _ARGS,
     "allowed": ["accept", "edit", "ignore", "response"],
     "status": "decided",
+    "state": "goes out in 5 s",
+    "group": "call_0d8e6a41c7b24f9a8e5d1b3c",
+    "waits_for": [],
     "decision": {"type": "accept", "args": None},
     "decided_at": _DECIDED,
     "undo_until": "2031-06-02T07:12:35Z",
@@ -53,7 +56,16 @@ _ITEM: Example = {
     "urgency": 3,
 }
 _ITEMS: Example = {
-    "items": [{**_ITEM, "status": "pending", "decision": None, "decided_at": None, "undo_until": None}],
+    "items": [
+        {
+            **_ITEM,
+            "status": "pending",
+            "state": "waits for you",
+            "decision": None,
+            "decided_at": None,
+            "undo_until": None,
+        }
+    ],
     "next": "WyIyMDMxLTA2LTAyVDA3OjAwOjA0KzAwOjAwIiwgIjdkMWY1YjFlIl0=",
 }
 _SNOOZE: Example = {"until": "2031-06-02T09:00:00+02:00"}
@@ -246,7 +258,15 @@ _CONVERSATION: Example = {
     ],
 }
 _CHATS: Example = {
-    "items": [{"thread_id": "errands", "account": _ADA, "request": "lunch with Bob on Monday", "at": _RECEIVED}],
+    "items": [
+        {
+            "thread_id": "errands",
+            "account": _ADA,
+            "request": "lunch with Bob on Monday",
+            "at": _RECEIVED,
+            "status": "confirmation_required",
+        }
+    ],
     "next": None,
 }
 

@@ -13,10 +13,10 @@ from email_assistant.inbox.listing import Sort, read_age
 from email_assistant.servers.api.dependencies import Assistant, BlankAsNone, ItemId
 from email_assistant.servers.api.errors import documented
 from email_assistant.servers.api.schemas import (
+    AnswerIn,
     BeforeOut,
     ContextOut,
     CountsOut,
-    Decision,
     Decisions,
     ItemOut,
     ItemPage,
@@ -117,12 +117,19 @@ async def count_items(app: Assistant) -> CountsOut:
 
 @router.post("/decisions", responses=documented(400, 401, 403, 413, 422))
 async def decide_many(app: Assistant, decisions: Decisions) -> Results:
-    """Give several items the same answer. Each is taken or refused for itself, as if it had been answered alone.
+    """Answer several items: all the same, each for itself; or each in its own way, and then what is one proposal is
+    taken as a whole or not at all.
 
-    What has something done (accept, edit) is taken only for items that are named with their `hash` as they were served,
-    and never for marked ones, questions and notices: those are answered one by one.
+    What has something done (accept, edit) is taken only for items that are named with their `hash` as they were served.
+    Among items of several proposals it is never taken for marked ones, questions and notices: those are answered one by
+    one.
     """
-    outcomes = await app.inbox.decide_many(app.user_id, decisions.seen, decisions.decision.model_dump(), by="api")
+    if decisions.answers is not None:
+        answers = [(each.id, each.hash, each.model_dump(include={"type", "args"})) for each in decisions.answers]
+        outcomes = await app.inbox.decide_parts(app.user_id, answers, by="api")
+    else:
+        assert decisions.decision is not None
+        outcomes = await app.inbox.decide_many(app.user_id, decisions.seen, decisions.decision.model_dump(), by="api")
     return Results(items=[_result(outcome) for outcome in outcomes])
 
 
@@ -148,9 +155,10 @@ async def show_context(
 
 
 @router.post("/{item_id}/decision", responses=documented(400, 401, 403, 404, 409, 413, 422))
-async def decide(app: Assistant, item_id: ItemId, decision: Decision) -> ItemOut:
+async def decide(app: Assistant, item_id: ItemId, answer: AnswerIn) -> ItemOut:
     """Answer an item. An answer is taken once; what was not answered by then is not approved."""
-    return ItemOut.model_validate(await app.inbox.decide(app.user_id, item_id, decision.model_dump(), by="api"))
+    given = answer.model_dump(include={"type", "args"})
+    return ItemOut.model_validate(await app.inbox.decide(app.user_id, item_id, given, by="api", asked=answer.asked))
 
 
 @router.post("/{item_id}/undo", responses=documented(401, 403, 404, 409, 422))

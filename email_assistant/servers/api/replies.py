@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field
 
 from email_assistant.inbox.items import Item
 from email_assistant.queue.chat import Talk
+from email_assistant.servers.api.wording import done_in_words, what_follows
 from email_assistant.tools.control import CLARIFICATION
 
 
@@ -35,15 +36,23 @@ class Clarification(BaseModel):
 ReplyStatus = Literal["success", "confirmation_required", "clarification_required", "oauth_required", "error"]
 
 
+Stand = ReplyStatus | Literal["working"]
+"""As it is asked for; `working`: it goes on by itself, now or when what keeps it has passed."""
+
+
 class Reply(BaseModel):
     """Where the chat stands."""
 
     status: ReplyStatus
-    response: str | None = Field(None, description="What the assistant said in the end.")
+    response: str | None = Field(
+        None, description="What the assistant said in the end; until it has, what was done, if anything was."
+    )
     thread_id: str | None
     pending_action: Confirmation | Clarification | None = None
     url: str | None = Field(None, description="What you must open before it can be done; https only.")
-    message: str | None = Field(None, description="What is wrong, or what the link is for.")
+    message: str | None = Field(
+        None, description="What is wrong, what the link is for, or what follows what was done and why it waits."
+    )
 
 
 def answered_as(item: Item) -> str:
@@ -80,8 +89,18 @@ def reply_of(talk: Talk) -> tuple[int, Reply]:
         return 202, Reply(status="confirmation_required", thread_id=thread_id, pending_action=nothing, message=later)
     if turn is None or turn.state == "done":
         return 200, Reply(status="success", thread_id=thread_id, response=turn.answer if turn else None)
-    reason = turn.reason or "this is still being worked on"
-    return 502, Reply(status="error", thread_id=thread_id, message=reason)
+    if talk.done:
+        done = done_in_words(talk.done)
+        return 200, Reply(status="success", thread_id=thread_id, response=done, message=what_follows(turn, talk.done))
+    return 502, Reply(status="error", thread_id=thread_id, message=what_follows(turn, ()))
+
+
+def stand_of(talk: Talk) -> Stand:
+    """Where a chat stands for whoever only looks at it."""
+    if talk.turn is not None and talk.turn.is_at_work:
+        return "working"
+    _, reply = reply_of(talk)
+    return reply.status
 
 
 def _why_again(waiting: Sequence[Item]) -> str | None:

@@ -4,7 +4,7 @@ from datetime import date, datetime
 from typing import Any, Literal, Self
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
 from email_assistant.accounts.accounts import Account, Mode
 from email_assistant.accounts.accounts import State as AccountState
@@ -71,6 +71,11 @@ class ItemOut(_Out):
     args: dict[str, Any]
     allowed: list[Answer]
     status: Status
+    state: str = Field(description='How it stands, in plain words, such as "goes out with your answer on the meeting".')
+    group: str = Field(
+        description="The same for all parts of one proposal: nothing of it is done before all is decided."
+    )
+    waits_for: list[UUID] = Field(description="Parts that are yet to be decided before this answer takes effect.")
     decision: Decision | None
     decided_at: datetime | None
     undo_until: datetime | None = Field(description="Until then the decision can be taken back.")
@@ -100,7 +105,9 @@ class ItemOut(_Out):
         "null if the calendar could not be read."
     )
     asked: int = Field(description="1; more where the person is asked once more about the same call.")
-    asked_because: str | None = Field(description="Why it is asked again: how it was refused.")
+    asked_because: str | None = Field(
+        description="Why it is asked again: it was refused, or it had been accepted with a part that then was not."
+    )
     calendars: list[str] = Field(description="Names of the calendars that counted in that: the person's own.")
     newer: list[NewerOut] = Field(
         description="While the item can be answered: mail of the conversation that came since, newest first (at most "
@@ -130,6 +137,12 @@ class Snooze(BaseModel):
     until: AwareDatetime | None = Field(description="A time to come, with its timezone; null brings the item back now.")
 
 
+class AnswerIn(Decision):
+    """An answer to an item."""
+
+    asked: int | None = Field(None, description="The item's `asked` as it was served: another by now gives 409.")
+
+
 class Shown(BaseModel):
     """An item as it was served."""
 
@@ -139,22 +152,45 @@ class Shown(BaseModel):
     hash: str = Field(description="The item's `hash` at that time.")
 
 
+class ItemAnswer(Decision):
+    """An answer to the item that it names."""
+
+    id: UUID
+    hash: str | None = Field(None, description="The item's `hash` as it was served; accept and edit take it only so.")
+
+
 class Decisions(BaseModel):
-    """One answer to several items."""
+    """One answer to several items, or an answer to each of several."""
 
     model_config = ConfigDict(extra="forbid")
 
-    items: list[UUID | Shown] = Field(
+    items: list[UUID | Shown] | None = Field(
+        None,
         min_length=1,
         max_length=MOST_AT_ONCE,
-        description="For accept and edit each as it was served; for other answers an id is enough.",
+        description="With `decision`. For accept and edit each as it was served; for other answers an id is enough.",
     )
-    decision: Decision
+    decision: Decision | None = Field(None, description="The answer to all `items`, each taken or refused for itself.")
+    answers: list[ItemAnswer] | None = Field(
+        None,
+        min_length=1,
+        max_length=MOST_AT_ONCE,
+        description="Instead of those two: an answer to each item. The parts of one proposal (`group`) are decided "
+        "together: all that are named are taken, or none.",
+    )
+
+    @model_validator(mode="after")
+    def _is_one_of_two(self) -> Self:
+        if (self.items is None) != (self.decision is None) or (self.items is None) == (self.answers is None):
+            raise ValueError("give `items` with their `decision`, or `answers`")
+        if self.answers and len({answer.id for answer in self.answers}) < len(self.answers):
+            raise ValueError("an item stands in `answers` twice")
+        return self
 
     @property
     def seen(self) -> list[tuple[UUID, str | None]]:
         """Ids, and the hashes that came with them."""
-        return [(each.id, each.hash) if isinstance(each, Shown) else (each, None) for each in self.items]
+        return [(each.id, each.hash) if isinstance(each, Shown) else (each, None) for each in self.items or ()]
 
 
 class Result(BaseModel):

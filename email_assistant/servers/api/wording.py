@@ -1,6 +1,6 @@
 """What stands in a row of the inbox: what the assistant would do, in one sentence, and how long it waits."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -10,7 +10,9 @@ from email_assistant.accounts.accounts import Mode
 from email_assistant.inbox.items import Item
 from email_assistant.mail.charset import one_line
 from email_assistant.memory.profiles import Profile
+from email_assistant.queue.turns import TurnRow
 from email_assistant.servers.api.forms import read_time
+from email_assistant.tools.effects import Effect
 from email_assistant.tools.spec import Answer, Kind
 
 _EXCERPT = 120
@@ -153,10 +155,32 @@ def did_in_words(tool: str, args: Mapping[str, Any]) -> str:
     return f"{said} ({_arguments(args)})" if args else said
 
 
+def done_in_words(effects: Sequence[Effect]) -> str:
+    """What has happened, for the person who approved it."""
+    done = [f"{_DONE.get(each.tool, each.tool)} ({_arguments(each.args)})" for each in effects]
+    return f"Done: {done[0]}." if len(done) == 1 else "\n".join(["Done:", *(f"- {each}" for each in done)])
+
+
+def what_follows(turn: TurnRow, done: Sequence[Effect]) -> str:
+    """Why a turn has not come to its end, and what becomes of it.
+
+    Args:
+        done: what has happened in it.
+    """
+    why = turn.why or "the reason is not known"
+    if turn.state == "failed":
+        return f"It could not be finished: {why}" if done else why
+    if turn.why is None:
+        return "this is still being worked on"
+    if done:
+        return f"The rest waits: {why}. It goes on by itself when that has passed"
+    return f"not yet, as {why}; it is done by itself when that has passed"
+
+
 def sentence(item: Item, zone: ZoneInfo) -> str:
     """What the assistant would do, or wants to know; times in `zone`."""
     if item.asked_because:
-        return f"Asked again, since it was refused: {_proposal(item, zone)}"
+        return f"Asked again: {_proposal(item, zone)}"
     return _proposal(item, zone)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 from urllib.parse import quote
 from uuid import UUID, uuid4
 from zoneinfo import ZoneInfo
@@ -23,7 +24,16 @@ from email_assistant.servers.api.forms import Field
 from email_assistant.servers.api.pages.listing import Listing, zones
 from email_assistant.servers.api.pages.proposal import Input, answer_of, arguments_in, fields_of, form_of, inputs_of
 from email_assistant.servers.api.rendering import render
-from email_assistant.servers.api.wording import TITLES, chat_buttons, did_in_words, sentence
+from email_assistant.servers.api.replies import stand_of
+from email_assistant.servers.api.wording import (
+    TITLES,
+    chat_buttons,
+    did_in_words,
+    done_in_words,
+    sentence,
+    what_follows,
+)
+from email_assistant.tools.effects import Effect
 
 _MOST_CHATS = 50
 _NEWEST = 20
@@ -51,6 +61,14 @@ class Shown:
 
     turn: TurnRow
     lines: Sequence[Line]
+    done: str | None
+    """What was done, if the assistant did not come to an end."""
+    follows: str
+    """Why it did not, and what becomes of it."""
+
+    @classmethod
+    def of(cls, turn: TurnRow, lines: Sequence[Line], done: Sequence[Effect]) -> Self:
+        return cls(turn, lines, done_in_words(done) if done else None, what_follows(turn, done))
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +205,10 @@ async def _list(
         account=(posted or {}).get("account"),
         accounts=accounts,
         zones=zones(accounts),
-        chats=[(each, path_of(each.chat_id)) for each in await chat.turns.chats(app.user_id, _MOST_CHATS)],
+        chats=[
+            (talk, path_of(talk.chat.chat_id), stand_of(talk))
+            for talk in await chat.stand(app.user_id, await chat.turns.chats(app.user_id, _MOST_CHATS))
+        ],
         one_line=one_line,
     )
 
@@ -211,14 +232,14 @@ async def _page(
     turns = await told(app, chat, talk, MOST_TURNS)
     newest = turns if whole else turns[-_NEWEST:]
     given: Mapping[str, str] = posted or {}
-    failed = talk.turn.input["request"] if talk.turn and talk.turn.state == "failed" else ""
+    failed = talk.turn.input["request"] if talk.turn and talk.turn.state == "failed" and not talk.done else ""
     return render(
         "chat.html",
         status_code=_status(refusal),
         refusal=refusal,
         chat=talk.chat,
         here=path_of(chat_id),
-        turns=[Shown(turn, _lines(items, await chat.did(turn), account.zone)) for turn, items in newest],
+        turns=[Shown.of(turn, _lines(items, await chat.did(turn), account.zone), done) for turn, items, done in newest],
         earlier=len(turns) - len(newest),
         waits=[await _waits(app, item, given if item.id == answered else {}) for item in talk.waiting],
         lost=await _lost(app, talk, answered, given) if answered else None,

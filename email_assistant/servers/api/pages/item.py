@@ -57,7 +57,8 @@ async def decide(
     if posted.get("answer") == "preview":
         return await _page(app, contexts, item_id, listing, posted)
     try:
-        await app.inbox.decide(app.user_id, item_id, answer_of(await form_of(app, item), posted), by=BY)
+        given = answer_of(await form_of(app, item), posted)
+        await app.inbox.decide(app.user_id, item_id, given, by=BY, asked=_asked(posted))
     except (Conflict, Invalid) as refusal:
         return await _page(app, contexts, item_id, listing, posted, refusal)
     following = await _next(app, item, listing)
@@ -147,6 +148,12 @@ async def _page(
         newer_ids={each["id"] for each in item.newer},
         following=await _next(app, item, listing),
     )
+
+
+def _asked(posted: Mapping[str, str]) -> int | None:
+    """The how manieth time the person was asked by the form that they sent."""
+    given = posted.get("asked", "")
+    return int(given) if given.isdecimal() else None
 
 
 def _minutes(args: Mapping[str, Any]) -> int | None:

@@ -88,7 +88,8 @@ async function send(form, body) {
 }
 
 function say(result) {
-  const words = result.code === 200 ? result.response : result.code === 202 ? WAITS : "";
+  const told = [result.response, result.message].filter(Boolean).join("\n");
+  const words = result.code === 200 ? told : result.code === 202 ? WAITS : "";
   by("spoken").textContent = words ?? "";
 }
 

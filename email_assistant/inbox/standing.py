@@ -1,0 +1,129 @@
+"""How an item stands, in plain words: what its answer waits for, and when it takes effect."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Self
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from email_assistant.tools.spec import Answer, Kind
+
+ACTS: tuple[Answer, ...] = ("accept", "edit")
+"""Answers that have something done."""
+_NAMES: Mapping[Kind, str] = {
+    "draft": "reply",
+    "meeting": "meeting",
+    "confirmation": "action",
+    "notification": "notice",
+    "question": "question",
+    "link": "link",
+    "in_doubt": "doubt",
+}
+_MANY: Mapping[Kind, str] = {
+    "draft": "replies",
+    "meeting": "meetings",
+    "confirmation": "actions",
+    "notification": "notices",
+    "question": "questions",
+    "link": "links",
+    "in_doubt": "doubts",
+}
+_DOES: Mapping[Kind, str] = {"draft": "goes out", "meeting": "is put into the calendar"}
+"""What becomes of it when it is accepted; of all others, that it is done."""
+_THIS_WEEK = timedelta(days=6)
+"""So long a day is told by its name alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Another part of the same proposal that nothing was done about yet."""
+
+    id: UUID
+    kind: Kind
+    answer: Answer | None
+    """None: it waits for the person."""
+    undo_until: datetime | None
+    snoozed_until: datetime | None
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Self:
+        """From JSON of the database."""
+        return cls(UUID(row["id"]), row["kind"], row["answer"], _time(row["undo_until"]), _time(row["snoozed_until"]))
+
+
+def named(kind: Kind, own: Kind, count: int = 1) -> str:
+    """What so many parts of a kind are called beside one that may be of the same kind."""
+    other = "other " if kind == own else ""
+    return f"the {other}{_NAMES[kind]}" if count == 1 else f"the {count} {other}{_MANY[kind]}"
+
+
+def takes_effect(kind: Kind, answer: Answer, undo_until: datetime | None, parts: Sequence[Part], zone: ZoneInfo) -> str:
+    """When something is done about an answer that was given, and that can be taken back until then."""
+    if answer == "ignore":
+        return "nothing is done about it"
+    does = _DOES.get(kind, "is done") if answer in ACTS else "is passed on to the assistant"
+    if waits := [part for part in parts if part.answer is None]:
+        return f"{does} with your answer on {_those(waits, kind, zone)}"
+    ends = [each for each in (undo_until, *(part.undo_until for part in parts)) if each]
+    left = (max(ends) - datetime.now(UTC)).total_seconds() if ends else 0
+    return f"{does} in {max(1, round(left))} s" if left > 0 else f"{does} as soon as it can be"
+
+
+def beside(kind: Kind, parts: Sequence[Part], zone: ZoneInfo) -> list[str]:
+    """What the person should know of the other parts while this one waits for them: one line each."""
+    held = {part.kind: _DOES.get(part.kind, "is done") for part in parts if part.answer in ACTS}
+    notes = [
+        f"{named(each, kind).capitalize()} that you accepted {does} with your answer on this"
+        for each, does in held.items()
+    ]
+    if others := [part for part in parts if part.answer is None]:
+        notes.append(f"One proposal with {_those(others, kind, zone)}")
+    return notes
+
+
+def asked_again(kind: Kind, own: Kind, answer: Answer, by: str) -> str:
+    """Why an accepted part is asked about again.
+
+    Args:
+        kind: of the part that was not accepted.
+        own: of the part that was.
+    """
+    if by == EXPIRY:
+        did = f"{named(kind, own)} was ignored by itself, as it waited too long"
+    elif answer == "ignore":
+        did = f"you ignored {named(kind, own)}"
+    else:
+        did = f"you said what should be different about {named(kind, own)}"
+    return f"you had accepted it, and then {did}"
+
+
+EXPIRY = "expiry"
+"""By whom it is answered that waits too long."""
+
+
+def day(at: datetime, zone: ZoneInfo) -> str:
+    """A time to come, such as Monday 8:00."""
+    local = at.astimezone(zone)
+    date = f"{local:%A}" if local - datetime.now(zone) < _THIS_WEEK else f"{local:%A}, {local.day} {local:%B},"
+    return f"{date} {local.hour}:{local:%M}"
+
+
+def is_asleep(snoozed_until: datetime | None) -> bool:
+    return snoozed_until is not None and snoozed_until > datetime.now(UTC)
+
+
+def _those(parts: Sequence[Part], own: Kind, zone: ZoneInfo) -> str:
+    """Parts that wait for the person, those that are asleep last."""
+    counted = Counter((is_asleep(part.snoozed_until), part.kind, _put_off(part, zone)) for part in parts)
+    return " and ".join(f"{named(kind, own, count)}{off}" for (_, kind, off), count in sorted(counted.items()))
+
+
+def _put_off(part: Part, zone: ZoneInfo) -> str:
+    at = part.snoozed_until
+    return f", put off until {day(at, zone)}" if at and is_asleep(at) else ""
+
+
+def _time(value: str | None) -> datetime | None:
+    return datetime.fromisoformat(value) if value else None
