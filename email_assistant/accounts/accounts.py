@@ -399,6 +399,15 @@ class Accounts:
             (timezone, name, signature, Jsonb([asdict(alias) for alias in aliases]), account_id),
         )
 
+    async def drop_alias(self, account_id: UUID, address: str) -> None:
+        """Gmail lets nobody send from this address any more."""
+        await self._rows(
+            """update accounts set aliases = (select coalesce(jsonb_agg(alias), '[]')
+                                              from jsonb_array_elements(aliases) as alias where alias->>'address' <> %s)
+               where id = %s""",
+            (address, account_id),
+        )
+
     async def claim_watches(self, topic: str | None, for_: timedelta) -> list[UUID]:
         """Accounts in which Gmail is to be asked now to tell a topic of new mail, or no longer to tell if there is
         none. They are the caller's for that time; then they are due again, unless told of below."""

@@ -262,7 +262,7 @@ def print_call(item: Item, args: Mapping[str, Any]) -> None:
     """A call exactly as it would be made."""
     print_text(item.action, style="bold")
     if item.asked_because:
-        print_text(f"  You are asked again. {item.asked_because}", style="yellow")
+        print_text(f"  You are asked again: {item.asked_because}", style="yellow")
     for name, value in args.items():
         if name == "from_address":
             continue

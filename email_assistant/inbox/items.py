@@ -956,9 +956,12 @@ class Inbox:
             row = await cursor.fetchone()
         assert row is not None
         try:
-            return await self._complete(row["input"], item.action, dict(args))
+            complete = await self._complete(row["input"], item.action, dict(args))
         except ToolError as error:
             raise Invalid(str(error)) from None
+        if complete.get("from_address") != item.args.get("from_address"):
+            raise Invalid(f"{item.sent_from} is gone, which this was to go from: ask for another draft")
+        return complete
 
     async def _items(self, where: str, *parameters: object) -> list[Item]:
         return await self._read(f"select {_COLUMNS} from {_TABLES} where {where}", *parameters)

@@ -24,7 +24,7 @@ from email_assistant.google.quota import Urgency, calls_are
 from email_assistant.inbox.describe import mail_as_text
 from email_assistant.inbox.items import Asked, Inbox, Item
 from email_assistant.inbox.recipients import Recipients
-from email_assistant.queue.again import resolve
+from email_assistant.queue.again import as_it_can_be, resolve
 from email_assistant.queue.conversations import Conversation, Conversations, DecisionFirst, RunRow
 from email_assistant.queue.faults import LostInterrupt, MailboxUnreadable, classify
 from email_assistant.queue.heed import Heed
@@ -227,7 +227,8 @@ class Advancer:
 
     async def _ask_again(self, lease: Lease, conversation: Conversation, run: RunRow) -> None:
         mail_text = mail_as_text(conversation.mail(run.mail_id).mail)
-        effects = await self.ledger.hanging_in(run.id)
+        hanging = await self.ledger.hanging_in(run.id)
+        effects = [await as_it_can_be(self.tools, run.input, effect) for effect in hanging]
         refused = next((effect.result for effect in effects if effect.state == "refused"), None)
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)

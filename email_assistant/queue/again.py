@@ -1,10 +1,29 @@
 """What follows when a person is asked about an effect again: it was refused, or nobody can tell whether it happened."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
 
 from email_assistant.db.pool import Connection
 from email_assistant.inbox.items import Item
-from email_assistant.tools.effects import Ledger
+from email_assistant.tools.effects import Effect, Ledger
+from email_assistant.tools.spec import ServerDown, ToolError
+
+
+class Completes(Protocol):
+    async def complete(self, run: Mapping[str, Any], name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Raises ToolError, ServerDown."""
+        ...
+
+
+async def as_it_can_be(tools: Completes, run: Mapping[str, Any], effect: Effect) -> Effect:
+    """A refused effect as it could be carried out now: the address that it was to go from may be gone."""
+    if effect.state != "refused":
+        return effect
+    try:
+        return replace(effect, args=await tools.complete(run, effect.tool, effect.args))
+    except (ToolError, ServerDown):
+        return effect
 
 
 async def resolve(ledger: Ledger, conn: Connection, applied: Sequence[Item]) -> None:
@@ -14,4 +33,4 @@ async def resolve(ledger: Ledger, conn: Connection, applied: Sequence[Item]) -> 
         if answer.get("type") == "ignore":
             await ledger.leave(conn, item.run_id, item.call_id)
         else:
-            await ledger.again(conn, item.run_id, item.call_id, answer.get("args"))
+            await ledger.again(conn, item.run_id, item.call_id, answer.get("args") or item.args)

@@ -30,7 +30,7 @@ from email_assistant.inbox.recipients import Recipients
 from email_assistant.mail.charset import readable
 from email_assistant.model import BadAnswer, ModelFault
 from email_assistant.model.context import shortened
-from email_assistant.queue.again import resolve
+from email_assistant.queue.again import as_it_can_be, resolve
 from email_assistant.queue.did import Did, did, named_in
 from email_assistant.queue.faults import LostInterrupt, QuestionNotStored, classify
 from email_assistant.queue.invoke import Invoker, Outcome, Watch
@@ -360,7 +360,8 @@ class Chat:
             await self.turns.fail(conn, turn, reason)
 
     async def _ask_again(self, lease: Lease, turn: TurnRow) -> None:
-        effects = await self.ledger.hanging_in(turn.id)
+        hanging = await self.ledger.hanging_in(turn.id)
+        effects = [await as_it_can_be(self.tools, turn.input, effect) for effect in hanging]
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
             await self.turns.acting(conn, turn)

@@ -355,12 +355,12 @@ class Ledger:
                 (effect.run_id, effect.call_id),
             )
 
-    async def again(self, conn: Connection, run_id: UUID, call_id: str, args: Mapping[str, Any] | None) -> None:
+    async def again(self, conn: Connection, run_id: UUID, call_id: str, args: Mapping[str, Any]) -> None:
         """Carry out a person's word on a refused or unknown effect: do it, from the start. A look may have found
         meanwhile that it has failed.
 
         Args:
-            args: what they made of its arguments; None: they stay.
+            args: its arguments as they were shown, or as the person changed them.
         """
         cursor = await conn.execute(
             """update effects set state = 'planned', looks = 0, draft_id = null, result = null,
@@ -370,7 +370,7 @@ class Ledger:
             (run_id, call_id),
         )
         row = await cursor.fetchone()
-        if row is not None and args is not None:
+        if row is not None:
             await conn.execute(
                 """update effects set args = %s, args_hash = %s,
                           recipient = case when recipient is not null then lower(%s) end

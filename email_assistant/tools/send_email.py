@@ -7,10 +7,8 @@ from uuid import UUID
 
 from pydantic import Field
 
-from email_assistant.accounts.accounts import Accounts
 from email_assistant.mail.address import is_valid_address
 from email_assistant.mail.compose import compose_reply
-from email_assistant.tools.effects import Ledger
 from email_assistant.tools.senders import (
     argument_of,
     check_unchanged,
@@ -55,10 +53,6 @@ SPEC = ToolSpec(
 class SendEmailTool(SendingTool):
     spec = SPEC
 
-    def __init__(self, ledger: Ledger, accounts: Accounts) -> None:
-        super().__init__(ledger)
-        self._accounts = accounts
-
     async def complete(self, run: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
         given = SendEmail.model_validate(self.spec.parse(arguments).model_dump())
         if given.email_id and given.email_id not in run["mails"]:
@@ -75,7 +69,7 @@ class SendEmailTool(SendingTool):
         if wrong := [a for a in (to, *copies) if not is_valid_address(a)]:
             raise ToolError(f"not an e-mail address: {', '.join(wrong)}")
         identity = identity_of(account, addressed)
-        check_unchanged(given.from_address, identity)
+        check_unchanged(account, given.from_address, identity)
         complete = {**arguments, "email_address": to, "additional_recipients": copies}
         if not copies and not reply.get("also_to"):  # else that nobody is to get a copy must not be forgotten
             del complete["additional_recipients"]

@@ -13,6 +13,14 @@ MOST_NAMED = 500
 """People of a mail who are known by name; Gmail sends to no more at once."""
 
 
+class AliasGone(ToolError):
+    """What a letter was to go from is no address of the person's any more."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(f"not sent: {address} is no longer an address that Gmail lets you send from")
+        self.address = address
+
+
 def answers_as(account: Account, mail: Mail) -> Identity:
     """What an answer goes from: the address that the mail came to, by To, Cc and Delivered-To, in this order; to the
     person's own mail, what that went from.
@@ -41,9 +49,13 @@ def argument_of(account: Account, identity: Identity) -> dict[str, str]:
     return {} if identity.address == account.address else {"from_address": identity.address}
 
 
-def check_unchanged(given: str | None, identity: Identity) -> None:
-    """Nobody but us chooses what a letter goes from. Raises ToolError."""
-    if given and given.lower() != identity.address:
+def check_unchanged(account: Account, given: str | None, identity: Identity) -> None:
+    """Nobody but us chooses what a letter goes from; what is no address of the person's any more gives way.
+
+    Raises:
+        ToolError.
+    """
+    if given and account.identity(given) not in (None, identity):
         raise ToolError(f"from_address: this goes from {identity.address}; leave {given} out")
 
 
@@ -53,7 +65,7 @@ async def permitted(gmail: Gmail, account: Account, address: str | None) -> Iden
     Gmail is asked, since it sends a mail from what is no alias any more all the same: from the account's own address.
 
     Raises:
-        ToolError: it does not.
+        AliasGone: it does not.
         GoogleError: it can't be asked.
     """
     if address is None or address.lower() == account.address:
@@ -61,7 +73,7 @@ async def permitted(gmail: Gmail, account: Account, address: str | None) -> Iden
     identity = next((each for each in account.identities if each.address == address.lower()), None)
     if identity and any(s.verified and s.address.lower() == identity.address for s in await gmail.send_as()):
         return identity
-    raise ToolError(f"not sent: {address} is no longer an address that Gmail lets you send from")
+    raise AliasGone(address)
 
 
 def answered_at(account: Account, mail: Mail, *, own: bool) -> list[str]:

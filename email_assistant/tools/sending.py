@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from email_assistant.accounts.accounts import Accounts
 from email_assistant.google.errors import Ambiguous, GoogleError, NotFound, RateLimited, Refused, said
 from email_assistant.google.gmail import Draft, DraftRef, Gmail, Message
 from email_assistant.mail.compose import mail_fingerprint
 from email_assistant.mail.parse import parse_bytes, parse_gmail
 from email_assistant.tools.effects import Effect, Ledger
+from email_assistant.tools.senders import AliasGone
 from email_assistant.tools.spec import Call, Tool, ToolError
 
 _CLOCK_SKEW: Final = timedelta(minutes=10)
@@ -51,8 +53,9 @@ class Letter:
 class SendingTool(Tool):
     """A tool that sends one letter; which one, and where to, its heirs say."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, accounts: Accounts) -> None:
         self._ledger = ledger
+        self._accounts = accounts
 
     @abstractmethod
     async def letter(self, call: Call, arguments: Mapping[str, Any]) -> Letter:
@@ -85,7 +88,9 @@ class SendingTool(Tool):
         """The letter; where it can no longer be written though it was begun, it isn't clear whether it was sent."""
         try:
             return await self.letter(call, effect.args)
-        except ToolError:
+        except ToolError as refusal:
+            if isinstance(refusal, AliasGone):
+                await self._accounts.drop_alias(call.account.id, refusal.address)
             if effect.state == "started":
                 await self._ledger.not_found(effect)
             raise

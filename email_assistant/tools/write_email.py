@@ -58,9 +58,8 @@ class WriteEmailTool(SendingTool):
     spec = SPEC
 
     def __init__(self, ledger: Ledger, mails: AnyMail, accounts: Accounts) -> None:
-        super().__init__(ledger)
+        super().__init__(ledger, accounts)
         self._mails = mails
-        self._accounts = accounts
 
     async def complete(self, run: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
         given = WriteEmail.model_validate(self.spec.parse(arguments).model_dump())
@@ -78,7 +77,7 @@ class WriteEmailTool(SendingTool):
             copies = without_oneself(account, copies, addressed)
         if wrong := [a for a in (to, *copies) if not is_valid_address(a)]:
             raise ToolError(f"not an e-mail address: {', '.join(wrong)}")
-        check_unchanged(given.from_address, identity)
+        check_unchanged(account, given.from_address, identity)
         has_copies = bool(copies) or len(wanted) > 1  # that others were left out on purpose must not be forgotten
         return {
             "email_id": given.email_id,

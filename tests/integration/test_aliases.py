@@ -107,12 +107,14 @@ class TestFrom:
     ) -> None:
         give_aliases(google)
         item = await ask(home, model, headers={"To": INFO, "Delivered-To": ADA})
-        model.script(lambda request: [reply("Friday is fine."), DONE])
         google.remove_alias(INFO)
         await home.answer(item, "accept")
         assert google.sent == google.drafts == []
-        told = str(model.calls("response")[-1].tool_results)
-        assert f"not sent: {INFO} is no longer an address that Gmail lets you send from" in told
+        [again] = await home.pending()
+        assert again.asked_because == f"not sent: {INFO} is no longer an address that Gmail lets you send from"
+        assert (item.sent_from, again.sent_from) == (INFO, ADA)
+        await home.answer(again, "accept")
+        assert [sent.addresses("From") for sent in google.sent] == [[ADA]]
 
     async def test_a_draft_left_at_gmail_is_from_there_too(self, home: Home, google: Google, model: Model) -> None:
         give_aliases(google)
@@ -137,7 +139,7 @@ class TestOneself:
             answer={"additional_recipients": [INFO, "carol@example.org", WORK.upper()]},
         )
         assert item.args["additional_recipients"] == ["carol@example.org"]
-        assert item.new_recipients == []
+        assert item.new_recipients == ["carol@example.org"]
         assert item.left_out == []
         await home.answer(item, "accept")
         assert google.sent[0].addresses("Cc") == ["carol@example.org"]

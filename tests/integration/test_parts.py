@@ -37,7 +37,7 @@ def now(daemon: Daemon, item: Item) -> Item:
 
 def decide(daemon: Daemon, *answers: tuple[Item, str, object]) -> httpx.Response:
     """Answer several items in one request."""
-    body = [{"id": item["id"], "type": type_, "args": args} for item, type_, args in answers]
+    body = [{"id": item["id"], "hash": item["hash"], "type": type_, "args": args} for item, type_, args in answers]
     return daemon.http.post("/api/inbox/decisions", json={"answers": body})
 
 
@@ -129,10 +129,26 @@ class TestAskedAgain:
         assert (again["id"], again["decision"], again["undo_until"]) == (draft["id"], None, None)
         assert again["asked_because"] == because
         assert again["state"] == f"waits for you again: {because}"
-        assert f"Asked again: {because}" in again["description"]
+        assert f"You are asked again: {because}" in again["description"]
         daemon.until_polled(3)
         assert google.sent == []
         assert now(daemon, invitation)["status"] == "decided"
+
+    def test_an_answer_to_the_earlier_question_is_none_to_this(self, daemon: Daemon, google: Google) -> None:
+        _, draft, invitation = proposed(daemon, google)
+        daemon.accept(draft)
+        daemon.answer(invitation, "ignore")
+        path = f"/api/inbox/{draft['id']}/decision"
+        late = daemon.http.post(path, json={"type": "accept", "asked": draft["asked"]})
+        assert (late.status_code, "you are asked again" in late.json()["detail"]) == (409, True)
+        [posted] = decide(daemon, (draft, "accept", None)).json()["items"]
+        assert posted["status"] == 409
+        form = daemon.http.post(f"/items/{draft['id']}", data={"answer": "accept", "asked": str(draft["asked"])})
+        assert form.status_code == 409
+        daemon.until_polled(2)
+        assert google.sent == []
+        again = now(daemon, draft)
+        assert daemon.http.post(path, json={"type": "accept", "asked": again["asked"]}).status_code == 200
 
     def test_accepted_once_more_it_goes_out(self, daemon: Daemon, google: Google) -> None:
         mail_id, draft, invitation = proposed(daemon, google)
@@ -198,7 +214,9 @@ class TestUndo:
         daemon.answer(invitation, "ignore")
         assert now(daemon, draft)["status"] == "pending"
         assert daemon.undo(invitation["id"]).status_code == 200
-        assert now(daemon, draft) == before
+        after = now(daemon, draft)
+        assert after["asked"] == before["asked"] + 1  # an answer to the question in between stays a late one
+        assert after == before | {"asked": after["asked"], "hash": after["hash"]}
         assert [item["id"] for item in daemon.pending()] == [invitation["id"]]
 
     def test_leaves_what_was_decided_since(self, start: Start, google: Google) -> None:
@@ -288,10 +306,9 @@ class TestPages:
         told = "The reply that you accepted goes out with your answer on this."
         assert told in page(daemon, f"/items/{invitation['id']}")
         daemon.answer(invitation, "ignore")
-        assert "Asked again: you had accepted it, and then you ignored the meeting." in page(
-            daemon, f"/items/{draft['id']}"
-        )
-        assert "asked again" in page(daemon, "/")
+        because = "You are asked again: <bdi>you had accepted it, and then you ignored the meeting</bdi>."
+        assert because in page(daemon, f"/items/{draft['id']}")
+        assert "Asked again: Reply to" in page(daemon, "/")
 
 
 def page(daemon: Daemon, path: str) -> str:
@@ -317,4 +334,4 @@ class TestCommandLine:
         ignored = daemon.cli("inbox", "ignore", invitation["id"])
         assert "Asked again, as you had accepted it, and then you ignored the meeting" in ignored
         assert f"inbox show {draft['id'][:8]}" in ignored
-        assert "Asked again: you had accepted it" in daemon.cli("inbox", "show", draft["id"])
+        assert "You are asked again: you had accepted it" in daemon.cli("inbox", "show", draft["id"])

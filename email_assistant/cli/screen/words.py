@@ -120,7 +120,7 @@ def _proposal(seen: Sight, does: str) -> Iterator[Part]:
         yield f"Open this yourself: {line(item.args.get('url', ''))}\n"
         return
     if item.asked_because:
-        yield f"You are asked again. {line(item.asked_because)}\n", "$text-warning bold"
+        yield f"You are asked again: {line(item.asked_because)}\n", "$text-warning bold"
     if item.sent_from:
         yield "From: ", "dim"
         yield f"{line(item.sent_from)}\n"
