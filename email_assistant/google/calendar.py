@@ -133,8 +133,8 @@ class Calendar:
         return _touching([await self._events_of(calendar, _bounds(start, end))], start, end)
 
     async def agenda(self, start: datetime, end: datetime) -> Agenda:
-        """What takes the person's time from `start` to `end`: in the primary calendar, in others that they own and have
-        ticked, and in those that were named as counting too. An event that stands in several is told once.
+        """What takes the person's time from `start` to `end`: in the calendars that they own, ticked or not, and in those
+        that were named as counting too. An event that stands in several is told once.
 
         Days without hours are those of `start`'s timezone.
 
@@ -237,7 +237,7 @@ class Calendar:
         return event
 
     def _counts(self, entry: Entry) -> bool:
-        return (entry.owned and entry.shown) or not self._also_own.isdisjoint({entry.id.lower(), entry.name.lower()})
+        return entry.owned or not self._also_own.isdisjoint({entry.id.lower(), entry.name.lower()})
 
     async def _may_meet(self) -> bool:
         primary = next((entry for entry in await self.calendars() if entry.primary), None)
@@ -329,7 +329,9 @@ def _instant(at: datetime | date, zone: tzinfo) -> datetime:
 
 
 def _entry_page(answer: dict[str, Any]) -> tuple[list[Entry], str | None]:
-    return [_entry(entry) for entry in answer.get("items", ())], answer.get("nextPageToken")
+    return [
+        _entry(each) for each in answer.get("items", ()) if not (each.get("hidden") or each.get("deleted"))
+    ], answer.get("nextPageToken")
 
 
 def _entry(answer: dict[str, Any]) -> Entry:
@@ -339,7 +341,7 @@ def _entry(answer: dict[str, Any]) -> Entry:
         name=answer.get("summaryOverride") or answer.get("summary", ""),
         timezone=answer.get("timeZone"),
         primary=answer.get("primary", False),
-        shown=answer.get("selected", False) and not answer.get("hidden") and not answer.get("deleted"),
+        shown=answer.get("selected", False),
         writable=answer.get("accessRole") in ("owner", "writer"),
         owned=answer.get("accessRole") == "owner",
         solutions=None if solutions is None else tuple(solutions),

@@ -18,6 +18,7 @@ from cryptography.fernet import Fernet
 
 from tests.chaos.postgres import PostgresServer
 from tests.chaos.slots import Slot, Weather
+from tests.chaos.world import ALIAS
 from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.doubles.nursery import nursery
@@ -62,6 +63,7 @@ async def stage(folder: Path, processes: Sequence[str], weather: Weather, **sett
     async with AsyncExitStack() as stack:
         postgres = stack.enter_context(closing(PostgresServer(folder / "postgres.log")))
         google, model = stack.enter_context(Google(_ADDRESS)), stack.enter_context(Model())
+        google.add_alias(ALIAS, "", "")
         postgres.start()
         with psycopg.connect(postgres.url(), autocommit=True) as conn:
             conn.execute(f"create database {_DATABASE}")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.chaos.person import Attempt, Item
-from tests.chaos.world import Delivered, latest_to_answer
+from tests.chaos.world import ALIAS, Delivered, latest_to_answer
 from tests.doubles.google import Google
 
 _APPROVED = ("accept", "edit")
@@ -34,6 +34,7 @@ def judge(
     _judge_actions(verdict, "send_email_tool", _sent(google), items, delivered)
     _judge_actions(verdict, "schedule_meeting_tool", _met(google), items, delivered)
     _judge_mails(verdict, delivered, items, mails)
+    _judge_senders(verdict, google, delivered)
     if google.drafts:
         verdict.breaches.append(
             f"{len(google.drafts)} drafts are left over at Google: {[d.text for d in google.drafts]}"
@@ -144,6 +145,14 @@ def _last_asked(items: Sequence[Item]) -> list[Item]:
         if item["kind"] != "in_doubt"
     }
     return list(by_call.values())
+
+
+def _judge_senders(verdict: Verdict, google: Google, delivered: Sequence[Delivered]) -> None:
+    """Each reply went from the address that its conversation came to."""
+    written_to = {mail.thread: mail.to for mail in delivered}
+    replies = [(sent.addresses("From"), written_to[sent.thread_id]) for sent in google.sent]
+    verdict.figures["replies from an alias"] = len([to for _, to in replies if to == ALIAS])
+    verdict.breaches += [f"a reply to what came to {to} went from {sent}" for sent, to in replies if sent != [to]]
 
 
 def _judge_mails(

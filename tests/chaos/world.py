@@ -28,8 +28,14 @@ _STAGES: dict[Kind, list[list[str]]] = {
 """What the model calls for a mail, one message after the other."""
 _FOLLOW_UPS = 0.25
 """Share of the mail that comes in a conversation that is there already, often while its draft waits."""
+_OTHERS = 0.3
+"""Share of the follow-ups that come from somebody else, who is in the conversation by then."""
 _PAIRS = 0.3
 """Share of the follow-ups that come two at once."""
+ALIAS = "info@example.com"
+"""Another address of the person's, which they may send from."""
+_TO_ALIAS = 0.3
+"""Share of the conversations that came to it."""
 _FIRST_MEETING = datetime.now(UTC).replace(hour=9, minute=0, second=0, microsecond=0) + timedelta(days=30)
 
 
@@ -41,6 +47,8 @@ class Delivered:
     thread: str
     kind: Kind
     sender: str
+    to: str
+    """Which of the person's addresses."""
 
 
 class World:
@@ -62,16 +70,19 @@ class World:
         random = self._random
         if self.mails and random.random() < _FOLLOW_UPS:
             last = random.choice(self.mails[-20:])
+            sender = f"other{len(self.mails)}@example.org" if random.random() < _OTHERS else last.sender
             for _ in range(2 if random.random() < _PAIRS else 1):
-                self._add(last.sender, last.thread)
+                self._add(sender, last.to, last.thread)
         else:
-            self._add(f"person{len(self.mails)}@example.org", None)
+            to = ALIAS if random.random() < _TO_ALIAS else self._google.address
+            self._add(f"person{len(self.mails)}@example.org", to, None)
 
-    def _add(self, sender: str, thread: str | None) -> None:
+    def _add(self, sender: str, to: str, thread: str | None) -> None:
         kind = self._random.choices(list(_KINDS), list(_KINDS.values()))[0]
         subject = f"{'Re: ' if thread else ''}{kind} about matter {len(self.mails)}"
-        mail_id = self._google.deliver(sender, subject, f"Please see to matter {len(self.mails)}.", thread=thread)
-        self.mails.append(Delivered(mail_id, thread or mail_id, kind, sender))
+        text = f"Please see to matter {len(self.mails)}."
+        mail_id = self._google.deliver(sender, subject, text, thread=thread, headers={"To": to})
+        self.mails.append(Delivered(mail_id, thread or mail_id, kind, sender, to))
 
 
 def teach(model: Model, world: World) -> None:
@@ -139,5 +150,8 @@ def _call(name: str, number: int, request: ModelRequest) -> ToolCall:
 
 
 def latest_to_answer(mails: Sequence[Delivered]) -> dict[str, Delivered]:
-    """By thread, the newest mail that asks something of the person."""
-    return {mail.thread: mail for mail in mails if mail.kind != "ignore"}
+    """By thread, the newest of the mails that ask most of the person. One from somebody else that asks less may wait
+    with it."""
+    asking = [mail for mail in mails if mail.kind != "ignore"]
+    most = {mail.thread for mail in asking if _class_of(mail.kind) == "respond"}
+    return {mail.thread: mail for mail in asking if mail.thread not in most or _class_of(mail.kind) == "respond"}

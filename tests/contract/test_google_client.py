@@ -972,17 +972,15 @@ def instance(start: str, end: str, **more: Any) -> dict[str, Any]:
     return EVENT | {"id": f"abcde_{start}", "start": {"dateTime": start}, "end": {"dateTime": end}} | more
 
 
-async def test_the_events_of_all_calendars_that_are_owned_and_ticked(
-    server: FaultyServer, account: GoogleAccount
-) -> None:
+async def test_the_events_of_all_calendars_that_are_owned(server: FaultyServer, account: GoogleAccount) -> None:
+    unticked = ENTRY | {"selected": False}  # the person's time all the same
     others = [
         ENTRY | {"id": "colleague", "accessRole": "reader"},
         ENTRY | {"id": "shared", "accessRole": "writer"},
-        ENTRY | {"id": "unticked", "selected": False},
         ENTRY | {"id": "hidden", "hidden": True},
         ENTRY | {"id": "deleted", "deleted": True},
     ]
-    server.answer("GET", CALENDARS, ok({"items": [*others, PRIMARY], "nextPageToken": "p2"}), ok({"items": [ENTRY]}))
+    server.answer("GET", CALENDARS, ok({"items": [*others, PRIMARY], "nextPageToken": "p2"}), ok({"items": [unticked]}))
     untitled = instance("2026-03-02T11:00:00+01:00", "2026-03-02T12:00:00+01:00", iCalUID="u", summary=None)
     untitled.pop("summary")
     server.answer("GET", EVENTS, ok({"items": [EVENT]}))
@@ -1026,7 +1024,7 @@ async def test_an_event_in_several_calendars_is_told_once_with_the_persons_own_a
 
 
 @pytest.mark.parametrize(
-    "listing", [refused(403, "insufficientPermissions"), Answer(404), ok({}), ok({"items": [ENTRY | {"selected": 0}]})]
+    "listing", [refused(403, "insufficientPermissions"), Answer(404), ok({}), ok({"items": [ENTRY | {"accessRole": "reader"}]})]
 )
 async def test_without_a_list_of_calendars_the_primary_one_counts(
     server: FaultyServer, account: GoogleAccount, listing: Answer
