@@ -133,8 +133,8 @@ class Calendar:
         return _touching([await self._events_of(calendar, _bounds(start, end))], start, end)
 
     async def agenda(self, start: datetime, end: datetime) -> Agenda:
-        """What takes the person's time from `start` to `end`: in the calendars that they own, ticked or not, and in those
-        that were named as counting too. An event that stands in several is told once.
+        """What takes the person's time from `start` to `end`: in the calendars that they own, ticked or not, and in
+        those that were named as counting too. An event that stands in several is told once.
 
         Days without hours are those of `start`'s timezone.
 

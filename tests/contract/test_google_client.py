@@ -1024,7 +1024,13 @@ async def test_an_event_in_several_calendars_is_told_once_with_the_persons_own_a
 
 
 @pytest.mark.parametrize(
-    "listing", [refused(403, "insufficientPermissions"), Answer(404), ok({}), ok({"items": [ENTRY | {"accessRole": "reader"}]})]
+    "listing",
+    [
+        refused(403, "insufficientPermissions"),
+        Answer(404),
+        ok({}),
+        ok({"items": [ENTRY | {"accessRole": "reader"}]}),
+    ],
 )
 async def test_without_a_list_of_calendars_the_primary_one_counts(
     server: FaultyServer, account: GoogleAccount, listing: Answer
