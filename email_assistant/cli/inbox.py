@@ -258,10 +258,16 @@ def _object(text: str) -> dict[str, Any]:
     return parsed
 
 
-async def _decide(prefix: str, answer: Mapping[str, Any]) -> None:
+async def _decide(prefix: str, answer: Mapping[str, Any], shown: str | None = None) -> None:
+    """
+    Args:
+        shown: the item's hash as the person was shown it; None: it is answered as it is now.
+    """
     async with opened() as app:
         found = await app.inbox.find(app.user_id, prefix)
-        decided = await app.inbox.decide(app.user_id, found.id, answer, by="cli")
+        if shown not in (None, found.hash):
+            raise CommandError("this is not as it was shown; look at it again")
+        decided = await app.inbox.decide(app.user_id, found.id, answer, by="cli", asked=found.asked)
         asked_again = await app.inbox.asked_again_because_of(decided)
     seconds = (decided.undo_until - datetime.now(UTC)).total_seconds() if decided.undo_until else 0
     taken = f"Taken: {answer['type']}."
@@ -278,13 +284,15 @@ async def _decide(prefix: str, answer: Mapping[str, Any]) -> None:
 
 async def _accept_alone(prefix: str) -> None:
     """Accept one item; who sits before the screen is shown it first."""
-    if _is_terminal(sys.stdin) and _is_terminal(sys.stdout):
-        async with opened() as app:
-            found = await app.inbox.find(app.user_id, prefix)
+    shown = _read_shown(prefix)
+    async with opened() as app:
+        found = await app.inbox.find(app.user_id, prefix.partition("@")[0])
+    if shown is None and _is_terminal(sys.stdin) and _is_terminal(sys.stdout):
         print_text(unescape(found.description))
         if not typer.confirm("\nAccept this?"):
             raise CommandError("nothing was accepted")
-    await _decide(prefix, {"type": "accept"})
+        shown = found.id, found.hash
+    await _decide(str(found.id), {"type": "accept"}, shown[1] if shown else None)
 
 
 async def _accept_together(named: Sequence[str]) -> None:

@@ -40,6 +40,8 @@ update mails set state = 'failed', tries = 0, reason = '{_REASON}'
 update runs set state = 'failed', reason = '{_REASON}' where state = 'acting';
 update inbox_items set status = 'pending', decision = null, decided_by = null, decided_at = null, undo_until = null
     where status = 'decided';
+update inbox_items set reopened = jsonb_set(reopened::jsonb, '{{item}}', 'null')::json
+    where status = 'pending' and reopened is not null;
 update threads set lease_until = '-infinity', not_before = '-infinity';
 delete from procrastinate_events;
 delete from procrastinate_jobs;

@@ -71,8 +71,11 @@ _COLUMNS = """i.id, i.user_id, i.account_id, a.address as account, i.thread_id, 
     i.urgency, i.created_at"""
 _JOINED = """join accounts a on a.id = i.account_id join runs r on r.id = i.run_id
     join threads t on t.id = i.thread_id left join mails m on m.account_id = i.account_id and m.gmail_id = i.mail_id"""
+FORGET_RESTORABLE = """update inbox_items set reopened = jsonb_set(reopened::jsonb, '{item}', 'null')::json
+    where status = 'pending' and reopened is not null"""
+"""SQL: what was accepted before now does not come back when the answer is taken back that made it be asked again."""
 _AGAIN = "you are asked again about this: see why, and answer once more"
-_ASKED = "1 + (select count(*) from inbox_items where run_id = %s and call_id = %s)"
+_ASKED = "1 + coalesce((select max(asked) from inbox_items where run_id = %s and call_id = %s), 0)"
 _TABLES = f"inbox_items i {_JOINED}"
 
 
@@ -260,7 +263,9 @@ class Item:
     @property
     def notes(self) -> list[str]:
         """What the person should know of the parts beside it before they decide it, one line each."""
-        return beside(self.kind, self.parts, self.zone) if self.status == "pending" else []
+        if self.status != "pending":
+            return []
+        return beside(self.kind, self.parts, self.zone, one_proposal=self.chat is None)
 
     @property
     def state(self) -> str:
@@ -471,14 +476,18 @@ class Inbox:
                     undo_until = await self._take(conn, item, decision, by, window or timedelta(0), teaches=teaches)
                     if not undo_until:
                         raise _TakenMeanwhile(item.id)
-                await self._ask_again(conn, decisions, by)
+                await self._reopen_accepted(conn, decisions, by)
                 if window is not None:
                     await self._enqueue(conn, decisions[0][0].thread_id, undo_until if window else None)
         except _TakenMeanwhile as taken:
             user_id = decisions[0][0].user_id
-            raise _TakenMeanwhile(taken.item_id, _became(await self.get(user_id, taken.item_id))) from None
+            now = await self.get(user_id, taken.item_id)
+            asked = next(item.asked for item, _ in decisions if item.id == taken.item_id)
+            raise _TakenMeanwhile(taken.item_id, _AGAIN if now.asked != asked else _became(now)) from None
 
-    async def _ask_again(self, conn: Connection, decisions: Sequence[tuple[Item, Mapping[str, Any]]], by: str) -> None:
+    async def _reopen_accepted(
+        self, conn: Connection, decisions: Sequence[tuple[Item, Mapping[str, Any]]], by: str
+    ) -> None:
         """Ask once more about the parts that were accepted before, and apart from, one that now was not: they were
         accepted with it. What is asked for in a chat is not one proposal of ours, and is approved part by part."""
         taken = [item.id for item, _ in decisions]
@@ -512,7 +521,7 @@ class Inbox:
         cursor = await conn.execute(
             """update inbox_items i set status = 'decided', decision = %s, decided_by = %s,
                       decided_at = statement_timestamp(), undo_until = statement_timestamp() + %s,
-                      teaches = i.teaches and %s, typed = %s,
+                      teaches = i.teaches and %s, typed = array(select distinct unnest(i.typed || %s::text[])),
                       args = case when i.reopened->>'args' is null then i.args else i.reopened->'args' end,
                       reopened = null, reopened_at = null
                from accounts a where i.id = %s and i.user_id = %s and i.status = 'pending' and i.asked = %s
@@ -545,6 +554,7 @@ class Inbox:
                             and decision->>'type' = any(%s) order by id for no key update)""",
             (account_id, list(ACTS)),
         )
+        await conn.execute(FORGET_RESTORABLE + " and account_id = %s", (account_id,))
 
     def expires_at(self, item: Item) -> datetime | None:
         """When a pending item is ignored by itself; None if it never is. What may have happened is always told."""
@@ -622,7 +632,11 @@ class Inbox:
             NoItem, Conflict.
         """
         async with self._pool.connection() as conn, conn.transaction():
-            # The thread before the items, as whoever decides locks them: none of them can be applied meanwhile.
+            # The account and the thread before the items, as whoever decides locks them: none can be applied meanwhile.
+            await conn.execute(
+                "select from accounts where id = (select account_id from inbox_items where id = %s) for share",
+                (item_id,),
+            )
             await conn.execute(
                 "select from threads where id = (select thread_id from inbox_items where id = %s) for no key update",
                 (item_id,),
@@ -806,8 +820,9 @@ class Inbox:
         """What the person said in runs that were superseded: their instructions, and the reply they had approved."""
         async with self._pool.connection() as conn:
             cursor = await conn.execute(
-                """select kind, args, decision, status from inbox_items where run_id = any(%s)
-                   and decision is not null order by decided_at""",
+                """select kind, args, coalesce(decision, reopened->'decision') as decision, status from inbox_items
+                   where run_id = any(%s) and coalesce(decision, reopened->'decision') is not null
+                   order by coalesce(decided_at, (reopened->>'decided_at')::timestamptz)""",
                 (list(run_ids),),
             )
             rows = await cursor.fetchall()
@@ -815,9 +830,7 @@ class Inbox:
         approved = [
             (row["decision"]["args"] or row["args"])["response_text"]
             for row in rows
-            if row["kind"] == "draft"
-            and row["status"] == "superseded"
-            and row["decision"]["type"] in ("accept", "edit")
+            if row["kind"] == "draft" and row["status"] == "superseded" and row["decision"]["type"] in ACTS
         ]
         return instructions, approved[-1] if approved else None
 
@@ -829,7 +842,7 @@ class Inbox:
     async def to_be_done(self, run_id: UUID) -> set[str]:
         """Ids of the calls that a run's decided items say to carry out."""
         items = await self._items("i.run_id = %s and i.status = 'decided'", run_id)
-        return {i.call_id for i in items if (i.decision or {}).get("type") in ("accept", "edit")}
+        return {i.call_id for i in items if (i.decision or {}).get("type") in ACTS}
 
     async def expire_run(self, conn: Connection, run_id: UUID) -> None:
         """Close what still waits in a run that failed."""
@@ -960,7 +973,7 @@ class Inbox:
         except ToolError as error:
             raise Invalid(str(error)) from None
         if complete.get("from_address") != item.args.get("from_address"):
-            raise Invalid(f"{item.sent_from} is gone, which this was to go from: ask for another draft")
+            raise Invalid(f"it would not go from {item.sent_from} any more: accept it, and you are shown from where")
         return complete
 
     async def _items(self, where: str, *parameters: object) -> list[Item]:

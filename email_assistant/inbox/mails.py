@@ -263,6 +263,10 @@ class Mails:
         self, conn: Connection, account_id: UUID, mail_id: str, classification: Class, by: str
     ) -> None:
         await self._reopen(conn, account_id, mail_id, classification)
+        # Its class counts for more than that it left the inbox: what had closed with it does not come back with it.
+        await conn.execute(
+            "update runs set closed_with = null where account_id = %s and closed_with = %s", (account_id, mail_id)
+        )
         await conn.execute(
             """insert into corrections (user_id, account_id, mail_id, by, classification, was, because, triaged_at)
                select user_id, account_id, gmail_id, %s, %s, classification, triage_reason, triaged_at from mails

@@ -71,13 +71,18 @@ def takes_effect(kind: Kind, answer: Answer, undo_until: datetime | None, parts:
     return f"{does} in {max(1, round(left))} s" if left > 0 else f"{does} as soon as it can be"
 
 
-def beside(kind: Kind, parts: Sequence[Part], zone: ZoneInfo) -> list[str]:
-    """What the person should know of the other parts while this one waits for them: one line each."""
+def beside(kind: Kind, parts: Sequence[Part], zone: ZoneInfo, *, one_proposal: bool) -> list[str]:
+    """What the person should know of the other parts while this one waits for them: one line each.
+
+    Args:
+        one_proposal: what was accepted of it is asked about again once another part is turned down.
+    """
     held = {part.kind: _DOES.get(part.kind, "is done") for part in parts if part.answer in ACTS}
     notes = [
         f"{named(each, kind).capitalize()} that you accepted {does} with your answer on this"
         for each, does in held.items()
     ]
+    notes += ["If you turn this down, you are asked about that again"] if held and one_proposal else []
     if others := [part for part in parts if part.answer is None]:
         notes.append(f"One proposal with {_those(others, kind, zone)}")
     return notes

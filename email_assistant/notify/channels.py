@@ -27,11 +27,11 @@ _LISTED = 50
 """Items that one notice names; it counts them all."""
 _SHOWN_WORDS = 200
 """Characters of what was asked for in a chat."""
-_SINCE = "greatest(i.created_at, i.snoozed_until)"
-"""When an item began to wait: when it came, or when it is shown again."""
-_UNTOLD = f"""(i.created_at > c.told_until or i.snoozed_until > c.told_until)
+_SINCE = "greatest(i.created_at, i.snoozed_until, i.reopened_at)"
+"""When an item began to wait: when it came, is shown again, or is asked about again."""
+_UNTOLD = f"""(i.created_at > c.told_until or i.snoozed_until > c.told_until or i.reopened_at > c.told_until)
               and {_SINCE} <= clock_timestamp() - %s"""
-"""Of an item i and a channel c; written so that the indexes of both times serve it."""
+"""Of an item i and a channel c; written so that the indexes of the times serve it."""
 _COLUMNS = "id, user_id, kind, name, state, told_at, tries, last_error, created_at"
 
 

@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
+from email_assistant.accounts.vault import VaultError
 from email_assistant.db.pool import Connection
+from email_assistant.google.errors import GoogleError
 from email_assistant.inbox.items import Item
 from email_assistant.tools.effects import Effect, Ledger
 from email_assistant.tools.spec import ServerDown, ToolError
@@ -22,7 +24,7 @@ async def as_it_can_be(tools: Completes, run: Mapping[str, Any], effect: Effect)
         return effect
     try:
         return replace(effect, args=await tools.complete(run, effect.tool, effect.args))
-    except (ToolError, ServerDown):
+    except (ToolError, ServerDown, GoogleError, VaultError):
         return effect
 
 

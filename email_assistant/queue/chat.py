@@ -60,6 +60,10 @@ _NOT_KNOWN = "Not known: this was broken off, and may have been done."
 
 
 class Tools(Protocol):
+    async def complete(self, run: Mapping[str, Any], name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Arguments checked and completed for a run. Raises ToolError, ServerDown."""
+        ...
+
     async def left_out(self, run: Mapping[str, Any], name: str, arguments: Mapping[str, Any]) -> list[str]:
         """Who of the answered mail's people would get nothing of a call. Raises ToolError, GoogleError."""
         ...

@@ -92,6 +92,9 @@ _NOT_DONE = "what you decided before is not done yet; it is done by itself as so
 _ANSWERED = "what you decided a moment ago is not carried out yet; wait for it, answer the rest, or undo it"
 
 
+_ASKS = "it asks you once more about what you decided before: answer that first"
+
+
 class Turns:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -214,6 +217,8 @@ class Turns:
         )
 
     async def _set_aside(self, conn: Connection, turn: TurnRow, by: UUID, *, may_act: bool) -> None:
+        if turn.state == "acting" and turn.waits and not turn.answered:
+            raise Conflict(_ASKS)
         if turn.state != "waiting" and (turn.waits or not may_act):
             raise Conflict(_NOT_DONE if turn.why else _BUSY)
         if turn.answered:
@@ -258,7 +263,7 @@ class Turns:
 
     async def acting(self, conn: Connection, turn: TurnRow) -> None:
         """Every answer is in and past its window: from here on the turn acts."""
-        await conn.execute("update runs set state = 'acting', tries = 0 where id = %s", (turn.id,))
+        await conn.execute("update runs set state = 'acting', reason = null, tries = 0 where id = %s", (turn.id,))
 
     async def fail(self, conn: Connection, turn: TurnRow, reason: str) -> None:
         await conn.execute("update runs set state = 'failed', reason = %s where id = %s", (reason, turn.id))

@@ -91,7 +91,7 @@ class SendingTool(Tool):
         except ToolError as refusal:
             if isinstance(refusal, AliasGone):
                 await self._accounts.drop_alias(call.account.id, refusal.address)
-            if effect.state == "started":
+            if effect.state in ("started", "unknown"):
                 await self._ledger.not_found(effect)
             raise
 

@@ -115,17 +115,18 @@ class InboxApp(App[None]):
 
     def _to_undo(self) -> Item | None:
         now = datetime.now(UTC)
-        return next((item for item in reversed(self._answered) if item.undo_until and item.undo_until > now), None)
+        return next((item for item in reversed(self._answered) if _can_be_undone(item, now)), None)
 
     async def _answer(self, item: Item, answer: Mapping[str, Any], then: Callable[[], object]) -> bool:
         """Whether it was taken."""
         try:
-            self._answered.append(await self.desk.answer(item.id, answer))
+            self._answered.append(await self.desk.answer(item, answer))
+            again = await self.desk.asked_again(self._answered[-1])
         except Exception as error:
             self.complain(error)
             return False
         else:
-            self.say("")
+            self.say("; ".join(f"You are asked again: {part.asked_because}" for part in again))
             then()
             return True
         finally:
@@ -164,3 +165,7 @@ class InboxApp(App[None]):
     def _fatal_error(self) -> None:
         """Textual would print the local variables, which hold mail; whoever runs the view tells of the error."""
         self._close_messages_no_wait()
+
+
+def _can_be_undone(item: Item, now: datetime) -> bool:
+    return bool(item.waits_for or (item.undo_until and item.undo_until > now))

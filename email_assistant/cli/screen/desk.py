@@ -81,10 +81,15 @@ class Desk:
         form = ProposalForm(item.args, self._arguments(item), account.zone)
         return Sight(item, account.zone, form, context, events)
 
-    async def answer(self, item_id: UUID, answer: Mapping[str, Any]) -> Item:
-        """Raises NoItem, Conflict, Invalid."""
+    async def answer(self, item: Item, answer: Mapping[str, Any]) -> Item:
+        """Answer an item as it was shown. Raises NoItem, Conflict, Invalid."""
         async with _in_time():
-            return await self._app.inbox.decide(self.user_id, item_id, answer, by=_BY)
+            return await self._app.inbox.decide(self.user_id, item.id, answer, by=_BY, asked=item.asked)
+
+    async def asked_again(self, item: Item) -> list[Item]:
+        """What an answer made the person be asked about again."""
+        async with _in_time():
+            return await self._app.inbox.asked_again_because_of(item)
 
     async def undo(self, item_id: UUID) -> Item:
         """Raises NoItem, Conflict."""

@@ -6,6 +6,7 @@ alter table inbox_items add column group_id text;
 -- if that one's answer is taken back. `args` are those that were proposed at first, where the person had edited them.
 alter table inbox_items add column reopened json;
 alter table inbox_items add column reopened_at timestamptz;
+create index inbox_items_reopened on inbox_items (user_id, reopened_at) where reopened_at is not null;
 
 -- What is open in one run at one time is of one message.
 update inbox_items set group_id = 'before ' || run_id where status in ('pending', 'decided');

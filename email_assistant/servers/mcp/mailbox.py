@@ -14,6 +14,7 @@ from email_assistant.google.account import GoogleAccount
 from email_assistant.google.errors import Ambiguous, GoogleError, NotFound, RateLimited, Refused, Revoked, Transient
 from email_assistant.google.quota import Urgency, calls_are
 from email_assistant.tools.outbox import KeyedOutbox
+from email_assistant.tools.senders import AliasGone
 from email_assistant.tools.spec import ToolError
 
 Purpose = Literal["read", "write"]
@@ -67,6 +68,9 @@ class Mailbox:
             google = await self._clients.get(account.id)
             with calls_are(Urgency.PERSON if purpose == "write" else Urgency.MAIL):
                 yield Visit(account, google, await self._zone_of(account, google))
+        except AliasGone as gone:
+            await self._accounts.drop_alias(self._account_id, gone.address)
+            raise
         except Revoked as error:
             await self._accounts.set_state(self._account_id, "login", str(error))
             raise TryAgain(_LOGGED_OUT.format(account.address)) from None

@@ -1,6 +1,6 @@
 """What a person has just answered: said on the next page, with a way back while there is one."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
@@ -17,6 +17,8 @@ class Answered:
 
     item: Item
     refusal: str | None = None
+    asked_again: Sequence[Item] = ()
+    """What it made the person be asked about again."""
 
     @property
     def seconds(self) -> int | None:
@@ -33,11 +35,15 @@ async def just_answered(app: Services, item_id: str | None) -> Answered | None:
         item = await app.inbox.get(app.user_id, UUID(item_id)) if item_id else None
     except (ValueError, NoItem):
         return None
-    return Answered(item) if item and (item.status in ("decided", "applied") or is_asleep(item)) else None
+    return await _taken(app, item) if item and (item.status in ("decided", "applied") or is_asleep(item)) else None
 
 
 def is_asleep(item: Item) -> bool:
     return item.status == "pending" and item.snoozed_until is not None and item.snoozed_until > datetime.now(UTC)
+
+
+async def _taken(app: Services, item: Item) -> Answered:
+    return Answered(item, asked_again=await app.inbox.asked_again_because_of(item))
 
 
 async def each(app: Services, item_ids: Iterable[UUID], step: Callable[[UUID], Awaitable[Item]]) -> list[Answered]:
@@ -48,7 +54,7 @@ async def each(app: Services, item_ids: Iterable[UUID], step: Callable[[UUID], A
 
 async def _one(app: Services, item_id: UUID, step: Callable[[UUID], Awaitable[Item]]) -> Answered | None:
     try:
-        return Answered(await step(item_id))
+        return await _taken(app, await step(item_id))
     except NoItem:
         return None
     except (Conflict, Invalid) as refusal:
