@@ -116,6 +116,27 @@ class TestFrom:
         await home.answer(again, "accept")
         assert [sent.addresses("From") for sent in google.sent] == [[ADA]]
 
+    @pytest.mark.parametrize("answer", ["accept", "ignore"])
+    async def test_an_alias_that_is_gone_while_it_is_in_doubt_holds_nothing_up(
+        self, home: Home, google: Google, model: Model, answer: str
+    ) -> None:
+        give_aliases(google)
+        item = await ask(home, model, headers={"To": INFO, "Delivered-To": ADA})
+        google.fault("drafts.send", status=503)
+        await home.decide(item, "accept")
+        await home.step()
+        google.remove_alias(INFO)
+        await home.carry_on()
+        [doubt] = await home.pending()
+        assert doubt.kind == "in_doubt"
+        model.script(lambda request: [DONE])
+        await home.answer(doubt, answer)
+        for again in await home.pending():
+            assert again.sent_from == ADA
+            await home.answer(again, "accept")
+        assert len(google.sent) == (answer == "accept")
+        assert await home.works.conversations.due() == []
+
     async def test_a_draft_left_at_gmail_is_from_there_too(self, home: Home, google: Google, model: Model) -> None:
         give_aliases(google)
         await home.sql("update accounts set mode = 'draft'")

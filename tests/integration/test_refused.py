@@ -159,6 +159,40 @@ class TestARefusedReply:
 
 
 @in_one_loop
+class TestAfterItWasAskedAgain:
+    async def test_refused_it_is_a_third_question(self, home: Home, google: Google, model: Model) -> None:
+        _, parts = await propose(home, model, reply("See you."), meeting())
+        items = {item.kind: item for item in parts}
+        await home.decide(items["draft"], "accept")
+        await home.decide(items["meeting"], "ignore")
+        reopened = await home.item(items["draft"])
+        google.fault(**REFUSAL)
+        await home.answer(reopened, "accept")
+        [again] = await home.pending()
+        assert (reopened.asked, again.asked) == (2, 3)
+
+    async def test_what_was_edited_is_the_next_drafts_beginning(self, home: Home, google: Google, model: Model) -> None:
+        mail_id, parts = await propose(home, model, reply("See you."), meeting())
+        items = {item.kind: item for item in parts}
+        await home.decide(items["draft"], "edit", {**items["draft"].args, "response_text": WORDS})
+        await home.decide(items["meeting"], "ignore")
+        model.script([[reply("As you say."), DONE]])
+        await home.receive("Re: Lunch?", "Or Thursday?", thread=google.message(mail_id).thread_id)
+        assert WORDS in model.calls("response")[-1].text
+
+    async def test_what_was_accepted_before_shadow_mode_stays_taken_back(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        _, parts = await propose(home, model, reply("See you."), meeting())
+        items = {item.kind: item for item in parts}
+        await home.decide(items["draft"], "accept")
+        await home.decide(items["meeting"], "ignore")
+        await set_mode(home.app.pool, home.app.accounts, home.app.inbox, await home.account(), "shadow")
+        await home.app.inbox.undo(home.app.user_id, items["meeting"].id)
+        assert {item.status for item in await home.items()} == {"pending"}
+
+
+@in_one_loop
 class TestALimit:
     async def test_is_waited_out_and_said(self, home: Home, google: Google, model: Model) -> None:
         mail_id, [item] = await propose(home, model)

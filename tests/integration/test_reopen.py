@@ -52,6 +52,15 @@ class TestBackInTheInbox:
         assert (await home.mail(mail_id)).state == "done"
         assert len(model.calls("triage")) == 1
 
+    async def test_what_was_then_said_to_need_nothing_stays_closed(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        mail_id, item = await archived(home, google, model)
+        await home.app.mails.correct(home.app.user_id, mail_id, "ignore", by="test")
+        await stays_closed(home, item)
+        google.person_moves(mail_id, to=["INBOX"])
+        await stays_closed(home, item)
+
     @pytest.mark.parametrize("label", ["TRASH", "SPAM"])
     async def test_from_the_trash_and_from_spam_too(self, home: Home, google: Google, model: Model, label: str) -> None:
         model.script([[reply("Friday is fine."), DONE]])
