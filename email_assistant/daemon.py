@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
@@ -34,6 +34,7 @@ from email_assistant.sync.backfill import Backfill
 from email_assistant.sync.mailbox import Mailboxes
 from email_assistant.sync.watch import Watches
 from email_assistant.tools.left_drafts import LeftDrafts
+from email_assistant.tools.sending import remove_copies
 from email_assistant.tracing import keep_langsmith_off, tracing
 from email_assistant.usage import BudgetSpent
 
@@ -204,9 +205,13 @@ class Daemon:
             await inbox.learned(item.id)
 
     async def tidy(self) -> None:
-        """Close what nobody answered, drop what is left of dead processes, and all but the last checkpoint of runs that
-        ended a while ago."""
+        """Close what nobody answered, drop what is left of dead processes, drafts of mail that was sent, and all but
+        the last checkpoint of runs that ended a while ago."""
         await self.app.inbox.expire(self.app.settings.provider)
+        for effect in await self.app.ledger.lost_drafts():
+            with suppress(UnknownAccount, VaultError, GoogleError):
+                gmail = (await self.app.clients.get(effect.account_id)).gmail
+                await remove_copies(self.app.ledger, gmail, effect)
         await self.app.queue.forget_dead()
         finished = await self.conversations.finished(before=_FINISHED_RUNS_KEPT)
         if finished:

@@ -314,8 +314,8 @@ async def _accept_together(named: Sequence[str]) -> None:
             out.print(f"{str(outcome.id)[:8]}: accepted.", highlight=False)
         else:
             complain(f"{str(outcome.id)[:8]}: not taken: {outcome.refused}")
-    if any(outcome.refused for outcome in outcomes):
-        raise typer.Exit(1)
+    if refused := [outcome for outcome in outcomes if outcome.refused]:
+        raise CommandError(f"{len(refused)} of {len(outcomes)} were not taken")
 
 
 async def _all_waiting(app: "App") -> list["Item"]:

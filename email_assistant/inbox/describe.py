@@ -19,7 +19,7 @@ _MOST_NAMED = 20
 
 
 class Newer(TypedDict):
-    """A mail of the same conversation that came after the one that an item answers."""
+    """Another mail of the conversation that came after the one that an item answers, or waits with it."""
 
     id: str
     """Gmail's."""
@@ -64,7 +64,7 @@ def describe(
     row, _, rest = mail_text.partition("\n")
     lines = [f"! {row}", "; ".join(mark.text for mark in marks), rest] if marks else [mail_text]
     lines += ["", "---", ""]
-    lines += [f"- Newer in this conversation: {said_of(each)}" for each in newer]
+    lines += [f"- Also in this conversation: {said_of(each)}" for each in newer]
     lines += [action]
     lines += [f"- You are asked again: {asked_because}"] if asked_because else []
     lines += [f"- From: {sent_from}"] if sent_from else []

@@ -48,17 +48,21 @@ TOGETHER: tuple[Kind, ...] = ("draft", "meeting", "confirmation")
 """Kinds that may be accepted several at once, each of them shown whole."""
 _COLUMNS = """i.id, i.user_id, i.account_id, a.address as account, i.thread_id, i.run_id, i.mail_id, t.chat_id as chat,
     m.sender, coalesce(m.subject, r.input->>'request') as subject, i.call_id, i.interrupt_id, i.kind, i.action, i.args,
-    i.mail_text, i.marks as kept_marks, i.first_answer, i.left_out, i.conflicts, i.calendars, i.asked,
+    i.mail_text, i.marks as kept_marks,
+    case when not exists (select from effects e where e.account_id = i.account_id and e.state = 'done'
+                          and e.recipient = i.first_answer) then i.first_answer end as first_answer,
+    i.left_out, i.conflicts, i.calendars, i.asked,
     i.asked_because as refusal,
     a.mode = 'shadow' as shadow,
     case a.mode when 'shadow' then array_remove(array_remove(i.allowed, 'accept'), 'edit')
                 else i.allowed end as allowed,
     case when i.status in ('superseded', 'expired') then r.reason end as ended_because,
+    case when i.status = 'applied' and r.state = 'acting' then coalesce(m.reason, r.reason) end as held_up,
     case when i.status in ('pending', 'decided') then array(
         select json_build_object('id', n.gmail_id, 'sender', n.sender, 'subject', n.subject,
                                  'classification', n.classification, 'received_at', n.received_at)
-        from mails n where n.thread_id = i.thread_id and not n.own
-        and (n.received_at, n.gmail_id) > (m.received_at, m.gmail_id)
+        from mails n where n.thread_id = i.thread_id and not n.own and n.gmail_id <> m.gmail_id
+        and ((n.received_at, n.gmail_id) > (m.received_at, m.gmail_id) or n.run_id = i.run_id)
         order by n.received_at desc, n.gmail_id desc limit 10) else '{}' end as newer,
     coalesce(i.group_id, i.run_id::text) as "group", i.reopened, i.reopened_at, a.timezone,
     case when i.status in ('pending', 'decided') then (
@@ -170,6 +174,8 @@ class Item:
     decided_at: datetime | None
     undo_until: datetime | None
     applied_at: datetime | None
+    held_up: str | None
+    """While it is being carried out: why it takes longer."""
     superseded_by: UUID | None
     """The run that took its place."""
     ended_because: str | None
@@ -251,6 +257,11 @@ class Item:
         return None
 
     @property
+    def first_asked(self) -> int:
+        """The how manieth time they were asked when the item was made: what an answer counts for that does not say."""
+        return 1 if self.interrupt_id else self.asked
+
+    @property
     def waits_for(self) -> list[UUID]:
         """The parts that the person has yet to decide before anything is done about the answer to this one."""
         return [part.id for part in self.parts if part.answer is None] if self.status == "decided" else []
@@ -279,7 +290,8 @@ class Item:
                 answer = (self.decision or {})["type"]
                 return takes_effect(self.kind, answer, self.undo_until, self.parts, self.zone)
             case "applied":
-                return _SAID[(self.decision or {})["type"]]
+                said = _SAID[(self.decision or {})["type"]]
+                return f"{said}; {self.held_up}" if self.held_up and (self.decision or {})["type"] in ACTS else said
             case "superseded" | "expired":
                 return self.ended_because or self.status
 
@@ -964,14 +976,21 @@ class Inbox:
             args = args["args"]  # the public Agent Inbox sends the whole action request
         if not isinstance(args, Mapping):
             raise Invalid("an edit is an object with the tool's arguments")
+        given = dict(args)
+        if "email_address" in item.args and not str(
+            given.setdefault("email_address", item.args["email_address"]) or ""
+        ):
+            raise Invalid("email_address: say to whom; the one that was proposed is not put back by itself")
         async with self._pool.connection() as conn:
             cursor = await conn.execute("select input from runs where id = %s", (item.run_id,))
             row = await cursor.fetchone()
         assert row is not None
         try:
-            complete = await self._complete(row["input"], item.action, dict(args))
+            complete = await self._complete(row["input"], item.action, given)
         except ToolError as error:
             raise Invalid(str(error)) from None
+        if str(given.get("from_address") or item.sent_from).lower() != str(item.sent_from).lower():
+            raise Invalid(f"from_address: this goes from {item.sent_from}; leave {given['from_address']} out")
         if complete.get("from_address") != item.args.get("from_address"):
             raise Invalid(f"it would not go from {item.sent_from} any more: accept it, and you are shown from where")
         return complete

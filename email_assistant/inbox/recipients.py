@@ -118,8 +118,11 @@ class Recipients:
             answered: the mail that the call answers.
             around: the mails of its conversation.
         """
+        reached = addresses_in(args)
+        # A notice, or a question, reaches nobody: then it is whom it comes from that may not be who they seem.
+        looked_at = reached or ([answered.sender.email.lower()] if answered and answered.sender else [])
         own = account.own_addresses
-        unwritten = await self._unwritten(account.id, [each for each in addresses_in(args) if each not in own])
+        unwritten = await self._unwritten(account.id, [each for each in looked_at if each not in own])
         if not unwritten:
             return Judged()
         mails = [*around, *([answered] if answered else [])]
@@ -127,15 +130,18 @@ class Recipients:
         first = _only_from(answered)
         # The From that is answered bears no mark for being new. So Gmail is asked about it only where a likeness is
         # to be ruled out: the usual answer costs no units here.
-        to_ask = {each: said for each, said in unwritten.items() if each != first or each in alike}
+        to_ask = {
+            each: said for each, said in unwritten.items() if each in alike or (each in reached and each != first)
+        }
         asked = await self._ask(account, to_ask)
         marks: list[Mark] = []
         for address in [each for each in unwritten if not asked.get(each)]:
             if address in alike:
                 marks.append(Mark.lookalike(address, alike[address]))
-            if address != first:
+            if address in reached and address != first:
                 marks.append(Mark.unknown(address) if asked[address] is None else Mark.new(address))
-        return Judged(marks, first if first in unwritten and not asked.get(first) else None)
+        is_first = first in reached and first in unwritten and not asked.get(first)
+        return Judged(marks, first if is_first else None)
 
     async def strangers(self, account: Account, addresses: Sequence[str]) -> list[str]:
         """Those of the addresses that an edit adds and that are new: nothing stored knows them, and they were not typed

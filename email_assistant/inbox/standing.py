@@ -62,7 +62,7 @@ def named(kind: Kind, own: Kind, count: int = 1) -> str:
 def takes_effect(kind: Kind, answer: Answer, undo_until: datetime | None, parts: Sequence[Part], zone: ZoneInfo) -> str:
     """When something is done about an answer that was given, and that can be taken back until then."""
     if answer == "ignore":
-        return "nothing is done about it"
+        return "is not done"
     does = _DOES.get(kind, "is done") if answer in ACTS else "is passed on to the assistant"
     if waits := [part for part in parts if part.answer is None]:
         return f"{does} with your answer on {_those(waits, kind, zone)}"

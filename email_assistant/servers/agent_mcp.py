@@ -19,11 +19,11 @@ from email_assistant.google.errors import Ambiguous, NotFound, Refused
 from email_assistant.mail.compose import compose_reply
 from email_assistant.mail.message import references_of
 from email_assistant.mail.parse import parse_gmail
-from email_assistant.servers.mcp.mailbox import Mailbox, TryAgain, Visit
+from email_assistant.servers.mcp.mailbox import Limited, Mailbox, TryAgain, Visit
 from email_assistant.settings import WorkingHours
 from email_assistant.tools import check_calendar, schedule_meeting, send_email
 from email_assistant.tools.check_calendar import CheckCalendar, told_days
-from email_assistant.tools.mcp.words import AGAIN, EXTERNAL_ID, INVITATION, KEY, SENDER
+from email_assistant.tools.mcp.words import AGAIN, EXTERNAL_ID, INVITATION, KEY, LIMITED, SENDER
 from email_assistant.tools.outbox import DraftGone, KeyedOutbox, KeyTaken, Letter
 from email_assistant.tools.schedule_meeting import ScheduleMeeting, event_id_of, insert, scheduled
 from email_assistant.tools.send_email import SendEmail
@@ -150,6 +150,8 @@ def create_agent_server(mailbox: Mailbox, outbox: KeyedOutbox, hours: WorkingHou
         meta = server.request_context.meta
         try:
             text, made = await offered[name][1](arguments, (meta.model_extra or {}) if meta else {})
+        except Limited as error:
+            return _answer(str(error), is_error=True, meta={AGAIN: True, LIMITED: True})
         except TryAgain as error:
             return _answer(str(error), is_error=True, meta={AGAIN: True})
         except ToolError as error:

@@ -29,6 +29,8 @@ _LOOKS = 4
 """Times that Google is asked, on later and later tries, before an effect is called unknown."""
 
 
+_LATE: Final = timedelta(hours=2)
+"""So long after a letter was sent is looked for a draft of it whose creation was not answered."""
 _LIMIT_BORNE: Final = timedelta(hours=1)
 """So long a limit of the other side's is waited out before a person is asked."""
 
@@ -75,8 +77,10 @@ class Effect:
     started_at: datetime | None
     left_as: Literal["refused", "unknown"] | None
     """As what the person said to leave it, when they were asked about it again."""
-    draft_in_doubt: bool
-    """A draft of it may be at Gmail that is stored nowhere: a creation broke off."""
+    gmail_thread: str | None
+    """Gmail's id of the thread that a mail goes into."""
+    lost_draft: str | None
+    """What a draft of it is recognised by whose creation was not answered, and that may come to be later."""
     busy_until: datetime | None
     """A worker that is gone has started it, and its write may be under way until then; None: it is over."""
 
@@ -86,7 +90,7 @@ class Effect:
 
 
 _COLUMNS = """run_id, call_id, account_id, thread_id, tool, args, state, draft_id, orphans, external_id, result, looks,
-              started_at, left_as, draft_in_doubt, (
+              started_at, left_as, gmail_thread, lost_draft, (
                   select over.at from threads t,
                          (select last_started_at + make_interval(secs => %s) as at) as over
                   where t.id = effects.thread_id and effects.epoch <= t.cut_short and over.at > clock_timestamp()
@@ -347,13 +351,18 @@ class Ledger:
         if not row["ended"]:
             raise RateLimited(str(limited), limited.until and min(limited.until, row["ends"])) from limited
 
-    async def doubt_draft(self, effect: Effect) -> None:
-        """A draft of it may be at Gmail that is stored nowhere."""
+    async def lose_draft(self, effect: Effect, mark: str) -> None:
+        """A draft of it may be at Gmail, or come to be there, that is stored nowhere."""
         async with self._pool.connection() as conn:
             await conn.execute(
-                "update effects set draft_in_doubt = true where run_id = %s and call_id = %s",
-                (effect.run_id, effect.call_id),
+                "update effects set lost_draft = %s where run_id = %s and call_id = %s",
+                (mark, effect.run_id, effect.call_id),
             )
+
+    async def lost_drafts(self) -> list[Effect]:
+        """Letters that were sent of late, and of which another draft may still come to be."""
+        late = "state = 'done' and lost_draft is not null and finished_at > clock_timestamp() - %s"
+        return await self._effects(late, _LATE)
 
     async def again(self, conn: Connection, run_id: UUID, call_id: str, args: Mapping[str, Any]) -> None:
         """Carry out a person's word on a refused or unknown effect: do it, from the start. A look may have found

@@ -136,10 +136,8 @@ class SendingTool(Tool):
 
     async def _sent(self, gmail: Gmail, effect: Effect, letter: Letter, message_id: str) -> str:
         """It was sent. A draft whose creation broke off may have come to be after it was looked for."""
-        if (await self._ledger.get(effect.run_id, effect.call_id)).draft_in_doubt:
-            with suppress(GoogleError):  # a copy among the drafts costs no sent mail
-                for ref in await self._left_drafts(gmail, effect, letter):
-                    await gmail.delete_draft(ref.id)
+        with suppress(GoogleError):  # a copy among the drafts costs no sent mail
+            await remove_copies(self._ledger, gmail, await self._ledger.get(effect.run_id, effect.call_id))
         return await self._ledger.finish(effect, message_id, sent_to(letter.recipients))
 
     async def _create_draft(self, gmail: Gmail, call: Call, effect: Effect, letter: Letter) -> str:
@@ -156,7 +154,7 @@ class SendingTool(Tool):
     async def _adopt_draft(self, gmail: Gmail, call: Call, effect: Effect, letter: Letter) -> str | None:
         """Find the draft that a crash left between its creation and the storing of its id."""
         await self._ledger.start(effect, call.lease, into=letter.thread)
-        await self._ledger.doubt_draft(effect)
+        await self._ledger.lose_draft(effect, letter.mark)
         for ref in await self._left_drafts(gmail, effect, letter):
             if ref.id not in effect.orphans and await self._ledger.keep_draft(effect, ref.id, call.lease):
                 return ref.id
@@ -183,6 +181,18 @@ class SendingTool(Tool):
         found = [message.id async for message in sent if letter.is_in(message.payload)]
         others = await self._ledger.claimed(effect.account_id, found)
         return next((message_id for message_id in found if message_id not in others), None)
+
+
+async def remove_copies(ledger: Ledger, gmail: Gmail, effect: Effect) -> None:
+    """Delete drafts of a letter that was sent: one whose creation was not answered may come to be later. Raises
+    GoogleError."""
+    if effect.lost_draft is None:
+        return
+    refs = [ref for ref in await gmail.drafts() if effect.gmail_thread in (None, ref.thread_id)]
+    others = await ledger.kept_drafts(effect.account_id, [ref.id for ref in refs])
+    for draft in [await gmail.find_draft(ref.id) for ref in refs if ref.id not in others]:
+        if draft and draft.payload and mail_fingerprint(parse_gmail(draft.payload)) == effect.lost_draft:
+            await gmail.delete_draft(draft.id)
 
 
 async def _sent_in(gmail: Gmail, thread: str, since: datetime) -> AsyncIterator[Message]:

@@ -92,7 +92,7 @@ class Person:
         attempt = Attempt(answer)
         self.attempts[item["id"]].append(attempt)
         try:
-            told = await self.http.post(f"/api/inbox/{item['id']}/decision", json=answer)
+            told = await self.http.post(f"/api/inbox/{item['id']}/decision", json=answer | {"asked": item["asked"]})
         except httpx.TransportError:
             self.unreached += 1
             return

@@ -228,7 +228,9 @@ class Daemon:
         return next((mail for mail in self.mails() if mail["id"] == mail_id), {})
 
     def decide(self, item_id: str, type_: str, args: object = None) -> httpx.Response:
-        return self.http.post(f"/api/inbox/{item_id}/decision", json={"type": type_, "args": args})
+        """Answer an item by whoever has just looked at it."""
+        answer = {"type": type_, "args": args, "asked": self.item(item_id)["asked"]}
+        return self.http.post(f"/api/inbox/{item_id}/decision", json=answer)
 
     def answer(self, item: Item, type_: str, args: object = None) -> None:
         """A person's answer that must be taken."""

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 CAROL = "Carol Cole <carol@example.net>"
 CLASSES = {"Lunch?": "respond", "FYI": "notify", "Re: Lunch?": "respond", "Out of office": "ignore"}
-SHOWN = "Newer in this conversation"
+SHOWN = "Also in this conversation"
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -86,7 +86,7 @@ class TestALowerMailFromSomebodyElse:
         ):
             assert SHOWN in text
             assert "carol" in text
-        assert "newer mail from <bdi>carol@example.net</bdi>" in (await api.get("/")).text
+        assert "also mail from <bdi>carol@example.net</bdi>" in (await api.get("/")).text
 
     async def test_is_answered_with_it_when_it_is_sent(self, home: Home, google: Google, model: Model) -> None:
         asked, item = await bob_asks(home)

@@ -112,7 +112,7 @@ def _section(title: str, lines: Iterable[Part]) -> Iterator[Part]:
 def _proposal(seen: Sight, does: str) -> Iterator[Part]:
     item = seen.item
     for each in item.newer:
-        yield f"Newer in this conversation: {line(said_of(each))}\n", "$text-warning bold"
+        yield f"Also in this conversation: {line(said_of(each))}\n", "$text-warning bold"
     shown = [field for field in seen.form.fields if field.kind != "hidden" and field.parts]
     if item.kind != "draft" or not shown:
         yield f"{line(does)}\n"

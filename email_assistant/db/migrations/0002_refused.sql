@@ -6,7 +6,8 @@ alter table effects add constraint effects_state_check
 alter table effects
     add column left_as text check (left_as in ('refused', 'unknown')),  -- as what the person said to leave it
     add column limited_since timestamptz,     -- the other side has taken no more since then
-    add column draft_in_doubt boolean not null default false;  -- a draft of it may be there that is stored nowhere
+    add column lost_draft text;               -- what a draft is recognised by whose creation was not answered
+create index effects_lost_drafts on effects (finished_at) where lost_draft is not null;
 
 alter table inbox_items
     add column asked integer not null default 1,  -- the how manieth time the person is asked about its call

@@ -158,7 +158,8 @@ async def show_context(
 async def decide(app: Assistant, item_id: ItemId, answer: AnswerIn) -> ItemOut:
     """Answer an item. An answer is taken once; what was not answered by then is not approved."""
     given = answer.model_dump(include={"type", "args"})
-    return ItemOut.model_validate(await app.inbox.decide(app.user_id, item_id, given, by="api", asked=answer.asked))
+    asked = answer.asked or (await app.inbox.get(app.user_id, item_id)).first_asked
+    return ItemOut.model_validate(await app.inbox.decide(app.user_id, item_id, given, by="api", asked=asked))
 
 
 @router.post("/{item_id}/undo", responses=documented(401, 403, 404, 409, 422))

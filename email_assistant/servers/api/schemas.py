@@ -37,7 +37,7 @@ class Decision(BaseModel):
 
 
 class NewerOut(BaseModel):
-    """A mail of the same conversation that came after the one that an item answers."""
+    """Another mail of the conversation that came after the one that an item answers, or waits with it."""
 
     id: str = Field(description="Gmail's id.")
     sender: str
@@ -110,8 +110,8 @@ class ItemOut(_Out):
     )
     calendars: list[str] = Field(description="Names of the calendars that counted in that: the person's own.")
     newer: list[NewerOut] = Field(
-        description="While the item can be answered: mail of the conversation that came since, newest first (at most "
-        "10). It takes nothing of the item's place; it waits with it, or was ignored."
+        description="While the item can be answered: other mail of the conversation that came since or waits with it, "
+        "newest first (at most 10). It takes nothing of the item's place."
     )
     description: str = Field(description="The mail and the proposal as text, with HTML's characters escaped.")
     decided_by: str | None
@@ -140,7 +140,10 @@ class Snooze(BaseModel):
 class AnswerIn(Decision):
     """An answer to an item."""
 
-    asked: int | None = Field(None, description="The item's `asked` as it was served: another by now gives 409.")
+    asked: int | None = Field(
+        None,
+        description="The item's `asked` as it was served: another by now gives 409. Left out, it is the first asking.",
+    )
 
 
 class Shown(BaseModel):

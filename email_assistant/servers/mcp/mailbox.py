@@ -33,6 +33,10 @@ class Services(Protocol):
     def user_id(self) -> UUID: ...
 
 
+class Limited(ToolError):
+    """Nothing was done, as a limit of Google's is reached; it passes."""
+
+
 class TryAgain(ToolError):
     """It may pass by itself; a call that has a key of its own is done at most once, however often it is made."""
 
@@ -74,7 +78,9 @@ class Mailbox:
         except Revoked as error:
             await self._accounts.set_state(self._account_id, "login", str(error))
             raise TryAgain(_LOGGED_OUT.format(account.address)) from None
-        except (RateLimited, Transient, Ambiguous) as error:
+        except RateLimited as error:
+            raise Limited(_explained(error)) from None
+        except (Transient, Ambiguous) as error:
             raise TryAgain(_explained(error)) from None
         except (GoogleError, UnknownAccount, VaultError) as error:
             raise ToolError(_explained(error)) from None

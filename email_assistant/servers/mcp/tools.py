@@ -13,8 +13,8 @@ from mcp.server.lowlevel import Server
 from psycopg_pool import PoolTimeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from email_assistant.servers.mcp.mailbox import TryAgain
-from email_assistant.tools.mcp.words import AGAIN
+from email_assistant.servers.mcp.mailbox import Limited, TryAgain
+from email_assistant.tools.mcp.words import AGAIN, LIMITED
 from email_assistant.tools.spec import ToolError
 
 log = logging.getLogger(__name__)
@@ -75,6 +75,8 @@ class Tool(Generic[A]):
     async def call(self, arguments: Mapping[str, Any]) -> types.CallToolResult:
         try:
             result = await self.run(self._parsed(arguments))
+        except Limited as error:
+            return _refusal(str(error), meta={AGAIN: True, LIMITED: True})
         except TryAgain as error:
             return _refusal(str(error), meta={AGAIN: True})
         except ToolError as error:

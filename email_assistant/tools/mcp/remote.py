@@ -5,12 +5,13 @@ from typing import Any, Final
 
 from mcp import types
 
+from email_assistant.google.errors import RateLimited
 from email_assistant.tools.effects import Effect, InDoubt, Ledger
 from email_assistant.tools.mcp import content
 from email_assistant.tools.mcp.connection import Lost
 from email_assistant.tools.mcp.pool import Servers
 from email_assistant.tools.mcp.schema import Schema, UnusableTool
-from email_assistant.tools.mcp.words import AGAIN, EXTERNAL_ID, KEY
+from email_assistant.tools.mcp.words import AGAIN, EXTERNAL_ID, KEY, LIMITED
 from email_assistant.tools.spec import Call, FormNeeded, LinkNeeded, ServerDown, ToolError
 
 _LONGEST_ID: Final = 1024
@@ -112,7 +113,9 @@ class Remote:
         return await self._settled(effect, result, again)
 
     async def _settled(self, effect: Effect, result: types.CallToolResult, again: bool) -> str:
-        if result.isError and again and self._may_pass(result):
+        if result.isError and self._is_limited(result):
+            await self._ledger.bear(effect, RateLimited(self._error(result), None))
+        elif result.isError and again and self._may_pass(result):
             await self._ledger.not_found(effect)
         if result.isError:
             raise ToolError(await self._ledger.fail(effect, self._error(result)))
@@ -137,6 +140,9 @@ class Remote:
 
     def _may_pass(self, result: types.CallToolResult) -> bool:
         return self._is_own and (result.meta or {}).get(AGAIN) is True
+
+    def _is_limited(self, result: types.CallToolResult) -> bool:
+        return self._is_own and (result.meta or {}).get(LIMITED) is True
 
     def _keeps_its_word(self, result: types.CallToolResult) -> bool:
         """Whether its structured answer is as it said it would be."""

@@ -58,7 +58,7 @@ async def decide(
         return await _page(app, contexts, item_id, listing, posted)
     try:
         given = answer_of(await form_of(app, item), posted)
-        await app.inbox.decide(app.user_id, item_id, given, by=BY, asked=_asked(posted))
+        await app.inbox.decide(app.user_id, item_id, given, by=BY, asked=_asked(posted) or item.first_asked)
     except (Conflict, Invalid) as refusal:
         return await _page(app, contexts, item_id, listing, posted, refusal)
     following = await _next(app, item, listing)
