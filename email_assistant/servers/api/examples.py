@@ -358,6 +358,7 @@ _SEEN_TOOL: Example = {
 }
 
 EXAMPLES: Mapping[str, Example] = {
+    "AnswerIn": {**_DECISION, "asked": 1},
     "Decision": _DECISION,
     "ItemOut": _ITEM,
     "ItemPage": _ITEMS,
