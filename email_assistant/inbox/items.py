@@ -977,9 +977,8 @@ class Inbox:
         if not isinstance(args, Mapping):
             raise Invalid("an edit is an object with the tool's arguments")
         given = dict(args)
-        if "email_address" in item.args and not str(
-            given.setdefault("email_address", item.args["email_address"]) or ""
-        ):
+        to = given.setdefault("email_address", item.args["email_address"]) if "email_address" in item.args else "nobody"
+        if not str(to or "").strip():
             raise Invalid("email_address: say to whom; the one that was proposed is not put back by itself")
         async with self._pool.connection() as conn:
             cursor = await conn.execute("select input from runs where id = %s", (item.run_id,))

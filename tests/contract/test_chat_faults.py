@@ -664,6 +664,16 @@ class TestOwnCalendar:
         kept = ("start", "end", "location", "attendees", "id")
         assert [after.get(name) for name in kept] == [before.get(name) for name in kept]
 
+    def test_a_limit_is_said_and_waited_out(self, stage: Stage, talk: Talk) -> None:
+        plan = tool("create_event", title="Plan", start="2026-05-04T15:00", end="2026-05-04T16:00")
+        stage.model.on_chat({"plan": [[plan], "Done."]})
+        call = talk.run("plan").call_id
+        stage.google.fault("events.insert", status=403, reason="dailyLimitExceeded")
+        reply = talk.approve(call)
+        assert "dailyLimitExceeded" in reply.body["message"]
+        stage.daemon.wait_for(lambda: talk.shown()["status"] == "success", "the limit has passed", timeout=60)
+        assert len(stage.google.events) == 1
+
     def test_what_it_refuses_comes_back_to_the_person(self, stage: Stage, talk: Talk) -> None:
         backwards = tool("create_event", title="Plan", start=TEN, end="2026-01-16T09:00:00")
         stage.model.on_chat({"plan": [[backwards], "I can't."]})

@@ -150,6 +150,15 @@ class TestAskedAgain:
         again = now(daemon, draft)
         assert daemon.http.post(path, json={"type": "accept", "asked": again["asked"]}).status_code == 200
 
+    def test_nor_is_its_repeat_word_for_word(self, daemon: Daemon, google: Google) -> None:
+        _, draft, invitation = proposed(daemon, google)
+        path, body = f"/api/inbox/{draft['id']}/decision", {"type": "accept", "args": None}
+        assert daemon.http.post(path, json=body).status_code == 200
+        daemon.answer(invitation, "ignore")
+        assert daemon.http.post(path, json=body).status_code == 409
+        daemon.until_polled(2)
+        assert google.sent == []
+
     def test_accepted_once_more_it_goes_out(self, daemon: Daemon, google: Google) -> None:
         mail_id, draft, invitation = proposed(daemon, google)
         daemon.accept(draft)

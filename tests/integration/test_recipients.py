@@ -8,7 +8,7 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from email_assistant.inbox.items import Item
+from email_assistant.inbox.items import Invalid, Item
 from email_assistant.servers.api.app import create_api
 from tests.doubles.daemon import Daemon
 from tests.doubles.google import Google
@@ -72,6 +72,39 @@ class TestKnown:
         assert kinds(item) == {address: {"new_recipient"} for address in copied}
         assert item.new_recipients == copied
         assert item.first_answer == "bob@example.org"
+
+    async def test_is_whoever_was_answered_meanwhile(self, home: Home, google: Google, model: Model) -> None:
+        asks(model)
+        await home.receive("One")
+        await home.receive("Two")
+        one, two = await home.pending()
+        assert {one.first_answer, two.first_answer} == {"bob@example.org"}
+        await home.answer(one, "accept")
+        assert (await home.item(two)).first_answer is None
+
+    async def test_an_emptied_to_is_refused_and_one_that_is_left_out_stays_as_shown(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        asks(model, to="carol@example.com")
+        await home.receive(headers={"Reply-To": EVE})
+        item = await asked(home)
+        for empty in ("", None, "  "):
+            with pytest.raises(Invalid, match="say to whom"):
+                await home.decide(item, "edit", {**item.args, "email_address": empty})
+        await home.answer(item, "edit", {"response_text": "Yes."})
+        assert [sent.recipients for sent in google.sent] == [["carol@example.com"]]
+
+    async def test_whom_a_notice_comes_from_may_not_be_who_they_seem(
+        self, home: Home, google: Google, model: Model, http: httpx.AsyncClient
+    ) -> None:
+        wrote(google, age=timedelta(days=1), To="Bob Berg <bob@example.org>")
+        model.on_triage("notify")
+        await home.receive("The account has changed", from_="Bob Berg <bob@exarnple.org>")
+        await home.receive("Hello", from_="Dan <dan@example.net>")
+        false, honest = await home.pending()
+        assert kinds(false) == {"bob@exarnple.org": {"lookalike"}}
+        assert (honest.marks, honest.first_answer) == ([], None)
+        assert false.description.startswith("! ")
 
     async def test_a_reply_to_of_somebody_elses_is_new_and_no_first_answer(self, home: Home, model: Model) -> None:
         asks(model, to=EVE)

@@ -159,6 +159,26 @@ class TestARefusedReply:
 
 
 @in_one_loop
+class TestWhileItIsCarriedOut:
+    async def test_the_item_says_what_holds_it_up(self, home: Home, google: Google, model: Model) -> None:
+        _, [item] = await propose(home, model)
+        google.fault(**LIMIT)
+        await home.decide(item, "accept")
+        await home.step()
+        state = (await home.item(item)).state
+        assert state.startswith("accepted; waiting: ")
+        assert "dailyLimitExceeded" in state
+        await home.carry_on()
+        assert (await home.item(item)).state == "accepted"
+
+    async def test_and_that_it_was_refused(self, home: Home, google: Google, model: Model) -> None:
+        _, [item] = await propose(home, model)
+        google.fault(**REFUSAL)
+        await home.answer(item, "accept")
+        assert "Gmail refused to send it" in (await home.item(item)).state
+
+
+@in_one_loop
 class TestAfterItWasAskedAgain:
     async def test_refused_it_is_a_third_question(self, home: Home, google: Google, model: Model) -> None:
         _, parts = await propose(home, model, reply("See you."), meeting())
@@ -297,3 +317,20 @@ class TestADraftWhoseCreationWasNotAnswered:
             await goes_on
         assert [message.text for message in google.sent] == ["Friday is fine."]
         assert google.drafts == []
+
+    async def test_nor_one_that_takes_effect_long_after(
+        self, open_home: OpenHome, google: Google, model: Model
+    ) -> None:
+        async with open_home(google_timeout_seconds=1) as home:
+            _, [item] = await propose(home, model)
+            first = Hold()
+            google.fault("drafts.create", hold=first)
+            await home.decide(item, "accept")
+            await home.step()
+            await home.carry_on()
+            assert len(google.sent) == 1
+            first.release()
+            await until(lambda: google.drafts)
+            google.person_drafts(google.sent[0].thread_id, "One of their own.")
+            await home.works.tidy()
+        assert [draft.text for draft in google.drafts] == ["One of their own."]

@@ -88,6 +88,18 @@ class TestALowerMailFromSomebodyElse:
             assert "carol" in text
         assert "also mail from <bdi>carol@example.net</bdi>" in (await api.get("/")).text
 
+    async def test_that_came_before_is_shown_on_it_too(
+        self, home: Home, google: Google, model: Model, api: httpx.AsyncClient
+    ) -> None:
+        told = await home.receive("FYI", "The hall is booked.", from_=CAROL)
+        [notice] = await home.pending()
+        asked = await home.receive(thread=told)
+        [item] = await home.pending()
+        assert (item.mail_id, (await home.item(notice)).status) == (asked, "superseded")
+        [also] = (await api.get(f"/api/inbox/{item.id}")).json()["newer"]
+        assert (also["id"], also["classification"]) == (told, "notify")
+        assert SHOWN in item.description
+
     async def test_is_answered_with_it_when_it_is_sent(self, home: Home, google: Google, model: Model) -> None:
         asked, item = await bob_asks(home)
         told = await carol_tells(home, asked)
