@@ -139,7 +139,8 @@ class Conversation:
     drafted: str | None
     """Gmail's message id of a draft that was written or deleted in it, and not looked at yet."""
     back: UUID | None
-    """The newest of the runs that ended when a mail was put away in Gmail which is in the inbox again by now."""
+    """Of the runs that ended when a mail was put away in Gmail which is in the inbox again by now, the newest of those
+    whose mail asks most."""
     foremost: str | None
     """Gmail's id of the mail to be answered: the newest of the highest class among the unanswered ones."""
 
@@ -247,7 +248,8 @@ class Conversations:
         rows = await self._rows(
             """select t.account_id, t.gmail_id, t.drafted, (
                    select r.id from runs r join mails m on m.account_id = r.account_id and m.gmail_id = r.closed_with
-                   where r.thread_id = t.id and m.put_away is null order by r.created_at desc limit 1) as back
+                   where r.thread_id = t.id and m.put_away is null
+                   order by m.classification = 'respond' desc, r.created_at desc limit 1) as back
                from threads t join accounts a on a.id = t.account_id
                where t.id = %s and a.state = 'active' and a.provider = %s""",
             thread_id,
@@ -484,17 +486,37 @@ class Conversations:
         await self.closed_by_person(conn, [run_id], reason, mail.received_at)
         await conn.execute("update runs set closed_with = %s where id = %s", (mail.gmail_id, run_id))
 
-    async def reopen(self, conn: Connection, run_id: UUID, *, waits: bool) -> None:
+    async def ended_at(self, run_id: UUID) -> datetime:
+        rows = await self._rows("select coalesce(ended_at, created_at) as at from runs where id = %s", run_id)
+        at: datetime = rows[0]["at"]
+        return at
+
+    async def reopen(self, conn: Connection, run_id: UUID, *, waits: bool, beside: Sequence[UUID]) -> None:
         """The mail with which a run was closed is in the inbox again, and so is the run's work.
 
         Args:
             waits: it waits for the person as before; else another run is to be made of its mails.
+            beside: runs of mails that waited with it, and were worked on by themselves once it was closed.
         """
         if waits:
+            await conn.execute(
+                """update runs set state = 'superseded', superseded_by = %s, reason = 'it waits with other mail again'
+                   where id = any(%s)""",
+                (run_id, list(beside)),
+            )
             await conn.execute(
                 """update runs set state = 'waiting', reason = null, ended_at = null, pruned = false
                    where id = %s""",
                 (run_id,),
+            )
+            await conn.execute(
+                """update mails m set run_id = %s, state = 'waiting', tries = 0,
+                          reason = coalesce(m.triage_reason, 'moved back into the inbox')
+                   from runs r where r.id = m.run_id and not m.own and (r.id = any(%s)
+                       or r.thread_id = m.thread_id and r.closed_with = m.gmail_id and r.id <> %s
+                       and m.put_away is null and m.state = 'done' and m.classification = 'notify')
+                   and r.thread_id = (select thread_id from runs where id = %s)""",
+                (run_id, list(beside), run_id, run_id),
             )
         await conn.execute(
             """update mails set state = %s, tries = 0, reason = coalesce(triage_reason, 'moved back into the inbox')

@@ -208,8 +208,11 @@ class Heed:
         out of Gmail's snooze. If anything else has happened since, that stands."""
         if conversation.back is None:
             return False
+        if conversation.run_in("running"):  # it may be of mail that waited with what is back; then it is looked again
+            return False
         run = await self.conversations.input_of(conversation.back)
         reopens = await self._is_as_it_was(conversation, run)
+        beside = [each.id for each in conversation.open_runs] if reopens else []
         items = await self.inbox.closed_with(conversation.back) if reopens else []
         interrupts = await self.asked_by(conversation.back, lease) if items else ()
         waits = bool(items) and all(item.interrupt_id in interrupts for item in items)
@@ -217,23 +220,31 @@ class Heed:
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn, account_active=True)
             if waits:
+                await self.inbox.supersede(conn, beside, by=conversation.back)
                 await self.inbox.reopen(conn, conversation.back)
-            await self.conversations.never_reopen(conn, conversation.id)
             if reopens:
-                await self.conversations.reopen(conn, conversation.back, waits=waits)
+                await self.conversations.reopen(conn, conversation.back, waits=waits, beside=beside)
+            await self.conversations.never_reopen(conn, conversation.id)
             for item in items if waits and account.mode == "draft" else ():
                 if item.kind == "draft":
                     await self.left_drafts.want_again(conn, item.run_id, item.call_id, item.args)
         return True
 
     async def _is_as_it_was(self, conversation: Conversation, run: Mapping[str, Any]) -> bool:
-        """Whether nothing has happened in a conversation since a run of it was closed: no mail but what needs nothing,
-        no answer, no draft, and nothing that has taken up the mail again."""
-        mail = conversation.mail(run["mail"])
-        if conversation.open_runs or mail.state != "done" or mail.run_id != conversation.back:
+        """Whether nothing has happened in a conversation since a run of it was closed: no mail but what needs nothing
+        or had waited with it, no answer, no draft, and nothing that has taken up the mail again."""
+        assert conversation.back
+        mail, closed_at = conversation.mail(run["mail"]), await self.conversations.ended_at(conversation.back)
+        if mail.state != "done" or mail.run_id != conversation.back:
+            return False
+        if any(
+            each.answered or conversation.mail(each.mail_id).received_at > closed_at for each in conversation.open_runs
+        ):
             return False
         ours = await self.ledger.own_ids(conversation.id)
-        others = [m for m in conversation.mails if m.run_id != conversation.back]
+        others = [
+            m for m in conversation.mails if m.run_id != conversation.back and (m.own or m.received_at > closed_at)
+        ]
         since = [m for m in others if m.received_at >= mail.received_at]
         if any(_is_by_hand(m, ours) if m.own else m.classification != "ignore" for m in since):
             return False

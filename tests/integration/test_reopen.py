@@ -52,6 +52,32 @@ class TestBackInTheInbox:
         assert (await home.mail(mail_id)).state == "done"
         assert len(model.calls("triage")) == 1
 
+    @pytest.mark.parametrize("of_both", [False, True], ids=["of one", "of both, one after the other"])
+    async def test_and_what_somebody_else_had_added_waits_with_it_again(
+        self, home: Home, google: Google, model: Model, of_both: bool
+    ) -> None:
+        model.on_triage({"Lunch?": "respond", "FYI": "notify"})
+        model.script(lambda _: [reply("Friday is fine."), DONE])
+        asked = await home.receive()
+        told = await home.receive("FYI", "The hall is booked.", thread=asked, from_="Carol <carol@example.net>")
+        [item] = await home.pending()
+        for mail_id in (asked, told) if of_both else (asked,):
+            google.person_moves(mail_id, out_of=["INBOX"])
+            await look(home)
+        assert (await home.item(item)).status == "superseded"
+        assert [each.kind for each in await home.pending()] == ([] if of_both else ["notification"])
+
+        for mail_id in (asked, told) if of_both else (asked,):
+            google.person_moves(mail_id, to=["INBOX"])
+        await look(home)
+
+        [again] = await home.pending()
+        assert (again.id, [each["id"] for each in again.newer]) == (item.id, [told])
+        assert [(await home.mail(mail)).state for mail in (asked, told)] == ["waiting", "waiting"]
+        await home.answer(again, "ignore")
+        [notice] = await home.pending()
+        assert (notice.kind, notice.mail_id) == ("notification", told)
+
     async def test_what_was_then_said_to_need_nothing_stays_closed(
         self, home: Home, google: Google, model: Model
     ) -> None:
