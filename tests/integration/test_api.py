@@ -44,7 +44,7 @@ MEETING = {
 }
 FIELDS = [
     *("id", "run", "call_id", "account", "mail_id", "chat", "kind", "action", "args", "allowed", "status"),
-    *("state", "group", "waits_for", "asked_because", "decision"),
+    *("state", "group", "waits_for", "decision"),
     *(
         "decided_at",
         "undo_until",
@@ -60,6 +60,8 @@ FIELDS = [
         "first_answer",
         "hash",
         "conflicts",
+        "asked",
+        "asked_because",
         "calendars",
         "newer",
         "description",
@@ -417,7 +419,6 @@ class TestItems:
             "state": "waits for you",
             "group": str(run),
             "waits_for": [],
-            "asked_because": None,
             "decision": None,
             "decided_at": None,
             "undo_until": None,
@@ -435,6 +436,8 @@ class TestItems:
             "conflicts": [],
             "calendars": [],
             "newer": [],
+            "asked": 1,
+            "asked_because": None,
             "decided_by": None,
             "snoozed_until": None,
             "urgency": 3,
@@ -989,7 +992,8 @@ class TestItemPage:
             "ignore": "Ignore",
             "response": "Respond",
         }
-        assert list(form.values) == ["arg.email_address", "arg.additional_recipients", "arg.response_text", "response"]
+        fields = ["asked", "arg.email_address", "arg.additional_recipients", "arg.response_text", "response"]
+        assert list(form.values) == fields
         assert form.values["arg.response_text"] == "Friday is fine.\r\n\r\nAda"
         assert form.kinds["arg.response_text"] == "textarea"
 
@@ -1102,11 +1106,11 @@ class TestItemPage:
         assert "Which Friday?" in shown.text
         form = shown.form(f"/items/{question.id}")
         assert set(form.buttons) == {"ignore", "response"}
-        assert list(form.values) == ["response"]
+        assert list(form.values) == ["asked", "response"]
         doubt = await home.ask(run, "send_email_tool", DRAFT, kind="in_doubt", allowed=["accept", "ignore"])
         form = (await page(browser, f"/items/{doubt.id}")).form(f"/items/{doubt.id}")
         assert form.buttons == {"accept": "Do it again", "ignore": "Leave it"}
-        assert form.values == {}
+        assert form.values == {"asked": "1"}
         posted = await browser.post(f"/items/{doubt.id}", data={"answer": "response", "response": "?"})
         assert posted.status_code == 422
         assert (await home.item(doubt.id)).status == "pending"
