@@ -229,7 +229,8 @@ class Daemon:
 
     def decide(self, item_id: str, type_: str, args: object = None) -> httpx.Response:
         """Answer an item by whoever has just looked at it."""
-        answer = {"type": type_, "args": args, "asked": self.item(item_id)["asked"]}
+        shown = self.http.get(f"/api/inbox/{item_id}").json()
+        answer = {"type": type_, "args": args, "asked": shown.get("asked")}
         return self.http.post(f"/api/inbox/{item_id}/decision", json=answer)
 
     def answer(self, item: Item, type_: str, args: object = None) -> None:
