@@ -585,7 +585,7 @@ class TestCalls:
     ) -> None:
         stage.calendar.fault("create_event", error="that name is taken")
         talk.approve(pending)
-        [item] = stage.daemon.pending()
+        [item] = [each for each in stage.daemon.items(status="pending") if each["chat"] == talk.thread_id]
         assert (item["asked"], item["allowed"]) == (2, ["accept", "edit", "ignore"])
         stage.daemon.answer(item, "edit", {**item["args"], "name": "Another name"})
         stage.daemon.wait_for(lambda: talk.shown()["status"] == "success", "the chat has gone on")
