@@ -90,4 +90,4 @@ class TestExpiry:
         await home.receive()
         await wait(home, 4000)
         [item] = await home.pending()
-        assert "by itself" not in await page(home, item)
+        assert "ignored by itself on" not in await page(home, item)

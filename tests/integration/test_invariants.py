@@ -336,6 +336,8 @@ class TestApproval:
         assert (google.sent, google.drafts, google.events) == ([], [], {})
         assert [item.id for item in await home.pending()] == [other.id]
         await home.answer(other, "ignore")
+        assert (google.sent, google.events) == ([], {})  # it was accepted together with the other
+        await home.answer(await home.item(chosen), "accept")
 
         sent, met = (1, 0) if accepted == "send_email_tool" else (0, 1)
         assert (len(google.sent), len(google.events), google.drafts) == (sent, met, [])
