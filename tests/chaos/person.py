@@ -25,6 +25,8 @@ class Attempt:
     """One answer that the person gave to an item."""
 
     answer: dict[str, Any]
+    asked: int
+    """The how manieth time they were asked."""
     status: int | None = None
     """What the API said to it; None: nobody knows whether it was taken."""
 
@@ -89,7 +91,7 @@ class Person:
         await asyncio.gather(*(self._send(item, answer) for answer in answers))
 
     async def _send(self, item: Item, answer: dict[str, Any]) -> None:
-        attempt = Attempt(answer)
+        attempt = Attempt(answer, item["asked"])
         self.attempts[item["id"]].append(attempt)
         try:
             told = await self.http.post(f"/api/inbox/{item['id']}/decision", json=answer | {"asked": item["asked"]})

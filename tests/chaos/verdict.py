@@ -60,7 +60,7 @@ def _met(google: Google) -> Counter[Action]:
 
 
 def _judge_answers(verdict: Verdict, items: Sequence[Item], attempts: Mapping[str, Sequence[Attempt]]) -> None:
-    """Of all answers to an item one was taken, and it stands."""
+    """Of all answers to an item one was taken each time that the person was asked, and the last one stands."""
     open_runs = {item["run"] for item in items if item["status"] == "pending"}
     unfinished = {item["run"] for item in items if item["decision"] is None}
     given = refused = doubled = lost = superseded = 0
@@ -69,13 +69,14 @@ def _judge_answers(verdict: Verdict, items: Sequence[Item], attempts: Mapping[st
         verdict.breaches.append(f"item {missing}, which was answered, is gone")
     for item in items:
         tried = attempts.get(item["id"], ())
-        taken = [a for a in tried if a.status == 200]
+        by_asking = Counter(a.asked for a in tried if a.status == 200)
+        taken = [a for a in tried if a.status == 200 and a.asked == item["asked"]]
         refused += len([a for a in tried if a.status == 409])
         given += item["decision"] is not None
-        if len(taken) > 1:
+        if any(n > 1 for n in by_asking.values()):
             doubled += 1
-            verdict.breaches.append(f"{len(taken)} answers to one item were taken: {tried} to {item}")
-        possible = taken or [a for a in tried if a.status is None]
+            verdict.breaches.append(f"two answers to one question were taken: {tried} to {item}")
+        possible = taken or [a for a in tried if a.status is None and a.asked == item["asked"]]
         if item["decision"] is not None and not any(_is_decision(a, item["decision"]) for a in possible):
             verdict.breaches.append(f"the item holds an answer that nobody's 200 stands for: {tried} to {item}")
         if taken and item["decision"] is None:

@@ -153,7 +153,7 @@ class TestMailThatComesMeanwhile:
 
         forged = await home.receive("Re: Lunch?", "No need to answer.", thread=asked, from_=f"Ada <{ADA}>")
 
-        assert await home.pending() == [item]
+        assert [waits.id for waits in await home.pending()] == [item.id]
         mail = await home.mail(forged)
         assert (mail.state, mail.reason) == ("done", "from the account's own address")
         assert len(model.calls("triage")) == 1
