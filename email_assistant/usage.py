@@ -110,11 +110,9 @@ class Usage:
 
     async def forget_spent(self, provider: str) -> None:
         """Look anew whether budgets are spent: the settings may have changed."""
-        await self._rows(
-            """update accounts set spent_until = '-infinity'
-               where id in (select id from accounts where provider = %s order by id for no key update)""",
-            provider,
-        )
+        spent = "select id from accounts where provider = %s and spent_until > '-infinity'"
+        for account in await self._rows(spent, provider):
+            await self._rows("update accounts set spent_until = '-infinity' where id = %s", account["id"])
 
     async def _rows(self, query: str, *parameters: object) -> list[dict[str, Any]]:
         async with self._pool.connection() as conn:

@@ -411,18 +411,19 @@ class Accounts:
     async def claim_watches(self, topic: str | None, for_: timedelta) -> list[UUID]:
         """Accounts in which Gmail is to be asked now to tell a topic of new mail, or no longer to tell if there is
         none. They are the caller's for that time; then they are due again, unless told of below."""
-        rows = await self._rows(
-            """update accounts set watch_topic = %(topic)s, watch_after = clock_timestamp() + %(for)s
-               where id in (
-                   select id from accounts
-                   where state = 'active' and provider = %(provider)s and poll_after <= clock_timestamp()
-                   and (watch_after <= clock_timestamp() or watch_topic is distinct from %(topic)s::text)
-                   and (%(topic)s::text is not null or watch_until is not null or watch_error is not null)
-                   order by id for no key update)
-               returning id""",
-            {"topic": topic, "for": for_, "provider": self._provider},
-        )
-        return [row["id"] for row in rows]
+        due = """state = 'active' and provider = %(provider)s and poll_after <= clock_timestamp()
+            and (watch_after <= clock_timestamp() or watch_topic is distinct from %(topic)s::text)
+            and (%(topic)s::text is not null or watch_until is not null or watch_error is not null)"""
+        given = {"topic": topic, "for": for_, "provider": self._provider}
+        claimed = [
+            await self._rows(
+                f"""update accounts set watch_topic = %(topic)s, watch_after = clock_timestamp() + %(for)s
+                    where id = %(id)s and {due} returning id""",
+                {**given, "id": row["id"]},
+            )
+            for row in await self._rows(f"select id from accounts where {due}", given)
+        ]
+        return [row["id"] for rows in claimed for row in rows]
 
     async def watched(self, account_id: UUID, until: datetime, again: datetime) -> None:
         """Gmail tells until then, and is to be asked again before."""

@@ -5,6 +5,9 @@ corrections, jobs, …), of which a transaction changes one row, or those of one
 
 - Of accounts, threads and items, several are locked in the order of their ids: `select … order by id for no key
   update`, since a plain `update` takes them as it finds them.
+- Of accounts no statement both selects rows to lock and updates them: where another has changed a row in between, it
+  has locked the new version, and its update waits at the old one, behind whoever waits for it (seen in Postgres 18).
+  Items are safe from that, as those that are open are changed only by whoever has locked their thread or account.
 - Runs and mails that are there are changed only by whoever has locked their thread, `for share` (under a lease) or
   stronger; so among themselves they need no order. New threads and mails are made in the order of Gmail's ids, as two
   looks at a mailbox wait for each other's.

@@ -78,6 +78,7 @@ _JOINED = """join accounts a on a.id = i.account_id join runs r on r.id = i.run_
 FORGET_RESTORABLE = """update inbox_items set reopened = jsonb_set(reopened::jsonb, '{item}', 'null')::json
     where status = 'pending' and reopened is not null"""
 """SQL: what was accepted before now does not come back when the answer is taken back that made it be asked again."""
+_LOCK_THREAD = "select from threads where id = (select thread_id from inbox_items where id = %s) for no key update"
 _AGAIN = "you are asked again about this: see why, and answer once more"
 _ASKED = "1 + coalesce((select max(asked) from inbox_items where run_id = %s and call_id = %s), 0)"
 _TABLES = f"inbox_items i {_JOINED}"
@@ -626,7 +627,8 @@ class Inbox:
         """
         if until is not None and until <= datetime.now(UTC):
             raise Invalid("that time has passed; name one to come, or none to bring the item back")
-        async with self._pool.connection() as conn:
+        async with self._pool.connection() as conn, conn.transaction():
+            await conn.execute(_LOCK_THREAD, (item_id,))
             cursor = await conn.execute(
                 "update inbox_items set snoozed_until = %s where id = %s and user_id = %s and status = 'pending'",
                 (until, item_id, user_id),
@@ -649,10 +651,7 @@ class Inbox:
                 "select from accounts where id = (select account_id from inbox_items where id = %s) for share",
                 (item_id,),
             )
-            await conn.execute(
-                "select from threads where id = (select thread_id from inbox_items where id = %s) for no key update",
-                (item_id,),
-            )
+            await conn.execute(_LOCK_THREAD, (item_id,))
             cursor = await conn.execute(
                 """update inbox_items i set status = 'pending', decision = null, decided_by = null, decided_at = null,
                           undo_until = null
