@@ -42,7 +42,9 @@ update inbox_items set status = 'pending', decision = null, decided_by = null, d
     where status = 'decided';
 update inbox_items set reopened = jsonb_set(reopened::jsonb, '{{item}}', 'null')::json
     where status = 'pending' and reopened is not null;
-update threads set lease_until = '-infinity', not_before = '-infinity';
+update threads set lease_until = '-infinity', not_before = '-infinity', holder = null;
+update accounts set syncing_until = '-infinity', backfilling_until = '-infinity';
+update inbox_items set learning_until = '-infinity' where learning_until > '-infinity';
 delete from procrastinate_events;
 delete from procrastinate_jobs;
 delete from procrastinate_workers;

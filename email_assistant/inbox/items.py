@@ -28,7 +28,7 @@ from email_assistant.inbox.describe import Newer, describe
 from email_assistant.inbox.listing import AWAKE, STATUSES, Status, Wanted, listed, order, position
 from email_assistant.inbox.recipients import Judged, Mark, addresses_in, unproposed
 from email_assistant.inbox.search import WORDS, words
-from email_assistant.inbox.standing import ACTS, EXPIRY, Part, asked_again, beside, day, is_asleep, takes_effect
+from email_assistant.inbox.standing import ACTS, EXPIRY, SAID, Part, asked_again, beside, day, is_asleep, takes_effect
 from email_assistant.tools.effects import Effect
 from email_assistant.tools.send_email import LETTER
 from email_assistant.tools.spec import Answer, Kind, ToolError
@@ -82,14 +82,6 @@ _LOCK_THREAD = "select from threads where id = (select thread_id from inbox_item
 _AGAIN = "you are asked again about this: see why, and answer once more"
 _ASKED = "1 + coalesce((select max(asked) from inbox_items where run_id = %s and call_id = %s), 0)"
 _TABLES = f"inbox_items i {_JOINED}"
-
-
-_SAID: Mapping[Answer, str] = {
-    "accept": "accepted",
-    "edit": "accepted as you edited it",
-    "ignore": "ignored",
-    "response": "passed on to the assistant",
-}
 
 
 class NoItem(LookupError):
@@ -291,7 +283,7 @@ class Item:
                 answer = (self.decision or {})["type"]
                 return takes_effect(self.kind, answer, self.undo_until, self.parts, self.zone)
             case "applied":
-                said = _SAID[(self.decision or {})["type"]]
+                said = SAID[(self.decision or {})["type"]]
                 return f"{said}; {self.held_up}" if self.held_up and (self.decision or {})["type"] in ACTS else said
             case "superseded" | "expired":
                 return self.ended_because or self.status

@@ -12,7 +12,16 @@ from email_assistant.tools.spec import Answer, Kind
 
 ACTS: tuple[Answer, ...] = ("accept", "edit")
 """Answers that have something done."""
-_NAMES: Mapping[Kind, str] = {
+EXPIRY = "expiry"
+"""By whom it is answered that waits too long."""
+SAID: Mapping[Answer, str] = {
+    "accept": "accepted",
+    "edit": "accepted as you edited it",
+    "ignore": "ignored",
+    "response": "passed on to the assistant",
+}
+"""What each answer made of an item."""
+NAMES: Mapping[Kind, str] = {
     "draft": "reply",
     "meeting": "meeting",
     "confirmation": "action",
@@ -21,7 +30,7 @@ _NAMES: Mapping[Kind, str] = {
     "link": "link",
     "in_doubt": "doubt",
 }
-_MANY: Mapping[Kind, str] = {
+MANY: Mapping[Kind, str] = {
     "draft": "replies",
     "meeting": "meetings",
     "confirmation": "actions",
@@ -56,7 +65,7 @@ class Part:
 def named(kind: Kind, own: Kind, count: int = 1) -> str:
     """What so many parts of a kind are called beside one that may be of the same kind."""
     other = "other " if kind == own else ""
-    return f"the {other}{_NAMES[kind]}" if count == 1 else f"the {count} {other}{_MANY[kind]}"
+    return f"the {other}{NAMES[kind]}" if count == 1 else f"the {count} {other}{MANY[kind]}"
 
 
 def takes_effect(kind: Kind, answer: Answer, undo_until: datetime | None, parts: Sequence[Part], zone: ZoneInfo) -> str:
@@ -102,10 +111,6 @@ def asked_again(kind: Kind, own: Kind, answer: Answer, by: str) -> str:
     else:
         did = f"you said what should be different about {named(kind, own)}"
     return f"you had accepted it, and then {did}"
-
-
-EXPIRY = "expiry"
-"""By whom it is answered that waits too long."""
 
 
 def day(at: datetime, zone: ZoneInfo) -> str:

@@ -49,9 +49,7 @@ def classify(error: BaseException) -> Fault:
             return Fault(str(error), passing=True, outage=True, until=error.until)
         case BudgetSpent():
             return Fault(str(error), passing=True, outage=True)
-        case RateLimited():
-            return Fault(str(error), passing=True, outage=True, until=error.until)
-        case NotYetClear():
+        case RateLimited() | NotYetClear():
             return Fault(str(error), passing=True, outage=True, until=error.until)
         case Transient() | Ambiguous() | MailboxUnreadable():
             return Fault(str(error), passing=True, outage=True)

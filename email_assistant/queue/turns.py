@@ -90,8 +90,6 @@ _WAITING = "waiting: "
 _BUSY = "the assistant is still at what you asked for before; wait for its answer"
 _NOT_DONE = "what you decided before is not done yet; it is done by itself as soon as it can be, so wait for it"
 _ANSWERED = "what you decided a moment ago is not carried out yet; wait for it, answer the rest, or undo it"
-
-
 _ASKS = "it asks you once more about what you decided before: answer that first"
 
 

@@ -27,8 +27,6 @@ T = TypeVar("T")
 
 _LOOKS = 4
 """Times that Google is asked, on later and later tries, before an effect is called unknown."""
-
-
 _LATE: Final = timedelta(hours=2)
 """So long after a letter was sent is looked for a draft of it whose creation was not answered."""
 _LIMIT_BORNE: Final = timedelta(hours=1)

@@ -13,8 +13,9 @@ from typing import Any, Final
 
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.google.errors import Ambiguous, GoogleError, NotFound, RateLimited, Refused, said
-from email_assistant.google.gmail import Draft, DraftRef, Gmail, Message
+from email_assistant.google.gmail import Draft, Gmail, Message
 from email_assistant.mail.compose import mail_fingerprint
+from email_assistant.mail.message import Mail
 from email_assistant.mail.parse import parse_bytes, parse_gmail
 from email_assistant.tools.effects import Effect, Ledger
 from email_assistant.tools.senders import AliasGone
@@ -33,21 +34,22 @@ class Letter:
     raw: bytes
     mark: str
     """What it is recognised by in the mailbox."""
-    subject: str
-    """Tells it from others with the same text where there is no thread."""
     thread: str | None
     """None: it begins a new one."""
     recipients: Sequence[str]
 
     @classmethod
     def of(cls, raw: bytes, thread: str | None, recipients: Sequence[str]) -> "Letter":
-        mail = parse_bytes(raw)
-        return cls(raw, mail_fingerprint(mail), mail.subject, thread, recipients)
+        return cls(raw, _mark(parse_bytes(raw), thread), thread, recipients)
 
     def is_in(self, payload: Mapping[str, Any]) -> bool:
         """Whether a message of the mailbox is this letter."""
-        mail = parse_gmail(payload)
-        return mail_fingerprint(mail) == self.mark and (self.thread is not None or mail.subject == self.subject)
+        return _mark(parse_gmail(payload), self.thread) == self.mark
+
+
+def _mark(mail: Mail, thread: str | None) -> str:
+    """Where there is no thread, the subject tells a mail from others with the same text."""
+    return mail_fingerprint(mail) if thread else f"{mail_fingerprint(mail)} {mail.subject}"
 
 
 class SendingTool(Tool):
@@ -155,17 +157,11 @@ class SendingTool(Tool):
         """Find the draft that a crash left between its creation and the storing of its id."""
         await self._ledger.start(effect, call.lease, into=letter.thread)
         await self._ledger.lose_draft(effect, letter.mark)
-        for ref in await self._left_drafts(gmail, effect, letter):
-            if ref.id not in effect.orphans and await self._ledger.keep_draft(effect, ref.id, call.lease):
-                return ref.id
+        for draft in await _nobodys_drafts(self._ledger, gmail, effect, letter.thread):
+            is_left = draft.id not in effect.orphans and _holds(draft, letter)
+            if is_left and await self._ledger.keep_draft(effect, draft.id, call.lease):
+                return draft.id
         return None
-
-    async def _left_drafts(self, gmail: Gmail, effect: Effect, letter: Letter) -> list[DraftRef]:
-        """Drafts of this letter that are nobody's."""
-        refs = [ref for ref in await gmail.drafts() if letter.thread in (None, ref.thread_id)]
-        others = await self._ledger.kept_drafts(effect.account_id, [ref.id for ref in refs])
-        found = [(ref, await gmail.find_draft(ref.id)) for ref in refs if ref.id not in others]
-        return [ref for ref, draft in found if draft and _holds(draft, letter)]
 
     async def _look_for_sent(self, gmail: Gmail, effect: Effect, letter: Letter) -> str:
         """The draft is gone: it was sent, or the person deleted it."""
@@ -188,11 +184,17 @@ async def remove_copies(ledger: Ledger, gmail: Gmail, effect: Effect) -> None:
     GoogleError."""
     if effect.lost_draft is None:
         return
-    refs = [ref for ref in await gmail.drafts() if effect.gmail_thread in (None, ref.thread_id)]
-    others = await ledger.kept_drafts(effect.account_id, [ref.id for ref in refs])
-    for draft in [await gmail.find_draft(ref.id) for ref in refs if ref.id not in others]:
-        if draft and draft.payload and mail_fingerprint(parse_gmail(draft.payload)) == effect.lost_draft:
+    for draft in await _nobodys_drafts(ledger, gmail, effect, effect.gmail_thread):
+        if draft.payload and _mark(parse_gmail(draft.payload), effect.gmail_thread) == effect.lost_draft:
             await gmail.delete_draft(draft.id)
+
+
+async def _nobodys_drafts(ledger: Ledger, gmail: Gmail, effect: Effect, thread: str | None) -> list[Draft]:
+    """Drafts of a conversation, or all if it is new, that no effect has made."""
+    refs = [ref for ref in await gmail.drafts() if thread in (None, ref.thread_id)]
+    others = await ledger.kept_drafts(effect.account_id, [ref.id for ref in refs])
+    found = [await gmail.find_draft(ref.id) for ref in refs if ref.id not in others]
+    return [draft for draft in found if draft]
 
 
 async def _sent_in(gmail: Gmail, thread: str, since: datetime) -> AsyncIterator[Message]:

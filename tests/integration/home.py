@@ -46,7 +46,7 @@ class Home:
     async def step(self) -> None:
         """Do all that is due, as far as it goes now."""
         for conversation in await self.works.conversations.due():
-            await self.works.advancer.advance(conversation.id)
+            await self.works.advance(conversation.id)
 
     async def carry_on(self) -> None:
         """Work until everything waits for a person or has ended; no back-off is waited for."""

@@ -58,7 +58,11 @@ def test_an_answer_before_the_next_look_into_the_mailbox_sends_nothing_again(
     model.script([[reply("Friday is fine."), DONE]])
     mail = google.deliver(BOB, "Lunch?", "Does Friday suit you?")
     [item] = daemon.pending()
-    daemon.cli("backup", file)
+    looking = Hold()
+    google.fault("history.list", hold=looking)
+    looking.reached()
+    daemon.cli("backup", file)  # in the middle of a look, which no process goes on with once it is restored
+    looking.release()
     daemon.accept(item)
     daemon.until_done(mail)
     daemon.stop()

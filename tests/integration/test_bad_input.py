@@ -130,11 +130,11 @@ class TestDatabase:
         assert "password authentication failed" in said
         assert "check DATABASE_URL" in said
 
-    def test_no_right_to_make_a_schema(self, make: Make, database_url: str) -> None:
-        with _person(database_url) as url:
+    def test_no_right_to_make_a_schema(self, make: Make, empty_database_url: str) -> None:
+        with _person(empty_database_url) as url:
             said = complaint(make(DATABASE_URL=url).run("status"))
             assert f"create schema email_assistant authorization {PERSON}" in said
-            with psycopg.connect(database_url, autocommit=True) as conn:
+            with psycopg.connect(empty_database_url, autocommit=True) as conn:
                 conn.execute(said.partition("administrator run: ")[2].partition(" in database")[0])
             assert make(DATABASE_URL=url).cli("status", "--json")["mails"] == 0
 

@@ -17,7 +17,6 @@ from langgraph.types import Command, interrupt
 
 from email_assistant.db.checkpoints import FencedSaver, run_config
 from email_assistant.db.lease import Lease, LeaseLost, claim
-from email_assistant.db.migrate import migrate
 from email_assistant.db.pool import Pool, connection_settings, make_pool
 
 LONG = 600.0
@@ -72,7 +71,6 @@ class Conversation:
 
 @pytest.fixture
 async def conversation(database_url: str) -> AsyncIterator[Conversation]:
-    await migrate(database_url)
     async with make_pool(database_url, size=6) as pool, pool.connection() as conn:
         cursor = await conn.execute(
             """with account as (

@@ -28,7 +28,6 @@ from email_assistant.app import open_app, open_chat
 from email_assistant.cli import app as command_line
 from email_assistant.db.checkpoints import run_config
 from email_assistant.db.lease import held
-from email_assistant.db.migrate import migrate
 from email_assistant.db.pool import SCHEMA, Connection, session_settings
 from email_assistant.inbox.items import Conflict, Inbox, Item
 from email_assistant.servers.api.app import create_api
@@ -847,7 +846,6 @@ def add_user(url: str, name: str) -> Rows:
 @pytest.fixture
 def two_users(database_url: str) -> tuple[Rows, Rows]:
     """The home user and another one."""
-    asyncio.run(migrate(database_url))
     return add_user(database_url, "home"), add_user(database_url, "other")
 
 
@@ -869,7 +867,6 @@ class TestOwners:
     """Every row belongs to a user, and each sees and decides only their own."""
 
     def test_every_table_of_ours_names_the_owner(self, database_url: str) -> None:
-        asyncio.run(migrate(database_url))
         with psycopg.connect(database_url) as conn:
             rows = conn.execute(
                 """select t.table_name, c.is_nullable from information_schema.tables t

@@ -12,7 +12,7 @@ import pytest
 from email_assistant.inbox.items import Conflict, Invalid, Item
 from email_assistant.inbox.mode import set_mode
 from tests.doubles.google import Google
-from tests.doubles.model import Model
+from tests.doubles.model import Model, tool
 from tests.doubles.serving import Hold
 from tests.integration.home import Home, OpenHome, in_one_loop, reached, until
 from tests.integration.scene import DONE, meeting, reply
@@ -334,3 +334,26 @@ class TestADraftWhoseCreationWasNotAnswered:
             google.person_drafts(google.sent[0].thread_id, "One of their own.")
             await home.works.tidy()
         assert [draft.text for draft in google.drafts] == ["One of their own."]
+
+    async def test_of_a_new_mail_no_other_with_the_same_text_is_taken_for_it(
+        self, open_home: OpenHome, google: Google, model: Model
+    ) -> None:
+        model.on_policy("mail")
+        letter = tool(
+            "send_email_tool", email_id=None, email_address="bob@example.org", subject="Hi", response_text="Hello."
+        )
+        model.on_chat({"Write to Bob.": [[letter], "Done."]})
+        async with open_home(google_timeout_seconds=1) as home:
+            await home.works.chat.ask(await home.account(), "a-chat", "Write to Bob.")
+            [item] = await home.pending()
+            first = Hold()
+            google.fault("drafts.create", hold=first)
+            await home.decide(item, "accept")
+            await home.step()
+            await home.carry_on()
+            [sent] = google.sent
+            first.release()
+            await until(lambda: google.drafts)
+            google.mailbox.create_draft(sent.raw.replace(b"Subject: Hi", b"Subject: Ho"), None)
+            await home.works.tidy()
+        assert [draft.subject for draft in google.drafts] == ["Ho"]

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from email_assistant.inbox.describe import COUNTED, FIRST_ANSWER, NOT_IN_COPY, said_of, shortly
+from email_assistant.inbox.describe import COUNTED, FIRST_ANSWER, NOT_IN_COPY, UNKNOWN_CONFLICTS, said_of, shortly
 from email_assistant.mail.charset import plain
 from email_assistant.servers.api.wording import (
     about,
@@ -36,7 +36,12 @@ _environment = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_environment.globals |= {"first_answer_text": FIRST_ANSWER, "not_in_copy": NOT_IN_COPY, "calendars_text": COUNTED}
+_environment.globals |= {
+    "first_answer_text": FIRST_ANSWER,
+    "not_in_copy": NOT_IN_COPY,
+    "calendars_text": COUNTED,
+    "unknown_conflicts": UNKNOWN_CONFLICTS,
+}
 _environment.filters |= {
     "plain": plain,
     "shortly": shortly,

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 from email_assistant.accounts.accounts import Mode
 from email_assistant.inbox.items import Item
+from email_assistant.inbox.standing import MANY, NAMES, SAID
 from email_assistant.mail.charset import one_line
 from email_assistant.memory.profiles import Profile
 from email_assistant.queue.turns import TurnRow
@@ -42,30 +43,9 @@ TITLES: Mapping[Kind, str] = {
     "link": "To be opened by you",
     "in_doubt": "Did it happen?",
 }
-KINDS: Mapping[Kind, str] = {
-    "draft": "replies",
-    "meeting": "meetings",
-    "confirmation": "actions",
-    "notification": "notices",
-    "question": "questions",
-    "link": "links",
-    "in_doubt": "in doubt",
-}
-_ONE: Mapping[Kind, str] = {
-    "draft": "reply",
-    "meeting": "meeting",
-    "confirmation": "action",
-    "notification": "notice",
-    "question": "question",
-    "link": "link",
-    "in_doubt": "in doubt",
-}
-DID: Mapping[Answer, str] = {
-    "accept": "Accepted",
-    "edit": "Accepted as you edited it",
-    "ignore": "Ignored",
-    "response": "Passed on to the assistant",
-}
+KINDS: Mapping[Kind, str] = {**MANY, "in_doubt": "in doubt"}
+_ONE: Mapping[Kind, str] = {**NAMES, "in_doubt": "in doubt"}
+DID: Mapping[Answer, str] = {answer: said.capitalize() for answer, said in SAID.items()}
 MODES: Mapping[Mode, str] = {
     "shadow": "Shadow: only show me what you would have done",
     "draft": "Drafts: leave replies in Gmail as drafts too, for me to send there",

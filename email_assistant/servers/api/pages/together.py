@@ -7,7 +7,6 @@ from zoneinfo import ZoneInfo
 
 from fastapi.responses import Response
 
-from email_assistant.inbox.describe import UNKNOWN_CONFLICTS
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
 from email_assistant.mail.compose import reply_subject
 from email_assistant.servers.api.dependencies import Services
@@ -58,7 +57,6 @@ async def show_together(app: Services, listing: Listing, item_ids: Sequence[UUID
         left_out=left_out,
         listing=listing,
         titles=TITLES,
-        unknown_conflicts=UNKNOWN_CONFLICTS,
     )
 
 
