@@ -292,7 +292,7 @@ def print_call(item: Item, args: Mapping[str, Any]) -> None:
 def _print_link(args: Mapping[str, Any]) -> None:
     print_text(f"\n{args.get('message', '')}", style="bold")
     host = link_host(args.get("url"))
-    print_text(f"Open this yourself; it leads to {host}:" if host else "This is no https link:")
+    print_text(f"Open this yourself; it leads to {host}:" if host else "This is no link to be opened:")
     print_text(f"  {args.get('url', '')}")
 
 

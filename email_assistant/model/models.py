@@ -152,7 +152,10 @@ class Models:
             answer = AIMessage("")
         if answer.response_metadata.get("finish_reason") == "length":
             return True  # it shows nothing
-        self._abilities[asker.model].found("tools", bool(answer.tool_calls))
+        if answer.tool_calls:
+            self._abilities[asker.model].found("tools", True)
+        else:
+            self._abilities[asker.model].missed("tools")
         return bool(answer.tool_calls)
 
     async def _read(self, asker: _Asker, messages: Sequence[AnyMessage], form: Form, read: Callable[[str], R]) -> R:

@@ -28,7 +28,7 @@ class LinkNeeded(Exception):
     """The tool can't go on before the person has opened a link, such as one to log in.
 
     Attributes:
-        url: it is https, and its host is shown to the person; nothing of ours ever opens it.
+        url: it is https, or http on loopback; its host is shown to the person, and nothing of ours ever opens it.
         message: why, in the words of the tool's server.
         elicitation_id: what the server knows the link by.
     """

@@ -45,11 +45,13 @@ class Reply(BaseModel):
 
     status: ReplyStatus
     response: str | None = Field(
-        None, description="What the assistant said in the end; until it has, what was done, if anything was."
+        None,
+        description="What the assistant said in the end; until it has, what was done, if anything was. With a link, what "
+        "its server says about it.",
     )
     thread_id: str | None
     pending_action: Confirmation | Clarification | None = None
-    url: str | None = Field(None, description="What you must open before it can be done; https only.")
+    url: str | None = Field(None, description="What you must open before it can be done: https, or http on this machine.")
     message: str | None = Field(
         None, description="What is wrong, what the link is for, or what follows what was done and why it waits."
     )
@@ -73,8 +75,8 @@ def reply_of(talk: Talk) -> tuple[int, Reply]:
         clarification = Clarification(clarifications=questions)
         return 202, Reply(status="clarification_required", thread_id=thread_id, pending_action=clarification)
     if talk.waiting and talk.waiting[0].kind == "link":
-        link = talk.waiting[0].args
-        return 202, Reply(status="oauth_required", thread_id=thread_id, url=link["url"], message=link["message"])
+        url, words = talk.waiting[0].args["url"], talk.waiting[0].args["message"]
+        return 202, Reply(status="oauth_required", response=words, thread_id=thread_id, url=url, message=words)
     if talk.waiting:
         calls = [PendingCall(call_id=answered_as(i), tool_name=i.action, arguments=i.args) for i in talk.waiting]
         return 202, Reply(
