@@ -114,7 +114,7 @@ class Chat:
         """Begin a turn and carry it on until it waits for the person or ends. Goes on if the caller is cancelled.
 
         Args:
-            account: what a new chat is about; an old one goes on with its own.
+            account: what a new chat is about; an old one goes on with its own, if that has a mailbox.
 
         Raises:
             Conflict: the chat is at work, or at something that the person decided.
@@ -173,7 +173,11 @@ class Chat:
     async def _ask(self, account: Account, chat_id: str, request: str, watch: Watch | None) -> Talk:
         chat = await self.turns.open_chat(account, chat_id)
         if chat.account_id != account.id:
-            account = await self.accounts.get(chat.account_id)
+            own = await self.accounts.get(chat.account_id)
+            if own.has_mailbox:
+                account = own
+            else:
+                chat = await self.turns.now_about(chat, account)
         _check_active(account)
         async with held(self.pool, chat.id, self.lease_seconds, self.holder) as lease:
             if lease is None:
@@ -331,14 +335,14 @@ class Chat:
             run = await self.turns.input_of(effect.run_id)
             with suppress(NotYetClear, InDoubt, GoogleError, VaultError, ServerDown):
                 self.ledger.expect_over(effect)
-                call = Call(run, effect.call_id, account, await self.clients.get(account.id), lease)
+                call = Call(run, effect.call_id, account, await self.clients.if_any(account), lease)
                 await self.tools.settle(call, effect)
 
     async def _settle_doubts(self, lease: Lease, turn: TurnRow) -> None:
         """Carry out what the person said about effects that were refused, or of which nobody knows whether they
         happened; but look for these again, as they may have shown up meanwhile."""
         account = await self.accounts.get(UUID(turn.input["account_id"]))
-        client = await self.clients.get(account.id)
+        client = await self.clients.if_any(account)
         for effect in await self.ledger.unknown_in(turn.id):
             with suppress(NotYetClear, InDoubt):
                 await self.tools.settle(Call(turn.input, effect.call_id, account, client, lease), effect)

@@ -100,7 +100,9 @@ class Nasty:
         return replace(Call(run, call_id, account, client, self.lease), **more)
 
     async def names(self) -> set[str]:
-        return {tool.spec.name for tool in await self.home.app.catalogue.offered(self.home.account_id, ["nasty"])}
+        return {
+            tool.spec.name for tool in (await self.home.app.catalogue.offered(self.home.account_id, ["nasty"])).tools
+        }
 
     async def refused(self, tool: str, text: str | None = None) -> str:
         with pytest.raises((ToolError, ServerDown)) as caught:

@@ -5,9 +5,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
+from email_assistant.accounts.accounts import WITHOUT_MAILBOX
 from email_assistant.inbox.items import Item
 from email_assistant.queue.chat import Talk
-from email_assistant.servers.api.wording import done_in_words, what_follows
+from email_assistant.servers.api.wording import WHAT_A_MAILBOX_ADDS, done_in_words, what_follows
 from email_assistant.tools.control import CLARIFICATION
 
 
@@ -51,9 +52,13 @@ class Reply(BaseModel):
     )
     thread_id: str | None
     pending_action: Confirmation | Clarification | None = None
-    url: str | None = Field(None, description="What you must open before it can be done: https, or http on this machine.")
+    url: str | None = Field(
+        None, description="What you must open before it can be done: https, or http on this machine."
+    )
     message: str | None = Field(
-        None, description="What is wrong, what the link is for, or what follows what was done and why it waits."
+        None,
+        description="What is wrong, what the link is for, why you are asked, what follows what was done and why it waits, "
+        "or what a mailbox would add.",
     )
 
 
@@ -83,14 +88,16 @@ def reply_of(talk: Talk) -> tuple[int, Reply]:
             status="confirmation_required",
             thread_id=thread_id,
             pending_action=Confirmation(tool_calls=calls),
-            message=_why_again(talk.waiting),
+            message=_why(talk.waiting),
         )
     if turn is not None and turn.waits:
         later = "what you decided in the inbox is done when the time to undo it has passed"
         nothing = Confirmation(tool_calls=[])
         return 202, Reply(status="confirmation_required", thread_id=thread_id, pending_action=nothing, message=later)
     if turn is None or turn.state == "done":
-        return 200, Reply(status="success", thread_id=thread_id, response=turn.answer if turn else None)
+        said = turn.answer if turn else None
+        adds = WHAT_A_MAILBOX_ADDS if talk.chat.account == WITHOUT_MAILBOX else None
+        return 200, Reply(status="success", thread_id=thread_id, response=said, message=adds)
     if talk.done:
         done = done_in_words(talk.done)
         return 200, Reply(status="success", thread_id=thread_id, response=done, message=what_follows(turn, talk.done))
@@ -105,13 +112,13 @@ def stand_of(talk: Talk) -> Stand:
     return reply.status
 
 
-def _why_again(waiting: Sequence[Item]) -> str | None:
-    """Why the person is asked about something once more."""
+def _why(waiting: Sequence[Item]) -> str | None:
+    """Why the person is asked about something once more, or against their own rule."""
     if refusal := next((item.asked_because for item in waiting if item.asked_because), None):
         return f"{refusal}. Approve it to have it tried again, or reject it"
     if any(item.kind == "in_doubt" for item in waiting):
         return "It is not known whether this was done; approve it to have it done again"
-    return None
+    return "; ".join(f"{item.action}: {item.because}" for item in waiting if item.because) or None
 
 
 def refused(status: int, thread_id: str | None, why: str) -> tuple[int, Reply]:

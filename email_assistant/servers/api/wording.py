@@ -18,6 +18,10 @@ from email_assistant.tools.spec import Answer, Kind
 
 _EXCERPT = 120
 
+WHAT_A_MAILBOX_ADDS = (
+    "No mailbox is connected: with one, the assistant can read and answer your mail and look into your calendar. "
+    "`email-assistant auth login` connects one"
+)
 BUTTONS: Mapping[Answer, str] = {
     "accept": "Accept",
     "edit": "Save edit and accept",

@@ -45,9 +45,7 @@ def from_error(server: str, data: Any, *, here: bool) -> LinkNeeded | ToolError:
     return _link(server, first, here=here)
 
 
-def from_request(
-    server: str, params: types.ElicitRequestParams, *, here: bool
-) -> LinkNeeded | FormNeeded | ToolError:
+def from_request(server: str, params: types.ElicitRequestParams, *, here: bool) -> LinkNeeded | FormNeeded | ToolError:
     """What a call needs during which the server asked for it; `here` as for `from_error`."""
     if isinstance(params, types.ElicitRequestURLParams):
         return _link(server, params, here=here)
