@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 
 from tests.contract.chat_stage import Stage, event, listing, open_stage
@@ -134,8 +135,6 @@ class TestWhatWasRead:
         assert talk.run("look").confirmations[0]["tool_name"] == "list_events"
 
     def test_a_chat_that_an_older_version_began_may_have_read(self, stage: Stage, database_url: str) -> None:
-        import psycopg
-
         talk = stage.talk()
         talk.run("hello")
         with psycopg.connect(database_url) as conn:
@@ -152,8 +151,9 @@ class TestADeadServer:
         assert len(stage.calendar.used("list_events")) == 1
         assert "list_events" in stage.asked[-1].tools
         assert "clear_calendar" not in stage.asked[-1].tools
-        named = stage.daemon.run("tools").stdout + stage.daemon.run("doctor").stdout
-        assert named.count("it can't be reached") >= 2
+        listed = json.loads(stage.daemon.run("tools", "--json").stdout)
+        assert {row["name"] for row in listed if row["state"] == "down"} == {"clear_calendar"}
+        assert "tool clear_calendar: web: it can't be reached" in stage.daemon.run("doctor").stdout
 
     def test_the_only_one_of_the_scope(self, stage: Stage, web: CalendarServer) -> None:
         stage.model.on_policy("web")

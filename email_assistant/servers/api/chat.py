@@ -116,7 +116,7 @@ async def resume(app: Assistant, chat: Talks, body: ResumeRequest, request: Requ
 
 
 async def account_of(app: Services, address: str | None) -> Account:
-    """The mailbox that a new chat is about; without one, what stands for a person who has none. Raises UnknownAccount."""
+    """The mailbox that a new chat is about, or what stands for a person who has none. Raises UnknownAccount."""
     if address:
         return app.accounts.here(await app.accounts.find(app.user_id, address))
     return await app.accounts.for_chat(app.user_id)

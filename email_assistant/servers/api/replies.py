@@ -47,8 +47,8 @@ class Reply(BaseModel):
     status: ReplyStatus
     response: str | None = Field(
         None,
-        description="What the assistant said in the end; until it has, what was done, if anything was. With a link, what "
-        "its server says about it.",
+        description="What the assistant said in the end; until it has, what was done, if anything was. With a link, "
+        "what its server says about it.",
     )
     thread_id: str | None
     pending_action: Confirmation | Clarification | None = None
@@ -57,8 +57,8 @@ class Reply(BaseModel):
     )
     message: str | None = Field(
         None,
-        description="What is wrong, what the link is for, why you are asked, what follows what was done and why it waits, "
-        "or what a mailbox would add.",
+        description="What is wrong, what the link is for, why you are asked, what follows what was done and why it "
+        "waits, or what a mailbox would add.",
     )
 
 
