@@ -94,7 +94,7 @@ class SearchOut(Result):
     timezone: str
     messages: list[FoundOut]
     more: bool = Field(description="Whether there are others")
-    next: str | None = Field(description="The cursor of the page behind this one; null: this is the last")
+    next: str | None = Field(None, description="The cursor of the page behind this one; null: this is the last")
 
     def as_text(self) -> str:
         lines = [line for found in self.messages for line in found.lines()] or ["No mail."]

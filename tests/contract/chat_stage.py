@@ -58,7 +58,7 @@ class Stage:
 
 
 @contextmanager
-def open_stage(folder: Path, database_url: str, *, account: bool = True, **settings: object) -> Iterator[Stage]:
+def open_stage(folder: Path, database_url: str, *, account: bool = True, **settings: Any) -> Iterator[Stage]:
     """The program with one account, or with none, not yet started, and settings of the test's own."""
     with (
         Google(ADA, timezone="Europe/Berlin") as google,
