@@ -1,9 +1,10 @@
 """The chat agent: what a request may touch is settled first, then the loop works on it. This is the whole graph."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import takewhile
 from typing import Any
 from uuid import UUID
 
@@ -98,6 +99,12 @@ class ChatAgent:
         run = state["run"]
         account, learned = await asyncio.gather(self._account(run), self.memory.texts(UUID(run["account_id"])))
         offered = await self.tools.offered(account.id, run["allowed_tool_types"], mailbox=account.has_mailbox)
+        used = {
+            self.tools.foreign(str(m.name)) for m in _since_the_request(state["messages"]) if isinstance(m, ToolMessage)
+        }
+        missed = [down for down in offered.down if down.name in used]
+        if missed and await self.ledger.done_of([UUID(run["id"])]):
+            raise missed[0]  # what was done is told, and what follows it waits
         prompt = executor_prompt(
             account,
             learned["response_preferences"],
@@ -191,6 +198,11 @@ def link_in(messages: Sequence[AnyMessage]) -> dict[str, Any] | None:
             link: dict[str, Any] = message.artifact
             return link
     return None
+
+
+def _since_the_request(messages: Sequence[AnyMessage]) -> Iterator[AnyMessage]:
+    """From the newest back."""
+    return takewhile(lambda message: not isinstance(message, HumanMessage), reversed(messages))
 
 
 def _words(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
