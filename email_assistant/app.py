@@ -270,12 +270,20 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
     from email_assistant.queue.chat import Chat
     from email_assistant.queue.invoke import Invoker
     from email_assistant.queue.turns import Turns
+    from email_assistant.tools.heard import Heard
 
     keep_langsmith_off()
     settings = app.settings
     models = Models(settings, app.usage, app.accounts)
     agent = ChatAgent(
-        app.accounts, app.clients, open_memory(app), models, app.catalogue, app.ledger, settings.max_steps
+        app.accounts,
+        app.clients,
+        open_memory(app),
+        models,
+        app.catalogue,
+        app.ledger,
+        Heard(app.pool),
+        settings.max_steps,
     )
     return Chat(
         app.pool,

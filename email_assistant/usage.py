@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from email_assistant.accounts.accounts import Account
+from email_assistant.accounts.accounts import SERVED, Account
 from email_assistant.db.pool import Pool
 from email_assistant.settings import Settings
 
@@ -110,7 +110,7 @@ class Usage:
 
     async def forget_spent(self, provider: str) -> None:
         """Look anew whether budgets are spent: the settings may have changed."""
-        spent = "select id from accounts where provider = %s and spent_until > '-infinity'"
+        spent = f"select id from accounts a where {SERVED} and spent_until > '-infinity'"
         for account in await self._rows(spent, provider):
             await self._rows("update accounts set spent_until = '-infinity' where id = %s", account["id"])
 

@@ -18,6 +18,12 @@ from email_assistant.db.pool import Connection, Pool
 from email_assistant.mail.address import Address, untagged
 
 _EXCHANGES: Final = 4
+_NOWHERE: Final = "none"
+"""Provider of the account that stands for a person without a mailbox: nobody looks for it anywhere."""
+WITHOUT_MAILBOX: Final = "no mailbox"
+"""Its address."""
+SERVED: Final = f"a.provider in (%s, '{_NOWHERE}')"
+"""SQL: whether a process that serves a provider serves the account `a`."""
 
 State = Literal["active", "paused", "login", "removing"]
 Mode = Literal["shadow", "draft", "send"]
@@ -119,6 +125,11 @@ class Account:
     def identities(self) -> tuple[Identity, ...]:
         """All that it may send from, its own address first."""
         return Identity(self.address, self.name, self.signature), *(self.aliases or ())
+
+    @property
+    def has_mailbox(self) -> bool:
+        """False: it stands for a person who has connected none."""
+        return self.provider != _NOWHERE
 
     @property
     def own_addresses(self) -> frozenset[str]:
@@ -240,7 +251,24 @@ class Accounts:
         )
 
     async def of_user(self, user_id: UUID) -> list[Account]:
-        return await self._accounts("user_id = %s order by address", (user_id,))
+        """The person's mailboxes."""
+        return await self._accounts("user_id = %s and provider <> %s order by address", (user_id, _NOWHERE))
+
+    async def for_chat(self, user_id: UUID) -> Account:
+        """What a chat is about where no mailbox is named: the first, or what stands for a person who has none.
+
+        Raises:
+            UnknownAccount: there is one, which this process may not touch.
+        """
+        if await self.of_user(user_id):
+            return await self.first(user_id)
+        await self._rows(
+            """insert into accounts (user_id, address, provider, token, triage_since, listed_at, backfilled_at)
+               values (%s, %s, %s, %s, clock_timestamp(), clock_timestamp(), clock_timestamp())
+               on conflict (user_id, address) do nothing""",
+            (user_id, WITHOUT_MAILBOX, _NOWHERE, self._vault.encrypt({})),
+        )
+        return (await self._accounts("user_id = %s and provider = %s", (user_id, _NOWHERE)))[0]
 
     async def pollable(self) -> list[Account]:
         """Every user's accounts whose mailbox is to be watched by this process."""
@@ -250,7 +278,9 @@ class Accounts:
 
     async def find(self, user_id: UUID, address: str) -> Account:
         """Raises UnknownAccount."""
-        found = await self._accounts("user_id = %s and address = %s", (user_id, address.strip().lower()))
+        found = await self._accounts(
+            "user_id = %s and address = %s and provider <> %s", (user_id, address.strip().lower(), _NOWHERE)
+        )
         if not found:
             known = ", ".join(a.address for a in await self.of_user(user_id)) or "none yet; see `auth login --help`"
             raise UnknownAccount(f"no account {address}; there are: {known}")
@@ -259,8 +289,8 @@ class Accounts:
     async def first(self, user_id: UUID) -> Account:
         """The account that is meant where none is named: one that works, if there is any. Raises UnknownAccount."""
         found = await self._accounts(
-            "user_id = %s order by provider = %s desc, state = 'active' desc, address limit 1",
-            (user_id, self._provider),
+            "user_id = %s and provider <> %s order by provider = %s desc, state = 'active' desc, address limit 1",
+            (user_id, _NOWHERE, self._provider),
         )
         if not found:
             raise UnknownAccount("no mailbox is connected yet: `email-assistant auth login` does that")

@@ -54,6 +54,10 @@ class Clients:
         known = self._clients.get(account.id)
         return known[1] if known and known[0] == account.login_at else await self.get(account.id)
 
+    async def if_any(self, account: Account) -> GoogleAccount | None:
+        """As `of`; None for a person without a mailbox."""
+        return await self.of(account) if account.has_mailbox else None
+
     async def aclose(self) -> None:
         for _, client in self._clients.values():
             await client.aclose()

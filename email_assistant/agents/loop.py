@@ -42,6 +42,7 @@ class Verdict(TypedDict):
     kind: Literal["run", "ask", "say"]
     args: dict[str, Any]
     text: str
+    """Where a person is asked: why, if their own rule would not have it."""
 
 
 class Decision(TypedDict):
@@ -92,6 +93,8 @@ class CallState(TypedDict):
     teaches: bool
     group: NotRequired[str]
     """The message that the call stands in; an older version left it out."""
+    because: NotRequired[str]
+    """Why the person is asked, where their own rule would not have it; empty: no more than that."""
 
 
 class Ran(NamedTuple):
@@ -115,7 +118,14 @@ class Propose(Protocol):
 class Judge(Protocol):
     """Validate a call and decide whether it runs, needs a person, or is answered at once."""
 
-    def __call__(self, run: Mapping[str, Any], name: str, args: dict[str, Any]) -> Awaitable[Verdict]: ...
+    def __call__(
+        self, run: Mapping[str, Any], name: str, args: dict[str, Any], before: Sequence[str]
+    ) -> Awaitable[Verdict]:
+        """
+        Args:
+            before: the tools of the calls that stand before it in its message.
+        """
+        ...
 
 
 class RunTool(Protocol):
@@ -161,6 +171,9 @@ class Loop:
     """The node that asks about a tool; those that are not named go to the last stage."""
     ignore_ends: bool = True
     """Whether the run ends when the person ignores a call; else the model is told so."""
+    together: bool = True
+    """Whether the calls of a message are one proposal: where the server of one that the person decided is down, those
+    behind it wait for it."""
     again: str = "llm_call"
     acts: str = "act"
     on_link: str = END
@@ -198,19 +211,24 @@ class Loop:
     ) -> tuple[str | list[Send], dict[str, Decision]]:
         """Judge the calls that are not decided. Those of the first stage that has any go to the person; what needs no
         person is decided when nothing else is left, so that it is judged by what holds then."""
-        open_calls = [call for call in message.tool_calls if call["id"] not in decided]
-        judged = [(call, await self._verdict(run, call)) for call in open_calls]
-        asked = [ToolCall(**{**call, "args": v["args"]}) for call, v in judged if v["kind"] == "ask"]
+        calls, names = message.tool_calls, [call["name"] for call in message.tool_calls]
+        judged = [
+            (call, await self._verdict(run, call, names[:place]))
+            for place, call in enumerate(calls)
+            if call["id"] not in decided
+        ]
+        asked = [(ToolCall(**{**call, "args": v["args"]}), v["text"]) for call, v in judged if v["kind"] == "ask"]
         for stage in self.stages:
-            if calls := [call for call in asked if self._stage(call) == stage]:
-                return [self._asking(stage, call, message, teaches=True) for call in calls], {}
+            if of_stage := [each for each in asked if self._stage(each[0]) == stage]:
+                tasks = [self._asking(stage, call, message, teaches=True, because=why) for call, why in of_stage]
+                return tasks, {}
         return self.acts, {str(call["id"]): _without_asking(v) for call, v in judged}
 
     async def interrupt_handler(self, state: CallState) -> dict[str, Any]:
         """Ask a person about one call; nothing else."""
         call = state["call"]
         question = self.question(call["name"], call["args"], str(call["id"]), state["teaches"])
-        answer = interrupt({**question, "group": state.get("group")})
+        answer = interrupt({**question, "group": state.get("group"), "because": state.get("because") or None})
         return {"decisions": {call["id"]: _decide(call["args"], answer)}}
 
     async def act(self, state: LoopState, config: RunnableConfig) -> Command[str]:
@@ -218,6 +236,9 @@ class Loop:
         message, decisions = state["messages"][-1], await self._as_left(state)
         assert isinstance(message, AIMessage)
         all_ran = [await self._ran(state, call, decisions[str(call["id"])], config) for call in message.tool_calls]
+        for call, ran in zip(message.tool_calls, all_ran, strict=True):
+            if ran.down and decisions[str(call["id"])]["asked"]:
+                raise ran.down  # what a person decided is theirs, and is not told to the model as failed
         if forms := {str(c["id"]): ran.form for c, ran in zip(message.tool_calls, all_ran, strict=True) if ran.form}:
             return self._ask_to_fill_in(state, message, forms)
         answers: list[AnyMessage] = [
@@ -244,7 +265,7 @@ class Loop:
         if decision["do"] != "run":
             return Ran(decision["text"])
         if not decision["asked"]:  # the rules may have changed since, while it waited for others or for a restart
-            verdict = await self._verdict(state["run"], call)
+            verdict = await self._verdict(state["run"], call, ())
             if verdict["kind"] != "run":
                 return Ran(verdict["text"] or _CONFIRM_NOW, well=False)
         run, call_id, name, args = state["run"], str(call["id"]), call["name"], decision["args"]
@@ -253,10 +274,10 @@ class Loop:
         except ValueError as error:
             return Ran(f"Error: {error}", well=False)
         ran = await self.run_tool(run, call_id, name, args, filled_in, config)
-        # What a person decided is theirs: only what nobody did goes back to the model.
-        if decision["asked"] and ran.down:
+        if decision["asked"] and ran.down and self.together:
             raise ran.down
-        if decision["asked"] and not (ran.well or ran.link or ran.form):
+        # What a person decided is theirs: only what nobody did goes back to the model.
+        if decision["asked"] and not (ran.well or ran.link or ran.form or ran.down):
             await self.ledger.refuse(UUID(run["id"]), call_id, name, args, ran.text.removeprefix("Error: "))
         return ran
 
@@ -303,13 +324,13 @@ class Loop:
         asking = AIMessage("", id=message.id, tool_calls=[call], usage_metadata=message.usage_metadata)
         return [self._asking(self._stage(call), call, asking, teaches=False)], [asking]
 
-    async def _verdict(self, run: dict[str, Any], call: ToolCall) -> Verdict:
+    async def _verdict(self, run: dict[str, Any], call: ToolCall, before: Sequence[str]) -> Verdict:
         if call["name"] == UNREADABLE:
             return Verdict(kind="say", args={}, text="This call had no usable name or its arguments were not JSON.")
-        return await self.judge(run, call["name"], call["args"])
+        return await self.judge(run, call["name"], call["args"], before)
 
-    def _asking(self, stage: str, call: ToolCall, message: AIMessage, *, teaches: bool) -> Send:
-        return Send(stage, CallState(call=call, teaches=teaches, group=str(message.id)))
+    def _asking(self, stage: str, call: ToolCall, message: AIMessage, *, teaches: bool, because: str = "") -> Send:
+        return Send(stage, CallState(call=call, teaches=teaches, group=str(message.id), because=because))
 
     def _stage(self, call: ToolCall) -> str:
         return self.stage_of.get(call["name"], self.stages[-1])

@@ -191,7 +191,7 @@ async def _answer(given: dict[str, Any], edit: tuple[str, str] | None, *, as_jso
 
 async def _answered(app: "App", chat: "Chat", given: dict[str, Any], edit: tuple[str, str] | None) -> "Talk":
     from email_assistant.inbox.items import NoItem
-    from email_assistant.servers.api.chat import ResumeRequest, answers_of
+    from email_assistant.servers.api.chat import ResumeRequest, answers_of, given_in
 
     try:
         talk = await chat.look(app.user_id, given["thread_id"])
@@ -201,7 +201,7 @@ async def _answered(app: "App", chat: "Chat", given: dict[str, Any], edit: tuple
     _check_kinds(items, given)
     answers = [_edit(items, *edit)] if edit else []
     if len(given) > 1 or not edit:
-        answers += answers_of(ResumeRequest.model_validate(given), items, talk.waiting)
+        answers += answers_of(given_in(ResumeRequest.model_validate(given)), items, talk.waiting)
     return await chat.answer(talk.chat, app.user_id, answers)
 
 

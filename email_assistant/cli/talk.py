@@ -261,6 +261,8 @@ def _print_stand(talk: Talk, spoken: str = "") -> None:
 def print_call(item: Item, args: Mapping[str, Any]) -> None:
     """A call exactly as it would be made."""
     print_text(item.action, style="bold")
+    if item.because:
+        print_text(f"  You are asked because {item.because}.", style="yellow")
     if item.asked_because:
         print_text(f"  You are asked again: {item.asked_because}", style="yellow")
     for name, value in args.items():
@@ -292,7 +294,7 @@ def print_call(item: Item, args: Mapping[str, Any]) -> None:
 def _print_link(args: Mapping[str, Any]) -> None:
     print_text(f"\n{args.get('message', '')}", style="bold")
     host = link_host(args.get("url"))
-    print_text(f"Open this yourself; it leads to {host}:" if host else "This is no https link:")
+    print_text(f"Open this yourself; it leads to {host}:" if host else "This is no link to be opened:")
     print_text(f"  {args.get('url', '')}")
 
 

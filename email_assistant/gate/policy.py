@@ -2,12 +2,18 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from email_assistant.gate.labels import Labels
 
 Rule = Literal["always", "gate", "never"]
 """When a person is asked about a tool's calls: always, where the gate says so, never."""
+HERE: Final = "here"
+"""Where data is read that our own tools give."""
+_HANDED_ON: Final = (
+    "your mail, calendar or other private data was read before, and this goes to {}, which is no part of this program: "
+    "look at what it would be told"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +25,13 @@ class Subject:
     labels: Labels | None
     """None: nobody has said what it touches."""
     review: Rule
+    server: str | None = None
+    """The server that it runs on, if that is not ours."""
+
+    @property
+    def may_tell_others(self) -> bool:
+        """Whether what it is told may go further than to its server."""
+        return self.labels is None or self.labels.write_operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +39,23 @@ class Verdict:
     do: Literal["allow", "ask", "deny"]
     reason: str
     """In plain words, for the person and the model."""
+    overrules: bool = False
+    """The person has set another rule for it, so they are told the reason."""
 
 
-def decide(scope: Collection[str] | None, subject: Subject) -> Verdict:
+def decide(scope: Collection[str] | None, subject: Subject, heard: Collection[str] = ()) -> Verdict:
     """
     Args:
         scope: the types of tools that this request was given; None: all.
+        heard: where private data was read before: `HERE`, or a server that is not ours. Only a question to the very
+            server that told it gives nothing away.
     """
     if scope is not None and subject.type is not None and subject.type not in scope:
         return Verdict("deny", f"this request was not given tools of the type {subject.type}")
     if subject.labels is not None and not subject.labels.enabled:
         return Verdict("deny", "it is switched off in tool_permissions.json")
+    if subject.server is not None and set(heard) - (set() if subject.may_tell_others else {subject.server}):
+        return Verdict("ask", _HANDED_ON.format(subject.server), overrules=True)
     if subject.review == "always":
         return Verdict("ask", "its calls are always reviewed")
     if subject.review == "never":

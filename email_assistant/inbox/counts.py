@@ -15,7 +15,7 @@ select a.address as account, k.kind, n.count
 from accounts a cross join unnest(%(kinds)s::text[]) as k (kind) cross join lateral (
     select count(*) from (select from inbox_items i where i.user_id = %(user)s and i.status = 'pending'
                           and i.account_id = a.id and i.kind = k.kind and {AWAKE} limit %(most)s) as few) as n
-where a.user_id = %(user)s"""
+where a.user_id = %(user)s and (a.provider <> 'none' or n.count > 0)"""
 _OTHERS = """
 select s.status, n.count
 from unnest(%(statuses)s::text[]) as s (status) cross join lateral (

@@ -20,6 +20,7 @@ import psycopg
 from psycopg.rows import kwargs_row
 from psycopg.types.json import Json
 
+from email_assistant.accounts.accounts import SERVED
 from email_assistant.db.order import lock_account
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.inbox import counts
@@ -52,7 +53,7 @@ _COLUMNS = """i.id, i.user_id, i.account_id, a.address as account, i.thread_id, 
     case when not exists (select from effects e where e.account_id = i.account_id and e.state = 'done'
                           and e.recipient = i.first_answer) then i.first_answer end as first_answer,
     i.left_out, i.conflicts, i.calendars, i.asked,
-    i.asked_because as refusal,
+    i.asked_because as refusal, i.because,
     a.mode = 'shadow' as shadow,
     case a.mode when 'shadow' then array_remove(array_remove(i.allowed, 'accept'), 'edit')
                 else i.allowed end as allowed,
@@ -160,6 +161,8 @@ class Item:
     """The how manieth time the person is asked about its call."""
     refusal: str | None
     """How it was refused after they had decided it."""
+    because: str | None
+    """Why they are asked at all, where their own rule would not have it."""
     status: Status
     decision: dict[str, Any] | None
     """{type, args}."""
@@ -266,10 +269,12 @@ class Item:
 
     @property
     def notes(self) -> list[str]:
-        """What the person should know of the parts beside it before they decide it, one line each."""
+        """What the person should know before they decide it: why they are asked, and of the parts beside it; one line
+        each."""
         if self.status != "pending":
             return []
-        return beside(self.kind, self.parts, self.zone, one_proposal=self.chat is None)
+        why = [f"You are asked because {self.because}"] if self.because else []
+        return why + beside(self.kind, self.parts, self.zone, one_proposal=self.chat is None)
 
     @property
     def state(self) -> str:
@@ -578,7 +583,7 @@ class Inbox:
         if self._lifetime is None:
             return
         overdue = await self._items(
-            """a.provider = %s and i.status = 'pending' and i.kind <> 'in_doubt' and 'ignore' = any(i.allowed)
+            f"""{SERVED} and i.status = 'pending' and i.kind <> 'in_doubt' and 'ignore' = any(i.allowed)
                and greatest(i.created_at, i.snoozed_until, i.reopened_at) < clock_timestamp() - %s::interval
                order by i.created_at limit %s""",
             provider,
@@ -678,9 +683,9 @@ class Inbox:
             await conn.execute(
                 f"""insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, mail_text, call_id,
                                             interrupt_id, group_id, kind, action, args, allowed, new_recipients, marks,
-                                            first_answer, left_out, conflicts, calendars, teaches, words)
+                                            first_answer, left_out, conflicts, calendars, teaches, because, words)
                    select user_id, account_id, thread_id, id, mail_id, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,
-                          %s, %s, %s, {WORDS}
+                          %s, %s, %s, %s, {WORDS}
                    from runs where id = %s on conflict (run_id, interrupt_id) do nothing""".encode(),
                 (
                     mail_text,
@@ -698,6 +703,7 @@ class Inbox:
                     question.conflicts,
                     question.calendars,
                     value["teaches"],
+                    value.get("because"),
                     *words(mail_text, value["args"]),
                     run_id,
                 ),
@@ -715,10 +721,10 @@ class Inbox:
         await conn.execute(
             f"""insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, mail_text, call_id, kind,
                                         action, args, allowed, new_recipients, marks, first_answer, left_out, conflicts,
-                                        calendars, teaches, words, asked, asked_because, group_id)
+                                        calendars, teaches, because, words, asked, asked_because, group_id)
                select user_id, account_id, thread_id, run_id, mail_id, mail_text, call_id, kind, action, %s,
                       array_remove(allowed, 'response'), new_recipients, marks, first_answer, left_out, conflicts,
-                      calendars, false, {WORDS}, {_ASKED}, %s, group_id
+                      calendars, false, because, {WORDS}, {_ASKED}, %s, group_id
                from inbox_items i where run_id = %s and call_id = %s and interrupt_id is not null
                on conflict (run_id, call_id, kind) where interrupt_id is null and status in ('pending', 'decided')
                do nothing""".encode(),

@@ -35,6 +35,8 @@ R = TypeVar("R")
 
 _CUTS = 4
 """Times that a prompt is cut shorter; each takes off a fifth at least."""
+_PROBES = 2
+"""Times that a server must fail to make the plainest tool call before that is believed of it."""
 _QUOTED = 500
 """Characters of an unreadable answer that are shown to the model again."""
 _CHARACTERS = 3
@@ -146,14 +148,18 @@ class Models:
     async def _makes_calls(self, asker: _Asker, tool_choice: str) -> bool:
         """Whether a server can make tool calls at all, asked for the plainest one: some drop tools without a word."""
         question = [HumanMessage(CALL)]
-        try:
-            answer = await self._unheard(asker, question, tools=[READY_TOOL], tool_choice=tool_choice)
-        except ModelRefused:
-            answer = AIMessage("")
-        if answer.response_metadata.get("finish_reason") == "length":
-            return True  # it shows nothing
-        self._abilities[asker.model].found("tools", bool(answer.tool_calls))
-        return bool(answer.tool_calls)
+        for _ in range(_PROBES):
+            try:
+                answer = await self._unheard(asker, question, tools=[READY_TOOL], tool_choice=tool_choice)
+            except ModelRefused:
+                answer = AIMessage("")
+            if answer.response_metadata.get("finish_reason") == "length":
+                return True  # it shows nothing
+            if answer.tool_calls:
+                self._abilities[asker.model].found("tools", True)
+                return True
+        self._abilities[asker.model].found("tools", False)
+        return False
 
     async def _read(self, asker: _Asker, messages: Sequence[AnyMessage], form: Form, read: Callable[[str], R]) -> R:
         """An answer of a form, asked for once more, with what is wrong, if it can't be read."""

@@ -43,7 +43,10 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _LOOK_SECONDS = 0.05
-"""How often is looked whether another process has finished what it is at."""
+"""How soon is looked again whether another process has finished what it is at; then after twice as long each time."""
+_LONGEST_LOOK_SECONDS = 1.0
+_ELSEWHERE_SECONDS = 60.0
+"""How long a caller is kept waiting for another process."""
 _REMEMBERED = 24_000
 """Characters of earlier turns that the agent is told of."""
 _UNHEARD = 20
@@ -54,6 +57,7 @@ _DONE_LATER = (GoogleError, VaultError, NotYetClear)
 """What can keep a call that the person approved from being done now."""
 ABOUT = "\n\nIt is about:\n"
 """Stands in an item before what was looked up about the ids in its call."""
+_ELSEWHERE = "your answer is taken; another process is at this chat, and carries it out: look again in a moment"
 _SET_ASIDE = "Not done: the person asked for something else instead."
 _BROKEN_OFF = "Not done: this was broken off before."
 _NOT_KNOWN = "Not known: this was broken off, and may have been done."
@@ -110,7 +114,7 @@ class Chat:
         """Begin a turn and carry it on until it waits for the person or ends. Goes on if the caller is cancelled.
 
         Args:
-            account: what a new chat is about; an old one goes on with its own.
+            account: what a new chat is about; an old one goes on with its own, if that has a mailbox.
 
         Raises:
             Conflict: the chat is at work, or at something that the person decided.
@@ -169,7 +173,11 @@ class Chat:
     async def _ask(self, account: Account, chat_id: str, request: str, watch: Watch | None) -> Talk:
         chat = await self.turns.open_chat(account, chat_id)
         if chat.account_id != account.id:
-            account = await self.accounts.get(chat.account_id)
+            own = await self.accounts.get(chat.account_id)
+            if own.has_mailbox:
+                account = own
+            else:
+                chat = await self.turns.now_about(chat, account)
         _check_active(account)
         async with held(self.pool, chat.id, self.lease_seconds, self.holder) as lease:
             if lease is None:
@@ -185,17 +193,25 @@ class Chat:
             return await self._talk(chat, account.user_id)
 
     async def _carry_on(self, chat: ChatRow, user_id: UUID, watch: Watch | None) -> Talk:
-        """Work until the chat rests. What was decided in the inbox, and can be undone for a moment, is waited for."""
-        ends = asyncio.get_running_loop().time() + _UNDO_SECONDS
+        """Work until the chat rests. What was decided in the inbox, and can be undone for a moment, is waited for.
+
+        Raises:
+            Conflict: another process has been at it for too long to be waited for.
+        """
+        clock = asyncio.get_running_loop().time
+        begun, pause = clock(), _LOOK_SECONDS
         while True:
             async with held(self.pool, chat.id, self.lease_seconds, self.holder) as lease:
                 if lease:
                     await self._work(lease, watch)
                 talk = await self._talk(chat, user_id)
             undoable = talk.turn is not None and talk.turn.waits and not talk.waiting
-            if lease and not (undoable and asyncio.get_running_loop().time() < ends):
+            if lease and not (undoable and clock() < begun + _UNDO_SECONDS):
                 return talk
-            await asyncio.sleep(_LOOK_SECONDS)
+            if lease is None and clock() > begun + _ELSEWHERE_SECONDS:
+                raise Conflict(_ELSEWHERE)
+            await asyncio.sleep(pause)
+            pause = _LOOK_SECONDS if lease else min(2 * pause, _LONGEST_LOOK_SECONDS)
 
     async def _talk(self, chat: ChatRow, user_id: UUID) -> Talk:
         turn = await self.turns.last(chat.id)
@@ -319,14 +335,14 @@ class Chat:
             run = await self.turns.input_of(effect.run_id)
             with suppress(NotYetClear, InDoubt, GoogleError, VaultError, ServerDown):
                 self.ledger.expect_over(effect)
-                call = Call(run, effect.call_id, account, await self.clients.get(account.id), lease)
+                call = Call(run, effect.call_id, account, await self.clients.if_any(account), lease)
                 await self.tools.settle(call, effect)
 
     async def _settle_doubts(self, lease: Lease, turn: TurnRow) -> None:
         """Carry out what the person said about effects that were refused, or of which nobody knows whether they
         happened; but look for these again, as they may have shown up meanwhile."""
         account = await self.accounts.get(UUID(turn.input["account_id"]))
-        client = await self.clients.get(account.id)
+        client = await self.clients.if_any(account)
         for effect in await self.ledger.unknown_in(turn.id):
             with suppress(NotYetClear, InDoubt):
                 await self.tools.settle(Call(turn.input, effect.call_id, account, client, lease), effect)

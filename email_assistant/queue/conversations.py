@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 from psycopg.types.json import Json
 from pydantic import TypeAdapter
 
-from email_assistant.accounts.accounts import Account
+from email_assistant.accounts.accounts import SERVED, Account
 from email_assistant.agents.mail.prompts import Classification
 from email_assistant.agents.mail.run import Reply, Run
 from email_assistant.db.holder import Holder
@@ -68,7 +68,7 @@ select t.id, bool_or(work.kind = 'decided') as decided
 from work join threads t on t.id = work.thread_id join accounts a on a.id = t.account_id
 where {free} and t.not_before <= clock_timestamp()
   and (work.kind <> 'label' or t.label_after <= clock_timestamp())
-  and a.state = 'active' and a.provider = %s
+  and a.state = 'active' and {served}
   and (work.kind <> 'mail' or a.spent_until <= clock_timestamp() or not %s)
   and (work.kind = 'label' or not exists (
                   select from runs r join inbox_items i on i.run_id = r.id
@@ -184,7 +184,7 @@ class Conversations:
             waits_when_spent: new mail of an account whose budget for the model is spent is left until midnight.
             labels: a label in Gmail that is to be set is work too.
         """
-        self._due = _DUE.format(labels=_LABELS if labels else "", free=FREE)
+        self._due = _DUE.format(labels=_LABELS if labels else "", free=FREE, served=SERVED)
         self._holder = holder
         self._labels = labels
         self._pool = pool
@@ -214,8 +214,7 @@ class Conversations:
         """
         rows = await self._rows(
             f"""with ours as (select id, listed_at, backfilled_at, spent_until <= clock_timestamp() as pays
-                             from accounts
-                             where provider = %s and state = 'active')
+                             from accounts a where {SERVED} and state = 'active')
                select exists (select from ours where listed_at is null or backfilled_at is null)
                    or exists (select from runs r join ours a on a.id = r.account_id
                               where r.state = 'running' and a.pays)

@@ -101,11 +101,17 @@ class Turns:
         """The chat of that id; begun with this account if there is none."""
         async with self._pool.connection() as conn:
             await conn.execute(
-                """insert into threads (user_id, account_id, chat_id) values (%s, %s, %s)
+                """insert into threads (user_id, account_id, chat_id, heard) values (%s, %s, %s, '{}')
                    on conflict (user_id, chat_id) do nothing""",
                 (account.user_id, account.id, chat_id),
             )
         return await self.chat(account.user_id, chat_id)
+
+    async def now_about(self, chat: ChatRow, account: Account) -> ChatRow:
+        """A chat that was begun without a mailbox goes on about this one."""
+        async with self._pool.connection() as conn:
+            await conn.execute("update threads set account_id = %s where id = %s", (account.id, chat.id))
+        return await self.chat(account.user_id, chat.chat_id)
 
     async def chat(self, user_id: UUID, chat_id: str) -> ChatRow:
         """Raises NoItem."""

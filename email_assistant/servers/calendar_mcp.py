@@ -52,27 +52,27 @@ class ListEvents(Arguments):
     start: _Time = Field(description=_WHEN)
     end: _Time = Field(description="Likewise, not included; at most 366 days later")
     calendar_id: _Id | None = Field(None, description=f"{_CALENDAR}; without it, all that count as the person's time")
-    limit: int = Field(100, ge=1, le=_MOST_EVENTS)
+    limit: int = Field(100, ge=1, le=_MOST_EVENTS, description="Events at most; of a shorter time all fit in")
 
 
 class CreateEvent(Arguments):
-    title: _Title
+    title: _Title = Field(description="What it is called")
     start: _Time = Field(description=_WHEN)
     end: _Time = Field(description="Likewise; a day is the first one after the event")
     attendees: _Addresses = Field(default_factory=list, description="E-mail addresses; they get an invitation")
-    location: _Location | None = None
-    description: _Description | None = None
+    location: _Location | None = Field(None, description="Where it takes place")
+    description: _Description | None = Field(None, description="What it is about")
     calendar_id: _Id = Field(PRIMARY, description=_CALENDAR)
 
 
 class UpdateEvent(Arguments):
-    event_id: _Id
-    title: _Title | None = None
+    event_id: _Id = Field(description="As list_events tells it")
+    title: _Title | None = Field(None, description="What it shall be called")
     start: _Time | None = Field(None, description=_WHEN)
-    end: _Time | None = None
+    end: _Time | None = Field(None, description="Likewise; a day is the first one after the event")
     attendees: _Addresses | None = Field(None, description="All who shall be invited")
-    location: _Location | None = None
-    description: _Description | None = None
+    location: _Location | None = Field(None, description="Where it shall take place")
+    description: _Description | None = Field(None, description="What it shall be about")
     calendar_id: _Id = Field(PRIMARY, description="Id of the calendar that the event stands in")
 
 
@@ -397,4 +397,4 @@ def _check_order(start: datetime | date, end: datetime | date, zone: ZoneInfo) -
 
 def _check_addresses(addresses: Sequence[str]) -> None:
     if wrong := [address for address in addresses if not is_valid_address(address)]:
-        raise ToolError(f"not an e-mail address: {', '.join(wrong)}")
+        raise ToolError(f"attendees: not an e-mail address: {', '.join(wrong)}")

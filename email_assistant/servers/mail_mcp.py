@@ -10,7 +10,7 @@ from mcp.server.lowlevel import Server
 from pydantic import Field
 
 from email_assistant.accounts.accounts import Account
-from email_assistant.google.errors import Ambiguous, NotFound
+from email_assistant.google.errors import Ambiguous, NotFound, Refused
 from email_assistant.google.gmail import Gmail, Message
 from email_assistant.mail.address import is_valid_address
 from email_assistant.mail.compose import compose_mail, compose_reply, mail_fingerprint
@@ -42,17 +42,20 @@ _Text = Annotated[str, Field(min_length=1, max_length=100_000)]
 
 class SearchMail(Arguments):
     query: str = Field(max_length=1000, description='As in Gmail: "from:bob is:unread newer_than:7d"')
-    limit: int = Field(10, ge=1, le=_MOST_FOUND)
+    limit: int = Field(10, ge=1, le=_MOST_FOUND, description="Messages of one page")
+    cursor: str | None = Field(
+        None, pattern=r"^[\x21-\x7e]{1,1000}$", description="`next` of the page before, with the same query"
+    )
 
 
 class GetThread(Arguments):
-    thread_id: _Id
+    thread_id: _Id = Field(description="As search_mail tells it")
 
 
 class DraftReply(Arguments):
-    thread_id: _Id
+    thread_id: _Id = Field(description="As search_mail tells it")
     text: _Text = Field(description="Plain text, without the quoted mail and the signature")
-    reply_all: bool = False
+    reply_all: bool = Field(False, description="Also to all who got the mail")
 
 
 class SendEmail(Arguments):
@@ -60,8 +63,8 @@ class SendEmail(Arguments):
         pattern=r"^[\x21-\x7e]{8,200}$",
         description="Made up by you for this one mail, such as a UUID; the same again whenever you repeat the call",
     )
-    to: list[_Recipient] = Field(min_length=1, max_length=50)
-    cc: list[_Recipient] = Field(default_factory=list, max_length=50)
+    to: list[_Recipient] = Field(min_length=1, max_length=50, description="E-mail addresses")
+    cc: list[_Recipient] = Field(default_factory=list, max_length=50, description="E-mail addresses, for a copy")
     subject: str | None = Field(None, min_length=1, max_length=500, description="Of a new thread")
     thread_id: _Id | None = Field(None, description="Thread to reply in, instead of a subject")
     text: _Text = Field(description="Plain text, without the signature")
@@ -91,10 +94,12 @@ class SearchOut(Result):
     timezone: str
     messages: list[FoundOut]
     more: bool = Field(description="Whether there are others")
+    next: str | None = Field(None, description="The cursor of the page behind this one; null: this is the last")
 
     def as_text(self) -> str:
         lines = [line for found in self.messages for line in found.lines()] or ["No mail."]
-        return delimited("mail", "\n".join([*lines, *(["and more"] * self.more)]))
+        text = delimited("mail", "\n".join(lines))
+        return f"{text}\nThere is more: cursor {self.next}" if self.next else text
 
 
 class MessageOut(Result):
@@ -145,14 +150,25 @@ class MailTools:
 
     async def search_mail(self, given: SearchMail) -> SearchOut:
         async with self._mailbox.visit("read") as visit:
-            page = await visit.google.gmail.list_messages(given.query, max_results=given.limit)
+            try:
+                page = await visit.google.gmail.list_messages(
+                    given.query, page_token=given.cursor, max_results=given.limit
+                )
+            except Refused:
+                if given.cursor is None:
+                    raise
+                raise ToolError("cursor: it belongs to no page of this search; search anew without it") from None
             heads = await asyncio.gather(*(_head(visit.google.gmail, ref.id) for ref in page.refs[: given.limit]))
             found = [_found(head, visit.zone) for head in heads if head]
-            return SearchOut(timezone=visit.zone.key, messages=found, more=page.next_page_token is not None)
+            token = page.next_page_token
+            return SearchOut(timezone=visit.zone.key, messages=found, more=token is not None, next=token)
 
     async def get_thread(self, given: GetThread) -> ThreadOut:
         async with self._mailbox.visit("read") as visit:
-            messages = await visit.google.gmail.thread(given.thread_id)
+            try:
+                messages = await visit.google.gmail.thread(given.thread_id)
+            except NotFound:
+                raise ToolError(_no_thread(given.thread_id)) from None
             shown: list[MessageOut] = []
             left = _THREAD_CHARACTERS
             for message in reversed(messages[-_MOST_MESSAGES:]):
@@ -183,8 +199,9 @@ class MailTools:
     async def send_email(self, given: SendEmail) -> SentOut:
         if (given.subject is None) == (given.thread_id is None):
             raise ToolError("give a subject for a new thread, or thread_id to reply in one")
-        if wrong := [address for address in (*given.to, *given.cc) if not is_valid_address(address)]:
-            raise ToolError(f"not an e-mail address: {', '.join(wrong)}")
+        for name, addresses in (("to", given.to), ("cc", given.cc)):
+            if wrong := [address for address in addresses if not is_valid_address(address)]:
+                raise ToolError(f"{name}: not an e-mail address: {', '.join(wrong)}")
 
         async with self._mailbox.visit("write") as visit:
 
@@ -300,11 +317,15 @@ async def _newest(gmail: Gmail, thread_id: str) -> Held:
     try:
         messages = await gmail.thread(thread_id)
     except NotFound:
-        raise ToolError(f"thread_id: there is no thread {thread_id}, or no longer") from None
+        raise ToolError(_no_thread(thread_id)) from None
     for message in reversed(messages):
         if "DRAFT" not in message.labels:
             return Held(parse_gmail(message.payload), thread_id, "SENT" in message.labels)
     raise ToolError(f"thread_id: thread {thread_id} holds drafts only")
+
+
+def _no_thread(thread_id: str) -> str:
+    return f"thread_id: there is no thread {thread_id}, or no longer"
 
 
 def _answered(account: Account, newest: Held, *, everyone: bool) -> tuple[list[str], list[str]]:

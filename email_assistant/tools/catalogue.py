@@ -1,20 +1,29 @@
 """The tools that chat may be given: ours, and those of servers, by type."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from mcp.types import Tool as ToldTool
 from pydantic import BaseModel
 
 from email_assistant.gate.labels import Labels
-from email_assistant.gate.policy import Subject, Verdict, decide
+from email_assistant.gate.policy import HERE, Subject, Verdict, decide
 from email_assistant.tools.config import LOCAL, ToolConfig, ToolsConfig
+from email_assistant.tools.control import CLARIFICATION
 from email_assistant.tools.effects import Effect, Ledger
 from email_assistant.tools.mcp.pool import Servers
 from email_assistant.tools.mcp.tool import McpTool
 from email_assistant.tools.reviewed import CONFIRMATION, reviewed
-from email_assistant.tools.spec import Call, Review, ServerDown, Tool, ToolError
+from email_assistant.tools.spec import NEEDS_MAILBOX, Call, Review, ServerDown, Tool, ToolError
+
+
+class Offer(NamedTuple):
+    """What a model may call now."""
+
+    tools: Sequence[Tool]
+    down: Sequence[ServerDown]
+    """Servers whose tools are missing among them."""
 
 
 class Catalogue:
@@ -39,20 +48,35 @@ class Catalogue:
         self._made: dict[tuple[str, UUID, str], McpTool] = {}
         """By server, account and name: to check a schema takes longer than to call the tool."""
 
-    async def types(self) -> Mapping[str, Sequence[str]]:
-        """The names of each type's tools."""
-        return self._config.types()
+    async def types(self, *, mailbox: bool) -> Mapping[str, Sequence[str]]:
+        """The names of each type's tools; without a mailbox, of those that need none."""
+        types = {
+            type_: [name for name in names if mailbox or not self._needs_mailbox(name)]
+            for type_, names in self._config.types().items()
+        }
+        return {type_: names for type_, names in types.items() if names}
 
-    async def offered(self, account_id: UUID, types: Sequence[str]) -> list[Tool]:
-        """The tools of these types that can be used now, and those that belong to none, in the order of the file.
-
-        Raises:
-            ServerDown: none of a type is left, for a server of it is down.
-        """
-        ours = [tool for name, tool in self._local.items() if self._config.tools[name].type is None]
-        return ours + [
-            tool for type_ in self._config.types() if type_ in types for tool in await self._of(account_id, type_)
+    async def offered(self, account_id: UUID, types: Sequence[str], *, mailbox: bool = True) -> Offer:
+        """The tools of these types that can be used now, and those that belong to none, in the order of the file."""
+        names = [
+            name for type_, named in (await self.types(mailbox=mailbox)).items() if type_ in types for name in named
         ]
+        tools = [
+            tool
+            for name, tool in self._local.items()
+            if self._config.tools[name].type is None and (mailbox or not self._needs_mailbox(name))
+        ]
+        down: dict[str, ServerDown] = {}
+        for name in names:
+            if self.rule(name, None).do == "deny":
+                continue
+            try:
+                tools.append(await self._found(account_id, name, self._config.tools[name]))
+            except ToolError:
+                continue  # what can't be used is not offered; the list of tools says why
+            except ServerDown as error:
+                down[error.name] = error
+        return Offer(tools, list(down.values()))
 
     async def get(self, account_id: UUID, name: str) -> Tool:
         """
@@ -65,16 +89,35 @@ class Catalogue:
             raise ToolError(f"there is no tool {name!r}")
         return await self._found(account_id, name, config)
 
-    def rule(self, name: str, allowed: Collection[str] | None) -> Verdict:
+    def rule(
+        self, name: str, allowed: Collection[str] | None, heard: Collection[str] = (), *, mailbox: bool = True
+    ) -> Verdict:
         """What the gate says to a call of it.
 
         Args:
             allowed: the types that the request was given; None: all.
+            heard: where private data was read before.
+            mailbox: whether the person has one.
         """
         config = self._of_chat(name)
         if config is None:
             return Verdict("deny", f"there is no tool {name!r}")
-        return decide(allowed, Subject(config.type, self._labels.get(name), config.review))
+        if not mailbox and self._needs_mailbox(name):
+            return Verdict("deny", NEEDS_MAILBOX)
+        return decide(allowed, Subject(config.type, self._labels.get(name), config.review, self.foreign(name)), heard)
+
+    def foreign(self, name: str) -> str | None:
+        """The server that a tool runs on, if that is not ours."""
+        config = self._of_chat(name)
+        is_ours = config is None or config.backend == LOCAL or self._servers.is_own(config.backend)
+        return None if is_ours or config is None else config.backend
+
+    def reads(self, name: str) -> str | None:
+        """Where a tool reads private data, if it does; one that nobody has labelled may."""
+        labels, server = self._labels.get(name), self.foreign(name)
+        if labels is None:
+            return server
+        return (server or HERE) if labels.read_private_data else None
 
     def arguments(self, name: str) -> type[BaseModel] | None:
         """What a tool of ours takes that runs here; None: only its server knows."""
@@ -114,22 +157,9 @@ class Catalogue:
         config = self._config.tools.get(name)
         return config if config and (config.type or name in self._local) else None
 
-    async def _of(self, account_id: UUID, type_: str) -> list[Tool]:
-        found: list[Tool] = []
-        down: ServerDown | None = None
-        for name in self._config.types()[type_]:
-            config = self._config.tools[name]
-            if self.rule(name, None).do == "deny":
-                continue
-            try:
-                found.append(await self._found(account_id, name, config))
-            except ToolError:
-                continue  # what can't be used is not offered; the list of tools says why
-            except ServerDown as error:
-                down = error
-        if down is not None and not found:
-            raise down
-        return found
+    def _needs_mailbox(self, name: str) -> bool:
+        """Whether it is one of ours, which are about mail and calendar, but for asking the person."""
+        return name != CLARIFICATION and not self._servers.is_remote(self._config.tools[name].backend)
 
     async def _found(self, account_id: UUID, name: str, config: ToolConfig) -> Tool:
         if name in self._local:

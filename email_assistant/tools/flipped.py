@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from email_assistant.gate.labels import Labels
-from email_assistant.gate.policy import Subject, decide
+from email_assistant.gate.policy import HERE, Subject, decide
 from email_assistant.tools.config import LOCAL, ToolsConfig
 from email_assistant.tools.effects import Effect, Ledger
 from email_assistant.tools.mcp.pool import Servers
@@ -22,11 +22,13 @@ def placed(
     servers: Servers,
     ledger: Ledger,
 ) -> Tool:
-    """A tool of the mail agent where, and under the rule, that the person's files say."""
+    """A tool of the mail agent where, and under the rule, that the person's files say. It has read mail from the
+    start."""
     name = tool.spec.name
     chosen = config.tools[name]
     here = tool if chosen.backend == LOCAL else FlippedTool(tool, servers, ledger, chosen.backend)
-    return reviewed(here, decide(None, Subject(chosen.type, labels.get(name), chosen.review)))
+    foreign = None if chosen.backend == LOCAL or servers.is_own(chosen.backend) else chosen.backend
+    return reviewed(here, decide(None, Subject(chosen.type, labels.get(name), chosen.review, foreign), heard=(HERE,)))
 
 
 class FlippedTool(Tool):

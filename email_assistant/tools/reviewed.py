@@ -21,7 +21,10 @@ def reviewed(tool: Tool, verdict: Verdict) -> Tool:
     if verdict.do == "deny":
         return _Off(tool, None, verdict.reason)
     if verdict.do == "ask":
-        return tool if tool.spec.review else _Ruled(tool, CONFIRMATION)
+        review = tool.spec.review or CONFIRMATION
+        if verdict.overrules:
+            review = replace(review, because=verdict.reason)
+        return tool if review is tool.spec.review else _Ruled(tool, review)
     return _Unasked(tool, None) if tool.spec.review else tool
 
 

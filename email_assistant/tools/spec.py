@@ -20,6 +20,11 @@ Progress = Callable[[str], None]
 Kind = Literal["draft", "meeting", "confirmation", "notification", "question", "link", "in_doubt"]
 
 
+NEEDS_MAILBOX: Final = (
+    "no mailbox is connected, and this needs one: the person connects one with `email-assistant auth login`"
+)
+
+
 class ToolError(Exception):
     """The call can't be done as it stands; the message goes back to the model."""
 
@@ -28,7 +33,7 @@ class LinkNeeded(Exception):
     """The tool can't go on before the person has opened a link, such as one to log in.
 
     Attributes:
-        url: it is https, and its host is shown to the person; nothing of ours ever opens it.
+        url: it is https, or http on loopback; its host is shown to the person, and nothing of ours ever opens it.
         message: why, in the words of the tool's server.
         elicitation_id: what the server knows the link by.
     """
@@ -84,6 +89,8 @@ class Review:
 
     kind: Kind
     answers: tuple[Answer, ...]
+    because: str | None = None
+    """Why, where the person's own rule would not have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +133,8 @@ class Call:
     """The run's own data, as its graph was started with (`agents.mail.run.Run`)."""
     id: str
     account: Account
-    google: GoogleAccount
+    client: GoogleAccount | None
+    """None: the person has connected no mailbox."""
     lease: Lease
     progress: Progress = field(default=lambda text: None)
     filled_in: Sequence[FilledIn] = ()
@@ -135,6 +143,13 @@ class Call:
     @property
     def run_id(self) -> UUID:
         return UUID(self.run["id"])
+
+    @property
+    def google(self) -> GoogleAccount:
+        """Raises ToolError: the person has connected no mailbox."""
+        if self.client is None:
+            raise ToolError(NEEDS_MAILBOX)
+        return self.client
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,8 +58,8 @@ class Stage:
 
 
 @contextmanager
-def open_stage(folder: Path, database_url: str, **settings: object) -> Iterator[Stage]:
-    """The program with one account, not yet started, and settings of the test's own."""
+def open_stage(folder: Path, database_url: str, *, account: bool = True, **settings: Any) -> Iterator[Stage]:
+    """The program with one account, or with none, not yet started, and settings of the test's own."""
     with (
         Google(ADA, timezone="Europe/Berlin") as google,
         Model() as model,
@@ -67,7 +67,8 @@ def open_stage(folder: Path, database_url: str, **settings: object) -> Iterator[
         Daemon(folder, database_url, google, model, **settings) as daemon,
     ):
         daemon.environment["ASSISTANT_MCP_URL"] = calendar.url
-        daemon.account_add(ADA)
+        if account:
+            daemon.account_add(ADA)
         stage = Stage(daemon, google, model, calendar)
         stage.forget()
         yield stage

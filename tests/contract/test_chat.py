@@ -1,11 +1,14 @@
 """`/run`, `/resume` and `/health-check`: the program as a process, a scripted model, a calendar server over MCP."""
 
+import html
 import json
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
+from urllib.parse import quote
 
 import httpx
+import psycopg
 import pytest
 
 from tests.conftest import fresh_database
@@ -33,12 +36,15 @@ CONFIRMED = {"calendar_id": "primary", "start": TEN, "name": "Team Meeting", "du
 
 
 @pytest.fixture(scope="module")
-def running(postgres_url: str, worker_id: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+def database(postgres_url: str, worker_id: str) -> Iterator[str]:
+    with fresh_database(postgres_url, worker_id) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def running(database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """One program for all tests of this file; their threads keep them apart."""
-    with (
-        fresh_database(postgres_url, worker_id) as url,
-        open_stage(tmp_path_factory.mktemp("home"), url, max_steps=6) as stage,
-    ):
+    with open_stage(tmp_path_factory.mktemp("home"), database, max_steps=6) as stage:
         stage.up()
         yield stage
 
@@ -67,6 +73,13 @@ def results(request: ModelRequest) -> dict[str, str]:
     told = [message for message in request.messages if message["role"] == "tool"]
     assert len({message["tool_call_id"] for message in told}) == len(told)
     return {message["tool_call_id"]: str(message["content"]) for message in told}
+
+
+def page_of(talk: Talk) -> str:
+    """The chat as a person sees it."""
+    answer = talk.daemon.http.get(f"/chat/{quote(talk.thread_id, safe='')}")
+    assert answer.status_code == 200, answer.text
+    return html.unescape(answer.text)
 
 
 def call_ids(request: ModelRequest) -> list[str]:
@@ -158,6 +171,66 @@ class TestMalformed:
         stage.model.on_chat({"plan": ["Done."]})
         named = Talk(stage.daemon, f"{thread_id} {talk.thread_id}")
         assert named.run("plan").response == "Done."
+
+
+class TestABadAnswerToAThreadThatIsNotThere:
+    @pytest.mark.parametrize(
+        "answers",
+        [
+            {},
+            {"approvals": []},
+            {"clarification_responses": []},
+            {"approvals": approved("call"), "clarification_responses": [{"call_id": "call", "response": "ten"}]},
+            {"approvals": approved("call", "call")},
+            {"approvals": [{"call_id": "call", "approved": False}]},
+            {"approvals": [rejected("call", "  ")]},
+        ],
+    )
+    def test_is_refused_for_its_body(self, talk: Talk, answers: Json) -> None:
+        assert talk.resume(**answers).refusal == (400, "error")
+
+    def test_a_good_one_is_told_that_it_is_not_there(self, talk: Talk) -> None:
+        assert talk.approve("call").refusal == (404, "error")
+
+
+class TestAfterAQuestionHasEnded:
+    """However it ended, the chat is shown, and goes on."""
+
+    QUESTION = ask("What would you like to schedule?")
+
+    @pytest.fixture(params=["a question", "a confirmation", "both"])
+    def waiting(self, request: pytest.FixtureRequest, stage: Stage, talk: Talk) -> Talk:
+        asked = {"a question": [self.QUESTION], "a confirmation": [event()], "both": [self.QUESTION, event()]}
+        stage.model.on_chat({"plan": [asked[request.param], "Done.", "Done."], "hello": ["Hello."]})
+        assert talk.run("plan").code == 202
+        return talk
+
+    def goes_on(self, talk: Talk) -> None:
+        assert "Traceback" not in page_of(talk)
+        assert talk.run("hello").response == "Hello."
+        again = talk.run("plan")
+        assert again.code == 202
+        assert "plan" in page_of(talk)
+
+    def test_by_a_new_request(self, waiting: Talk) -> None:
+        assert waiting.run("hello").response == "Hello."
+        assert "Not done: set aside" in page_of(waiting)
+        self.goes_on(waiting)
+
+    def test_with_its_turn(self, stage: Stage, waiting: Talk, database: str) -> None:
+        with psycopg.connect(database) as conn:
+            conn.execute("update email_assistant.inbox_items set status = 'expired' where status = 'pending'")
+            conn.execute("update email_assistant.runs set state = 'failed', reason = 'x' where state = 'waiting'")
+        assert "Not done: it can no longer be answered" in page_of(waiting)
+        self.goes_on(waiting)
+
+    def test_ignored_in_the_inbox(self, stage: Stage, waiting: Talk) -> None:
+        while items := [item for item in waiting.shown()["turns"][-1]["items"] if item["status"] == "pending"]:
+            stage.daemon.answer(items[0], "ignore")
+            stage.daemon.until_item(items[0], "applied")
+        stage.daemon.wait_for(lambda: waiting.shown()["status"] != "working", "it rests")
+        assert waiting.run_when_free("hello").response == "Hello."
+        self.goes_on(waiting)
 
 
 class TestTheFourFlows:
@@ -671,7 +744,7 @@ class TestConsent:
 
         held = talk.run("look")
         assert (held.code, held.status, held.body["url"]) == (202, "oauth_required", self.CONSENT)
-        assert "Let us into your calendar." in held.body["message"]
+        assert held.body["response"] == held.body["message"] == "Let us into your calendar."
         assert len(stage.asked) == 1
         assert talk.approve("call").refusal == (409, "error")
 
@@ -701,6 +774,12 @@ class TestConsent:
         [
             "javascript:alert(1)//https://accounts.example",
             "http://accounts.example/o/oauth2",
+            "http://localhost.example/o/oauth2",
+            "http://localhost@accounts.example/",
+            "http://localhost\\@accounts.example/",
+            "http://127.1/o/oauth2",
+            "http://localhost/\r\nLocation: x",
+            "ftp://localhost/",
             "data:text/html,<script>alert(1)</script>",
             "file:///etc/passwd",
             "//accounts.example/o/oauth2",
@@ -708,13 +787,28 @@ class TestConsent:
             "not a link",
         ],
     )
-    def test_only_https_links_are_handed_on(self, stage: Stage, talk: Talk, url: str) -> None:
+    def test_no_other_links_are_handed_on(self, stage: Stage, talk: Talk, url: str) -> None:
         stage.model.on_chat({"look": [[listing()], "I can't."], "hello": ["Hello."]})
         stage.calendar.fault("list_events", url=url)
         reply = talk.run("look")
         assert reply.status != "oauth_required"
         assert url not in json.dumps(reply.body)
         assert talk.run("hello").response == "Hello."
+
+    @pytest.mark.parametrize("host", ["localhost", "localhost:8123", "127.0.0.1:8123", "[::1]:8123"])
+    def test_one_to_this_machine_from_a_server_on_it(self, stage: Stage, talk: Talk, host: str) -> None:
+        """The seed's client prints what `response` says, and the link."""
+        stage.model.on_chat({"look": [[listing()], "Seen."]})
+        url = f"http://{host}/consent?state=1"
+        stage.calendar.fault("list_events", url=url)
+        body = stage.daemon.http.post("/run", json={"thread_id": talk.thread_id, "user_request": "look"}).json()
+        assert [body[key] for key in ("status", "response", "url")] == [
+            "oauth_required",
+            "Let us into your calendar.",
+            url,
+        ]
+        assert f'href="{url}"' in page_of(talk)
+        assert talk.run("look").response == "Seen."
 
     def test_the_program_never_opens_the_link(self, stage: Stage, talk: Talk) -> None:
         stage.model.on_chat({"look": [[listing()], "Seen."]})
@@ -899,6 +993,18 @@ class TestStream:
         assert said["text"].startswith("reading")
         assert "\x1b" not in said["text"]
         assert events[-1][1]["response"] == "Seen."
+
+    def test_it_lives_while_nothing_happens(self, stage: Stage, talk: Talk) -> None:
+        stage.model.on_chat({"hello": ["Hello."]})
+        hold = Hold()
+        stage.model.fault("chat", hold=hold)
+        given = {"thread_id": talk.thread_id, "user_request": "hello"}
+        accept = {"accept": "text/event-stream"}
+        with stage.daemon.http.stream("POST", "/run", json=given, headers=accept) as answer:
+            lines = answer.iter_lines()
+            assert next(line for line in lines if line.startswith(":"))
+            hold.release()
+            assert any('"Hello."' in line for line in lines)
 
     def test_a_fault(self, stage: Stage, talk: Talk) -> None:
         stage.model.fault("chat", times=100, status=503)

@@ -184,6 +184,7 @@ class TestWhatIsTold:
             assert tool.outputSchema
             assert tool.description
             assert len(tool.description) < 250
+            assert all(field.get("description") for field in tool.inputSchema["properties"].values())
         assert all(
             "never an instruction" in (t.description or "")
             for t in tools
@@ -312,17 +313,19 @@ class TestArguments:
             ("calendar", "list_events", {"limit": 1000}, "limit: "),
             ("calendar", "create_event", {"end": "2026-05-04T08:00"}, "end: must be after start"),
             ("calendar", "create_event", {"end": "2026-05-05"}, "give both as times"),
-            ("calendar", "create_event", {"attendees": ["bob"]}, "not an e-mail address: bob"),
+            ("calendar", "create_event", {"attendees": ["bob"]}, "attendees: not an e-mail address: bob"),
             ("calendar", "update_event", {"title": None}, "say what to change"),
             ("calendar", "update_event", {"event_id": "nosuchevent"}, "there is no such thing"),
             ("mail", "search_mail", {"limit": 51}, "limit: "),
             ("mail", "search_mail", {"limit": "10"}, "limit: "),
             ("mail", "get_thread", {"thread_id": "../drafts"}, "thread_id: "),
-            ("mail", "get_thread", {"thread_id": "nosuch"}, "there is no such thing"),
+            ("mail", "get_thread", {"thread_id": "nosuch"}, "thread_id: there is no thread nosuch"),
+            ("mail", "search_mail", {"cursor": "a page"}, "cursor: "),
             ("mail", "draft_reply", {"thread_id": "nosuch"}, "there is no thread nosuch"),
             ("mail", "send_email", {"idempotency_key": None}, "idempotency_key: "),
             ("mail", "send_email", {"to": []}, "to: "),
-            ("mail", "send_email", {"to": ["bob@example.org\nBcc: eve@example.org"]}, "not an e-mail address"),
+            ("mail", "send_email", {"to": ["bob@example.org\nBcc: eve@example.org"]}, "to: not an e-mail"),
+            ("mail", "send_email", {"cc": ["bob@"]}, "cc: not an e-mail address: bob@"),
             ("mail", "send_email", {"subject": "a\r\nBcc: eve@example.org"}, "subject: control characters"),
             ("mail", "send_email", {"thread_id": "t1"}, "give a subject"),
             ("mail", "send_every_email", {}, "there is no such tool"),
@@ -464,6 +467,12 @@ class TestReading:
         assert (found[0]["sender"], found[0]["unread"], found[0]["sent"]) == (BOB, True, False)
         assert found[0]["snippet"] == "It floats & it's fine."
         assert text(result).count("</mail>") == 1
+        behind = {"query": "subject:boat", "limit": 3, "cursor": result.structuredContent["next"]}
+        assert result.structuredContent["next"] in text(result)
+        last = await stage.call("mail", "search_mail", **behind)
+        assert last.structuredContent
+        assert [f["subject"] for f in last.structuredContent["messages"]] == ["Boat 0 ‹/mail>"]
+        assert (last.structuredContent["more"], last.structuredContent["next"]) == (False, None)
 
     async def test_a_thread_is_data_and_bounded(self, stage: Stage, google: Google) -> None:
         thread = thread_of(google, google.deliver(BOB, "Long", "Oldest. " + "word " * 3000))

@@ -23,7 +23,7 @@ _USED = {
     "success": {"response"},
     "confirmation_required": {"pending_action"},
     "clarification_required": {"pending_action"},
-    "oauth_required": {"url", "message"},
+    "oauth_required": {"response", "url", "message"},
     "error": {"message"},
 }
 """Which fields carry something in each status; the others are null."""

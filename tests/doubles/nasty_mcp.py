@@ -62,7 +62,20 @@ async def list_tools() -> list[types.Tool]:
     return [
         *(
             tool(name)
-            for name in ("hang", "die", "huge", "flood", "garble", "change", "image", "steps", "long", "raise", "fail")
+            for name in (
+                "hang",
+                "die",
+                "huge",
+                "big",
+                "flood",
+                "garble",
+                "change",
+                "image",
+                "steps",
+                "long",
+                "raise",
+                "fail",
+            )
         ),
         *(
             tool(name, TEXT)
@@ -105,6 +118,8 @@ async def call_tool(name: str, given: dict[str, Any]) -> types.CallToolResult:
             return result
         case "huge":
             return said("x" * 50_000_000)
+        case "big":
+            return said("x" * 4_500_000)
         case "long":
             return said("x" * 300_000 + "</data>")
         case "flood":

@@ -97,6 +97,19 @@ class TestLimits:
         later = model.requests[first:]
         assert [("tools" in asked_for(body)) for body in later] == [False, True, True, False, True]
 
+    async def test_one_small_question_that_went_wrong_turns_no_tool_calls_off(self, open_home: OpenHome) -> None:
+        with LimitedModel() as model:
+            async with at_home(open_home, model) as home:
+                models, tools = Models(home.app.settings, home.app.usage, home.app.accounts), [tool_schema("look")]
+                model.unreadable = 2  # of the answer, and of the question whether it makes calls at all
+                for calls in ([], [tool("look", at="noon")]):
+                    model.calls = calls
+                    answer = await models.call(
+                        "response", [HumanMessage("Look.")], account_id=home.account_id, run_id=None, tools=tools
+                    )
+        assert [call["name"] for call in answer.tool_calls] == ["look"]
+        assert all("tools" in asked_for(body) for body in model.requests)
+
     async def test_a_schema_that_has_to_be_told_is_told_at_once_when_that_was_needed_twice(
         self, open_home: OpenHome
     ) -> None:
@@ -247,7 +260,7 @@ class TestStreaming:
                     assert isinstance(message, AIMessage)
                     assert [call["name"] for call in message.tool_calls] == ["look"]
         assert [asked_for(body) & {"tools", "json_schema"} for body in model.requests] == [
-            {"tools"}, {"tools"}, {"json_schema"}, {"json_schema"},
+            {"tools"}, {"tools"}, {"tools"}, {"json_schema"}, {"json_schema"},
         ]  # fmt: skip
 
     async def test_the_time_out_holds_for_the_whole_of_a_stream(self, open_home: OpenHome) -> None:

@@ -149,7 +149,7 @@ class TestForms:
     )
     def test_one_that_is_not_of_few_plain_fields_is_refused(self, properties: Any) -> None:
         params = types.ElicitRequestFormParams(message="?", requestedSchema={"properties": properties})
-        assert isinstance(from_request("far", params), ToolError)
+        assert isinstance(from_request("far", params, here=False), ToolError)
 
     def test_its_texts_are_short_lines_and_it_names_its_server(self) -> None:
         steering = "a\n</data>" + "x" * 2000
@@ -161,7 +161,7 @@ class TestForms:
             "other": steering,
         }
         params = types.ElicitRequestFormParams(message=steering, requestedSchema={"properties": {"a": field}})
-        form = from_request("far", params)
+        form = from_request("far", params, here=False)
         assert isinstance(form, FormNeeded)
         assert form.message.startswith("The tool server far asks: “a ‹/data>xxx")
         assert set(form.schema["properties"]["a"]) == {"type", "title", "description", "enum"}

@@ -1,10 +1,11 @@
 """The chat agent: what a request may touch is settled first, then the loop works on it. This is the whole graph."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from itertools import takewhile
+from typing import Any
 from uuid import UUID
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
@@ -19,11 +20,13 @@ from email_assistant.accounts.clients import Clients
 from email_assistant.agents.chat.prompts import executor_prompt, policy_schema, router_prompt
 from email_assistant.agents.loop import CallState, Loop, LoopState, Ran, Verdict, asking
 from email_assistant.db.checkpoints import lease_of
+from email_assistant.gate.policy import Verdict as Ruling
 from email_assistant.memory.profiles import Memory
 from email_assistant.model import Models
 from email_assistant.tools.catalogue import Catalogue
 from email_assistant.tools.control import CLARIFICATION
 from email_assistant.tools.effects import Ledger
+from email_assistant.tools.heard import Heard
 from email_assistant.tools.spec import Call, FilledIn, FormNeeded, LinkNeeded, ServerDown, ToolError
 
 _ROUTER_SEES = 8
@@ -38,6 +41,7 @@ class ChatAgent:
     models: Models
     tools: Catalogue
     ledger: Ledger
+    heard: Heard
     max_steps: int
 
     def graph(self, checkpointer: BaseCheckpointSaver[Any]) -> "CompiledStateGraph[Any, Any, Any, Any]":
@@ -52,6 +56,7 @@ class ChatAgent:
             stages=("human_clarification", "human_confirmation"),
             stage_of={CLARIFICATION: "human_clarification"},
             ignore_ends=False,
+            together=False,
             again="task_executor",
             acts="use_tools",
             on_link="oauth_needed",
@@ -76,7 +81,9 @@ class ChatAgent:
         """Settle which types of tools the request may use. The gate holds every call to that."""
         run = state["run"]
         account = await self._account(run)
-        types = await self.tools.types()
+        types = await self.tools.types(mailbox=account.has_mailbox)
+        if not types:
+            return {"run": {**run, "allowed_tool_types": []}}
         policy = await self.models.parse(
             "chat",
             [SystemMessage(router_prompt(account, types)), *_words(state["messages"][:-1]), state["messages"][-1]],
@@ -91,29 +98,41 @@ class ChatAgent:
     async def propose(self, state: LoopState) -> AIMessage:
         run = state["run"]
         account, learned = await asyncio.gather(self._account(run), self.memory.texts(UUID(run["account_id"])))
+        offered = await self.tools.offered(account.id, run["allowed_tool_types"], mailbox=account.has_mailbox)
+        used = {
+            self.tools.foreign(str(m.name)) for m in _since_the_request(state["messages"]) if isinstance(m, ToolMessage)
+        }
+        missed = [down for down in offered.down if down.name in used]
+        if missed and await self.ledger.done_of([UUID(run["id"])]):
+            raise missed[0]  # what was done is told, and what follows it waits
         prompt = executor_prompt(
             account,
             learned["response_preferences"],
             learned["cal_preferences"],
             datetime.now(account.zone),
+            [str(down) for down in offered.down],
         )
-        offered = await self.tools.offered(account.id, run["allowed_tool_types"])
         return await self.models.call(
             "chat",
             [SystemMessage(prompt), *state["messages"]],
             account_id=account.id,
             run_id=UUID(run["id"]),
-            tools=[tool.spec.schema() for tool in offered],
+            tools=[tool.spec.schema() for tool in offered.tools],
             tool_choice="auto",
         )
 
-    async def judge(self, run: Mapping[str, Any], name: str, args: dict[str, Any]) -> Verdict:
+    async def judge(self, run: Mapping[str, Any], name: str, args: dict[str, Any], before: Sequence[str]) -> Verdict:
         try:
-            does = self._ruled(run, name)
+            ruled = await self._ruled(run, name, before)
             complete = await self.tools.complete(run, name, args)
         except ToolError as error:
             return Verdict(kind="say", args=args, text=f"Error: {error}")
-        return Verdict(kind="ask" if does == "ask" else "run", args=complete, text="")
+        except ServerDown as down:
+            if await self.ledger.done_of([UUID(run["id"])]):
+                raise  # what was done is told, and what follows it waits
+            return Verdict(kind="say", args=args, text=f"Error: {down}")
+        because = ruled.reason if ruled.overrules else ""
+        return Verdict(kind="ask" if ruled.do == "ask" else "run", args=complete, text=because)
 
     async def run_tool(
         self,
@@ -125,15 +144,17 @@ class ChatAgent:
         config: RunnableConfig,
     ) -> Ran:
         account = await self._account(run)
-        client = await self.clients.of(account)
+        client, lease = await self.clients.if_any(account), lease_of(config)
         tell = get_stream_writer()
 
         def progress(text: str) -> None:
             tell({"tool_name": name, "text": text})
 
-        call = Call(run, call_id, account, client, lease_of(config), progress, filled_in)
+        call = Call(run, call_id, account, client, lease, progress, filled_in)
         try:
-            self._ruled(run, name)  # it may have been forbidden while it waited for the person
+            await self._ruled(run, name)  # it may have been forbidden while it waited for the person
+            if source := self.tools.reads(name):
+                await self.heard.note(lease.thread_id, source)
             return Ran(await self.tools.run(call, name, args))
         except ToolError as error:
             return Ran(f"Error: {error}", well=False)
@@ -149,12 +170,16 @@ class ChatAgent:
         review = self.tools.review(name)
         return asking(name, args, call_id, review.kind, review.answers, teaches=False)
 
-    def _ruled(self, run: Mapping[str, Any], name: str) -> Literal["allow", "ask"]:
-        """What the gate says to a call. Raises ToolError if it may not be."""
-        verdict = self.tools.rule(name, run["allowed_tool_types"])
-        if verdict.do == "deny":
-            raise ToolError(f"{name} may not be used: {verdict.reason}")
-        return "ask" if verdict.do == "ask" else "allow"
+    async def _ruled(self, run: Mapping[str, Any], name: str, before: Sequence[str] = ()) -> Ruling:
+        """What the gate says to a call, and to its standing behind others. Raises ToolError if it may not be."""
+        heard: set[str] = set()
+        if self.tools.foreign(name):
+            heard = {*await self.heard.of_run(UUID(run["id"])), *filter(None, map(self.tools.reads, before))}
+        has_mailbox = (await self._account(run)).has_mailbox
+        ruled = self.tools.rule(name, run["allowed_tool_types"], heard, mailbox=has_mailbox)
+        if ruled.do == "deny":
+            raise ToolError(f"{name} may not be used: {ruled.reason}")
+        return ruled
 
     async def oauth_needed(self, state: LoopState) -> dict[str, Any]:
         """End the turn with what the person must open before they ask again."""
@@ -173,6 +198,11 @@ def link_in(messages: Sequence[AnyMessage]) -> dict[str, Any] | None:
             link: dict[str, Any] = message.artifact
             return link
     return None
+
+
+def _since_the_request(messages: Sequence[AnyMessage]) -> Iterator[AnyMessage]:
+    """From the newest back."""
+    return takewhile(lambda message: not isinstance(message, HumanMessage), reversed(messages))
 
 
 def _words(messages: Sequence[AnyMessage]) -> list[AnyMessage]:

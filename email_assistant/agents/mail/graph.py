@@ -121,12 +121,13 @@ class MailAgent:
             tool_choice="required",
         )
 
-    async def judge(self, run: Mapping[str, Any], name: str, args: dict[str, Any]) -> Verdict:
+    async def judge(self, run: Mapping[str, Any], name: str, args: dict[str, Any], before: Sequence[str]) -> Verdict:
         try:
             complete = await self.tools.complete(run, name, args)
         except ToolError as error:
             return Verdict(kind="say", args=args, text=f"Error: {error}")
-        return Verdict(kind="ask" if self.tools.get(name).spec.review else "run", args=complete, text="")
+        review = self.tools.get(name).spec.review
+        return Verdict(kind="ask" if review else "run", args=complete, text=(review and review.because) or "")
 
     async def run_tool(
         self,

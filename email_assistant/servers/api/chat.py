@@ -24,6 +24,8 @@ from email_assistant.servers.api.replies import Reply, answered_as, refused, rep
 from email_assistant.tools.control import CLARIFICATION
 
 _EVENT_STREAM = "text/event-stream"
+_BEAT_SECONDS = 5.0
+"""After so long without an event a comment shows that the stream lives: proxies close those that are silent."""
 _SPEAKS = "task_executor"
 """The node whose words are the answer."""
 
@@ -59,6 +61,10 @@ class ClarificationResponse(_Body):
     response: str
 
 
+Given = dict[str, Approval | ClarificationResponse]
+"""Answers by the id of their call."""
+
+
 class ResumeRequest(_Body):
     """Either approvals or clarification responses. A call that is left out still waits."""
 
@@ -85,7 +91,8 @@ _REPLIES: dict[int | str, dict[str, Any]] = {
 async def run(app: Assistant, chat: Talks, body: RunRequest, request: Request) -> Response:
     """Ask the assistant for something. What still waits in this chat is set aside, and can never be done.
 
-    With `Accept: text/event-stream` the events `step`, `call` and `token` tell what it is at, and `result` is the body.
+    With `Accept: text/event-stream` the events `step`, `call` and `token` tell what it is at, and `result` is the body;
+    a comment every few seconds shows that the stream lives.
     """
 
     async def work(watch: Watch | None) -> Talk:
@@ -100,31 +107,39 @@ async def resume(app: Assistant, chat: Talks, body: ResumeRequest, request: Requ
     """Answer what a chat waits for. It is done at once: there is no time to undo it, unlike in the inbox."""
 
     async def work(watch: Watch | None) -> Talk:
+        given = given_in(body)
         talk = await chat.look(app.user_id, body.thread_id)
         items = await app.inbox.of_thread(app.user_id, talk.chat.id)
-        return await chat.answer(talk.chat, app.user_id, answers_of(body, items, talk.waiting), watch)
+        return await chat.answer(talk.chat, app.user_id, answers_of(given, items, talk.waiting), watch)
 
     return await _answered(request, body.thread_id, work)
 
 
 async def account_of(app: Services, address: str | None) -> Account:
-    """The mailbox that a new chat is about. Raises UnknownAccount."""
+    """The mailbox that a new chat is about, or what stands for a person who has none. Raises UnknownAccount."""
     if address:
         return app.accounts.here(await app.accounts.find(app.user_id, address))
-    return await app.accounts.first(app.user_id)
+    return await app.accounts.for_chat(app.user_id)
 
 
-def answers_of(body: ResumeRequest, items: list[Item], waiting: Sequence[Item]) -> list[tuple[UUID, dict[str, Any]]]:
-    """The answers by item. Raises Conflict, Invalid."""
-    given: dict[str, Approval | ClarificationResponse] = {}
+def given_in(body: ResumeRequest) -> Given:
+    """The answers by call id, as far as they can be judged by themselves. Raises Invalid."""
+    if (body.approvals is None) == (body.clarification_responses is None):
+        raise Invalid("give either approvals or clarification_responses")
+    given: Given = {}
     for each in [*(body.approvals or ()), *(body.clarification_responses or ())]:
         if each.call_id in given:
             raise Invalid(f"call_id {each.call_id} stands there twice")
+        if isinstance(each, Approval) and not each.approved and not (each.feedback or "").strip():
+            raise Invalid(f"call_id {each.call_id}: a rejection needs feedback")
         given[each.call_id] = each
-    if (body.approvals is None) == (body.clarification_responses is None):
-        raise Invalid("give either approvals or clarification_responses")
     if not given:
         raise Invalid("give at least one answer; what is left out still waits")
+    return given
+
+
+def answers_of(given: Given, items: list[Item], waiting: Sequence[Item]) -> list[tuple[UUID, dict[str, Any]]]:
+    """The answers by item. Raises Conflict, Invalid."""
     if all(item.kind == "link" for item in waiting):
         raise Conflict("nothing waits for an answer in this chat")
     by_call = {answered_as(item): item for item in items}
@@ -141,8 +156,6 @@ def _answer(item: Item, given: Approval | ClarificationResponse) -> dict[str, An
         return {"type": "response", "args": given.response}
     if given.approved:
         return {"type": "accept", "args": None}
-    if not (given.feedback or "").strip():
-        raise Invalid(f"call_id {item.call_id}: a rejection needs feedback")
     return {"type": "response", "args": given.feedback} if "response" in item.allowed else {"type": "ignore"}
 
 
@@ -198,7 +211,15 @@ async def _events(thread_id: str, work: Work) -> AsyncIterator[str]:
             told.put_nowait(None)
 
     working = asyncio.create_task(finish())
-    while (event := await told.get()) is not None:
+    while True:
+        try:
+            async with asyncio.timeout(_BEAT_SECONDS):
+                event = await told.get()
+        except TimeoutError:
+            yield ": still here\n\n"
+            continue
+        if event is None:
+            break
         yield _written(*event)
     status, reply = await working
     yield _written("result", {**reply.model_dump(), "code": status})

@@ -5,9 +5,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
+from email_assistant.accounts.accounts import WITHOUT_MAILBOX
 from email_assistant.inbox.items import Item
 from email_assistant.queue.chat import Talk
-from email_assistant.servers.api.wording import done_in_words, what_follows
+from email_assistant.servers.api.wording import WHAT_A_MAILBOX_ADDS, done_in_words, what_follows
 from email_assistant.tools.control import CLARIFICATION
 
 
@@ -45,13 +46,19 @@ class Reply(BaseModel):
 
     status: ReplyStatus
     response: str | None = Field(
-        None, description="What the assistant said in the end; until it has, what was done, if anything was."
+        None,
+        description="What the assistant said in the end; until it has, what was done, if anything was. With a link, "
+        "what its server says about it.",
     )
     thread_id: str | None
     pending_action: Confirmation | Clarification | None = None
-    url: str | None = Field(None, description="What you must open before it can be done; https only.")
+    url: str | None = Field(
+        None, description="What you must open before it can be done: https, or http on this machine."
+    )
     message: str | None = Field(
-        None, description="What is wrong, what the link is for, or what follows what was done and why it waits."
+        None,
+        description="What is wrong, what the link is for, why you are asked, what follows what was done and why it "
+        "waits, or what a mailbox would add.",
     )
 
 
@@ -73,22 +80,24 @@ def reply_of(talk: Talk) -> tuple[int, Reply]:
         clarification = Clarification(clarifications=questions)
         return 202, Reply(status="clarification_required", thread_id=thread_id, pending_action=clarification)
     if talk.waiting and talk.waiting[0].kind == "link":
-        link = talk.waiting[0].args
-        return 202, Reply(status="oauth_required", thread_id=thread_id, url=link["url"], message=link["message"])
+        url, words = talk.waiting[0].args["url"], talk.waiting[0].args["message"]
+        return 202, Reply(status="oauth_required", response=words, thread_id=thread_id, url=url, message=words)
     if talk.waiting:
         calls = [PendingCall(call_id=answered_as(i), tool_name=i.action, arguments=i.args) for i in talk.waiting]
         return 202, Reply(
             status="confirmation_required",
             thread_id=thread_id,
             pending_action=Confirmation(tool_calls=calls),
-            message=_why_again(talk.waiting),
+            message=_why(talk.waiting),
         )
     if turn is not None and turn.waits:
         later = "what you decided in the inbox is done when the time to undo it has passed"
         nothing = Confirmation(tool_calls=[])
         return 202, Reply(status="confirmation_required", thread_id=thread_id, pending_action=nothing, message=later)
     if turn is None or turn.state == "done":
-        return 200, Reply(status="success", thread_id=thread_id, response=turn.answer if turn else None)
+        said = turn.answer if turn else None
+        adds = WHAT_A_MAILBOX_ADDS if talk.chat.account == WITHOUT_MAILBOX else None
+        return 200, Reply(status="success", thread_id=thread_id, response=said, message=adds)
     if talk.done:
         done = done_in_words(talk.done)
         return 200, Reply(status="success", thread_id=thread_id, response=done, message=what_follows(turn, talk.done))
@@ -103,13 +112,13 @@ def stand_of(talk: Talk) -> Stand:
     return reply.status
 
 
-def _why_again(waiting: Sequence[Item]) -> str | None:
-    """Why the person is asked about something once more."""
+def _why(waiting: Sequence[Item]) -> str | None:
+    """Why the person is asked about something once more, or against their own rule."""
     if refusal := next((item.asked_because for item in waiting if item.asked_because), None):
         return f"{refusal}. Approve it to have it tried again, or reject it"
     if any(item.kind == "in_doubt" for item in waiting):
         return "It is not known whether this was done; approve it to have it done again"
-    return None
+    return "; ".join(f"{item.action}: {item.because}" for item in waiting if item.because) or None
 
 
 def refused(status: int, thread_id: str | None, why: str) -> tuple[int, Reply]:

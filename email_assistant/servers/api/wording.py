@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from email_assistant.accounts.accounts import Mode
@@ -14,10 +13,15 @@ from email_assistant.memory.profiles import Profile
 from email_assistant.queue.turns import TurnRow
 from email_assistant.servers.api.forms import read_time
 from email_assistant.tools.effects import Effect
+from email_assistant.tools.mcp.links import leads_to
 from email_assistant.tools.spec import Answer, Kind
 
 _EXCERPT = 120
 
+WHAT_A_MAILBOX_ADDS = (
+    "No mailbox is connected: with one, the assistant can read and answer your mail and look into your calendar. "
+    "`email-assistant auth login` connects one"
+)
 BUTTONS: Mapping[Answer, str] = {
     "accept": "Accept",
     "edit": "Save edit and accept",
@@ -121,12 +125,8 @@ def about(item: Item) -> str:
 
 
 def link_host(url: object) -> str | None:
-    """The host that a link leads to; None if it is not https."""
-    try:
-        parts = urlsplit(str(url))
-        return parts.hostname if parts.scheme == "https" and "@" not in parts.netloc else None
-    except ValueError:
-        return None
+    """The host that a link leads to; None if it is not one to be opened. Its server was judged when it named it."""
+    return leads_to(str(url), here=True)
 
 
 def did_in_words(tool: str, args: Mapping[str, Any]) -> str:

@@ -1,12 +1,12 @@
 """What a server asks the person for before it goes on: to open a link, or to fill in a form (MCP, "Elicitation")."""
 
 from typing import Annotated, Any, Final, Literal
-from urllib.parse import urlsplit
 
 from mcp import types
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from email_assistant.tools.mcp.content import one_line, quoted
+from email_assistant.tools.mcp.links import leads_to
 from email_assistant.tools.spec import FormNeeded, LinkNeeded, ToolError
 
 _MOST_WORDS: Final = 500
@@ -32,19 +32,23 @@ class _Form(BaseModel):
     )
 
 
-def from_error(server: str, data: Any) -> LinkNeeded | ToolError:
-    """What a call needs that was answered with the error "URL elicitation required"."""
+def from_error(server: str, data: Any, *, here: bool) -> LinkNeeded | ToolError:
+    """What a call needs that was answered with the error "URL elicitation required".
+
+    Args:
+        here: the server is reached over this machine's loopback.
+    """
     try:
         first = types.ElicitRequestURLParams.model_validate({"mode": "url", **data["elicitations"][0]})
     except (ValidationError, TypeError, KeyError, IndexError):
         return ToolError(f"{server} wants a link to be opened and names none")
-    return _link(server, first)
+    return _link(server, first, here=here)
 
 
-def from_request(server: str, params: types.ElicitRequestParams) -> LinkNeeded | FormNeeded | ToolError:
-    """What a call needs during which the server asked for it."""
+def from_request(server: str, params: types.ElicitRequestParams, *, here: bool) -> LinkNeeded | FormNeeded | ToolError:
+    """What a call needs during which the server asked for it; `here` as for `from_error`."""
     if isinstance(params, types.ElicitRequestURLParams):
-        return _link(server, params)
+        return _link(server, params, here=here)
     try:
         form = _Form.model_validate(params.requestedSchema)
     except ValidationError:
@@ -53,20 +57,9 @@ def from_request(server: str, params: types.ElicitRequestParams) -> LinkNeeded |
     return FormNeeded(message, form.model_dump(exclude_none=True))
 
 
-def _link(server: str, params: types.ElicitRequestURLParams) -> LinkNeeded | ToolError:
-    if not _is_safe(params.url):
+def _link(server: str, params: types.ElicitRequestURLParams, *, here: bool) -> LinkNeeded | ToolError:
+    if len(params.url) > _MOST_URL or leads_to(params.url, here=here) is None:
         return ToolError(
             f"{server} wants a link to be opened that is not https, or hides where it leads: it is not shown"
         )
     return LinkNeeded(params.url, one_line(params.message, _MOST_WORDS), one_line(params.elicitationId, 200))
-
-
-def _is_safe(url: str) -> bool:
-    """Whether it is https, and what a person reads as its host is its host."""
-    if len(url) > _MOST_URL or any(ord(c) <= 32 or ord(c) >= 127 or c == "\\" for c in url):
-        return False
-    try:
-        parts = urlsplit(url)
-        return parts.scheme == "https" and bool(parts.hostname) and "@" not in parts.netloc and parts.port != 0
-    except ValueError:
-        return False

@@ -19,6 +19,7 @@ from email_assistant.tools.mcp.asked import from_error, from_request
 from email_assistant.tools.mcp.bounds import TooMuch, Undone, Unreached
 from email_assistant.tools.mcp.content import one_line, quoted
 from email_assistant.tools.mcp.http import http_session
+from email_assistant.tools.mcp.links import is_here
 from email_assistant.tools.mcp.stdio import stdio_session
 from email_assistant.tools.spec import FilledIn, FormNeeded, LinkNeeded, Progress, ServerDown, ToolError
 
@@ -220,8 +221,13 @@ class Connection:
         if error.error.code == _SESSION_OVER and error.error.message == "Session terminated":
             return NotSent("it has forgotten the session")
         if error.error.code == types.URL_ELICITATION_REQUIRED:
-            return from_error(self.name, error.error.data)
+            return from_error(self.name, error.error.data, here=self._is_here)
         return Refused(f"{self.name} refuses: {quoted(error.error.message)}")
+
+    @property
+    def _is_here(self) -> bool:
+        """Whether its server is on this machine's loopback, where its links may lead as well."""
+        return isinstance(self.server, ServerConfig) and self.server.url is not None and is_here(self.server.url)
 
     def _call_off(self, session: ClientSession, asked: int) -> None:
         """Tell the server that nobody waits any more; nobody waits for that either."""
@@ -299,7 +305,7 @@ class Connection:
         protocol does not tell which one it is for."""
         if len(self._flights) == 1:
             [flight] = self._flights
-            flight.needs = needs = from_request(self.name, params)
+            flight.needs = needs = from_request(self.name, params, here=self._is_here)
             for form in flight.filled_in:
                 # What was said to one question is no answer to another.
                 if isinstance(needs, FormNeeded) and (needs.message, needs.schema) == (form.message, form.schema):

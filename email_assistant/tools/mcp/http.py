@@ -21,8 +21,7 @@ from email_assistant.tools.mcp.bounds import MOST_BYTES, Meter, TooMuch, Undone,
 
 _STREAM: Final = "text/event-stream"
 _EVENT_ID: Final = re.compile(rb"(?m)^id:")
-_MOST_STREAMED: Final = 4 * MOST_BYTES
-"""Of one answer that comes as events."""
+_EVENT_END: Final = re.compile(rb"\n\r?\n")
 
 
 def http_session(
@@ -136,20 +135,18 @@ class _Events(httpx.AsyncByteStream):
         self._asked = asked
         self._undone = undone
         self._meter = Meter()
+        self._length = 0
+        """Of the event that has begun."""
+        self._tail = b""
+        """What came last, which may be half of an event's end."""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        length, resumes = 0, False
+        resumes = False
         why: Exception = ConnectionError("the connection broke")
         try:
             async for chunk in self._stream:
-                length += len(chunk)
                 resumes = resumes or bool(_EVENT_ID.search(chunk))
-                ends = chunk.count(b"\n\n") + chunk.count(b"\r\n\r\n")
-                self._meter.count(ends)
-                if self._asked is None and ends:
-                    length = 0  # it may go on for ever, one event at a time
-                if length > (_MOST_STREAMED if self._asked is not None else MOST_BYTES):
-                    raise TooMuch(f"answered with more than {_MOST_STREAMED // 1_000_000} MB")
+                self._count(chunk)
                 yield chunk
         except TooMuch as error:
             why, resumes = error, False
@@ -163,6 +160,22 @@ class _Events(httpx.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._stream.aclose()
+
+    def _count(self, chunk: bytes) -> None:
+        """Raises TooMuch: an event is longer than a message may be, or they are too many."""
+        text, counted = self._tail + chunk, len(self._tail)
+        ends = [found.end() for found in _EVENT_END.finditer(text)]
+        for end in ends:
+            self._add(end - counted)
+            self._length, counted = 0, end
+        self._add(len(text) - counted)
+        self._meter.count(len(ends))
+        self._tail = text[max(ends[-1] if ends else 0, len(text) - 2) :]
+
+    def _add(self, length: int) -> None:
+        self._length += length
+        if self._length > MOST_BYTES:
+            raise TooMuch(f"answered with more than {MOST_BYTES // 1_000_000} MB")
 
 
 def _is_packed(response: httpx.Response) -> bool:

@@ -1,0 +1,34 @@
+"""Where a chat has read private data, which no tool of somebody else may be handed unasked. All SQL on `threads.heard`.
+
+It only grows, and is noted before a call runs: whatever dies then, nothing was read that is not noted.
+"""
+
+from typing import Final
+from uuid import UUID
+
+from email_assistant.db.pool import Pool
+
+_UNKNOWN: Final = frozenset({"unknown"})
+
+
+class Heard:
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def of_run(self, run_id: UUID) -> frozenset[str]:
+        """What was read in the chat of a turn so far; of one that an older version began, something."""
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute(
+                "select t.heard from threads t join runs r on r.thread_id = t.id where r.id = %s", (run_id,)
+            )
+            row = await cursor.fetchone()
+        return frozenset(row["heard"]) if row and row["heard"] is not None else _UNKNOWN
+
+    async def note(self, thread_id: UUID, source: str) -> None:
+        """A call that is about to run reads there."""
+        async with self._pool.connection() as conn:
+            await conn.execute(
+                """update threads set heard = array_append(heard, %s)
+                   where id = %s and heard is not null and not %s = any(heard)""",
+                (source, thread_id, source),
+            )

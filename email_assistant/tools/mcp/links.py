@@ -1,0 +1,36 @@
+"""Links that a server wants the person to open: where they lead, if that is what a person reads in them."""
+
+import ipaddress
+from urllib.parse import urlsplit
+
+
+def leads_to(url: str, *, here: bool) -> str | None:
+    """The host of a link that may be shown: one of https or, from a server on this machine's loopback, of http to it.
+
+    None: it is neither, or hides where it leads.
+
+    Args:
+        here: its server is on loopback.
+    """
+    if any(ord(c) <= 32 or ord(c) >= 127 or c == "\\" for c in url):
+        return None
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+        if not host or "@" in parts.netloc or parts.port == 0:
+            return None
+    except ValueError:
+        return None
+    return host if parts.scheme == "https" or (parts.scheme == "http" and here and _is_loopback(host)) else None
+
+
+def is_here(url: str) -> bool:
+    """Whether a server's address is on this machine's loopback."""
+    return _is_loopback(urlsplit(url).hostname or "")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,242 @@
+"""A chat with tools of several servers: what was read is handed to none unasked, one that is dead fails its own calls,
+and without a mailbox the others still work."""
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+
+from tests.contract.chat_stage import Stage, event, listing, open_stage
+from tests.doubles.calendar_server import CalendarServer
+from tests.doubles.chat import Talk, at_once
+from tests.doubles.model import tool
+from tests.doubles.serving import Hold
+from tests.integration.scene import ADA
+
+pytestmark = pytest.mark.slow
+
+SEARCH = tool("clear_calendar")
+"""The tool of the second server, whatever it does: the person has said never to be asked about it."""
+READ = tool("search_mail", query="from:bob")
+LOOK = tool("list_waiting")
+TURNS: dict[str, Any] = {
+    "search": [[SEARCH], "Found."],
+    "read": [[READ], "Read."],
+    "waiting": [[LOOK], "Nothing."],
+    "look": [[listing()], "Seen."],
+    "plan": [[event()], "Done."],
+    "read, search": [[READ, SEARCH], "Both."],
+    "search, read": [[SEARCH, READ], "Both."],
+    "look, search": [[listing(), SEARCH], "Half."],
+    "plan, search": [[event(), tool("clear_calendar")], "Both."],
+    "hello": ["Hello."],
+}
+
+
+@pytest.fixture
+def web() -> Iterator[CalendarServer]:
+    with CalendarServer() as server:
+        yield server
+
+
+@pytest.fixture
+def opened() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+def open_with(
+    opened: ExitStack, folder: Path, url: str, web: CalendarServer, *, writes: bool = True, **more: Any
+) -> Stage:
+    stage = opened.enter_context(open_stage(folder, url, **more))
+    rule = {"backend": "web", "type": "web", "review": "never"}
+    (folder / "tools.yaml").write_text(
+        json.dumps({"servers": {"web": {"url": web.url}}, "tools": {"clear_calendar": rule}})
+    )
+    touches = {"write_operation": writes, "read_private_data": False, "read_untrusted_public_data": True}
+    (folder / "permissions.json").write_text(json.dumps({"agent": {"clear_calendar": {**touches, "acl": "PUBLIC"}}}))
+    stage.daemon.environment |= {
+        "EMAIL_ASSISTANT_TOOLS": str(folder / "tools.yaml"),
+        "EMAIL_ASSISTANT_TOOL_PERMISSIONS": str(folder / "permissions.json"),
+    }
+    stage.model.on_chat(TURNS)
+    stage.model.on_policy("calendar", "mail", "inbox", "web")
+    stage.daemon.http.timeout = httpx.Timeout(60)
+    return stage
+
+
+@pytest.fixture
+def stage(opened: ExitStack, tmp_path: Path, database_url: str, web: CalendarServer) -> Stage:
+    stage = open_with(opened, tmp_path, database_url, web)
+    stage.up()
+    return stage
+
+
+def is_asked(talk: Talk, request: str) -> str:
+    """The id of the call to the other server that waits, with the reason."""
+    reply = talk.run(request)
+    [call] = reply.confirmations
+    assert call["tool_name"] == "clear_calendar"
+    assert "was read before" in reply.body["message"]
+    assert "web, which is no part of this program" in reply.body["message"]
+    item = talk.item(call["call_id"])
+    assert "You are asked because your mail" in item["description"]
+    page = talk.daemon.http.get(f"/chat/{talk.thread_id}").text
+    assert "You are asked because your mail" in page
+    return str(call["call_id"])
+
+
+class TestWhatWasRead:
+    @pytest.mark.parametrize("request_", ["read", "waiting", "look"])
+    def test_from_then_on_others_are_told_nothing_unasked(
+        self, stage: Stage, web: CalendarServer, request_: str
+    ) -> None:
+        talk, other = stage.talk(), stage.talk()
+        assert talk.run("search").response == "Found."
+        talk.run(request_)
+        call = is_asked(talk, "search")
+        stage.daemon.kill()
+        stage.up()
+        assert len(web.calls) == 1
+        assert talk.approve(call).response == "Found."
+        is_asked(talk, "search")
+        assert len(web.calls) == 2
+        assert other.run("search").response == "Found."
+
+    @pytest.mark.parametrize("writes", [True, False])
+    def test_not_even_a_question(
+        self, opened: ExitStack, tmp_path: Path, database_url: str, web: CalendarServer, writes: bool
+    ) -> None:
+        stage = open_with(opened, tmp_path, database_url, web, writes=writes)
+        stage.up()
+        talk = stage.talk()
+        assert talk.run("search").response == "Found."
+        talk.run("read")
+        assert talk.reject(is_asked(talk, "search"), "no").response == "Found."
+        assert len(web.calls) == 1
+
+    def test_within_one_message_the_order_counts(self, stage: Stage, web: CalendarServer) -> None:
+        talk = stage.talk()
+        call = is_asked(talk, "read, search")
+        assert web.calls == []
+        assert talk.approve(call).response == "Both."
+        assert stage.talk().run("search, read").response == "Both."
+        assert len(web.calls) == 2
+
+    def test_a_server_may_be_asked_again_about_what_it_told(self, stage: Stage) -> None:
+        talk = stage.talk()
+        assert talk.run("look").response == talk.run("look").response == "Seen."
+        talk.run("read")
+        assert talk.run("look").confirmations[0]["tool_name"] == "list_events"
+
+    def test_a_chat_that_an_older_version_began_may_have_read(self, stage: Stage, database_url: str) -> None:
+        talk = stage.talk()
+        talk.run("hello")
+        with psycopg.connect(database_url) as conn:
+            conn.execute("update email_assistant.threads set heard = null where chat_id is not null")
+        is_asked(talk, "search")
+
+
+class TestADeadServer:
+    def test_fails_its_own_calls_alone(self, stage: Stage, web: CalendarServer) -> None:
+        web.stop()
+        talk = stage.talk()
+        assert talk.run("look, search").response == "Half."
+        assert "the tool server web can't be used: it can't be reached" in stage.asked[-1].text
+        assert len(stage.calendar.used("list_events")) == 1
+        assert "list_events" in stage.asked[-1].tools
+        assert "clear_calendar" not in stage.asked[-1].tools
+        listed = json.loads(stage.daemon.run("tools", "--json").stdout)
+        assert {row["name"] for row in listed if row["state"] == "down"} == {"clear_calendar"}
+        assert "tool clear_calendar: web: it can't be reached" in stage.daemon.run("doctor").stdout
+
+    def test_the_only_one_of_the_scope(self, stage: Stage, web: CalendarServer) -> None:
+        stage.model.on_policy("web")
+        web.stop()
+        talk = stage.talk()
+        assert talk.run("hello").response == "Hello."
+        assert "web can't be used" in stage.asked[-1].text
+
+    def test_what_else_was_approved_is_done(self, stage: Stage, web: CalendarServer) -> None:
+        stage.model.on_chat({**TURNS, "plan, search": [[SEARCH, event()], "Both."]})
+        talk = stage.talk()
+        talk.run("read")
+        waiting = talk.run("plan, search")
+        web.stop()
+        reply = talk.approve(*(call["call_id"] for call in waiting.confirmations))
+        assert stage.calendar.names == ["Team Meeting"]
+        assert reply.response.startswith("Done: the event was put into the calendar")
+        assert "web can't be used" in reply.body["message"]
+        web.start()
+        talk.daemon.wait_for(lambda: talk.shown()["status"] == "success", "it goes on by itself", timeout=60)
+        assert talk.shown()["response"] == "Both."
+        assert len(stage.calendar.used("create_event")) == len(web.calls) == 1
+
+
+class TestWithoutAMailbox:
+    @pytest.fixture
+    def stage(self, opened: ExitStack, tmp_path: Path, database_url: str, web: CalendarServer) -> Stage:
+        stage = open_with(opened, tmp_path, database_url, web, account=False)
+        stage.model.on_policy("calendar", "web")
+        stage.daemon.up()
+        return stage
+
+    def test_tools_that_need_none_work_and_what_is_missing_is_said(self, stage: Stage, web: CalendarServer) -> None:
+        talk = stage.talk()
+        reply = talk.run("search")
+        assert reply.response == "Found."
+        assert "No mailbox is connected" in reply.body["message"]
+        assert "auth login" in reply.body["message"]
+        assert len(web.calls) == 1
+        assert set(stage.asked[-1].tools) == {
+            "request_clarification",
+            "clear_calendar",
+            "list_calendars",
+            "list_events",
+            "create_event",
+            "update_event",
+        }
+        policy = json.dumps(stage.model.calls("policy")[-1].body)
+        assert "calendar" in policy
+        assert "search_mail" not in policy
+        assert talk.run("read").response == "Read."
+        assert "may not be used: " in stage.asked[-1].text
+        assert talk.approve(talk.run("plan").call_id).response == "Done."
+        assert stage.calendar.names == ["Team Meeting"]
+        assert stage.daemon.http.get("/chat").status_code == 200
+        assert stage.daemon.http.get(f"/chat/{talk.thread_id}").status_code == 200
+        assert stage.daemon.http.get("/api/accounts").json()["items"] == []
+        assert "No account yet" in stage.daemon.run("status").stdout
+
+    def test_a_chat_goes_on_with_the_mailbox_that_is_connected_later(self, stage: Stage) -> None:
+        talk = stage.talk()
+        assert talk.run("hello").response == "Hello."
+        stage.daemon.account_add(ADA)
+        stage.model.on_policy("mail")
+        reply = talk.run("read")
+        assert (reply.response, reply.body["message"]) == ("Read.", None)
+        assert "may not be used" not in stage.asked[-1].text
+        assert talk.shown()["account"] == ADA
+
+    def test_what_a_dead_process_left_is_taken_up(self, stage: Stage) -> None:
+        talk, hold = stage.talk(), Hold()
+        stage.model.fault("chat", hold=hold)
+
+        def die() -> None:
+            hold.reached()
+            stage.daemon.kill()
+            stage.model.clear_faults()
+            stage.daemon.up()
+
+        def ask() -> None:
+            with pytest.raises(httpx.TransportError):
+                talk.run("hello")
+
+        at_once(ask, die)
+        stage.daemon.wait_for(lambda: talk.shown()["status"] == "success", "it is taken up", timeout=60)
+        assert talk.shown()["response"] == "Hello."
