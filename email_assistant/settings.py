@@ -4,7 +4,6 @@ Never from the current folder: whoever wrote what lies there would decide where 
 """
 
 import ipaddress
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -401,7 +400,7 @@ class Settings(_Home):
     @property
     def unread_env_file(self) -> Path | None:
         """A `.env` in the current folder, which is not read; of it nothing is known but that it is there."""
-        here = Path.cwd() / ENV_FILE if os.path.exists(ENV_FILE) else None
+        here = Path.cwd() / ENV_FILE if Path(ENV_FILE).exists() else None
         return here if here and not (self.env_file.exists() and here.samefile(self.env_file)) else None
 
     @property

@@ -93,7 +93,12 @@ def doctor() -> None:
 
     async def command() -> bool:
         async with opened() as app:
-            checks = [_check_settings(app.settings), await _check_database(app), *await check_models(app.settings), *await _check_tools(app)]
+            checks = [
+                _check_settings(app.settings),
+                await _check_database(app),
+                *await check_models(app.settings),
+                *await _check_tools(app),
+            ]
             checks.append(await check_tracing(app.settings))
             accounts = await app.accounts.of_user(app.user_id)
             if any(account.provider == app.settings.provider for account in accounts):

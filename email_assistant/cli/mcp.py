@@ -32,7 +32,9 @@ def serve(
             "with, to be named in tools.yaml; no client of yours should get it."
         ),
     ],
-    http: Annotated[bool, typer.Option("--http", help="Over HTTP with a token of its own, instead of standard input.")] = False,
+    http: Annotated[
+        bool, typer.Option("--http", help="Over HTTP with a token of its own, instead of standard input.")
+    ] = False,
     host: Annotated[str, typer.Option(help="Address to listen on. Beyond loopback, put TLS in front.")] = "127.0.0.1",
     port: Annotated[
         int | None, typer.Option(help="Port; by default 8766 for calendar, 8767 for mail, 8768 for agent.")
@@ -161,8 +163,14 @@ def _pinned(settings: "Settings") -> dict[str, str]:
 
     Values that are secret themselves are not printed: this text is pasted into files that are shared.
     """
+
+    def named(file: Path | None) -> str:
+        return str(settings.folder / file.expanduser()) if file else ""
+
     return {
         "EMAIL_ASSISTANT_HOME": str(settings.folder),
+        "EMAIL_ASSISTANT_TOOLS": named(settings.tools),
+        "EMAIL_ASSISTANT_TOOL_PERMISSIONS": named(settings.tool_permissions),
         "EMAIL_ASSISTANT_GOOGLE_ROOT": settings.google_root or "",
         "EMAIL_ASSISTANT_GOOGLE_NAME": settings.google_name or "",
         "DATABASE_URL": "YOUR-DATABASE-URL" if os.environ.get("DATABASE_URL") else "",
@@ -171,9 +179,10 @@ def _pinned(settings: "Settings") -> dict[str, str]:
 
 
 def _over_stdio(what: What, account: str | None, settings: "Settings") -> dict[str, Any]:
+    from email_assistant.settings import ENV_FILE
+
     command, *arguments = _command()
-    # What the file says is read again at each start.
-    file = ["--env-file", str(settings.env_file)] if settings.env_file.exists() else []
+    file = [] if settings.env_file == settings.folder / ENV_FILE else ["--env-file", str(settings.env_file)]
     whose = ["--account", account] if account else []
     return {
         "type": "stdio",

@@ -40,7 +40,7 @@ async def stdio_session(
     """A session with a process that is started for it, not yet initialized.
 
     Args:
-        folder: where it runs. Not the current one: `npx`, `uv` and `python -m` believe what lies where they are started.
+        folder: where it runs; not the current one, since `npx`, `uv` and `python -m` believe what lies there.
         own: what to make the session with.
         undone: filled in.
         ended: told why when the process ends, or has said too much.
