@@ -27,7 +27,8 @@ def _option() -> Any:
 
     @declared.command()
     def _(
-        file: Annotated[
+        # The name is this option's alone: commands have a `file` of their own.
+        env_file: Annotated[
             Path | None,
             typer.Option(
                 "--env-file",

@@ -226,6 +226,18 @@ class TestWhatIsTold:
         assert f"no account eve@example.org; there are: {ADA}" in done.stderr
 
 
+def _printed_token(stage: Stage) -> str:
+    """The one that `mcp config` gives to clients."""
+    server = json.loads(stage.daemon.cli("mcp", "config", "--http"))["mcpServers"]["email-assistant-mail"]
+    return str(server["headers"]["Authorization"]).removeprefix("Bearer ")
+
+
+def _status(url: str, token: str) -> int:
+    headers = {"accept": "application/json, text/event-stream", "authorization": f"Bearer {token}"}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    return httpx.post(url, headers=headers, json=body, trust_env=False).status_code
+
+
 def hints(tool: Tool) -> tuple[bool | None, bool | None, bool | None]:
     assert tool.annotations
     return tool.annotations.readOnlyHint, tool.annotations.destructiveHint, tool.annotations.idempotentHint
@@ -254,6 +266,48 @@ class TestWhoMayCall:
         answer = httpx.post(stage.urls[what], headers=accepted | headers, json=body, trust_env=False)
         assert answer.status_code == status
         assert ("search_mail" in answer.text or "list_events" in answer.text) == (status == 200)
+
+    def test_its_token_opens_nothing_else(self, stage: Stage) -> None:
+        api = stage.daemon.api()
+        mine = {"authorization": f"Bearer {MCP_TOKEN}"}
+        asked = [
+            httpx.get(f"{stage.daemon.http.base_url}{path}", headers=headers, params=query, trust_env=False)
+            for path in ("/", "/api/inbox", "/api/chat", "/threads/search")
+            for headers, query in ((mine, {}), ({"x-api-key": MCP_TOKEN}, {}), ({}, {"token": MCP_TOKEN}))
+        ]
+        known = stage.daemon.http.get("/api/inbox").status_code
+        api.stop()
+        assert {answer.status_code for answer in asked} <= {401, 404, 405}
+        assert {answer.status_code for answer in asked[:6]} == {401}
+        assert known == 200
+
+    async def test_a_renewed_token_counts_at_once(self, stage: Stage) -> None:
+        refused = stage.daemon.run("mcp", "new-token")
+        assert (refused.returncode, "EMAIL_ASSISTANT_MCP_TOKEN sets the token" in refused.stderr) == (1, True)
+        given = stage.daemon.environment.pop("EMAIL_ASSISTANT_MCP_TOKEN")
+        try:
+            process, url = stage.daemon.mcp("mail")
+            old, same = _printed_token(stage), _printed_token(stage)
+            assert old == same
+            assert len(old) >= 32
+            kept = stage.daemon.home / "assistant" / "mcp_token.txt"
+            assert (kept.read_text(), kept.stat().st_mode & 0o777) == (old, 0o600)
+            assert _status(url, old) == 200
+            stage.daemon.cli("mcp", "new-token")
+            new = _printed_token(stage)
+            assert new != old
+            assert (_status(url, old), _status(url, new), _status(url, API_TOKEN)) == (401, 200, 401)
+            process.stop()
+        finally:
+            stage.daemon.environment["EMAIL_ASSISTANT_MCP_TOKEN"] = given
+
+    @pytest.mark.parametrize(("token", "reason"), [(API_TOKEN, "must be two"), ("short", "at least 16")])
+    def test_a_token_that_is_not_its_own_is_refused(self, stage: Stage, token: str, reason: str) -> None:
+        given = stage.daemon.environment["EMAIL_ASSISTANT_MCP_TOKEN"]
+        stage.daemon.environment["EMAIL_ASSISTANT_MCP_TOKEN"] = token
+        done = stage.daemon.run("mcp", "serve", "mail", "--http")
+        stage.daemon.environment["EMAIL_ASSISTANT_MCP_TOKEN"] = given
+        assert (done.returncode, reason in done.stderr, token in done.stderr) == (1, True, False)
 
     @pytest.mark.parametrize(
         ("columns", "what", "tool"),

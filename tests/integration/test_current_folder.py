@@ -20,6 +20,7 @@ import typer
 from email_assistant.cli import app
 from tests.doubles.daemon import WAIT_SECONDS, Daemon
 from tests.doubles.google import Google
+from tests.doubles.model import Model
 from tests.doubles.nursery import Child, nursery
 from tests.integration.conftest import Start
 from tests.integration.scene import ADA
@@ -46,13 +47,13 @@ ARGUMENTS: Final[dict[str, list[str]]] = {
     "account remove": [ADA, "--yes"],
     "inbox show": [_NOBODY],
     "inbox accept": [_NOBODY],
-    "inbox edit": [_NOBODY, "--set", "content=No."],
+    "inbox edit": [_NOBODY, "response_text=No."],
     "inbox respond": [_NOBODY, "No."],
     "inbox ignore": [_NOBODY],
     "inbox undo": [_NOBODY],
-    "inbox snooze": [_NOBODY, "--for", "1h"],
+    "inbox snooze": [_NOBODY, "1h"],
     "chat ask": ["hello"],
-    "chat answer": [_NOBODY, "no"],
+    "chat answer": [_NOBODY],
     "mails trail": [_NOBODY],
     "mails correct": [_NOBODY, "ignore"],
     "memory add": ["triage_preferences", "Nothing."],
@@ -76,6 +77,9 @@ STAYS: Final = {
     "worker": "Working.",
 }
 """Commands that end by a signal only, with what they say once they are at work."""
+
+
+_MEASURED: Final = "email-assistant-bench-*/postgres/*"
 
 
 def commands() -> list[str]:
@@ -161,8 +165,17 @@ def trap(tmp_path: Path) -> Iterator[Trap]:
 
 
 @pytest.fixture
-def program(connect: Start) -> Daemon:
+def google() -> Iterator[Google]:
+    """As elsewhere, but that it may be asked for what it lacks: `auth logout` has a login revoked."""
+    with Google(ADA, timezone="Europe/Berlin", roots=2) as double:
+        yield double
+
+
+@pytest.fixture
+def program(connect: Start, model: Model) -> Daemon:
     """The program with one mailbox, all of whose settings stand in the home folder's file."""
+    model.on_triage("ignore")
+    model.on_chat({"hello": ["Hello."]})
     daemon = connect(login_seconds=0.2)
     home = Path(daemon.environment.pop("EMAIL_ASSISTANT_HOME"))
     # HOME alone says where the home folder is.
@@ -182,7 +195,7 @@ def run_there(
     try:
         _wait(child, lambda: trap.was_reached or until(log.read_text()))
         if child.poll() is None:
-            child.send_signal(signal.SIGTERM)
+            child.send_signal(signal.SIGINT)
         return child.wait(WAIT_SECONDS), log.read_text()
     finally:
         child.send_signal(signal.SIGKILL)
@@ -200,14 +213,20 @@ def _wait(child: Child, done: Callable[[], bool]) -> None:
 @pytest.mark.parametrize("command", commands())
 def test_no_command_believes_the_current_folder(program: Daemon, trap: Trap, command: str) -> None:
     arguments = [argument.format(home=program.home) for argument in ARGUMENTS.get(command, [])]
+    # The measurements take minutes; when they have a database, they have read all that they read.
+    program.environment["TMPDIR"] = str(program.home)
     status, said = run_there(
-        program, trap, *command.split(), *arguments, until=lambda said: STAYS.get(command, "\0") in said
+        program,
+        trap,
+        *command.split(),
+        *arguments,
+        until=lambda said: STAYS.get(command, "\0") in said or any(program.home.glob(_MEASURED)),
     )
     assert not trap.was_reached, said
     assert not trap.marker.exists(), said
     assert trap.opened() == [], said
     assert trap.address not in said
-    assert status != 2, f"say in ARGUMENTS what it needs\n{said}"
+    assert status != 2 or "needs a terminal" in said, f"say in ARGUMENTS what it needs\n{said}"
     assert "unexpected" not in said
 
 
