@@ -53,7 +53,7 @@ ARGUMENTS: Final[dict[str, list[str]]] = {
     "inbox undo": [_NOBODY],
     "inbox snooze": [_NOBODY, "1h"],
     "chat ask": ["hello"],
-    "chat answer": [_NOBODY],
+    "chat answer": [_NOBODY, "--reject", "0"],
     "mails trail": [_NOBODY],
     "mails correct": [_NOBODY, "ignore"],
     "memory add": ["triage_preferences", "Nothing."],
@@ -175,6 +175,7 @@ def google() -> Iterator[Google]:
 def program(connect: Start, model: Model) -> Daemon:
     """The program with one mailbox, all of whose settings stand in the home folder's file."""
     model.on_triage("ignore")
+    model.on_policy("mail")
     model.on_chat({"hello": ["Hello."]})
     daemon = connect(login_seconds=0.2)
     home = Path(daemon.environment.pop("EMAIL_ASSISTANT_HOME"))
