@@ -347,7 +347,7 @@ def _source(settings: Settings, setting: str, name: str) -> Source | None:
     """A file that a setting names, or that stands under `home`; None: there is none. Raises BadFile."""
     named: Path | None = getattr(settings, setting)
     if named is not None:
-        return Source.read(named.expanduser())
+        return Source.read(settings.folder / named.expanduser())
     path = settings.folder / name
     return Source.read(path) if path.exists() else None
 
@@ -363,7 +363,7 @@ def _fill_toolbox(app: App) -> Toolbox:
     config, labels, ledger = app.tools_config, app.labels, app.ledger
     seen = SeenTools(app.pool, app.user_id)
     own = own_servers(app.accounts, app.clients, app.outbox, app.settings)
-    servers = Servers(config.servers, own, seen.look)
+    servers = Servers(config.servers, own, seen.look, app.settings.folder)
     local = chat_tools(app.pool, app.accounts, app.clients, ledger, app.inbox, app.mails)
     return Toolbox(
         Registry(
@@ -439,6 +439,16 @@ def chat_tools(
 def api_token(settings: Settings) -> str:
     """The token of the pages and the API: from the environment, else made at first start and kept."""
     return _secret(settings, "api_token", secrets.token_urlsafe(24))
+
+
+def mcp_token(settings: Settings) -> str:
+    """The token of `mcp serve --http`: from the environment, else made at first use and kept."""
+    return _secret(settings, "mcp_token", secrets.token_urlsafe(24))
+
+
+def renew_mcp_token(settings: Settings) -> None:
+    """Put another in place of the one that is kept, which opens nothing any more, in servers that run already too."""
+    keep_secret(_secret_file(settings, "mcp_token"), secrets.token_urlsafe(24))
 
 
 def secret_key(settings: Settings) -> str:

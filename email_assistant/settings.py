@@ -1,17 +1,30 @@
-"""Every setting of the program, read from the environment and from `.env` in the working directory."""
+"""Every setting of the program: from the environment, then from `.env` in the home folder or the file that is named.
 
+Never from the current folder: whoever wrote what lies there would decide where tokens go, and which commands are run.
+"""
+
+import ipaddress
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import time, timedelta
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Final, Literal, Self, get_args
+from urllib.parse import urlsplit
 
 from pydantic import AliasChoices, BaseModel, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 Role = Literal["triage", "response", "memory", "chat"]
+
+GOOGLE: Final = "google"
+"""The provider of accounts at Google itself, which has a root for each of its services."""
+LOCAL_SERVER: Final = "loopback:"
+"""Before the name of a server on this machine."""
 
 GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai/"
 """Where Gemini speaks OpenAI's chat completions (https://ai.google.dev/gemini-api/docs/openai)."""
@@ -58,19 +71,45 @@ def _days(text: str) -> frozenset[int]:
     return frozenset(found)
 
 
+ENV_FILE: Final = ".env"
+_env_file: ContextVar[Path | None] = ContextVar("the file of settings that was named", default=None)
+
+
+@contextmanager
+def env_file(path: Path) -> Iterator[None]:
+    """Read settings from this file in place of the home folder's, for as long as the block lasts."""
+    before = _env_file.set(path.absolute())
+    try:
+        yield
+    finally:
+        _env_file.reset(before)
+
+
 class SettingsError(ValueError):
     """A setting has a value that can't be used; the message names the variable and what it takes."""
 
 
-class Settings(BaseSettings):
-    """One field per setting; the variable is the field's name in capitals behind `EMAIL_ASSISTANT_`, or its alias."""
+class _Home(BaseSettings):
+    """Where the home folder is, which must be known before the file of settings in it can be read."""
 
     model_config = SettingsConfigDict(
-        env_prefix="EMAIL_ASSISTANT_", env_file=".env", extra="ignore", env_ignore_empty=True, populate_by_name=True
+        env_prefix="EMAIL_ASSISTANT_", extra="ignore", env_ignore_empty=True, populate_by_name=True
     )
 
     home: Path = Path("~/.email-assistant")
-    """Folder of everything that this program stores: embedded database, keys, the demo's mailbox."""
+    """Folder of everything that this program stores: settings, embedded database, keys, the demo's mailbox."""
+
+    @field_validator("home")
+    @classmethod
+    def _is_the_same_everywhere(cls, value: Path) -> Path:
+        if not value.expanduser().is_absolute():
+            raise ValueError("takes a path from / or ~ on: another would be another folder wherever you are")
+        return value
+
+
+class Settings(_Home):
+    """One field per setting; the variable is the field's name in capitals behind `EMAIL_ASSISTANT_`, or its alias."""
+
     database_url: str | None = Field(None, validation_alias=AliasChoices("DATABASE_URL", "database_url"))
     """A Postgres server of your own; unset: the embedded one, under `home`."""
 
@@ -89,11 +128,12 @@ class Settings(BaseSettings):
     """Time-out of one model call."""
 
     google_root: str | None = None
-    """Another server with Google's interface (Gmail at <root>/gmail/v1 and so on); unset: Google."""
+    """Another server with Google's interface (Gmail at <root>/gmail/v1 and so on); unset: Google. Accounts are known by
+    it, and their tokens sent to no other."""
     google_timeout_seconds: float = Field(20, gt=0)
     """Total time of one request to Google, connecting and reading included."""
     google_name: str | None = None
-    """Name of the server at `google_root`; accounts added under one name are left alone under another."""
+    """Name of a server at `google_root` on this machine: its accounts are known by it, whatever its port is by now."""
     poll_seconds: float = Field(20, gt=0)
     """How often each account is asked for new mail."""
     login_seconds: float = Field(600, gt=0)
@@ -129,6 +169,8 @@ class Settings(BaseSettings):
 
     api_token: SecretStr | None = None
     """Token of the pages and the API; unset: made at first start and kept under `home`."""
+    mcp_token: SecretStr | None = None
+    """Token of `mcp serve --http`, which opens nothing else; unset: made at first use and kept under `home`."""
     agent_inbox_origin: str | None = None
     """Where the public Agent Inbox app is served, such as https://dev.agentinbox.ai; unset: no other site may call."""
     secret_key: SecretStr | None = None
@@ -150,9 +192,9 @@ class Settings(BaseSettings):
     """When the daily digest is sent, such as 08:00, by each account's own timezone; unset: never."""
 
     tools: Path | None = None
-    """Your file of tools and their servers; unset: tools.yaml under `home`, if it is there."""
+    """Your file of tools and their servers, from `home` on; unset: tools.yaml there, if there is one."""
     tool_permissions: Path | None = None
-    """Your file of what each tool touches; unset: tool_permissions.json under `home`, if it is there."""
+    """Your file of what each tool touches, from `home` on; unset: tool_permissions.json there, if there is one."""
     mcp_url: str | None = Field(None, validation_alias=AliasChoices("ASSISTANT_MCP_URL", "mcp_url"))
     """An MCP server that takes the place of our own for calendars."""
 
@@ -196,6 +238,16 @@ class Settings(BaseSettings):
         validation_alias=AliasChoices("LANGFUSE_BASE_URL", "LANGFUSE_HOST", "langfuse_base_url"),
     )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "WARNING"
+
+    @field_validator("google_root")
+    @classmethod
+    def _is_a_root(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        if not re.fullmatch(r"https?://[^/?#@\s]+(/[^?#\s]*)?", value):
+            raise ValueError("takes the web address of a server, such as http://127.0.0.1:8080")
+        scheme, host, path, *_ = urlsplit(value)
+        return f"{scheme}://{host.lower()}{path.rstrip('/')}"
 
     @field_validator("agent_inbox_origin")
     @classmethod
@@ -248,7 +300,7 @@ class Settings(BaseSettings):
             raise ValueError("takes the full name of a Pub/Sub topic, such as projects/my-project/topics/gmail")
         return value
 
-    @field_validator("push_token")
+    @field_validator("push_token", "mcp_token")
     @classmethod
     def _is_hard_to_guess(cls, value: SecretStr | None) -> SecretStr | None:
         if value is not None and not re.fullmatch(r"[\w.~-]{16,}", value.get_secret_value(), re.ASCII):
@@ -273,6 +325,12 @@ class Settings(BaseSettings):
     def _push_needs_both(self) -> Self:
         if (self.push_topic is None) != (self.push_token is None):
             raise ValueError("EMAIL_ASSISTANT_PUSH_TOPIC and EMAIL_ASSISTANT_PUSH_TOKEN need each other: set both")
+        return self
+
+    @model_validator(mode="after")
+    def _a_token_for_each_door(self) -> Self:
+        if self.mcp_token is not None and self.mcp_token == self.api_token:
+            raise ValueError("EMAIL_ASSISTANT_MCP_TOKEN and EMAIL_ASSISTANT_API_TOKEN must be two: each opens its own")
         return self
 
     @model_validator(mode="after")
@@ -311,9 +369,39 @@ class Settings(BaseSettings):
             SettingsError: a value can't be used.
         """
         try:
-            return cls()
+            named = _env_file.get()
+            return cls._read(named) if named else cls._read_at_home()
         except ValidationError as error:
             raise SettingsError("; ".join(_complaint(e["loc"], e["msg"]) for e in error.errors())) from None
+
+    @classmethod
+    def _read_at_home(cls) -> Self:
+        home = _Home().home.expanduser()
+        settings = cls._read(home / ENV_FILE)
+        if settings.home.expanduser() != home:
+            raise SettingsError(
+                f"EMAIL_ASSISTANT_HOME: {home / ENV_FILE} can't name another folder than its own; set it in the "
+                "environment, or in a file that --env-file names"
+            )
+        return settings
+
+    @classmethod
+    def _read(cls, file: Path) -> Self:
+        try:
+            return cls(_env_file=file)
+        except UnicodeDecodeError:
+            raise SettingsError(f"{file}: is not in UTF-8") from None
+
+    @property
+    def env_file(self) -> Path:
+        """The file that settings come from, if there is one of this name."""
+        return _env_file.get() or self.folder / ENV_FILE
+
+    @property
+    def unread_env_file(self) -> Path | None:
+        """A `.env` in the current folder, which is not read; of it nothing is known but that it is there."""
+        here = Path.cwd() / ENV_FILE if Path(ENV_FILE).exists() else None
+        return here if here and not (self.env_file.exists() and here.samefile(self.env_file)) else None
 
     @property
     def key_variable(self) -> str:
@@ -378,8 +466,24 @@ class Settings(BaseSettings):
 
     @property
     def provider(self) -> str:
-        """Which accounts this process may touch: a token made for Google is never sent to another server."""
-        return self.google_name or ("custom" if self.google_root else "google")
+        """Which accounts this process may touch: those of Google, or of the server at this root, or of the server of
+        this name on this machine. A login made for one is never sent to another.
+
+        Older versions wrote a name alone, or `custom`; where such a login may be sent is not known.
+        """
+        if self.google_root is None:
+            return GOOGLE
+        if self.google_name and _is_on_this_machine(self.google_root):
+            return f"{LOCAL_SERVER}{self.google_name}"
+        return self.google_root
+
+
+def _is_on_this_machine(root: str) -> bool:
+    host = urlsplit(root).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _complaint(place: tuple[int | str, ...], message: str) -> str:

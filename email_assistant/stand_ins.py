@@ -23,7 +23,8 @@ async def stand_in(name: Literal["google_sandbox", "demo_model"], *arguments: st
         StandInFailed.
     """
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", f"email_assistant.servers.{name}", *arguments, "--exit-with-parent",
+        # -P: no module of the current folder, which may be anybody's, takes the place of one of ours.
+        sys.executable, "-P", "-m", f"email_assistant.servers.{name}", *arguments, "--exit-with-parent",
         stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True,
     )  # fmt: skip
     try:

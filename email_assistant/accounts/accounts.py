@@ -16,6 +16,7 @@ from psycopg.types.json import Jsonb
 from email_assistant.accounts.vault import Vault
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.mail.address import Address, untagged
+from email_assistant.settings import GOOGLE, LOCAL_SERVER
 
 _EXCHANGES: Final = 4
 _NOWHERE: Final = "none"
@@ -78,6 +79,7 @@ class Account:
     user_id: UUID
     address: str
     provider: str
+    """The server that its login is for (`Settings.provider`); no other is ever sent it."""
     name: str
     """The person's name, for the From of what goes out from the account's own address."""
     signature: str
@@ -120,6 +122,11 @@ class Account:
     """Gmail's ids of the labels for classes, by name, as far as they are known."""
     spent_until: datetime | None
     """The day's budget for models is spent until then; None while something is left."""
+
+    @property
+    def is_the_demos(self) -> bool:
+        """Whether its mailbox is one of `demo`, which alone serves it."""
+        return self.provider.removeprefix(LOCAL_SERVER).startswith("sandbox:")
 
     @property
     def identities(self) -> tuple[Identity, ...]:
@@ -298,12 +305,43 @@ class Accounts:
 
     def here(self, account: Account) -> Account:
         """The account, if this process may touch it. Raises UnknownAccount."""
-        if account.provider != self._provider:
-            raise UnknownAccount(
-                f"{account.address} belongs to another server ({account.provider}); EMAIL_ASSISTANT_GOOGLE_ROOT says "
-                "which server is used"
-            )
+        if why := self.away(account):
+            raise UnknownAccount(f"{account.address} {why}")
         return account
+
+    def away(self, account: Account) -> str | None:
+        """Why this process leaves the account alone, and what to do; to be read after its address. None: it does not.
+
+        A login is sent to the server that it was made at, and to no other, whatever the settings say by now.
+        """
+        if account.provider == self._provider:
+            return None
+        again = f"log in again with `email-assistant auth login {account.address}`"
+        if account.is_the_demos:
+            return (
+                "belongs to the demo, and is left alone by all else; `email-assistant account remove "
+                f"{account.address}` forgets it"
+            )
+        if account.provider.startswith(LOCAL_SERVER):
+            name = account.provider.removeprefix(LOCAL_SERVER)
+            return (
+                f"belongs to the server {name} on this machine, and no other is sent its login: name that with "
+                f"EMAIL_ASSISTANT_GOOGLE_NAME and EMAIL_ASSISTANT_GOOGLE_ROOT, or {again}"
+            )
+        if account.provider == GOOGLE:
+            return (
+                "belongs to Google, and EMAIL_ASSISTANT_GOOGLE_ROOT names another server, which is not sent its login: "
+                f"unset that, or {again}"
+            )
+        if account.provider.startswith(("http://", "https://")):
+            return (
+                f"belongs to the server at {account.provider}, and no other is sent its login: set "
+                f"EMAIL_ASSISTANT_GOOGLE_ROOT to that, or {again}"
+            )
+        return (
+            "belongs to a server that is not known, since an earlier version did not keep where it is "
+            f"({account.provider}), so its login is sent nowhere: {again}"
+        )
 
     async def get(self, account_id: UUID) -> Account:
         """Raises UnknownAccount."""
@@ -326,16 +364,19 @@ class Accounts:
     ) -> None:
         """Hand the stored token to `exchange` and store what it returns: one caller at a time, in whatever process.
 
-        A token of a login that came meanwhile stays. Raises UnknownAccount, VaultError, and what `exchange` raises.
+        A token of a login that came meanwhile stays. Raises UnknownAccount (also where that login is for another
+        server, which alone may be sent it), VaultError, and what `exchange` raises.
         """
         async with self._exchanges, self._pool.connection() as conn, conn.transaction():
             # No lock on the row: sending asks for it, and must not wait for Google's token endpoint.
             await conn.execute("select pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{account_id}/token",))
             row = await (
-                await conn.execute("select login_at, token from accounts where id = %s", (account_id,))
+                await conn.execute(
+                    "select login_at, token from accounts where id = %s and provider = %s", (account_id, self._provider)
+                )
             ).fetchone()
             if row is None:
-                raise UnknownAccount(f"account {account_id} is gone")
+                raise UnknownAccount(f"account {account_id} is gone, or belongs to another server")
             stored = self._vault.decrypt(row["token"])
             token = await exchange(stored)
             if token is not stored:

@@ -189,7 +189,6 @@ def _settings(home: Path, google_root: str, base_url: str) -> Settings:
         home=home,
         database_url=None,
         google_root=google_root,
-        google_name="sandbox:bench",
         openai_api_key=SecretStr("bench"),
         openai_base_url=base_url,
         model="canned",

@@ -32,6 +32,8 @@ _EACH = _WARMING + REQUESTS
 _SEED = 20260521
 _TOKEN = "bench"  # noqa: S105 - of a server that lives for as long as the bench
 _ADDRESSES = ("ada@bench.example", "ada@work.example")
+_NOWHERE = "http://127.0.0.1:1"
+"""In Google's place: nothing of it is needed."""
 _START_SECONDS = 60
 
 FREQUENT, RARE, PART = "budget", "xylophone", "@fjord"
@@ -78,7 +80,7 @@ async def measure(items: int) -> Report:
         BenchFailed, EmbeddedError.
     """
     with TemporaryDirectory(prefix="email-assistant-bench-") as folder:
-        settings = Settings(home=Path(folder), database_url=None, google_name="sandbox:bench", undo_seconds=0)
+        settings = Settings(home=Path(folder), database_url=None, google_root=_NOWHERE, undo_seconds=0)
         with database(settings, keep=True) as url:
             async with open_app(settings, url) as app:
                 began = time.monotonic()
@@ -191,10 +193,10 @@ async def _served(home: Path, url: str) -> AsyncIterator[str]:
         "DATABASE_URL": url,
         "EMAIL_ASSISTANT_HOME": str(home),
         "EMAIL_ASSISTANT_API_TOKEN": _TOKEN,
-        "EMAIL_ASSISTANT_GOOGLE_NAME": "sandbox:bench",
+        "EMAIL_ASSISTANT_GOOGLE_ROOT": _NOWHERE,
     }
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "email_assistant", "api", "--port", "0",
+        sys.executable, "-P", "-m", "email_assistant", "api", "--port", "0",
         env=environment, cwd=home, stdout=PIPE, stderr=DEVNULL,
     )  # fmt: skip
     assert process.stdout is not None

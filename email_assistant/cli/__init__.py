@@ -18,9 +18,11 @@ from email_assistant.cli import (
     tools,
 )
 from email_assistant.cli.context import ensure_output, flush_output
+from email_assistant.cli.env_file import WithEnvFile
 
 app = typer.Typer(
     name="email-assistant",
+    cls=WithEnvFile,
     help="Triages your Gmail, drafts replies and schedules meetings. Asks before it acts, learns from corrections.\n\n"
     "Try it with no account and no key: [bold]email-assistant demo[/]",
     no_args_is_help=True,

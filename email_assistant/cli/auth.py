@@ -224,8 +224,7 @@ async def _revoke(app: "App", account: "Account", *, force: bool) -> str:
     from email_assistant.google.errors import GoogleError
     from email_assistant.google.login import revoke
 
-    if account.provider != app.settings.provider:
-        raise CommandError(f"{account.address} belongs to {account.provider}, which this program does not talk to now")
+    app.accounts.here(account)
     _, token = await app.accounts.login(account.id)
     if "refresh_token" not in token:
         raise CommandError(f"{account.address} is logged out already")

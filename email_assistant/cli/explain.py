@@ -64,7 +64,7 @@ def _meaning(error: BaseException) -> str:
         case OSError():
             return _of_the_system(error)
         case pydantic_settings.SettingsError():
-            return f"{error}: it takes JSON; correct it in the environment or in .env"
+            return f"{error}: it takes JSON; correct it in the environment or in the file of settings"
         case _:
             return _unforeseen(error)
 

@@ -29,6 +29,7 @@ def status(as_json: AsJson = False) -> None:
             counts = await app.mails.counts(app.user_id)
             used = await app.usage.since(app.user_id, datetime.now(UTC) - timedelta(days=1))
             accounts = await app.accounts.of_user(app.user_id)
+            away = {account.id: app.accounts.away(account) for account in accounts}
             days = [await app.usage.today(account) for account in accounts]
         summary = {
             "accounts": [
@@ -37,6 +38,7 @@ def status(as_json: AsJson = False) -> None:
                     "state": account.state,
                     "last_sync": account.listed_at,
                     "last_error": account.last_error,
+                    "left_alone": away[account.id],
                     "watch_error": account.watch_error,
                     "spent_until": account.spent_until,
                     "older_mail": account.older_mail,
@@ -66,7 +68,8 @@ def status(as_json: AsJson = False) -> None:
             out.print(f"{account.address}: {account.state}, {seen}", highlight=False)
             if account.older_mail:
                 out.print(f"  older mail: {account.older_mail}", highlight=False)
-            for trouble in filter(None, (account.last_error, account.watch_error)):
+            left_alone = away[account.id] and f"it {away[account.id]}"
+            for trouble in filter(None, (account.last_error, left_alone, account.watch_error)):
                 out.print(f"  {trouble}", markup=False, highlight=False, soft_wrap=True)
             if account.spent_until:
                 out.print(f"  {spent_notice(account, day)}", highlight=False)
@@ -90,7 +93,12 @@ def doctor() -> None:
 
     async def command() -> bool:
         async with opened() as app:
-            checks = [await _check_database(app), *await check_models(app.settings), *await _check_tools(app)]
+            checks = [
+                _check_settings(app.settings),
+                await _check_database(app),
+                *await check_models(app.settings),
+                *await _check_tools(app),
+            ]
             checks.append(await check_tracing(app.settings))
             accounts = await app.accounts.of_user(app.user_id)
             if any(account.provider == app.settings.provider for account in accounts):
@@ -106,6 +114,14 @@ def doctor() -> None:
 
     if not run(command):
         raise typer.Exit(1)
+
+
+def _check_settings(settings: "Settings") -> Check:
+    """Where they come from. Of a `.env` in the current folder nothing is known but that it is there."""
+    file = f" and {settings.env_file}" if settings.env_file.exists() else ""
+    there = settings.unread_env_file
+    unread = f"; {there} is not read: move it to {settings.env_file}, or name it with --env-file" if there else ""
+    return "settings", None, f"from the environment{file}{unread}"
 
 
 async def _check_database(app: "App") -> Check:
@@ -176,8 +192,9 @@ async def _check_account(app: "App", account: "Account") -> list[Check]:
     from email_assistant.google.errors import GoogleError
 
     name = account.address
-    if account.provider != app.settings.provider:
-        return [(name, None, f"belongs to {account.provider}; left alone now")]
+    if why := app.accounts.away(account):
+        is_wanted = account.state == "active" and not account.is_the_demos
+        return [(name, why, "")] if is_wanted else [(name, None, why)]
     known = _check_login(account)
     try:
         client = await app.clients.get(account.id)

@@ -1,5 +1,6 @@
 """`email-assistant mcp …`"""
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
     from email_assistant.app import App
+    from email_assistant.settings import Settings
 
 app = typer.Typer(help="Your calendars and mail as tools of your editor, or of any MCP client.", no_args_is_help=True)
 
@@ -30,7 +32,9 @@ def serve(
             "with, to be named in tools.yaml; no client of yours should get it."
         ),
     ],
-    http: Annotated[bool, typer.Option("--http", help="Over HTTP with the token, instead of standard input.")] = False,
+    http: Annotated[
+        bool, typer.Option("--http", help="Over HTTP with a token of its own, instead of standard input.")
+    ] = False,
     host: Annotated[str, typer.Option(help="Address to listen on. Beyond loopback, put TLS in front.")] = "127.0.0.1",
     port: Annotated[
         int | None, typer.Option(help="Port; by default 8766 for calendar, 8767 for mail, 8768 for agent.")
@@ -72,26 +76,36 @@ def config(
         async with opened() as services:
             settings = services.settings
             await _check_account(services, account)
-        environment = {"EMAIL_ASSISTANT_HOME": str(settings.folder)}
-        environment |= {"EMAIL_ASSISTANT_GOOGLE_ROOT": settings.google_root} if settings.google_root else {}
-        environment |= {"EMAIL_ASSISTANT_GOOGLE_NAME": settings.google_name} if settings.google_name else {}
-        # Secrets are not printed: this text is pasted into files that are shared.
-        environment |= {"DATABASE_URL": "YOUR-DATABASE-URL"} if settings.database_url else {}
-        environment |= {"EMAIL_ASSISTANT_SECRET_KEY": "YOUR-SECRET-KEY"} if settings.secret_key else {}
         servers = {
-            f"email-assistant-{what}": _over_http(_PORTS[what]) if http else _over_stdio(what, account, environment)
+            f"email-assistant-{what}": _over_http(what, settings) if http else _over_stdio(what, account, settings)
             for what in _FOR_CLIENTS
         }
         print_json({"servers" if vscode else "mcpServers": servers})
         if http:
-            where = (
-                "the value of EMAIL_ASSISTANT_API_TOKEN"
-                if settings.api_token
-                else f"what stands in {settings.folder / 'api_token.txt'} after the first start"
+            _hint(
+                "Whoever has this token can read your mail and send as you: share the text with nobody "
+                "(`email-assistant mcp new-token` makes another). "
+                "Run `email-assistant mcp serve calendar --http`, and the same with mail."
             )
-            _hint(f"YOUR-TOKEN is {where}. Run `email-assistant mcp serve calendar --http`, and the same with mail.")
-        elif any(value.startswith("YOUR-") for value in environment.values()):
+        elif any(value.startswith("YOUR-") for value in _pinned(settings).values()):
             _hint("Put your own values in the place of YOUR-….")
+
+    run(command)
+
+
+@app.command("new-token")
+def new_token() -> None:
+    """Make another token for `mcp serve --http`: the old one opens nothing any more, servers that run included."""
+
+    async def command() -> None:
+        from email_assistant.app import renew_mcp_token
+        from email_assistant.settings import Settings
+
+        settings = Settings.load()
+        if settings.mcp_token:
+            raise CommandError("EMAIL_ASSISTANT_MCP_TOKEN sets the token: change it there, and start the servers again")
+        renew_mcp_token(settings)
+        _hint("The old token opens nothing any more; `email-assistant mcp config --http` prints the new one.")
 
     run(command)
 
@@ -129,7 +143,7 @@ async def _server(app: "App", what: What, address: str | None) -> "Server[Any, A
 
 
 async def _serve_http(app: "App", server: "Server[Any, Any]", listener: Any, host: str) -> None:
-    from email_assistant.app import api_token
+    from email_assistant.app import mcp_token
     from email_assistant.cli.serve import is_loopback, serve_app
     from email_assistant.servers.mcp.transport import PATH, create_http_app
 
@@ -137,28 +151,54 @@ async def _serve_http(app: "App", server: "Server[Any, Any]", listener: Any, hos
         _hint("It is reachable from other machines: put TLS in front.")
     address, port = listener.getsockname()[:2]
     _hint(f"Serving at http://{f'[{address}]' if ':' in address else address}:{port}{PATH}. Ctrl-C stops.")
-    api = create_http_app(server, token=api_token(app.settings), is_loopback=is_loopback(host))
+    api = create_http_app(server, token=lambda: mcp_token(app.settings), is_loopback=is_loopback(host))
     # uvicorn drops the lifespan of what it has to stop at once, and its end is then logged as an error.
     async with api.router.lifespan_context(api):
         await serve_app(api, listener)
 
 
-def _over_stdio(what: What, account: str | None, environment: dict[str, str]) -> dict[str, Any]:
+def _pinned(settings: "Settings") -> dict[str, str]:
+    """What decides where secrets go. A client starts us in whatever folder it is in, with what that has put into its
+    environment; an empty value there means that none is set.
+
+    Values that are secret themselves are not printed: this text is pasted into files that are shared.
+    """
+
+    def named(file: Path | None) -> str:
+        return str(settings.folder / file.expanduser()) if file else ""
+
+    return {
+        "EMAIL_ASSISTANT_HOME": str(settings.folder),
+        "EMAIL_ASSISTANT_TOOLS": named(settings.tools),
+        "EMAIL_ASSISTANT_TOOL_PERMISSIONS": named(settings.tool_permissions),
+        "EMAIL_ASSISTANT_GOOGLE_ROOT": settings.google_root or "",
+        "EMAIL_ASSISTANT_GOOGLE_NAME": settings.google_name or "",
+        "DATABASE_URL": "YOUR-DATABASE-URL" if os.environ.get("DATABASE_URL") else "",
+        "EMAIL_ASSISTANT_SECRET_KEY": "YOUR-SECRET-KEY" if os.environ.get("EMAIL_ASSISTANT_SECRET_KEY") else "",
+    }
+
+
+def _over_stdio(what: What, account: str | None, settings: "Settings") -> dict[str, Any]:
+    from email_assistant.settings import ENV_FILE
+
     command, *arguments = _command()
+    file = [] if settings.env_file == settings.folder / ENV_FILE else ["--env-file", str(settings.env_file)]
     whose = ["--account", account] if account else []
     return {
         "type": "stdio",
         "command": command,
-        "args": [*arguments, "mcp", "serve", what, *whose],
-        "env": environment,
+        "args": [*arguments, "mcp", "serve", what, *file, *whose],
+        "env": _pinned(settings),
     }
 
 
-def _over_http(port: int) -> dict[str, Any]:
+def _over_http(what: What, settings: "Settings") -> dict[str, Any]:
+    from email_assistant.app import mcp_token
+
     return {
         "type": "http",
-        "url": f"http://127.0.0.1:{port}/mcp",
-        "headers": {"Authorization": "Bearer YOUR-TOKEN"},
+        "url": f"http://127.0.0.1:{_PORTS[what]}/mcp",
+        "headers": {"Authorization": f"Bearer {mcp_token(settings)}"},
     }
 
 
@@ -169,7 +209,7 @@ def _command() -> list[str]:
         return [str(script)]
     if not Path(sys.executable).is_file():
         raise CommandError("this Python can't be named; write the command that starts email-assistant yourself")
-    return [sys.executable, "-m", "email_assistant"]
+    return [sys.executable, "-P", "-m", "email_assistant"]  # -P: nothing of the folder that it is started in
 
 
 def _hint(line: str) -> None:

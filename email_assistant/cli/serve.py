@@ -29,6 +29,9 @@ async def run_up(host: str, port: int, *, no_token: bool) -> None:
     with bound(host, port) as listener, database(settings, keep=True) as url:
         async with open_app(settings, url) as app, open_daemon(app) as daemon:
             token = _welcome(settings, listener, host, no_token=no_token)
+            for account in await app.accounts.of_user(app.user_id):
+                if (why := app.accounts.away(account)) and not account.is_the_demos:
+                    out.print(f"{account.address} {why}.", markup=False, highlight=False, soft_wrap=True)
             if not await app.accounts.pollable():
                 out.print("No account is watched yet: `email-assistant auth login --help` says how.")
             await until_stopped(daemon.run(), serve(app, token, host, listener), patience=patience(settings))
@@ -181,6 +184,9 @@ def _check_token_needed(host: str, no_token: bool) -> None:
 def _settings() -> Settings:
     settings = Settings.load()
     log_to_stderr(settings.log_level)
+    if there := settings.unread_env_file:
+        line = f"{there} is not read: settings come from the environment and from {settings.env_file}."
+        err.print(line, markup=False, highlight=False, soft_wrap=True)
     return settings
 
 

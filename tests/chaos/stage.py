@@ -31,6 +31,7 @@ _DATABASE = "chaos"
 _START_SECONDS = 60.0
 _HTTP_SECONDS = 15.0
 _SETTINGS: dict[str, object] = {
+    "GOOGLE_NAME": "double",  # each process reaches it by a proxy of its own
     "LEASE_SECONDS": 2,
     "GOOGLE_TIMEOUT_SECONDS": 1,
     "MODEL_TIMEOUT_SECONDS": 5,

@@ -26,7 +26,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tests.conftest import fresh_database
-from tests.doubles.daemon import API_TOKEN, Daemon
+from tests.doubles.daemon import API_TOKEN, MCP_TOKEN, Daemon
 from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.doubles.serving import Hold, Server
@@ -128,7 +128,7 @@ def stage(
 
 
 @asynccontextmanager
-async def over_http(url: str, token: str = API_TOKEN) -> AsyncIterator[ClientSession]:
+async def over_http(url: str, token: str = MCP_TOKEN) -> AsyncIterator[ClientSession]:
     headers = {"Authorization": f"Bearer {token}"}
     async with (
         httpx.AsyncClient(headers=headers, trust_env=False, timeout=30) as http,
@@ -210,7 +210,7 @@ class TestWhatIsTold:
         assert (done.returncode, done.stderr) == (0, "")
         assert {json.loads(line)["jsonrpc"] for line in done.stdout.splitlines()} <= {"2.0"}
 
-    def test_the_configuration_holds_no_secret(self, stage: Stage) -> None:
+    def test_the_configuration_holds_no_secret_but_the_token_of_its_own_door(self, stage: Stage) -> None:
         for options in ([], ["--http"], ["--vscode"]):
             done = stage.daemon.run("mcp", "config", *options)
             [(top, servers)] = json.loads(done.stdout).items()
@@ -218,13 +218,25 @@ class TestWhatIsTold:
             assert set(servers) == {"email-assistant-calendar", "email-assistant-mail"}
             secrets = (API_TOKEN, stage.daemon.environment["EMAIL_ASSISTANT_SECRET_KEY"], stage.database)
             assert not [secret for secret in secrets if secret in done.stdout + done.stderr]
-            assert ("YOUR-TOKEN" in done.stdout) == ("--http" in options)
+            assert (MCP_TOKEN in done.stdout) == ("--http" in options)
 
     def test_an_account_that_is_not_there(self, stage: Stage) -> None:
         done = stage.daemon.run("mcp", "serve", "mail", "--account", "eve@example.org")
         assert done.returncode == 1
         assert done.stdout == ""
         assert f"no account eve@example.org; there are: {ADA}" in done.stderr
+
+
+def _printed_token(stage: Stage) -> str:
+    """The one that `mcp config` gives to clients."""
+    server = json.loads(stage.daemon.cli("mcp", "config", "--http"))["mcpServers"]["email-assistant-mail"]
+    return str(server["headers"]["Authorization"]).removeprefix("Bearer ")
+
+
+def _status(url: str, token: str) -> int:
+    headers = {"accept": "application/json, text/event-stream", "authorization": f"Bearer {token}"}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    return httpx.post(url, headers=headers, json=body, trust_env=False).status_code
 
 
 def hints(tool: Tool) -> tuple[bool | None, bool | None, bool | None]:
@@ -240,9 +252,11 @@ class TestWhoMayCall:
             ({}, 401),
             ({"authorization": "Bearer another"}, 401),
             ({"cookie": f"email_assistant_session={API_TOKEN}"}, 401),
-            ({"authorization": f"Bearer {API_TOKEN}", "host": "evil.example"}, 421),
-            ({"authorization": f"Bearer {API_TOKEN}", "origin": "http://evil.example"}, 403),
-            ({"authorization": f"Bearer {API_TOKEN}"}, 200),
+            ({"authorization": f"Bearer {MCP_TOKEN}", "host": "evil.example"}, 421),
+            ({"authorization": f"Bearer {MCP_TOKEN}", "origin": "http://evil.example"}, 403),
+            ({"authorization": f"Bearer {API_TOKEN}"}, 401),
+            ({"x-api-key": MCP_TOKEN}, 401),
+            ({"authorization": f"Bearer {MCP_TOKEN}"}, 200),
         ],
     )
     def test_only_with_the_token_and_from_here(
@@ -253,6 +267,48 @@ class TestWhoMayCall:
         answer = httpx.post(stage.urls[what], headers=accepted | headers, json=body, trust_env=False)
         assert answer.status_code == status
         assert ("search_mail" in answer.text or "list_events" in answer.text) == (status == 200)
+
+    def test_its_token_opens_nothing_else(self, stage: Stage) -> None:
+        api = stage.daemon.api()
+        mine = {"authorization": f"Bearer {MCP_TOKEN}"}
+        asked = [
+            httpx.get(f"{stage.daemon.http.base_url}{path}", headers=headers, params=query, trust_env=False)
+            for path in ("/", "/api/inbox", "/api/chat", "/threads/search")
+            for headers, query in ((mine, {}), ({"x-api-key": MCP_TOKEN}, {}), ({}, {"token": MCP_TOKEN}))
+        ]
+        known = stage.daemon.http.get("/api/inbox").status_code
+        api.stop()
+        assert {answer.status_code for answer in asked} <= {401, 404, 405}
+        assert {answer.status_code for answer in asked[:6]} == {401}
+        assert known == 200
+
+    async def test_a_renewed_token_counts_at_once(self, stage: Stage) -> None:
+        refused = stage.daemon.run("mcp", "new-token")
+        assert (refused.returncode, "EMAIL_ASSISTANT_MCP_TOKEN sets the token" in refused.stderr) == (1, True)
+        given = stage.daemon.environment.pop("EMAIL_ASSISTANT_MCP_TOKEN")
+        try:
+            process, url = stage.daemon.mcp("mail")
+            old, same = _printed_token(stage), _printed_token(stage)
+            assert old == same
+            assert len(old) >= 32
+            kept = stage.daemon.home / "assistant" / "mcp_token.txt"
+            assert (kept.read_text(), kept.stat().st_mode & 0o777) == (old, 0o600)
+            assert _status(url, old) == 200
+            stage.daemon.cli("mcp", "new-token")
+            new = _printed_token(stage)
+            assert new != old
+            assert (_status(url, old), _status(url, new), _status(url, API_TOKEN)) == (401, 200, 401)
+            process.stop()
+        finally:
+            stage.daemon.environment["EMAIL_ASSISTANT_MCP_TOKEN"] = given
+
+    @pytest.mark.parametrize(("token", "reason"), [(API_TOKEN, "must be two"), ("short", "at least 16")])
+    def test_a_token_that_is_not_its_own_is_refused(self, stage: Stage, token: str, reason: str) -> None:
+        given = stage.daemon.environment["EMAIL_ASSISTANT_MCP_TOKEN"]
+        stage.daemon.environment["EMAIL_ASSISTANT_MCP_TOKEN"] = token
+        done = stage.daemon.run("mcp", "serve", "mail", "--http")
+        stage.daemon.environment["EMAIL_ASSISTANT_MCP_TOKEN"] = given
+        assert (done.returncode, reason in done.stderr, token in done.stderr) == (1, True, False)
 
     @pytest.mark.parametrize(
         ("columns", "what", "tool"),
@@ -344,7 +400,7 @@ class TestArguments:
         assert "idempotency_key: Field required" in await stage.refused("mail", "send_email", **without)
 
     def test_what_a_client_sends_is_never_logged(self, stage: Stage) -> None:
-        headers = {"authorization": f"Bearer {API_TOKEN}", "accept": "application/json, text/event-stream"}
+        headers = {"authorization": f"Bearer {MCP_TOKEN}", "accept": "application/json, text/event-stream"}
         params = {"name": 5, "arguments": "a private word"}
         for body in ({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}, "a private word", params):
             answer = httpx.post(stage.urls["mail"], headers=headers, json=body, trust_env=False)
@@ -652,7 +708,7 @@ def with_token(url: str) -> Iterator[str]:
     """Where the conformance suite, which has no token, may ask."""
 
     async def passed_on(request: Request) -> Response:
-        headers = dict(request.headers) | {"authorization": f"Bearer {API_TOKEN}"}
+        headers = dict(request.headers) | {"authorization": f"Bearer {MCP_TOKEN}"}
         async with httpx.AsyncClient(trust_env=False, timeout=30) as http:
             answer = await http.request(request.method, url, headers=headers, content=await request.body())
         return Response(answer.content, answer.status_code, dict(answer.headers))
@@ -687,7 +743,7 @@ class TestTheProtocolsOwnTools:
             "send_email": letter("by-the-inspector"),
             "update_event": {"event_id": event, "title": "Seen"},
         }
-        reach = [stage.urls[what], "--transport", "http", "--header", f"Authorization: Bearer {API_TOKEN}"]
+        reach = [stage.urls[what], "--transport", "http", "--header", f"Authorization: Bearer {MCP_TOKEN}"]
         code, output = await _run(npm, "mcp-inspector", "--cli", *reach, "--method", "tools/list", "--strict")
         assert code == 0, output
         assert {name for name in TOOLS[what] if f'"{name}"' in output} == set(TOOLS[what])

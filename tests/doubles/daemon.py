@@ -25,6 +25,7 @@ Item = dict[str, Any]
 """An inbox item, or a mail, as the API shows it."""
 
 API_TOKEN = "api-token-of-the-test"
+MCP_TOKEN = "mcp-token-of-the-test"
 
 WAIT_SECONDS = 30.0
 """How long a test waits for something before it fails."""
@@ -88,9 +89,11 @@ class Daemon:
         chosen = {
             "home": home / "assistant",
             "api_token": API_TOKEN,
+            "mcp_token": MCP_TOKEN,
             "secret_key": Fernet.generate_key().decode(),
             "model": "stub-model",
             "google_root": google.root,
+            "google_name": "double",  # under whichever of its roots
             "poll_seconds": 0.5,
             "undo_seconds": 0,
             "lease_seconds": 4,

@@ -157,7 +157,7 @@ class TestScript:
         stage.daemon.environment["EMAIL_ASSISTANT_GOOGLE_NAME"] = "elsewhere"
         for options in [], ["--account", ADA], ["--thread", "t"]:
             [line] = self.run(stage, 1, "hello", *options).splitlines()
-            assert f"{ADA} belongs to another server (custom)" in line
+            assert f"{ADA} belongs to the server double on this machine" in line
             assert "EMAIL_ASSISTANT_GOOGLE_ROOT" in line
             assert "UnknownAccount" not in line
         assert len(stage.asked) == 1

@@ -1,10 +1,11 @@
 """How clients reach an MCP server: over the pipes of the process that they started, or over HTTP with the token."""
 
 import asyncio
+import hmac
 import os
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -19,9 +20,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
-
-from email_assistant.servers.api.auth import Access
-from email_assistant.servers.api.throttle import TooManyGuesses
 
 PATH: Final = "/mcp"
 _MOST_BYTES: Final = 1_000_000
@@ -59,10 +57,11 @@ class _Lines:
             yield line
 
 
-def create_http_app(server: Server[Any, Any], *, token: str, is_loopback: bool) -> Starlette:
+def create_http_app(server: Server[Any, Any], *, token: Callable[[], str], is_loopback: bool) -> Starlette:
     """The server at `/mcp`. Each request stands for itself: a client notices nothing of a restart.
 
     Args:
+        token: the one that opens it now; asked for with each request, so that a renewed one counts at once.
         is_loopback: whether it is bound to this machine. Then only names of this machine are answered to, since another
             site's name may be pointed at it (DNS rebinding).
     """
@@ -85,16 +84,16 @@ def create_http_app(server: Server[Any, Any], *, token: str, is_loopback: bool) 
         async with manager.run():
             yield
 
-    endpoint = _WithToken(manager.handle_request, Access(token))
+    endpoint = _WithToken(manager.handle_request, token)
     return Starlette(routes=[Route(PATH, endpoint=endpoint)], lifespan=lifespan)
 
 
 class _WithToken:
     """Lets a request through that carries the token."""
 
-    def __init__(self, app: ASGIApp, access: Access) -> None:
+    def __init__(self, app: ASGIApp, token: Callable[[], str]) -> None:
         self._app = app
-        self._access = access
+        self._token = token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope)
@@ -102,10 +101,7 @@ class _WithToken:
 
     def _refusal(self, request: Request) -> Response | None:
         scheme, bearer = get_authorization_scheme_param(request.headers.get("authorization"))
-        try:
-            if scheme.lower() == "bearer" and self._access.is_token(request, bearer):
-                return None
-        except TooManyGuesses as refused:
-            return JSONResponse({"detail": str(refused)}, 429, {"Retry-After": str(refused.seconds)})
-        detail = "send the token as `Authorization: Bearer TOKEN`"
+        if scheme.lower() == "bearer" and hmac.compare_digest(bearer.encode(), self._token().encode()):
+            return None
+        detail = "send the token of `mcp config --http` as `Authorization: Bearer TOKEN`"
         return JSONResponse({"detail": detail}, 401, {"WWW-Authenticate": "Bearer"})

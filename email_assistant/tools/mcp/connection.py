@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, Final
 
 import anyio
@@ -79,6 +80,8 @@ class Connection:
     """For connecting, in seconds."""
     on_change: Callable[[], None]
     """Called when the server says that its tools have changed."""
+    folder: Path = Path("/")
+    """Where its process runs, if it is one."""
     ended: str | None = None
     """Why it can't be used any more."""
     left: str | None = None
@@ -290,7 +293,7 @@ class Connection:
             return _in_process(self.server, own)
         if self.server.url is not None:
             return http_session(self.server, own, self._undone)
-        return stdio_session(self.server, own, self._undone, self.end)
+        return stdio_session(self.server, self.folder, own, self._undone, self.end)
 
     async def _heard(self, message: object) -> None:
         if isinstance(message, types.ServerNotification) and isinstance(

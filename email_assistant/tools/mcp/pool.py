@@ -4,6 +4,7 @@ import asyncio
 import weakref
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
@@ -90,12 +91,16 @@ class Servers:
         configured: those that are not in this process, by name.
         builtin: those that are, and that no configured one takes the place of.
         look: looks at each tool of those that are not in this process, before it is called.
+        folder: where those run that are processes.
     """
 
-    def __init__(self, configured: Mapping[str, ServerConfig], builtin: Builtin, look: Look) -> None:
+    def __init__(
+        self, configured: Mapping[str, ServerConfig], builtin: Builtin, look: Look, folder: Path = Path("/")
+    ) -> None:
         self._configured = configured
         self._builtin = builtin
         self._look = look
+        self._folder = folder
         self._seats: dict[tuple[str, UUID | None], _Seat] = {}
         self._connections: weakref.WeakSet[Connection] = weakref.WeakSet()
 
@@ -191,7 +196,7 @@ class Servers:
         if name in self._configured:
             server = self._configured[name]
             patience = server.timeout_seconds if server.url else max(server.timeout_seconds, _START_SECONDS)
-            connection = Connection(name, server, server.timeout_seconds, patience, on_change)
+            connection = Connection(name, server, server.timeout_seconds, patience, on_change, self._folder)
         else:
             connection = Connection(
                 name, lambda: self._builtin[name](account_id), _OWN_SECONDS, _OWN_SECONDS, on_change

@@ -8,6 +8,7 @@ import re
 import subprocess
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any, Final
 
 import anyio
@@ -34,11 +35,12 @@ Receiver = MemoryObjectReceiveStream[SessionMessage]
 
 @asynccontextmanager
 async def stdio_session(
-    server: ServerConfig, own: dict[str, Any], undone: Undone, ended: Callable[[str], None]
+    server: ServerConfig, folder: Path, own: dict[str, Any], undone: Undone, ended: Callable[[str], None]
 ) -> AsyncIterator[ClientSession]:
     """A session with a process that is started for it, not yet initialized.
 
     Args:
+        folder: where it runs; not the current one, since `npx`, `uv` and `python -m` believe what lies there.
         own: what to make the session with.
         undone: filled in.
         ended: told why when the process ends, or has said too much.
@@ -49,6 +51,7 @@ async def stdio_session(
     assert server.command is not None
     process = await anyio.open_process(
         server.command,
+        cwd=folder,
         env={**get_default_environment(), **server.env},
         stderr=subprocess.DEVNULL,
         start_new_session=True,
