@@ -83,7 +83,7 @@ for place in (folder, f"/proc/{pid}/cwd", f"/proc/{pid}/root{folder}", f"/proc/{
     for found, _, names in os.walk(place):
         for name in names:
             try:
-                open(os.path.join(found, name), "rb").read(1)
+                os.close(os.open(os.path.join(found, name), os.O_RDONLY | os.O_NONBLOCK))
                 print("read", os.path.join(found, name))
             except OSError:
                 pass
