@@ -44,15 +44,15 @@ def restore(
 
     async def command() -> str:
         from email_assistant.app import check_secret_key, database, keep_secret_key, open_app
-        from email_assistant.db.backup import read_backup
-        from email_assistant.db.backup import restore as put_back
+        from email_assistant.db.dump import read_backup
+        from email_assistant.db.restore import restore as put_back
         from email_assistant.settings import Settings
 
         settings = Settings.load()
         found = read_backup(file)
         check_secret_key(settings, found.keys["secret_key"])
         with database(settings, keep=False) as url:
-            put_back(url, file, replace=replace)
+            await put_back(url, file, replace=replace)
             keep_secret_key(settings, found.keys["secret_key"])
             async with open_app(settings, url) as app:
                 accounts = await app.accounts.of_user(app.user_id)

@@ -10,7 +10,7 @@ from email_assistant.accounts.accounts import UnknownAccount
 from email_assistant.accounts.vault import VaultError
 from email_assistant.app import DatabaseDown
 from email_assistant.cli.context import CommandError
-from email_assistant.db.backup import BackupError
+from email_assistant.db.dump import BackupError
 from email_assistant.db.embedded import EmbeddedError
 from email_assistant.db.pool import UnusableDatabase
 from email_assistant.gate.source import BadFile

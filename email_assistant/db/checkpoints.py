@@ -1,7 +1,8 @@
 """LangGraph's Postgres checkpointer, behind the lease.
 
 LangGraph lets two workers run one thread without an error, and a slow worker's late checkpoint becomes the head. So
-every write checks the writer's epoch in the transaction that writes.
+every write checks the writer's epoch in the transaction that writes. And it builds whatever object a row names; so what
+is read goes through a serializer of ours.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -16,6 +17,7 @@ from langgraph.checkpoint.serde.types import ERROR
 
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Pool
+from email_assistant.db.serializer import PlainSerializer
 
 _PULLED = "~__pregel_pull"
 """How the path of a task begins that a channel has triggered (`langgraph._internal._constants.PULL`)."""
@@ -45,7 +47,7 @@ class FencedSaver(AsyncPostgresSaver):
     """Refuses the checkpoints and writes of a worker whose lease has passed to another (`LeaseLost`)."""
 
     def __init__(self, pool: Pool) -> None:
-        super().__init__(pool)
+        super().__init__(pool, serde=PlainSerializer())
         self._pool = pool
 
     async def aput(

@@ -3,6 +3,9 @@
 Whoever holds the lock beside the data directory owns the server: it started it and will stop it. Every other
 process on the same directory only connects. A second lock is inherited by the server itself, so that the next
 owner knows for certain when the last server process of the previous one is gone.
+
+Who may connect is asked of the operating system, which knows the user at the other end of a socket (`peer`): root, and
+whose directory it is. A server that root starts runs under a number that no other process has.
 """
 
 import contextlib
@@ -39,6 +42,12 @@ _PORT = 5432  # names the socket; nothing listens on TCP
 _SOCKET_PATH_BYTES = 103  # sockaddr_un holds 107 bytes on Linux, 103 on macOS
 _SHORT_SOCKETS = Path("/tmp")  # noqa: S108 - not TMPDIR, which may differ between two processes
 _READABLE_BINARIES = Path("/var/cache/email-assistant")
+
+_NUMBERS = range(60578, 61184)
+"""Numbers of users that no system gives to anybody (https://systemd.io/UIDS-GIDS/)."""
+_MAP = "email_assistant"
+"""Names, in `pg_ident.conf`, which users of the system are the database's `postgres`."""
+_DOORS = [f"local {databases} postgres peer map={_MAP}" for databases in ("all", "replication")]
 
 _SETTINGS = {
     "max_connections": "200",
@@ -174,15 +183,17 @@ class EmbeddedPostgres:
             raise
 
     def _account(self) -> _Account:
-        """Postgres refuses to run as root: then it is the data directory's owner, or nobody for a new one."""
-        import pwd
+        """Postgres refuses to run as root: then it is the data directory's owner, or a number of its own.
 
+        A user that other programs run as, like nobody, could read all that the server can, by way of /proc.
+        """
         if os.geteuid() != 0:
             return _Account(None, None)
-        if self._dir.exists() and (owner := self._dir.stat()).st_uid != 0:
+        if self._dir.exists() and (owner := self._dir.stat()).st_uid not in (0, _nobody().user):
             return _Account(owner.st_uid, owner.st_gid)
-        nobody = pwd.getpwnam("nobody")
-        return _Account(nobody.pw_uid, nobody.pw_gid)
+        first = int(hashlib.sha256(os.fsencode(self._dir)).hexdigest(), 16) % len(_NUMBERS)
+        number = next(each for each in (*_NUMBERS[first:], *_NUMBERS[:first]) if _name_of(each) is None)
+        return _Account(number, number)
 
     def _usable_binaries(self, account: _Account) -> tuple[Path, int]:
         """The folder of programs that the account can run, and their major version."""
@@ -206,23 +217,52 @@ class EmbeddedPostgres:
                 f"{self._dir} was made by Postgres {found}, but the programs in {binaries} are version {major}: "
                 f"move it away, or run it with version {found} and set DATABASE_URL"
             )
-        if account.user is not None and self._dir.stat().st_uid != account.user:  # as after a restored backup
+        # As after a copy by root, or where an earlier version ran the server as nobody.
+        if account.user is not None and self._dir.stat().st_uid != account.user:
             _give((self._dir, *self._dir.rglob("*")), account)
         self._dir.chmod(0o700)
+        self._lock_doors(account)
         if self._sockets != self._dir:
             self._prepare_sockets(account)
 
+    def _lock_doors(self, account: _Account) -> None:
+        """Have the server ask the operating system who connects.
+
+        What the person has added for users of their own making stays, but nobody is trusted unasked: initdb's lines
+        (`-A trust`, of earlier versions) go.
+        """
+        user = os.geteuid() if account.user is None else account.user
+        names = sorted({"root", _name_of(user) or "root"} - {"nobody"})
+        doors, people = self._dir / "pg_hba.conf", self._dir / "pg_ident.conf"
+        own = [line for line in _lines(doors) if line not in _DOORS and "trust" not in line.split()]
+        self._rewrite(doors, [*_DOORS, *own], account)
+        own = [line for line in _lines(people) if line.split()[0] != _MAP]
+        self._rewrite(people, [*(f'{_MAP} "{name}" postgres' for name in names), *own], account)
+
+    def _rewrite(self, file: Path, lines: list[str], account: _Account) -> None:
+        fresh = file.with_name(f"{file.name}.new")
+        fresh.unlink(missing_ok=True)
+        with open(fresh, "x", opener=lambda name, flags: os.open(name, flags, 0o600)) as out:
+            out.write("\n".join(["# The first lines are written anew at each start.", *lines, ""]))
+        _give((fresh,), account)
+        fresh.replace(file)
+
     def _initialise(self, binaries: Path, account: _Account) -> None:
-        """Make the data directory beside its place and move it there whole, so that half a one is never found."""
+        """Make the data directory beside its place and move it there whole, so that half a one is never found.
+
+        initdb asks for the name of its user. Where the server's has none, nobody makes the empty data.
+        """
+        maker = account if account.user is None or _name_of(account.user) else _nobody()
         for leftover in self._dir.parent.glob(f"{glob.escape(self._dir.name)}.init-*"):
             shutil.rmtree(leftover, ignore_errors=True)
         fresh = Path(tempfile.mkdtemp(prefix=f"{self._dir.name}.init-", dir=self._dir.parent))
         try:
-            _give((fresh,), account)
-            command = [str(binaries / "initdb"), "-D", _as_seen_by(account, fresh), "-U", "postgres", "-A", "trust"]
+            _give((fresh,), maker)
+            command = [str(binaries / "initdb"), "-D", _as_seen_by(maker, fresh), "-U", "postgres", "-A", "peer"]
             command += ["-E", "UTF8", "--locale=C.UTF-8", "--no-instructions"]
-            if self._spawn(command, fresh, account).wait() != 0:
+            if self._spawn(command, fresh, maker).wait() != 0:
                 raise self._failure("initdb failed")
+            _give((fresh, *fresh.rglob("*")), account)
             try:
                 fresh.rename(self._dir)
             except OSError as error:
@@ -234,6 +274,8 @@ class EmbeddedPostgres:
             shutil.rmtree(fresh, ignore_errors=True)
 
     def _prepare_sockets(self, account: _Account) -> None:
+        if os.geteuid() == 0 and self._sockets.is_dir() and self._sockets.lstat().st_uid == _nobody().user:
+            shutil.rmtree(self._sockets)  # an earlier version's, or anybody's
         self._sockets.mkdir(mode=0o700, exist_ok=True)
         found = self._sockets.lstat()  # others can write beside it: it must be a real folder, and ours
         if not stat.S_ISDIR(found.st_mode) or found.st_uid not in (os.geteuid(), account.user):
@@ -346,6 +388,28 @@ class EmbeddedPostgres:
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             return f"{error}; give yourself the right to it, or choose another folder with EMAIL_ASSISTANT_HOME"
         return str(error)
+
+
+def _nobody() -> _Account:
+    import pwd
+
+    found = pwd.getpwnam("nobody")
+    return _Account(found.pw_uid, found.pw_gid)
+
+
+def _name_of(user: int) -> str | None:
+    import pwd
+
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return None
+
+
+def _lines(file: Path) -> list[str]:
+    """What a file of settings says, without remarks."""
+    lines = [line.strip() for line in file.read_text().splitlines()] if file.exists() else []
+    return [line for line in lines if line and not line.startswith("#")]
 
 
 def _disk_full(free: int) -> str:

@@ -2,12 +2,13 @@
 
 import asyncio
 import importlib.resources
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlencode
 
 import psycopg
+from psycopg import sql
 
 from email_assistant.db.pool import SCHEMA, Connection, UnusableDatabase, connection_settings, parameters
 
@@ -17,23 +18,34 @@ _LOCK = 0x6D61696C  # one number for all processes of this program
 _OLDEST_SERVER = 13  # https://procrastinate.readthedocs.io asks for it, and gen_random_uuid() came with it
 
 
-async def migrate(url: str, folder: Path = MIGRATIONS) -> None:
+def known_migrations(folder: Path = MIGRATIONS) -> set[str]:
+    """The names of ours, as the database keeps them."""
+    return {file.stem for file in folder.glob("*.sql")}
+
+
+async def migrate(
+    url: str, folder: Path = MIGRATIONS, *, schema: str = SCHEMA, names: Collection[str] | None = None
+) -> None:
     """Apply what is missing, once, whichever process comes first. Safe to call at every start.
 
     Processes of the version before may be at work: what they read and write must be left to them.
+
+    Args:
+        schema: where all tables are, or are made.
+        names: only these of ours, as in `known_migrations`; None: all.
 
     Raises:
         UnusableDatabase: a person must change something first.
         psycopg.OperationalError: it can't be reached.
     """
     try:
-        async with _connect(url) as conn:
+        async with _connect(url, schema) as conn:
             _check_version(conn)
             async with _exclusively(conn):
-                await _create_schema(conn)
-                await asyncio.to_thread(_apply_ours, url, folder)
+                await _create_schema(conn, schema)
+                await asyncio.to_thread(_apply_ours, url, folder, schema, names)
                 await _apply_procrastinate(conn)
-                await _apply_langgraph(url)
+                await _apply_langgraph(url, schema)
     except psycopg.errors.DiskFull:
         raise UnusableDatabase("the database's disk is full: free some space, then start again") from None
     except psycopg.errors.ReadOnlySqlTransaction:
@@ -52,11 +64,11 @@ def _check_version(conn: Connection) -> None:
         raise UnusableDatabase(f"the database server is PostgreSQL {found}; use {_OLDEST_SERVER} or newer")
 
 
-async def _create_schema(conn: Connection) -> None:
+async def _create_schema(conn: Connection, schema: str) -> None:
     """Make the schema, unless somebody with more rights has: Postgres asks for the right even if it is there."""
-    row = await (await conn.execute("select to_regnamespace(%s) is null as missing", (SCHEMA,))).fetchone()
+    row = await (await conn.execute("select to_regnamespace(%s) is null as missing", (schema,))).fetchone()
     if row and row["missing"]:
-        await conn.execute(f"create schema if not exists {SCHEMA}")
+        await conn.execute(sql.SQL("create schema if not exists {}").format(sql.Identifier(schema)))
 
 
 def _grant(url: str) -> str:
@@ -68,8 +80,8 @@ def _grant(url: str) -> str:
 
 
 @asynccontextmanager
-async def _connect(url: str) -> AsyncIterator[Connection]:
-    async with await psycopg.AsyncConnection.connect(url, **connection_settings(url)) as conn:
+async def _connect(url: str, schema: str) -> AsyncIterator[Connection]:
+    async with await psycopg.AsyncConnection.connect(url, **connection_settings(url, schema)) as conn:
         yield conn
 
 
@@ -88,20 +100,21 @@ async def _exclusively(conn: Connection) -> AsyncIterator[None]:
         await conn.execute("select pg_advisory_unlock(%s)", (_LOCK,))
 
 
-def _apply_ours(url: str, folder: Path) -> None:
+def _apply_ours(url: str, folder: Path, schema: str, names: Collection[str] | None) -> None:
     from yoyo import get_backend, read_migrations
 
-    backend = get_backend(_yoyo_url(url))
+    wanted = read_migrations(str(folder)).filter(lambda migration: names is None or migration.id in names)
+    backend = get_backend(_yoyo_url(url, schema))
     try:
         # Without yoyo's own lock, a row that would outlive a killed process.
-        backend.apply_migrations(backend.to_apply(read_migrations(str(folder))))
+        backend.apply_migrations(backend.to_apply(wanted))
     finally:
         backend.connection.close()
 
 
-def _yoyo_url(url: str) -> str:
+def _yoyo_url(url: str, schema: str) -> str:
     given = {key: value for key, value in parameters(url).items() if value is not None}
-    return f"postgresql+psycopg:///?{urlencode(given | {'schema': SCHEMA})}"
+    return f"postgresql+psycopg:///?{urlencode(given | {'schema': schema})}"
 
 
 async def _apply_procrastinate(conn: Connection) -> None:
@@ -126,10 +139,10 @@ async def _apply_procrastinate(conn: Connection) -> None:
             )
 
 
-async def _apply_langgraph(url: str) -> None:
+async def _apply_langgraph(url: str, schema: str) -> None:
     from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
     from langgraph.store.postgres.aio import AsyncPostgresStore
 
-    async with _connect(url) as conn:
+    async with _connect(url, schema) as conn:
         await AsyncPostgresSaver(conn).setup()
         await AsyncPostgresStore(conn).setup()

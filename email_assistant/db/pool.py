@@ -41,15 +41,15 @@ def parameters(url: str) -> dict[str, Any]:
     return found
 
 
-def session_settings(url: str) -> dict[str, Any]:
+def session_settings(url: str, schema: str = SCHEMA) -> dict[str, Any]:
     """Keyword arguments that every connection of this program opens with. Raises UnusableDatabase."""
-    options = f"{parameters(url).get('options') or ''} -c search_path={SCHEMA},public -c timezone=UTC"
+    options = f"{parameters(url).get('options') or ''} -c search_path={schema},public -c timezone=UTC"
     return {"options": options.strip(), "application_name": "email-assistant"}
 
 
-def connection_settings(url: str) -> dict[str, Any]:
+def connection_settings(url: str, schema: str = SCHEMA) -> dict[str, Any]:
     """`session_settings`, with the autocommit and dict rows that LangGraph's saver and store ask for."""
-    return {**session_settings(url), "autocommit": True, "row_factory": dict_row}
+    return {**session_settings(url, schema), "autocommit": True, "row_factory": dict_row}
 
 
 def make_pool(url: str, *, size: int) -> Pool:

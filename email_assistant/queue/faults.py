@@ -8,6 +8,7 @@ import psycopg
 from email_assistant.accounts.accounts import UnknownAccount
 from email_assistant.accounts.vault import VaultError
 from email_assistant.agents.loop import StepBudgetSpent
+from email_assistant.db.serializer import ForeignCheckpoint
 from email_assistant.google.errors import Ambiguous, GoogleError, NotFound, RateLimited, Refused, Revoked, Transient
 from email_assistant.model import BadAnswer, ModelDown, ModelFault, ModelRefused
 from email_assistant.tools.effects import EffectMismatch, NotYetClear
@@ -67,6 +68,8 @@ def classify(error: BaseException) -> Fault:
         case ServerDown():
             return Fault(str(error), passing=True, outage=True)
         case ModelRefused() | StepBudgetSpent() | EffectMismatch() | LostInterrupt() | Refused() | NotFound():
+            return Fault(str(error), passing=False)
+        case ForeignCheckpoint():  # nothing in the database mends itself
             return Fault(str(error), passing=False)
         case GoogleError() | ModelFault() | BadAnswer() | UnknownAccount():
             return Fault(str(error), passing=True)

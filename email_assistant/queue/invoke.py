@@ -13,6 +13,7 @@ from langgraph.types import Command, Interrupt, StateSnapshot
 
 from email_assistant.db.checkpoints import run_config
 from email_assistant.db.lease import Lease
+from email_assistant.db.serializer import ForeignCheckpoint
 from email_assistant.inbox.items import Inbox
 from email_assistant.queue.faults import LostInterrupt, QuestionNotStored
 
@@ -87,8 +88,14 @@ class Invoker:
         return values
 
     async def messages(self, run_id: UUID) -> Sequence[AnyMessage]:
-        """What was said in a run so far, for whoever only looks on: without its lease, so it may be at work."""
-        snapshot = await self.graph.aget_state({"configurable": {"thread_id": str(run_id)}})
+        """What was said in a run so far, for whoever only looks on: without its lease, so it may be at work.
+
+        Nothing, if what is kept of it can't be believed; whoever works on it is told so.
+        """
+        try:
+            snapshot = await self.graph.aget_state({"configurable": {"thread_id": str(run_id)}})
+        except ForeignCheckpoint:
+            return ()
         found: Sequence[AnyMessage] = snapshot.values.get("messages", ())
         return found
 

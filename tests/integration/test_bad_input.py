@@ -125,7 +125,7 @@ class TestDatabase:
         assert "nonsense" in complaint(make(DATABASE_URL=f"{database_url}&{option}").run("status"))
 
     def test_wrong_password(self, make: Make, database_url: str) -> None:
-        with _person(database_url, asks_password=True) as url:
+        with _person(database_url) as url:
             said = complaint(make(DATABASE_URL=url.replace(":right@", f":{PASSWORD}@")).run("status"))
         assert "password authentication failed" in said
         assert "check DATABASE_URL" in said
@@ -152,17 +152,16 @@ PERSON = f"test_person_{os.getpid()}"
 
 
 @contextlib.contextmanager
-def _person(url: str, *, asks_password: bool = False) -> Iterator[str]:
+def _person(url: str) -> Iterator[str]:
     """A URL by which somebody with few rights logs in."""
     with psycopg.connect(url, autocommit=True) as conn:
         rules = Path(f"/proc/{conn.info.backend_pid}/cwd/pg_hba.conf")
         before = rules.read_text()
         conn.execute(f"create role {PERSON} login password 'right'")
         try:
-            if asks_password:
-                rules.write_text(f"local all {PERSON} scram-sha-256\n{before}")
-                conn.execute("select pg_reload_conf()")
-                _until(lambda: _refused(url.replace("postgres@", f"{PERSON}:wrong@")))
+            rules.write_text(f"local all {PERSON} scram-sha-256\n{before}")
+            conn.execute("select pg_reload_conf()")
+            _until(lambda: not _refused(url.replace("postgres@", f"{PERSON}:right@")))
             yield url.replace("postgres@", f"{PERSON}:right@")
         finally:
             rules.write_text(before)

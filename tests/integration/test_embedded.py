@@ -55,6 +55,47 @@ bystander.kill()
 """
 
 
+# What somebody else on the machine would try, with the server's address, folders of its files, and its process.
+STRANGER = """
+import glob, os, sys
+import psycopg
+
+user, url, folder, pid = int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4]
+os.chmod(folder, 0o755) if os.geteuid() == 0 else None
+os.setgroups([])
+os.setgid(user)
+os.setuid(user)
+for database in ("postgres", "template1"):
+    for name in ("postgres", "root", "nobody", "replication"):
+        try:
+            psycopg.connect(url.replace("postgres@", f"{name}@").replace("/postgres?", f"/{database}?")).close()
+            print("connected as", name)
+        except psycopg.OperationalError:
+            pass
+for socket in open("/proc/net/unix").read().split():
+    if ".s.PGSQL" in socket and folder in socket:
+        try:
+            psycopg.connect(host=os.path.dirname(socket), user="postgres", dbname="postgres").close()
+            print("connected by", socket)
+        except psycopg.OperationalError:
+            pass
+for place in (folder, f"/proc/{pid}/cwd", f"/proc/{pid}/root{folder}", f"/proc/{pid}/fd"):
+    for found, _, names in os.walk(place):
+        for name in names:
+            try:
+                os.close(os.open(os.path.join(found, name), os.O_RDONLY | os.O_NONBLOCK))
+                print("read", os.path.join(found, name))
+            except OSError:
+                pass
+try:
+    os.kill(int(pid), 0)
+    print("may signal it")
+except PermissionError:
+    pass
+print("tried all")
+"""
+
+
 class Holder:
     """Another process that starts or joins the server and holds it until it is told to leave or killed."""
 
@@ -396,8 +437,83 @@ def test_the_log_quotes_no_data(data_dir: Path) -> None:
     assert "my secret" not in log
 
 
+class TestWhoMayConnect:
+    def test_the_operating_system_is_asked_and_nobody_is_trusted(self, data_dir: Path) -> None:
+        with EmbeddedPostgres(data_dir) as server, psycopg.connect(server.url()) as connection:
+            rules = connection.execute(
+                "SELECT database, user_name, auth_method, options FROM pg_hba_file_rules WHERE 'postgres' = ANY "
+                "(user_name) OR 'all' = ANY (user_name) ORDER BY rule_number"
+            ).fetchall()
+
+        assert [(rule[0], rule[1], rule[2]) for rule in rules[:2]] == [
+            (["all"], ["postgres"], "peer"),
+            (["replication"], ["postgres"], "peer"),
+        ]
+        assert "trust" not in [rule[2] for rule in rules]
+
+    def test_a_directory_of_an_earlier_version_is_switched_and_a_persons_own_lines_stay(self, data_dir: Path) -> None:
+        doors = data_dir / "pg_hba.conf"
+        doors.write_text(
+            "# Put your actual configuration here\n"
+            "local all reporter scram-sha-256\n"
+            "local   all             all                                     trust\n"
+            "host    all             all             127.0.0.1/32            trust\n"
+            "local   replication     all                                     trust\n"
+        )
+        (data_dir / "pg_ident.conf").write_text("mine ada reporter\n")
+
+        for _ in range(2):
+            with EmbeddedPostgres(data_dir) as server:
+                write(server.url(), "let in")
+
+        said = [line for line in doors.read_text().splitlines() if not line.startswith("#")]
+        assert said[2:] == ["local all reporter scram-sha-256"]
+        assert "mine ada reporter" in (data_dir / "pg_ident.conf").read_text()
+
+    def test_a_link_in_the_way_leads_nowhere(self, data_dir: Path, tmp_path: Path) -> None:
+        other = tmp_path / "other"
+        other.write_text("not yours")
+        (data_dir / "pg_hba.conf.new").symlink_to(other)
+
+        with EmbeddedPostgres(data_dir) as server:
+            write(server.url(), "let in")
+
+        assert other.read_text() == "not yours"
+
+
 @pytest.mark.skipif(not ROOT, reason="needs two accounts")
 class TestAsRoot:
+    @pytest.mark.parametrize("stranger", ["nobody", "daemon"])
+    @pytest.mark.parametrize("deep", ["", "so-deep-that-its-socket-is-elsewhere/" * 4], ids=["near", "far"])
+    def test_no_other_user_gets_in_or_reads_a_file(self, open_folder: Path, stranger: str, deep: str) -> None:
+        data_dir = open_folder / deep / "postgres"
+        data_dir.parent.mkdir(parents=True, exist_ok=True)
+        with EmbeddedPostgres(data_dir) as server:
+            write(server.url(), "private")
+            done = self.tries(stranger, server, data_dir)
+
+        assert done.stdout.splitlines() == ["tried all"], done.stderr
+
+    def test_what_an_earlier_version_ran_as_nobody_is_taken_from_it(self, open_folder: Path) -> None:
+        data_dir = open_folder / "postgres"
+        with EmbeddedPostgres(data_dir) as server:
+            write(server.url(), "private")
+        nobody = pwd.getpwnam("nobody")
+        for path in (data_dir, *data_dir.rglob("*")):
+            os.chown(path, nobody.pw_uid, nobody.pw_gid)
+        (data_dir / "pg_hba.conf").write_text("local all all trust\nlocal replication all trust\n")
+
+        with EmbeddedPostgres(data_dir) as server:
+            assert notes(server.url()) == ["private"]
+            done = self.tries("nobody", server, data_dir)
+
+        assert done.stdout.splitlines() == ["tried all"], done.stderr
+
+    def tries(self, stranger: str, server: EmbeddedPostgres, data_dir: Path) -> "subprocess.CompletedProcess[str]":
+        user, pid = pwd.getpwnam(stranger), server_pid(data_dir)
+        arguments = [str(user.pw_uid), server.url(), str(data_dir.parent), str(pid)]
+        return subprocess.run([sys.executable, "-c", STRANGER, *arguments], capture_output=True, text=True, timeout=60)
+
     def test_no_parent_folder_is_opened_to_others(self, open_folder: Path) -> None:
         private = open_folder / "home"
         private.mkdir(mode=0o700)

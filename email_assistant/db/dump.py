@@ -1,0 +1,157 @@
+"""What a backup file holds, read without believing it: no size that it names, no statement, no name.
+
+The dump inside is SQL for psql, which obeys whatever stands in it, a command to the shell among others (`\\!`). So none
+of it is executed, by anybody: of `pg_dump`'s text only the blocks of rows are read, and what tables and columns they
+belong to is for the reader to judge.
+"""
+
+import gzip
+import json
+import re
+import tarfile
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any
+
+from email_assistant.db.pool import SCHEMA
+
+FORMAT = 1
+MANIFEST, KEYS, DUMP = "manifest.json", "keys.json", "database.sql"
+"""The file's parts, in their order."""
+
+_SMALL = 64 << 10
+"""Bytes; the manifest and the keys are far smaller."""
+_PIECE = 64 << 10
+"""Bytes that are read of a line at once; a row may have a gigabyte."""
+_MOST_AT_ONCE = 1 << 20
+"""Bytes; nobody here reads more at once, but `tarfile` would, as many as a header says."""
+_MOST_PACKED = 200
+"""Times that a dump is longer than its file. Rows of mail come to 5 or 10; gzip can do 1,000 of zeros."""
+
+_NAME = r'(?:[a-z_][a-z0-9_$]*|"(?:[^"]|"")+")'
+_COPY = re.compile(rf"COPY {SCHEMA}\.({_NAME}) \(({_NAME}(?:, {_NAME})*)\) FROM stdin;\n")
+
+
+class BackupError(RuntimeError):
+    """It can't be backed up or restored; the message says why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """What a backup file says of itself."""
+
+    version: str
+    created_at: datetime
+    keys: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Rows of one table, as the dump has them."""
+
+    table: str
+    columns: list[str]
+    rows: Iterator[bytes]
+    """Lines of COPY's text format; a long one in pieces."""
+
+
+def read_backup(source: Path) -> Backup:
+    """What a file says of itself. Raises BackupError if it is no backup, or one of a later version's format."""
+    with _opened(source) as tar:
+        manifest = json.loads(_small(tar, MANIFEST))
+        keys = {str(name): str(key) for name, key in json.loads(_small(tar, KEYS)).items()}
+        _part(tar, DUMP)
+        if manifest["format"] != FORMAT:
+            raise BackupError(f"{source} was made by a later version, {manifest['version']}; install that one")
+        return Backup(manifest["version"], datetime.fromisoformat(manifest["created_at"]), keys)
+
+
+@contextmanager
+def blocks_of(source: Path) -> Iterator[Iterator[Block]]:
+    """The rows in a file, block by block. Raises BackupError, also from within the block of code."""
+    with _opened(source) as tar:
+        for name in (MANIFEST, KEYS):
+            _part(tar, name)
+        dump = _part(tar, DUMP)
+        if dump.size > _MOST_PACKED * source.stat().st_size:
+            raise BackupError(
+                f"{source} would unpack to {dump.size >> 20} MB, far more than a backup of its size holds: nothing of "
+                "it was read"
+            )
+        file = tar.extractfile(dump)
+        assert file is not None
+        yield _blocks(file)
+
+
+@contextmanager
+def _opened(source: Path) -> Iterator[tarfile.TarFile]:
+    try:
+        with _Unpacked(source, "rb") as unpacked, tarfile.open(fileobj=unpacked, mode="r:") as tar:
+            yield tar
+    except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
+        raise BackupError(f"{source} can't be read ({error.strerror})") from None
+    except (OSError, EOFError, zlib.error, tarfile.TarError, LookupError, ValueError, TypeError, AttributeError):
+        raise BackupError(f"{source} is no backup of this program, or is damaged") from None
+
+
+class _Unpacked(gzip.GzipFile):
+    def read(self, size: int | None = -1) -> bytes:
+        if size is None or not 0 <= size <= _MOST_AT_ONCE:
+            raise tarfile.ReadError("a part of it is too large")
+        return super().read(size)
+
+
+def _part(tar: tarfile.TarFile, name: str) -> tarfile.TarInfo:
+    """The part that comes next, if it is that one: a plain file, and no other kind that a tar may have."""
+    part = tar.next()
+    if part is None or part.name != name or part.type != tarfile.REGTYPE or part.issparse():
+        raise tarfile.ReadError(f"{name} is not where it should be")
+    return part
+
+
+def _small(tar: tarfile.TarFile, name: str) -> bytes:
+    part = _part(tar, name)
+    file = tar.extractfile(part)
+    if file is None or part.size > _SMALL:
+        raise tarfile.ReadError(f"{name} is too large")
+    return file.read()
+
+
+def _blocks(file: IO[bytes]) -> Iterator[Block]:
+    pieces = _pieces(file)
+    for begins, piece in pieces:
+        if begins and piece.startswith(b"COPY ") and (found := _COPY.fullmatch(piece.decode(errors="replace"))):
+            rows = _rows(pieces)
+            columns = [_plain(name) for name in re.findall(_NAME, found[2])]
+            yield Block(_plain(found[1]), columns, rows)
+            for _ in rows:  # what the reader left
+                pass
+
+
+def _pieces(file: IO[bytes]) -> Iterator[tuple[bool, bytes]]:
+    """The dump's lines, long ones in pieces; and of each piece whether a line begins with it."""
+    begins = True
+    while piece := file.readline(_PIECE):
+        yield begins, piece
+        begins = piece.endswith(b"\n")
+
+
+def _rows(pieces: Iterator[tuple[bool, bytes]]) -> Iterator[bytes]:
+    for begins, piece in pieces:
+        if begins and piece == b"\\.\n":
+            return
+        yield piece
+    raise EOFError
+
+
+def _plain(name: str) -> str:
+    return name[1:-1].replace('""', '"') if name.startswith('"') else name
+
+
+def manifest_of(version: str, created_at: datetime) -> Mapping[str, Any]:
+    """What a new file says of itself."""
+    return {"format": FORMAT, "version": version, "created_at": created_at.isoformat()}
