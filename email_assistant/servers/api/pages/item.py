@@ -9,8 +9,8 @@ from fastapi.responses import RedirectResponse, Response
 
 from email_assistant.inbox.items import Conflict, Invalid, Item
 from email_assistant.mail.compose import reply_subject
+from email_assistant.mail.diff import Piece, compare
 from email_assistant.servers.api.dependencies import Assistant, ItemId, Services
-from email_assistant.servers.api.diff import Piece, compare
 from email_assistant.servers.api.forms import Field, ProposalForm, read_time
 from email_assistant.servers.api.pages.answered import BY, Answered, is_asleep, just_answered
 from email_assistant.servers.api.pages.listing import Listed, Listing, Text

@@ -7,8 +7,8 @@ from fastapi import Request
 from pydantic import BaseModel
 
 from email_assistant.inbox.items import Invalid, Item
+from email_assistant.mail.diff import Piece, compare
 from email_assistant.servers.api.dependencies import Services
-from email_assistant.servers.api.diff import Piece, compare
 from email_assistant.servers.api.forms import Field, ProposalForm
 from email_assistant.tools.spec import ToolError
 
