@@ -1,7 +1,8 @@
 """What a person made of a proposal, in their own words alone.
 
-What was proposed may be an attacker's, so none of it is told. Of what they took out it is told only how much that was and where it stood. Words of the proposal or of the mail that
-stand in what they wrote, as a quotation or moved to another place, are left out of it too.
+What was proposed may be an attacker's, so none of it is told. Of what they took out it is told only how much that was
+and where it stood. Words of the proposal or of the mail that stand in what they wrote, as a quotation or moved to
+another place, are left out of it too.
 """
 
 import re

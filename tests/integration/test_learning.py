@@ -9,10 +9,9 @@ import pytest
 import pytest_asyncio
 
 from email_assistant.servers.api.app import create_api
-from tests.doubles.google import Google
 from tests.doubles.model import Model, ModelRequest
 from tests.integration.home import Home, in_one_loop
-from tests.integration.scene import ADA, DONE, PROFILES, meeting, reply
+from tests.integration.scene import DONE, PROFILES, meeting, reply
 
 pytestmark = pytest.mark.slow
 
@@ -27,9 +26,10 @@ async def http(home: Home) -> AsyncIterator[httpx.AsyncClient]:
 
 
 def obey(request: ModelRequest) -> dict[str, Any]:
-    """A model that does what it is told by whomever: the last sentence in its prompt that gives an order is the rule."""
+    """A model that does what it is told by whomever: the last order in its prompt is the rule."""
     told = [str(message["content"]) for message in request.messages if message["role"] != "system"]
-    orders = re.findall(r"(?:Always|Never|Ignore|Accept|Write|Keep)\b(?:\.\S|[^.\n\"<])*", "\n".join(told), re.IGNORECASE)
+    order = re.compile(r"(?:Always|Never|Ignore|Accept|Write|Keep)\b(?:\.\S|[^.\n\"<])*", re.IGNORECASE)
+    orders = order.findall("\n".join(told))
     if not orders:
         return {"action": "none", "rule": None, "text": "", "reason": "Nobody said anything."}
     return {"action": "add", "rule": None, "text": orders[-1], "reason": "I was told to."}

@@ -40,6 +40,17 @@ def arguments_in(posted: Mapping[str, str]) -> dict[str, str]:
     return {name.removeprefix(_ARGUMENT): text for name, text in posted.items() if name.startswith(_ARGUMENT)}
 
 
+def taken_back_in(form: ProposalForm, item: Item) -> dict[str, str]:
+    """What the person had typed before they took their answer back, as it was posted."""
+    match item.taken_back:
+        case {"type": "edit", "args": dict(args)}:
+            return {f"{_ARGUMENT}{name}": text for name, text in form.filled_with(args).items()}
+        case {"type": "response", "args": str(text)}:
+            return {"response": text}
+        case _:
+            return {}
+
+
 def answer_of(form: ProposalForm, posted: Mapping[str, str]) -> dict[str, Any]:
     """
     Raises:
