@@ -70,6 +70,14 @@ class Lessons:
             {"user": user_id, "place": place, "news": _NEWS},
         )
 
+    async def between(self, account_id: UUID, since: datetime, until: datetime) -> list[Learned]:
+        """What was learned in an account within that time and still holds, as a digest tells it."""
+        return await self._read(
+            """l.account_id = %(account)s and l.at > %(since)s and l.at <= %(until)s and l.taken_back_at is null
+               and not 'digest' = any(l.told) order by l.at, l.id limit %(most)s""",
+            {"account": account_id, "since": since, "until": until, "most": MOST},
+        )
+
     async def page(self, user_id: UUID, account_id: UUID | None = None) -> list[Learned]:
         """What was learned last, latest first, what was taken back too."""
         return await self._read(

@@ -220,7 +220,7 @@ class TestANotice:
 
     async def test_can_be_put_away_in_shadow_mode(self, home: Home, model: Model) -> None:
         model.on_triage("notify")
-        await home.app.accounts.set_mode(home.account_id, "shadow")
+        await home.app.accounts.set_mode(home.app.user_id, home.account_id, "shadow")
         mail_id = await home.receive()
         [item] = await home.pending()
         await home.answer(item, "accept")
