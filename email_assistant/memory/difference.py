@@ -16,6 +16,7 @@ _WORD = re.compile(r"\w+")
 _WHITE = re.compile(r"\s+")
 _QUOTED = 4
 """So many words in a row that stand elsewhere are a quotation."""
+_LAST_LINES = 5
 LEFT_OUT = "[…]"
 
 
@@ -34,9 +35,11 @@ def own_words(text: str, others: Iterable[str]) -> str:
 
 
 def difference(proposed: Mapping[str, Any], final: Mapping[str, Any], others: Iterable[str]) -> list[str]:
-    """What an edit changed, one line each: numbers, times, and what was put in."""
+    """What an edit changed, one line each: lengths, times, and what was put in."""
     elsewhere = [*others, *texts_in(proposed)]
-    return [
+    before, after = _minutes(proposed), _minutes(final)
+    lasts = [f"lasts: {before} minutes became {after} minutes"] if before != after else []
+    return lasts + [
         line
         for name in dict.fromkeys([*proposed, *final])
         if name != "email_id" and proposed.get(name) != final.get(name)
@@ -69,12 +72,23 @@ def _changed(name: str, before: Any, after: Any, elsewhere: list[str]) -> Iterat
 def _place(text: str, at: int) -> str:
     if "\n" not in text[:at].strip():
         return "in the first line"
-    return "in the last lines" if at >= max(text.rstrip().rfind("\n\n"), 0) else "in between"
+    return "in the last lines" if text.count("\n", at, len(text.rstrip())) < _LAST_LINES else "in between"
 
 
 def _count(text: str) -> str:
     count = len(_WORD.findall(text))
     return f"{count} word{'s' * (count != 1)}"
+
+
+def _minutes(args: Mapping[str, Any]) -> int | None:
+    """How long a meeting lasts; None if it is none."""
+    start, end = args.get("start_time"), args.get("end_time")
+    if not _is_time(start) or not _is_time(end):
+        return None
+    begins, ends = datetime.fromisoformat(str(start)), datetime.fromisoformat(str(end))
+    if (begins.tzinfo is None) != (ends.tzinfo is None):
+        return None
+    return round((ends - begins).total_seconds() / 60)
 
 
 def _is_time(value: Any) -> bool:

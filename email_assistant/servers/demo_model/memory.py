@@ -14,7 +14,8 @@ _WORDS = re.compile(r"^The person's words: (\".*\")$", re.MULTILINE)
 _ABOUT_MAIL = re.compile(r"^(?:Mail to many|Automatic mail|Mail) from <sender>", re.MULTILINE)
 _LENGTH = re.compile(r"^response_text: (\d+) words? became (\d+)", re.MULTILINE)
 _PUT_IN = re.compile(r"^response_text, put in (in the first line|in the last lines): (.+)$", re.MULTILINE)
-_TIME = re.compile(r"^(start|end)_time: (\S+) became (\S+)$", re.MULTILINE)
+_STARTS = re.compile(r"^start_time: (\S+) became (\S+)$", re.MULTILINE)
+_LASTS = re.compile(r"^lasts: \S+ minutes became (\d+) minutes$", re.MULTILINE)
 _RULE = re.compile(r"^[ \t]*(\d+)[.)][ \t]+(\S.*)$", re.MULTILINE)
 _IGNORED = re.compile(r"\bignored\b|\bno notice\b")
 _NOTIFICATION = re.compile(r"\bno notice\b")
@@ -74,29 +75,15 @@ def _lesson(prompt: str) -> tuple[str, str]:
 
 
 def _lesson_of_edit(difference: str) -> tuple[str, str]:
-    times = {name: (before, after) for name, before, after in _TIME.findall(difference)}
-    if times:
-        return _lesson_of_meeting(times)
-    return _lesson_of_text(difference)
-
-
-def _lesson_of_meeting(times: dict[str, tuple[str, str]]) -> tuple[str, str]:
-    """Lengths are known where both ends were moved."""
-    start, end = times.get("start"), times.get("end")
-    if start and end:
-        before, after = _minutes(start[0], end[0]), _minutes(start[1], end[1])
-        if before != after:
-            return f"Meetings last {after} minutes by default.", "You changed how long the meeting lasts."
-    if start:
-        old, new = (datetime.fromisoformat(each) for each in start)
+    if lasts := _LASTS.search(difference):
+        return f"Meetings last {lasts[1]} minutes by default.", "You changed how long the meeting lasts."
+    if starts := _STARTS.search(difference):
+        old, new = (datetime.fromisoformat(each) for each in starts.groups())
         if (old.hour < _NOON) != (new.hour < _NOON):
             half = "morning" if new.hour < _NOON else "afternoon"
             return f"Schedule meetings in the {half}.", "You moved the meeting to another half of the day."
-    return "", "The edit concerns this meeting alone."
-
-
-def _minutes(start: str, end: str) -> int:
-    return int((datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds() // 60)
+        return "", "The edit concerns this meeting alone."
+    return _lesson_of_text(difference)
 
 
 def _lesson_of_text(difference: str) -> tuple[str, str]:
