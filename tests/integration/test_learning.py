@@ -1,6 +1,8 @@
 """What a person's answers teach, who says what is learned, and how it is told and taken back."""
 
+import json
 import re
+import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,9 +13,12 @@ import pytest_asyncio
 
 from email_assistant.inbox.feed import Feed
 from email_assistant.servers.api.app import create_api
+from tests.doubles.daemon import Daemon
+from tests.doubles.google import Google
 from tests.doubles.model import Model, ModelRequest
+from tests.integration.conftest import Start
 from tests.integration.home import Home, OpenHome, in_one_loop
-from tests.integration.scene import ADA, DONE, PROFILES, meeting, reply
+from tests.integration.scene import ADA, BOB, DONE, PROFILES, meeting, reply
 
 pytestmark = pytest.mark.slow
 
@@ -406,3 +411,51 @@ class TestUndo:
             assert re.search(r'id="respond" open>.*<textarea [^>]*>\nOffer Monday &amp; Tuesday</textarea>', page, re.S)
             [waiting] = await home.pending()
             assert waiting.taken_back == {"type": "response", "args": "Offer Monday & Tuesday"}
+
+
+def test_the_commands_tell_once_what_was_learned_and_how_to_go_on(start: Start, google: Google, model: Model) -> None:
+    daemon = start(undo_seconds=0)
+    model.on_memory(says("Keep replies short."))
+    model.script(lambda _: [reply("Friday is fine."), DONE])
+    google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+    [item] = daemon.pending()
+    daemon.answer(item, "response", "shorter")
+    daemon.wait_for(lambda: daemon.rules("response_preferences"), "a rule is learned")
+
+    told = daemon.run("inbox", "list", "--json")
+
+    json.loads(told.stdout)
+    found = re.search(
+        r"learned: Keep replies short\. \(`email-assistant (memory undo \w+)` takes it back\)", told.stderr
+    )
+    assert found
+    assert daemon.run("inbox", "list").stderr == ""
+    assert daemon.cli(*found[1].split()) == "Taken back.\n"
+    assert daemon.rules("response_preferences") == []
+    assert "(taken back)" in daemon.cli("memory", "lessons")
+    again = daemon.run(*found[1].split())
+    assert (again.returncode, "taken back already" in again.stderr) == (1, True)
+
+
+def test_the_command_undo_says_how_to_go_on(start: Start, google: Google, model: Model) -> None:
+    daemon = start(undo_seconds=600)
+    model.script(lambda _: [reply("Friday is fine."), DONE])
+    google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+    [item] = daemon.pending()
+    daemon.cli("inbox", "respond", item["id"], "Ada's: shorter")
+    [go_on] = re.findall(r"email-assistant (.+)", daemon.cli("inbox", "undo", item["id"]))
+    daemon.cli(*shlex.split(go_on))
+    assert daemon.item(item["id"])["decision"] == {"type": "response", "args": "Ada's: shorter"}
+    daemon.cli("inbox", "undo", item["id"])
+    daemon.cli("inbox", "edit", item["id"], "response_text=Rather Monday.")
+    [go_on] = re.findall(r"email-assistant (.+)", daemon.cli("inbox", "undo", item["id"]))
+    daemon.cli(*shlex.split(go_on))
+    assert daemon.item(item["id"])["decision"]["args"]["response_text"] == "Rather Monday."
+
+
+def test_the_command_done_puts_notices_away(daemon: Daemon, google: Google, model: Model) -> None:
+    model.on_triage("notify")
+    mails = [google.deliver(BOB, f"Notice {n}", "The office is closed.") for n in range(2)]
+    daemon.cli("inbox", "done", *(item["id"] for item in daemon.pending(2)))
+    daemon.until_done(*mails)
+    assert model.calls("memory") == []
