@@ -282,7 +282,7 @@ class TestAnswers:
             await view.press(*"quiz", "ctrl+s")
             await view.sees("Told the assistant. z takes it back")
             await view.press("z")
-            await view.sees("Taken back", DRAFT["response_text"])
+            await view.sees("Taken back", "Friday is fine.")
             await view.press("j", "r")
             await view.sees("What should be different?", "quiz")
             await view.press("ctrl+s")

@@ -53,7 +53,7 @@ async def show(
         fresh: without what the person had typed before they took their answer back.
     """
     just = await just_answered(app, answered)
-    posted = {} if fresh else None
+    posted: dict[str, str] | None = {} if fresh else None
     return await _page(app, contexts, item_id, listing, posted, just=just, whole=whole, news=news)
 
 
