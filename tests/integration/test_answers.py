@@ -188,9 +188,7 @@ class TestAnEdit:
 
 
 class TestANotice:
-    def test_is_done_with_ignored_or_answered_with_an_instruction(
-        self, daemon: Daemon, google: Google, model: Model
-    ) -> None:
+    def test_is_done_with_ignored_or_answered(self, daemon: Daemon, google: Google, model: Model) -> None:
         model.on_triage("notify")
         model.on_memory(name_the_lesson)
         model.script([[reply("We will be there."), DONE]])

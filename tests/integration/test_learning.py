@@ -12,13 +12,14 @@ import pytest
 import pytest_asyncio
 
 from email_assistant.inbox.feed import Feed
+from email_assistant.memory.profiles import PROFILES
 from email_assistant.servers.api.app import create_api
 from tests.doubles.daemon import Daemon
 from tests.doubles.google import Google
 from tests.doubles.model import Model, ModelRequest
 from tests.integration.conftest import Start
 from tests.integration.home import Home, OpenHome, in_one_loop
-from tests.integration.scene import ADA, BOB, DONE, PROFILES, meeting, reply
+from tests.integration.scene import ADA, BOB, DONE, meeting, reply
 
 pytestmark = pytest.mark.slow
 

@@ -553,9 +553,7 @@ class TestDigest:
         ]
         assert failed.splitlines()[1].startswith("- bob@example.org: Broken (")
 
-    async def test_tells_what_was_learned_and_how_to_take_it_back(
-        self, home: Home, google: Google, model: Model
-    ) -> None:
+    async def test_tells_what_was_learned_and_how_to_undo_it(self, home: Home, google: Google, model: Model) -> None:
         for text in ("Keep replies short.", "Sign with Ada."):
             model.on_memory({"action": "add", "rule": None, "text": text, "reason": "Told."})
             await home.receive(text)

@@ -310,15 +310,14 @@ class TestAnswers:
             await memory.change(account, "response_preferences", change, shown_rules, {"item": str(uuid4())})
 
         await learn("Keep replies short.")
-        async with shown(home) as view:
+        async with shown(home, wait_for="Nothing waits for you.") as view:
             await view.sees("Learned: Keep replies short. (f forgets it)")
             await learn("Sign with Ada.")
             await view.sees("Learned: Keep replies short.; Learned: Sign with Ada. (f forgets the last)")
             await view.press("f")
             await view.sees("Forgotten.", "Learned: Keep replies short. (f forgets it)")
         assert [rule.text for rule in await memory.rules(account, "response_preferences")] == ["Keep replies short."]
-        async with shown(home) as view:
-            await view.sees("Nothing waits for you.")
+        async with shown(home, wait_for="Nothing waits for you.") as view:
             assert "Learned" not in view.text
 
     async def test_what_was_typed_is_dropped_by_a_second_escape_only(self, home: Home, account: UUID) -> None:
