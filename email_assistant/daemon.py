@@ -193,7 +193,7 @@ class Daemon:
     async def _learn_from(self, item: Item) -> None:
         inbox = self.app.inbox
         try:
-            lesson = Lesson.of(item)
+            lesson = Lesson.of(item, await inbox.taught(item))
             if lesson is not None:
                 await self.learner.learn(lesson)
         except (ModelDown, BudgetSpent, ProfileChanged):

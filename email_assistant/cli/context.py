@@ -68,6 +68,13 @@ def complain(line: str) -> None:
     err.print(Text.assemble(("Error: ", "red"), line), soft_wrap=True)
 
 
+def tell(line: str) -> None:
+    """Say something beside a command's own output."""
+    from email_assistant.mail.charset import plain
+
+    err.print(plain(line), markup=False, highlight=False, soft_wrap=True)
+
+
 def ensure_output() -> None:
     """Take the null device where the caller gave no output: else the next file opened would stand in its place."""
     sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 - for as long as the program runs

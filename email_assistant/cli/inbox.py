@@ -1,8 +1,10 @@
 """`email-assistant inbox …`"""
 
 import json
+import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from html import unescape
 from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar
@@ -21,6 +23,7 @@ from email_assistant.cli.context import (
     print_table,
     print_text,
     run,
+    tell,
 )
 
 if TYPE_CHECKING:
@@ -74,7 +77,7 @@ def list_(
     async def command() -> None:
         from email_assistant.inbox.listing import KINDS, SORTS, STATUSES, read_age
 
-        async with opened() as app:
+        async with _opened() as app:
             if account is not None:
                 await app.accounts.find(app.user_id, account)
             items, following = await app.inbox.page(
@@ -106,7 +109,7 @@ def show(item: ItemId, as_json: AsJson = False) -> None:
     """Show one item: the mail, and what the assistant proposes."""
 
     async def command() -> None:
-        async with opened() as app:
+        async with _opened() as app:
             found = await app.inbox.find(app.user_id, item)
         if as_json:
             print_json(as_dict(found))
@@ -169,8 +172,25 @@ def respond(item: ItemId, text: Annotated[str, typer.Argument(help="Your answer,
 
 
 @app.command()
+def done(
+    items: Annotated[list[str], typer.Argument(metavar="ITEM...", help="Ids, or their first characters.")],
+) -> None:
+    """Put notices away. Nothing is learned from that."""
+
+    async def command() -> None:
+        async with _opened() as app:
+            for item in [await app.inbox.find(app.user_id, each) for each in items]:
+                if item.kind != "notification":
+                    raise CommandError(f"{str(item.id)[:8]} is no notice; `inbox show` says what it takes")
+                await app.inbox.decide(app.user_id, item.id, {"type": "accept"}, by="cli", asked=item.asked)
+        out.print("Put away.")
+
+    run(command)
+
+
+@app.command()
 def ignore(item: ItemId) -> None:
-    """Do nothing about this mail."""
+    """Do nothing about this mail; of a notice: such mail needs none. Something may be learned from that."""
     run(lambda: _decide(item, {"type": "ignore"}))
 
 
@@ -181,15 +201,32 @@ def undo(item: ItemId) -> None:
     async def command() -> None:
         from email_assistant.inbox.items import Conflict
 
-        async with opened() as app:
+        async with _opened() as app:
             found = await app.inbox.find(app.user_id, item)
             try:
-                await app.inbox.undo(app.user_id, found.id)
+                waits = await app.inbox.undo(app.user_id, found.id)
             except Conflict as error:
                 raise CommandError(f"it can't be taken back: {error}") from None
         out.print("Taken back; it waits for you again.")
+        if again := _again(waits):
+            print_text(f"What you had typed is kept; to go on from it: {again}")
 
     run(command)
+
+
+def _again(item: "Item") -> str:
+    """The command that gives the answer that was taken back once more; empty if nothing was typed in it."""
+    command = f"email-assistant inbox {{}} {str(item.id)[:8]} "
+    match item.taken_back:
+        case {"type": "response", "args": str(text)}:
+            return command.format("respond") + shlex.quote(text)
+        case {"type": "edit", "args": dict(args)}:
+            changed = {name: value for name, value in args.items() if value != item.args.get(name)}
+            if all(isinstance(value, str) for value in changed.values()):
+                return command.format("edit") + shlex.join(f"{name}={value}" for name, value in changed.items())
+            return command.format("edit") + shlex.join(["--args", json.dumps(args, ensure_ascii=False)])
+        case _:
+            return ""
 
 
 @app.command()
@@ -205,7 +242,7 @@ def snooze(
         from email_assistant.inbox.listing import read_age
 
         length = _age_of(read_age, time, "FOR")
-        async with opened() as app:
+        async with _opened() as app:
             found = await app.inbox.find(app.user_id, item)
             until = datetime.now(UTC) + length if length else None
             snoozed = await app.inbox.snooze(app.user_id, found.id, until)
@@ -214,6 +251,17 @@ def snooze(
             out.print(f"{note}.", highlight=False, markup=False)
 
     run(command)
+
+
+@asynccontextmanager
+async def _opened() -> AsyncIterator["App"]:
+    """The app; when the command is through, what was learned since the last one is told, apart from its output."""
+    from email_assistant.app import open_memory
+
+    async with opened() as app:
+        yield app
+        for lesson in await open_memory(app).lessons.news(app.user_id, "cli"):
+            tell(f"learned: {lesson.said} (`email-assistant memory undo {str(lesson.id)[:8]}` takes it back)")
 
 
 def _is_terminal(stream: TextIO | None) -> bool:
@@ -235,7 +283,7 @@ def _age_of(read: Callable[[str], timedelta], given: str | None, option: str) ->
 
 
 async def _edit(prefix: str, values: list[str], args: str | None) -> None:
-    async with opened() as app:
+    async with _opened() as app:
         found = await app.inbox.find(app.user_id, prefix)
     changed: dict[str, Any] = dict(found.args)
     if args is not None:
@@ -263,7 +311,7 @@ async def _decide(prefix: str, answer: Mapping[str, Any], shown: str | None = No
     Args:
         shown: the item's hash as the person was shown it; None: it is answered as it is now.
     """
-    async with opened() as app:
+    async with _opened() as app:
         found = await app.inbox.find(app.user_id, prefix)
         if shown not in (None, found.hash):
             raise CommandError("this is not as it was shown; look at it again")
@@ -285,7 +333,7 @@ async def _decide(prefix: str, answer: Mapping[str, Any], shown: str | None = No
 async def _accept_alone(prefix: str) -> None:
     """Accept one item; who sits before the screen is shown it first."""
     shown = _read_shown(prefix)
-    async with opened() as app:
+    async with _opened() as app:
         found = await app.inbox.find(app.user_id, prefix.partition("@")[0])
     if shown is None and _is_terminal(sys.stdin) and _is_terminal(sys.stdout):
         print_text(unescape(found.description))
@@ -301,7 +349,7 @@ async def _accept_together(named: Sequence[str]) -> None:
     Args:
         named: ids, or their beginnings, each alone or as ID@HASH; none: all that waits.
     """
-    async with opened() as app:
+    async with _opened() as app:
         seen = [_read_shown(each) for each in named]
         if not named or None in seen:
             items = [await app.inbox.find(app.user_id, each.partition("@")[0]) for each in named]
@@ -398,6 +446,7 @@ def as_dict(item: "Item") -> dict[str, Any]:
         "group": item.group,
         "waits_for": [str(each) for each in item.waits_for],
         "decision": item.decision,
+        "taken_back": item.taken_back,
         "decided_by": item.decided_by,
         "decided_at": item.decided_at,
         "undo_until": item.undo_until,

@@ -142,6 +142,43 @@ def history(rule: RuleId, account: OfAccount = None, as_json: AsJson = False) ->
     run(command)
 
 
+@app.command()
+def lessons(account: OfAccount = None, as_json: AsJson = False) -> None:
+    """Show what was learned last, and when."""
+
+    async def command() -> None:
+        from email_assistant.app import open_memory
+
+        async with opened() as app:
+            chosen = (await app.accounts.find(app.user_id, account)).id if account else None
+            found = await open_memory(app).lessons.page(app.user_id, chosen)
+        if as_json:
+            print_json(found)
+        elif not found:
+            out.print("Nothing was learned yet.")
+        for each in () if as_json else found:
+            gone = " (taken back)" if each.taken_back_at else ""
+            print_text(f"{str(each.id)[:8]}  {each.at:%Y-%m-%d %H:%M}  {each.said}{gone}")
+
+    run(command)
+
+
+@app.command()
+def undo(lesson: Annotated[str, typer.Argument(help="Its id, or its first characters.")]) -> None:
+    """Take back exactly one thing that was learned."""
+
+    async def command() -> None:
+        from email_assistant.app import open_memory
+
+        async with opened() as app:
+            memory = open_memory(app)
+            found = await memory.lessons.find(app.user_id, lesson)
+            rule = await memory.unlearn(found, "cli")
+        print_text("Taken back." if rule.removed else f"Taken back; the rule says: {rule.text}")
+
+    run(command)
+
+
 Change = Callable[["Memory", UUID, "Profile", "Rule"], Awaitable["Rule"]]
 
 

@@ -29,7 +29,18 @@ from email_assistant.inbox.describe import Newer, describe
 from email_assistant.inbox.listing import AWAKE, STATUSES, Status, Wanted, listed, order, position
 from email_assistant.inbox.recipients import Judged, Mark, addresses_in, unproposed
 from email_assistant.inbox.search import WORDS, words
-from email_assistant.inbox.standing import ACTS, EXPIRY, SAID, Part, asked_again, beside, day, is_asleep, takes_effect
+from email_assistant.inbox.standing import (
+    ACTS,
+    EXPIRY,
+    Part,
+    acts,
+    asked_again,
+    beside,
+    day,
+    is_asleep,
+    said_of,
+    takes_effect,
+)
 from email_assistant.tools.effects import Effect
 from email_assistant.tools.send_email import LETTER
 from email_assistant.tools.spec import Answer, Kind, ToolError
@@ -55,8 +66,9 @@ _COLUMNS = """i.id, i.user_id, i.account_id, a.address as account, i.thread_id, 
     i.left_out, i.conflicts, i.calendars, i.asked,
     i.asked_because as refusal, i.because,
     a.mode = 'shadow' as shadow,
-    case a.mode when 'shadow' then array_remove(array_remove(i.allowed, 'accept'), 'edit')
-                else i.allowed end as allowed,
+    case when a.mode = 'shadow' and i.kind <> 'notification'
+         then array_remove(array_remove(i.allowed, 'accept'), 'edit') else i.allowed end as allowed,
+    case when i.status = 'pending' then i.taken_back end as taken_back,
     case when i.status in ('superseded', 'expired') then r.reason end as ended_because,
     case when i.status = 'applied' and r.state = 'acting' then coalesce(m.reason, r.reason) end as held_up,
     case when i.status in ('pending', 'decided') then array(
@@ -79,6 +91,8 @@ _JOINED = """join accounts a on a.id = i.account_id join runs r on r.id = i.run_
 FORGET_RESTORABLE = """update inbox_items set reopened = jsonb_set(reopened::jsonb, '{item}', 'null')::json
     where status = 'pending' and reopened is not null"""
 """SQL: what was accepted before now does not come back when the answer is taken back that made it be asked again."""
+_TYPED_BEFORE = "taken_back = case when decision->>'type' in ('edit', 'response') then decision end"
+"""SQL: keep what the person had typed, as their answer is taken back."""
 _LOCK_THREAD = "select from threads where id = (select thread_id from inbox_items where id = %s) for no key update"
 _AGAIN = "you are asked again about this: see why, and answer once more"
 _ASKED = "1 + coalesce((select max(asked) from inbox_items where run_id = %s and call_id = %s), 0)"
@@ -166,6 +180,8 @@ class Item:
     status: Status
     decision: dict[str, Any] | None
     """{type, args}."""
+    taken_back: dict[str, Any] | None
+    """While it waits again: the edit or the text that the person had answered with, {type, args}."""
     decided_by: str | None
     decided_at: datetime | None
     undo_until: datetime | None
@@ -288,8 +304,9 @@ class Item:
                 answer = (self.decision or {})["type"]
                 return takes_effect(self.kind, answer, self.undo_until, self.parts, self.zone)
             case "applied":
-                said = SAID[(self.decision or {})["type"]]
-                return f"{said}; {self.held_up}" if self.held_up and (self.decision or {})["type"] in ACTS else said
+                answer = (self.decision or {})["type"]
+                said = said_of(self.kind, answer)
+                return f"{said}; {self.held_up}" if self.held_up and answer in ACTS else said
             case "superseded" | "expired":
                 return self.ended_because or self.status
 
@@ -302,6 +319,18 @@ class Outcome:
     item: Item | None
     """As it is now, if it took the answer."""
     refused: NoItem | Conflict | Invalid | psycopg.Error | None
+
+
+@dataclass(frozen=True, slots=True)
+class Taught:
+    """What stands around an answer that is learned from."""
+
+    bulk: bool
+    """The mail came from a mailing list or a mass sender."""
+    automatic: bool
+    """A machine sent it."""
+    beside_accepted: bool
+    """Something else that was proposed on the same mail was accepted."""
 
 
 class Inbox:
@@ -442,7 +471,7 @@ class Inbox:
             decisions: list[tuple[Item, dict[str, Any]]] = []
             for item, shown, answer in parts:
                 at_fault = item.id
-                if answer.get("type") in ACTS:
+                if acts(item.kind, answer.get("type")):
                     _check_shown(item, shown, among_others=among_others)
                 decisions.append((item, await self._checked(item, answer)))
             await self._decide(decisions, by, self._undo_window)
@@ -533,7 +562,7 @@ class Inbox:
                       decided_at = statement_timestamp(), undo_until = statement_timestamp() + %s,
                       teaches = i.teaches and %s, typed = array(select distinct unnest(i.typed || %s::text[])),
                       args = case when i.reopened->>'args' is null then i.args else i.reopened->'args' end,
-                      reopened = null, reopened_at = null
+                      reopened = null, reopened_at = null, taken_back = null
                from accounts a where i.id = %s and i.user_id = %s and i.status = 'pending' and i.asked = %s
                and a.id = i.account_id and a.state <> 'removing' returning i.undo_until""",
             (Json(decision), by, window, teaches, typed, item.id, item.user_id, item.asked),
@@ -552,16 +581,17 @@ class Inbox:
             "select mode = 'shadow' as shadow from accounts where id = %s for share", (item.account_id,)
         )
         row = await cursor.fetchone()
-        if row and row["shadow"] and decision["type"] in ACTS:
+        if row and row["shadow"] and acts(item.kind, decision["type"]):
             raise Invalid(_shadowed(item))
 
     async def take_back(self, conn: Connection, account_id: UUID) -> None:
         """Ask again for what the person said to do in an account, and what is not being carried out yet."""
         await conn.execute(
-            """update inbox_items set status = 'pending', decision = null, decided_by = null, decided_at = null,
-                      undo_until = null
-               where id in (select id from inbox_items where account_id = %s and status = 'decided'
-                            and decision->>'type' = any(%s) order by id for no key update)""",
+            f"""update inbox_items set status = 'pending', {_TYPED_BEFORE}, decision = null, decided_by = null,
+                       decided_at = null, undo_until = null
+                where id in (select id from inbox_items where account_id = %s and status = 'decided'
+                             and kind <> 'notification' and decision->>'type' = any(%s)
+                             order by id for no key update)""".encode(),
             (account_id, list(ACTS)),
         )
         await conn.execute(FORGET_RESTORABLE + " and account_id = %s", (account_id,))
@@ -609,8 +639,9 @@ class Inbox:
         self, user_id: UUID, item_id: UUID, shown: str | None, answer: Mapping[str, Any], by: str
     ) -> Outcome:
         try:
-            if answer.get("type") in ACTS:
-                _check_shown(await self.get(user_id, item_id), shown, among_others=True)
+            item = await self.get(user_id, item_id)
+            if acts(item.kind, answer.get("type")):
+                _check_shown(item, shown, among_others=True)
             return Outcome(item_id, await self.decide(user_id, item_id, answer, by), None)
         except (NoItem, Conflict, Invalid, psycopg.Error) as refused:
             return Outcome(item_id, None, refused)
@@ -650,10 +681,11 @@ class Inbox:
             )
             await conn.execute(_LOCK_THREAD, (item_id,))
             cursor = await conn.execute(
-                """update inbox_items i set status = 'pending', decision = null, decided_by = null, decided_at = null,
-                          undo_until = null
-                   where id = %s and user_id = %s and status = 'decided' and (undo_until > clock_timestamp() or exists (
-                       select from inbox_items p where p.run_id = i.run_id and p.status = 'pending'))""",
+                f"""update inbox_items i set status = 'pending', {_TYPED_BEFORE}, decision = null, decided_by = null,
+                           decided_at = null, undo_until = null
+                    where id = %s and user_id = %s and status = 'decided' and (
+                        undo_until > clock_timestamp() or exists (
+                            select from inbox_items p where p.run_id = i.run_id and p.status = 'pending'))""".encode(),
                 (item_id, user_id),
             )
             if cursor.rowcount:
@@ -903,6 +935,22 @@ class Inbox:
                         (seconds, item_id),
                     )
 
+    async def taught(self, item: Item) -> Taught:
+        """What an applied answer says beside its own words."""
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute(
+                """select coalesce((m.content->>'bulk')::boolean, false) as bulk,
+                          coalesce((m.content->>'auto_submitted')::boolean, false) as automatic,
+                          exists (select from inbox_items p where p.run_id = i.run_id and p.id <> i.id
+                                  and p.kind <> 'notification' and p.status = 'applied'
+                                  and p.decision->>'type' = any(%s)) as beside_accepted
+                   from inbox_items i left join mails m on m.account_id = i.account_id and m.gmail_id = i.mail_id
+                   where i.id = %s""",
+                (list(ACTS), item.id),
+            )
+            row = await cursor.fetchone()
+        return Taught(**row) if row else Taught(bulk=False, automatic=False, beside_accepted=False)
+
     async def learned(self, item_id: UUID) -> None:
         async with self._pool.connection() as conn:
             await conn.execute("update inbox_items set learned_at = clock_timestamp() where id = %s", (item_id,))
@@ -951,7 +999,7 @@ class Inbox:
         kind, args = answer.get("type"), answer.get("args")
         if not _is_storable(args):
             raise Invalid("a text can't hold the character NUL, or half of a surrogate pair")
-        if item.shadow and kind in ACTS:
+        if item.shadow and acts(item.kind, kind):
             raise Invalid(_shadowed(item))
         if kind not in item.allowed:
             raise Invalid(f"{kind!r} is no answer to this; it takes {', '.join(item.allowed)}")

@@ -21,6 +21,7 @@ SAID: Mapping[Answer, str] = {
     "response": "passed on to the assistant",
 }
 """What each answer made of an item."""
+_SAID_OF_NOTICE: Mapping[Answer, str] = {**SAID, "accept": "done with", "ignore": "not such mail"}
 NAMES: Mapping[Kind, str] = {
     "draft": "reply",
     "meeting": "meeting",
@@ -62,6 +63,16 @@ class Part:
         return cls(UUID(row["id"]), row["kind"], row["answer"], _time(row["undo_until"]), _time(row["snoozed_until"]))
 
 
+def acts(kind: Kind, answer: Answer | None) -> bool:
+    """Whether an answer has something done. A notice that is done with only goes away."""
+    return answer in ACTS and kind != "notification"
+
+
+def said_of(kind: Kind, answer: Answer) -> str:
+    """What an answer made of an item of that kind."""
+    return (_SAID_OF_NOTICE if kind == "notification" else SAID)[answer]
+
+
 def named(kind: Kind, own: Kind, count: int = 1) -> str:
     """What so many parts of a kind are called beside one that may be of the same kind."""
     other = "other " if kind == own else ""
@@ -70,6 +81,8 @@ def named(kind: Kind, own: Kind, count: int = 1) -> str:
 
 def takes_effect(kind: Kind, answer: Answer, undo_until: datetime | None, parts: Sequence[Part], zone: ZoneInfo) -> str:
     """When something is done about an answer that was given, and that can be taken back until then."""
+    if kind == "notification" and answer != "response":
+        return "is put away"
     if answer == "ignore":
         return "is not done"
     does = _DOES.get(kind, "is done") if answer in ACTS else "is passed on to the assistant"

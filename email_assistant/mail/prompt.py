@@ -27,7 +27,7 @@ _INVISIBLE = re.compile(
     "\U000e0000-\U000e0fff\ud800-\udfff]"
 )
 _LINE_BREAKS = re.compile("\r\n?|[\x85\u2028\u2029]")
-_TAGS = ("mail", "calendar", "draft", "proposed", "final", "data")
+_TAGS = ("mail", "calendar", "draft", "difference", "data")
 """Every block of data that a prompt may hold. What stands inside one can open or close none of them."""
 _TAG = re.compile(rf"<(?=[\s/\\]*(?:{'|'.join(_TAGS)}))", re.IGNORECASE)
 _BLOCK = re.compile(rf"(?P<start><(?P<tag>{'|'.join(_TAGS)})\b[^>]*>\n)(?P<data>.*?)(?P<end>\n</(?P=tag)>)", re.DOTALL)

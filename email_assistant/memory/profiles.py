@@ -15,9 +15,10 @@ from uuid import UUID, uuid4
 from langgraph.store.base import BaseStore, Item
 from pydantic import BaseModel, Field
 
-from email_assistant.db.pool import Pool
+from email_assistant.db.pool import Connection, Pool
 from email_assistant.inbox.items import Conflict, Invalid, NoItem
 from email_assistant.mail.charset import one_line
+from email_assistant.memory.lessons import Learned, Lessons
 
 Profile = Literal["triage_preferences", "response_preferences", "cal_preferences"]
 PROFILES: tuple[Profile, ...] = get_args(Profile)
@@ -37,6 +38,10 @@ class RuleChange(BaseModel):
     """Number of the rule that is revised or removed, counted from 1 in the list that was shown."""
     text: str = Field("", max_length=LONGEST_RULE)
     reason: str = Field("", max_length=300)
+
+    def of(self, shown: "list[Rule]") -> "Rule | None":
+        """The rule that it is about, of those that were shown."""
+        return shown[self.rule - 1] if self.rule is not None and 1 <= self.rule <= len(shown) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +79,7 @@ class Memory:
     def __init__(self, store: BaseStore, pool: Pool) -> None:
         self._store = store
         self._pool = pool
+        self.lessons = Lessons(pool)
         # The store takes a connection of its own while the lock holds one: many that wait for it would leave none.
         self._one_change = asyncio.Lock()
 
@@ -102,17 +108,23 @@ class Memory:
         }
 
     async def knows(self, account_id: UUID, profile: Profile, item_id: UUID) -> bool:
-        """Whether something was already learned from this item."""
-        return any(str(item_id) in rule.items for rule in await self._all(account_id, profile))
+        """Whether something was already learned from this item; then it is there to be told, too."""
+        async with self._locked(account_id, profile) as conn:
+            known = [rule for rule in await self._all(account_id, profile) if str(item_id) in rule.items]
+            for rule in known:
+                numbers = [n for n, each in enumerate(rule.versions, 1) if each["origin"].get("item") == str(item_id)]
+                await self._note(conn, account_id, profile, rule, numbers[-1])
+        return bool(known)
 
     async def change(
         self, account_id: UUID, profile: Profile, change: RuleChange, shown: list[Rule], origin: dict[str, Any]
     ) -> bool:
         """Carry out one change to the profile that was `shown`; False if it is another by now, and nothing was done."""
-        async with self._locked(account_id, profile):
+        async with self._locked(account_id, profile) as conn:
             if await self.rules(account_id, profile) != shown:
                 return False
-            await self._write(account_id, profile, change, shown, origin)
+            if written := await self._write(account_id, profile, change, shown, origin):
+                await self._note(conn, account_id, profile, written, written.version)
         return True
 
     # By the person
@@ -162,17 +174,50 @@ class Memory:
         Raises:
             Invalid: too many rules, or too long a text.
         """
-        async with self._locked(account_id, profile):
+        async with self._locked(account_id, profile) as conn:
             rule = next((rule for rule in await self._all(account_id, profile) if rule.key == key), None)
+            stated = None
             if rule is None:
                 if text is not None:
-                    await self._add(account_id, profile, key, text, origin)
+                    stated = await self._add(account_id, profile, key, text, origin)
             elif any(version["origin"].get("correction") == origin["correction"] for version in rule.versions):
-                return
+                stated = rule if text is not None and rule.origin.get("correction") == origin["correction"] else None
             elif text is not None:
-                await self._restate(account_id, profile, rule, origin, text=_checked(text), removed=False)
+                stated = await self._restate(account_id, profile, rule, origin, text=_checked(text), removed=False)
             else:
                 await self._take_back(account_id, profile, rule, {**origin, "took_back": True})
+                of_mail = [n for n, each in enumerate(rule.versions, 1) if each["origin"].get("mail") == origin["mail"]]
+                await self.lessons.take_back(conn, account_id, profile, key, of_mail)
+            if stated:
+                await self._note(conn, account_id, profile, stated, stated.version)
+
+    async def unlearn(self, lesson: Learned, by: str) -> Rule:
+        """Take back exactly this lesson: the rule says what it would without it. Returns the rule.
+
+        Raises:
+            Conflict: it was taken back before, or the person has changed the rule since.
+            NoRule.
+        """
+        account_id, profile = lesson.account_id, lesson.profile
+        async with self._locked(account_id, profile) as conn:
+            rule = await self.get(account_id, profile, lesson.rule)
+            undone = {each["origin"].get("undid") for each in rule.versions}
+            if lesson.taken_back_at or lesson.version in undone:
+                raise Conflict("that was taken back already")
+            if any(_is_by_hand(each["origin"]) for each in rule.versions[lesson.version :]):
+                now = "is removed" if rule.removed else f"says {rule.text!r}"
+                raise Conflict(f"you changed that rule since, and it {now}; change it in your memory")
+            before = _without(rule.versions, {*undone, lesson.version})
+            origin = {"did": f"You took back what version {lesson.version} had learned.", "by": by}
+            changes = {"text": rule.text, "removed": True} if before is None else before
+            stated = await self._restate(account_id, profile, rule, {**origin, "undid": lesson.version}, **changes)
+            await self.lessons.take_back(conn, account_id, profile, rule.key, [lesson.version])
+        return stated
+
+    async def _note(self, conn: Connection, account_id: UUID, profile: Profile, rule: Rule, number: int) -> None:
+        stated = rule.versions[number - 1]
+        said = {"version": number, "text": stated["text"], "removed": stated["removed"]}
+        await self.lessons.note(conn, account_id, profile, rule.key, said)
 
     async def edit(
         self, account_id: UUID, profile: Profile, key: str, text: str, by: str, *, version: int | None = None
@@ -188,8 +233,9 @@ class Memory:
             Conflict: the rule was changed or removed since.
         """
         origin = {"did": "You changed this rule.", "by": by}
-        async with self._locked(account_id, profile):
+        async with self._locked(account_id, profile) as conn:
             rule = await self._in_force(account_id, profile, key, version)
+            await self.lessons.is_known(conn, account_id, profile, rule.key)
             return await self._restate(account_id, profile, rule, origin, text=_checked(text))
 
     async def remove(
@@ -197,8 +243,9 @@ class Memory:
     ) -> Rule:
         """Take a rule out of force; it can be reverted to. Raises NoRule, Conflict."""
         origin = {"did": "You removed this rule.", "by": by}
-        async with self._locked(account_id, profile):
+        async with self._locked(account_id, profile) as conn:
             rule = await self._in_force(account_id, profile, key, version)
+            await self.lessons.is_known(conn, account_id, profile, rule.key)
             return await self._restate(account_id, profile, rule, origin, removed=True)
 
     async def revert(self, account_id: UUID, profile: Profile, key: str, to: int, by: str) -> Rule:
@@ -209,13 +256,14 @@ class Memory:
             Conflict: that is what it says now.
         """
         origin = {"did": f"You put this rule back to version {to}.", "by": by}
-        async with self._locked(account_id, profile):
+        async with self._locked(account_id, profile) as conn:
             rule = await self.get(account_id, profile, key)
             if not 1 <= to <= rule.version:
                 raise NoRule(f"rule {key} has no version {to}; it has {rule.version}")
             old = rule.versions[to - 1]
             if (old["text"], old["removed"]) == (rule.text, rule.removed):
                 raise Conflict(f"that is what rule {key} says now")
+            await self.lessons.is_known(conn, account_id, profile, rule.key)
             return await self._restate(account_id, profile, rule, origin, text=old["text"], removed=old["removed"])
 
     async def learned_from(
@@ -232,11 +280,11 @@ class Memory:
         ]
 
     @asynccontextmanager
-    async def _locked(self, account_id: UUID, profile: Profile) -> AsyncIterator[None]:
-        """One change to a profile at a time, in whatever process."""
+    async def _locked(self, account_id: UUID, profile: Profile) -> AsyncIterator[Connection]:
+        """One change to a profile at a time, in whatever process; in a transaction."""
         async with self._one_change, self._pool.connection() as conn, conn.transaction():
             await conn.execute("select pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{account_id}/{profile}",))
-            yield
+            yield conn
 
     async def _in_force(self, account_id: UUID, profile: Profile, key: str, version: int | None) -> Rule:
         rule = await self.get(account_id, profile, key)
@@ -271,19 +319,22 @@ class Memory:
 
     async def _write(
         self, account_id: UUID, profile: Profile, change: RuleChange, shown: list[Rule], origin: dict[str, Any]
-    ) -> None:
-        old = shown[change.rule - 1] if change.rule is not None and 1 <= change.rule <= len(shown) else None
+    ) -> Rule | None:
+        """The rule that was changed, if one was."""
+        old = change.of(shown)
         text = " ".join(change.text.split())
         origin = {**origin, "reason": change.reason}
         match change.action:
             case "add" if text and len(shown) < _MOST_RULES:
-                await self._put(account_id, profile, Rule(str(origin["item"]), text, origin, _now(), [], removed=False))
+                rule = Rule(str(origin["item"]), text, origin, _now(), [], removed=False)
+                await self._put(account_id, profile, rule)
+                return rule
             case "revise" if old and text:
-                await self._restate(account_id, profile, old, origin, text=text)
+                return await self._restate(account_id, profile, old, origin, text=text)
             case "remove" if old:
-                await self._restate(account_id, profile, old, origin, removed=True)
+                return await self._restate(account_id, profile, old, origin, removed=True)
             case _:
-                pass
+                return None
 
     async def _put(self, account_id: UUID, profile: Profile, rule: Rule) -> None:
         value = {
@@ -327,6 +378,18 @@ def _standing(versions: list[dict[str, Any]]) -> list[dict[str, Any]]:
         else:
             standing.append(version)
     return standing
+
+
+def _is_by_hand(origin: Mapping[str, Any]) -> bool:
+    """Whether the person wrote that version of a rule themselves."""
+    return not origin.keys() & {"item", "correction", "undid"}
+
+
+def _without(versions: list[dict[str, Any]], undone: set[Any]) -> dict[str, Any] | None:
+    """What the last version says that stands without those: {text, removed}; None if none is left."""
+    left = [each for n, each in enumerate(versions, 1) if n not in undone and "undid" not in each["origin"]]
+    standing = _standing(left)
+    return {name: standing[-1][name] for name in ("text", "removed")} if standing else None
 
 
 def _checked(text: str) -> str:

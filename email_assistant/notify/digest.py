@@ -17,6 +17,7 @@ from email_assistant.accounts.vault import VaultError
 from email_assistant.db.pool import Pool
 from email_assistant.google.errors import GoogleError, NotFound, Refused
 from email_assistant.google.gmail import Gmail
+from email_assistant.memory.lessons import Lessons
 from email_assistant.notify.digest_text import MARK, MOST_LINES, Contents, Line, Section, compose
 
 log = logging.getLogger(__name__)
@@ -85,6 +86,7 @@ class Digests:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._pool = pool
+        self._lessons = Lessons(pool)
         self._accounts = accounts
         self._clients = clients
         self._at = at
@@ -245,7 +247,8 @@ class Digests:
             period,
         )
         kinds = [Line(line.sender, line.subject, _WORDS[line.what]) for line in waiting.lines]
-        return Contents(Section(waiting.total, kinds), done, failed, left["n"])
+        learned = await self._lessons.between(digest.account_id, digest.since, digest.until)
+        return Contents(Section(waiting.total, kinds), done, failed, left["n"], learned)
 
     async def _section(self, query: str, period: Mapping[str, object]) -> Section:
         rows = await self._rows(

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 from email_assistant.accounts.accounts import Account
 from email_assistant.mail.prompt import clean
+from email_assistant.memory.lessons import Learned
 
 MARK = "X-Email-Assistant-Digest"
 """The header that our digests are known by; its value is their day. Mail from others is never judged by it."""
@@ -40,10 +41,11 @@ class Contents:
     failed: Section
     left_alone: int
     """Mails that needed nothing."""
+    learned: Sequence[Learned] = ()
 
     @property
     def is_empty(self) -> bool:
-        return not (self.waiting.total or self.done.total or self.failed.total)
+        return not (self.waiting.total or self.done.total or self.failed.total or self.learned)
 
 
 def compose(account: Account, day: date, since: datetime, at: datetime, contents: Contents, inbox_url: str) -> bytes:
@@ -69,6 +71,10 @@ def _text(zone: ZoneInfo, since: datetime, contents: Contents, inbox_url: str) -
     ]
     if contents.failed.total:
         blocks.append(["Failed; in the inbox it can be tried again:", *_lines(contents.failed)])
+    if contents.learned:
+        learned = [f"- learned: {_one_line(each.said)} ({str(each.id)[:8]})" for each in contents.learned]
+        back = f"`email-assistant memory undo ID` takes one back, and so does {inbox_url.rstrip('/')}/memory"
+        blocks.append(["Learned from your answers:", *learned, back])
     blocks.append(["Your e-mail assistant wrote this mail. It reads no answers to it."])
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 

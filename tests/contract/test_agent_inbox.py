@@ -265,7 +265,20 @@ class TestThreads:
         model.on_triage("notify")
         await home.receive()
         config = shown(await app.only())["config"]
-        assert [name for name, allowed in config.items() if allowed] == ["allow_ignore", "allow_respond"]
+        assert {name for name, allowed in config.items() if allowed} == {
+            *("allow_accept", "allow_ignore", "allow_respond")
+        }
+
+    async def test_a_notice_that_is_accepted_is_put_away_and_teaches_nothing(
+        self, home: Home, model: Model, app: App
+    ) -> None:
+        model.on_triage("notify")
+        mail_id = await home.receive()
+        assert nodes(await app.send(await app.only(), "accept", None)) == ["triage_interrupt_handler"]
+        await let_pass(home)
+        await home.works.learn(home.account_id)
+        assert await home.is_done(mail_id)
+        assert model.calls("memory") == []
 
     async def test_a_field_without_a_value_is_left_out(self, home: Home, model: Model, app: App) -> None:
         """The app asks each value for its length."""
@@ -827,7 +840,8 @@ class TestErrors:
     async def test_an_answer_that_is_not_offered_is_refused(self, home: Home, model: Model, app: App) -> None:
         model.on_triage("notify")
         await home.receive()
-        assert "no answer to this" in refusal(await app.send(await app.only(), "accept", None))
+        thread = await app.only()
+        assert "no answer to this" in refusal(await app.send(thread, "edit", action(thread)))
         assert await statuses(home) == ["pending"]
 
     async def test_only_the_end_can_be_set_as_state(self, home: Home, model: Model, app: App) -> None:

@@ -1,6 +1,7 @@
 """Every answer to every kind of item, over HTTP: what becomes of it at Google, in the prompts and in memory."""
 
 import json
+import re
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -22,8 +23,10 @@ def deliver(google: Google, *subjects: str) -> dict[str, str]:
 
 
 def name_the_lesson(request: ModelRequest) -> dict[str, Any]:
-    """A rule that holds the subject of the mail that the lesson is about."""
-    return {"action": "add", "rule": None, "text": request.text.partition("Subject: ")[2].split()[0], "reason": "Told."}
+    """A rule that says which answer the lesson is about."""
+    words = re.search(r"^The person's words: ", request.text, re.MULTILINE)
+    answer = "response" if words else "edit" if "The person edited" in request.text else "ignore"
+    return {"action": "add", "rule": None, "text": answer, "reason": "Told."}
 
 
 def begins(event: dict[str, Any]) -> datetime:
@@ -185,18 +188,18 @@ class TestAnEdit:
 
 
 class TestANotice:
-    def test_is_ignored_or_answered_with_an_instruction(self, daemon: Daemon, google: Google, model: Model) -> None:
+    def test_is_done_with_ignored_or_answered(self, daemon: Daemon, google: Google, model: Model) -> None:
         model.on_triage("notify")
         model.on_memory(name_the_lesson)
         model.script([[reply("We will be there."), DONE]])
-        mails = deliver(google, "ignore", "response")
-        items = by_subject(daemon.pending(2))
+        mails = deliver(google, "accept", "ignore", "response")
+        items = by_subject(daemon.pending(3))
         for item in items.values():
             assert (item["action"], item["args"]) == ("Email Assistant: notify", {})
-            assert set(item["allowed"]) == {"ignore", "response"}
-            assert daemon.decide(item["id"], "accept").status_code == 422
+            assert item["allowed"] == ["accept", "ignore", "response"]
             assert daemon.decide(item["id"], "edit", {}).status_code == 422
 
+        daemon.answer(items["accept"], "accept")
         daemon.answer(items["ignore"], "ignore")
         daemon.answer(items["response"], "response", "Say that we come anyway.")
 

@@ -774,6 +774,8 @@ class TestToken:
             "/api/push/unsubscribe",
             "/api/memory",
             "/api/memory/background",
+            "/api/memory/lessons",
+            "/api/memory/lessons/{lesson_id}/undo",
             "/api/memory/rules",
             "/api/memory/rules/{profile}/{rule_id}",
             "/api/memory/rules/{profile}/{rule_id}/revert",

@@ -553,6 +553,26 @@ class TestDigest:
         ]
         assert failed.splitlines()[1].startswith("- bob@example.org: Broken (")
 
+    async def test_tells_what_was_learned_and_how_to_undo_it(self, home: Home, google: Google, model: Model) -> None:
+        for text in ("Keep replies short.", "Sign with Ada."):
+            model.on_memory({"action": "add", "rule": None, "text": text, "reason": "Told."})
+            await home.receive(text)
+            [item] = [item for item in await home.pending() if item.subject == text]
+            await home.answer(item, "response", "shorter")
+            await home.works.learn(home.account_id)
+        memory = home.works.memory
+        kept, gone = reversed(await memory.lessons.page(home.app.user_id))
+        await memory.unlearn(gone, "test")
+
+        await self.digests(home, Clock(datetime.now(BERLIN) + timedelta(seconds=1)), time(0)).send_due()
+
+        [mail] = digests_sent(google)
+        [told] = [part for part in mail.text.replace("\r\n", "\n").split("\n\n") if "learned:" in part]
+        assert told.splitlines()[1:] == [
+            f"- learned: Keep replies short. ({str(kept.id)[:8]})",
+            "`email-assistant memory undo ID` takes one back, and so does https://mail.example.net/memory",
+        ]
+
     async def test_tells_what_was_done_since_the_last(self, home: Home, google: Google) -> None:
         await home.receive("Lunch?")
         await home.answer((await home.pending())[0], "accept")

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
-from uuid import UUID
+from uuid import UUID, uuid4
 from xml.etree import ElementTree
 
 import psycopg
@@ -27,6 +27,7 @@ from email_assistant.app import open_app
 from email_assistant.cli.screen.app import InboxApp
 from email_assistant.cli.screen.desk import Desk
 from email_assistant.inbox.items import Item
+from email_assistant.memory.profiles import Memory, RuleChange
 from email_assistant.settings import Settings
 from tests.integration.home import until
 from tests.integration.test_api import BOB, DRAFT, MEETING, Home
@@ -272,6 +273,52 @@ class TestAnswers:
             await view.press(*"quiz", "ctrl+s")
             assert (await decided(home, item)).decision == {"type": "response", "args": "quiz"}
             await view.sees("Nothing waits for you.", "Told the assistant. z takes it back")
+
+    async def test_a_text_that_was_taken_back_stands_in_its_field_again(self, home: Home, account: UUID) -> None:
+        item = await home.draft(account)
+        async with shown(home) as view:
+            await view.press("r")
+            await view.sees("What should be different?")
+            await view.press(*"quiz", "ctrl+s")
+            await view.sees("Told the assistant. z takes it back")
+            await view.press("z")
+            await view.sees("Taken back", "Friday is fine.")
+            await view.press("j", "r")
+            await view.sees("What should be different?", "quiz")
+            await view.press("ctrl+s")
+            assert (await decided(home, item)).decision == {"type": "response", "args": "quiz"}
+
+    async def test_an_edit_that_was_taken_back_stands_in_its_fields_again(self, home: Home, account: UUID) -> None:
+        item = await home.draft(account)
+        edited = {**item.args, "response_text": "Monday is fine."}
+        await home.app.inbox.decide(home.app.user_id, item.id, {"type": "edit", "args": edited}, by="test")
+        await home.app.inbox.undo(home.app.user_id, item.id)
+        async with shown(home) as view:
+            await view.press("e")
+            await view.sees("Cc (addresses", "Monday is fine.")
+            await view.press("ctrl+s")
+            await view.sees("FridayMonday is fine.")
+            await view.press("a")
+            assert (await decided(home, item)).decision["args"]["response_text"] == "Monday is fine."
+
+    async def test_what_was_learned_is_told_once_and_forgotten_by_f(self, home: Home, account: UUID) -> None:
+        memory = Memory.kept_in(home.app.pool)
+
+        async def learn(text: str) -> None:
+            change = RuleChange(action="add", text=text)
+            shown_rules = await memory.rules(account, "response_preferences")
+            await memory.change(account, "response_preferences", change, shown_rules, {"item": str(uuid4())})
+
+        await learn("Keep replies short.")
+        async with shown(home, wait_for="Nothing waits for you.") as view:
+            await view.sees("Learned: Keep replies short. (f forgets it)")
+            await learn("Sign with Ada.")
+            await view.sees("Learned: Keep replies short.; Learned: Sign with Ada. (f forgets the last)")
+            await view.press("f")
+            await view.sees("Forgotten.", "Learned: Keep replies short. (f forgets it)")
+        assert [rule.text for rule in await memory.rules(account, "response_preferences")] == ["Keep replies short."]
+        async with shown(home, wait_for="Nothing waits for you.") as view:
+            assert "Learned" not in view.text
 
     async def test_what_was_typed_is_dropped_by_a_second_escape_only(self, home: Home, account: UUID) -> None:
         await home.draft(account)

@@ -28,7 +28,7 @@ from email_assistant.tools.spec import Answer, Call, FilledIn, FormNeeded, ToolE
 from email_assistant.usage import BudgetSpent
 
 NOTIFY_ACTION = "Email Assistant: notify"
-_NOTIFY_ANSWERS: tuple[Answer, ...] = ("ignore", "response")
+_NOTIFY_ANSWERS: tuple[Answer, ...] = ("accept", "ignore", "response")
 
 
 class MailState(LoopState, total=False):
@@ -97,7 +97,7 @@ class MailAgent:
 
     async def triage_interrupt_handler(self, state: MailState) -> Command[str]:
         answer = interrupt(asking(NOTIFY_ACTION, {}, "notify", "notification", _NOTIFY_ANSWERS, teaches=True))
-        if answer["type"] == "ignore":
+        if answer["type"] != "response":
             return Command(goto=END)
         opening = f"{state['opening']}\n\nInstruction from the person: {answer['args']}"
         return Command(goto="response_agent", update={"messages": [HumanMessage(opening)]})

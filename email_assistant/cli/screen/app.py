@@ -1,7 +1,8 @@
 """The view as a whole: its screens, the answers that are on their way, and what is said about them."""
 
+import asyncio
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 from uuid import UUID
 
@@ -15,12 +16,17 @@ from email_assistant.cli.screen.desk import Desk
 from email_assistant.cli.screen.keys import KeysScreen
 from email_assistant.cli.screen.waiting import WaitingScreen
 from email_assistant.inbox.items import Invalid, Item
+from email_assistant.mail.charset import one_line
+from email_assistant.memory.lessons import Learned
 
 _BEAT_SECONDS = 15.0
 _DEAF_SECONDS = 2.0
 """How often is looked for changes while none are told, since the database is gone or something stands before it."""
 _ANSWERS = "answers"
 _DONE = {"accept": "Accepted", "edit": "Accepted as changed", "ignore": "Ignored", "response": "Told the assistant"}
+_DONE_WITH_NOTICE = {**_DONE, "accept": "Put away", "ignore": "Not such mail"}
+_TOLD = timedelta(seconds=30)
+"""How long it is said that something was learned."""
 
 
 class InboxApp(App[None]):
@@ -29,6 +35,7 @@ class InboxApp(App[None]):
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "leave", "Quit"),
+        Binding("f", "forget", "Forget", show=False),
         Binding("ctrl+c", "leave", show=False, priority=True),
         Binding("ctrl+q", "leave", show=False, priority=True),
     ]
@@ -39,11 +46,15 @@ class InboxApp(App[None]):
         self._answered: list[Item] = []
         """By this view, latest last."""
         self._on_their_way: set[UUID] = set()
+        self._learned: list[tuple[datetime, Learned]] = []
+        """What was told here, and when, latest last."""
+        self._told = asyncio.Lock()
         self._said = ("", False)
         self._trouble = ""
 
     def on_mount(self) -> None:
         self.push_screen(WaitingScreen())
+        self.run_worker(self._tell_learned(), exit_on_error=False)
         self.run_worker(self._listen(), exit_on_error=False)
         self.set_interval(_DEAF_SECONDS, self._look_if_deaf)
 
@@ -53,15 +64,27 @@ class InboxApp(App[None]):
         if self._trouble:
             return f"{self._trouble}. Trying again.", True
         if self._said[0]:
-            return self._said
+            return " ".join([self._said[0], *self._news]), self._said[1]
+        return " ".join([*self._way_back, *self._news]), False
+
+    @property
+    def _way_back(self) -> list[str]:
+        """What was answered last and can be taken back."""
         item = self._to_undo()
         if item is None or item.undo_until is None:
-            return "", False
+            return []
         seconds = max(1, round((item.undo_until - datetime.now(UTC)).total_seconds()))
-        done = _DONE[(item.decision or {})["type"]]
+        done = (_DONE_WITH_NOTICE if item.kind == "notification" else _DONE)[(item.decision or {})["type"]]
         if item.waits_for:
-            return f"{done}; it {item.state}. z takes it back.", False
-        return f"{done}. z takes it back within {seconds} s.", False
+            return [f"{done}; it {item.state}. z takes it back."]
+        return [f"{done}. z takes it back within {seconds} s."]
+
+    @property
+    def _news(self) -> list[str]:
+        """What was learned just now."""
+        since = datetime.now(UTC) - _TOLD
+        said = [f"Learned: {one_line(lesson.said)}" for at, lesson in self._learned if at > since]
+        return [f"{'; '.join(said)} (f forgets {'the last' if len(said) > 1 else 'it'})"] if said else []
 
     def say(self, text: str, *, is_error: bool = False) -> None:
         self._said = (text, is_error)
@@ -97,6 +120,13 @@ class InboxApp(App[None]):
             self.say("There is nothing to undo.", is_error=True)
         else:
             self.run_worker(self._undo(chosen), group=_ANSWERS, exit_on_error=False)
+
+    def action_forget(self) -> None:
+        """Take back what was learned last, of what was told here."""
+        if self._learned:
+            self.run_worker(self._forget(self._learned[-1][1]), group=_ANSWERS, exit_on_error=False)
+        else:
+            self.say("Nothing was learned just now.", is_error=True)
 
     def action_undo(self) -> None:
         self.undo()
@@ -147,6 +177,23 @@ class InboxApp(App[None]):
         finally:
             self._changed()
 
+    async def _forget(self, lesson: Learned) -> bool:
+        """Whether it was taken back."""
+        try:
+            await self.desk.unlearn(lesson)
+        except Exception as error:
+            self.complain(error)
+            return False
+        else:
+            self._learned = [each for each in self._learned if each[1].id != lesson.id]
+            self.say("Forgotten.")
+            return True
+
+    async def _tell_learned(self) -> None:
+        """Look for what was learned; one look at a time."""
+        async with self._told:
+            self._learned += [(datetime.now(UTC), lesson) for lesson in await self.desk.learned()]
+
     async def _listen(self) -> None:
         with self.desk.feed.listener(self.desk.user_id) as listener:
             while True:
@@ -158,6 +205,7 @@ class InboxApp(App[None]):
             self._changed()
 
     def _changed(self) -> None:
+        self.run_worker(self._tell_learned(), exit_on_error=False)
         for screen in self.screen_stack:
             if isinstance(screen, LiveScreen):
                 screen.changed()

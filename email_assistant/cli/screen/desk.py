@@ -15,6 +15,7 @@ from email_assistant.app import App
 from email_assistant.inbox.feed import Feed
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.recipients import addresses_in
+from email_assistant.memory.lessons import Learned
 from email_assistant.memory.profiles import Memory
 from email_assistant.servers.api.forms import ProposalForm
 from email_assistant.servers.api.wording import sentence
@@ -53,7 +54,7 @@ class Desk:
 
     def __init__(self, app: App) -> None:
         self._app = app
-        memory = Memory.kept_in(app.pool)
+        self._memory = memory = Memory.kept_in(app.pool)
         self._contexts = Contexts(app.pool, memory)
         self._trail = Trail(app.pool, memory)
         self.feed = Feed(app.pool)
@@ -95,6 +96,16 @@ class Desk:
         """Raises NoItem, Conflict."""
         async with _in_time():
             return await self._app.inbox.undo(self.user_id, item_id)
+
+    async def learned(self) -> list[Learned]:
+        """What was learned and not told here yet; from now on it counts as told."""
+        async with _in_time():
+            return await self._memory.lessons.news(self.user_id, "terminal")
+
+    async def unlearn(self, lesson: Learned) -> None:
+        """Take back one thing that was learned. Raises NoRule, Conflict."""
+        async with _in_time():
+            await self._memory.unlearn(lesson, _BY)
 
     async def strangers(self, item: Item, addresses: Sequence[str]) -> list[str]:
         """Those of an edit's addresses that are new: marked in the item, or added and neither known nor typed."""

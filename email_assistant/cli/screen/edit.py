@@ -1,6 +1,7 @@
 """Change the proposal: a field for each argument, then the difference, then the answer."""
 
 import re
+from dataclasses import replace
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -36,13 +37,15 @@ class EditScreen(InboxScreen):
         super().__init__()
         self._seen = seen
         self._fields = [field for field in seen.form.fields if field.kind != "hidden"]
+        self._begun = _begun(seen)
+        """By argument, what stands in the fields at first."""
         self._warned = False
 
     def compose(self) -> ComposeResult:
         with VerticalScroll():
             for field in self._fields:
                 yield Label(self._label(field), markup=False)
-                yield _editor(field)
+                yield _editor(replace(field, value=self._begun.get(field.name, field.value)))
         yield from self.compose_foot()
 
     def on_mount(self) -> None:
@@ -71,7 +74,8 @@ class EditScreen(InboxScreen):
                 self.inbox.push_screen(ReviewScreen(self._seen, typed))
 
     def action_back(self) -> None:
-        if self._seen.form.changed(self.typed) and not self._warned:
+        dropped = self.typed != {field.name: self._begun.get(field.name, field.value) for field in self._fields}
+        if dropped and self._seen.form.changed(self.typed) and not self._warned:
             self._warned = True
             self.inbox.say("Your changes are not sent; Escape once more drops them.", is_error=True)
             return
@@ -86,7 +90,17 @@ class EditScreen(InboxScreen):
     def _typed(self, field: Field) -> str:
         widget = self.query_one(f"#{_id(field)}")
         now = widget.text if isinstance(widget, TextArea) else widget.value if isinstance(widget, Input) else ""
-        return field.value if now == _shown(field) else now
+        begun = replace(field, value=self._begun.get(field.name, field.value))
+        return begun.value if now == _shown(begun) else now
+
+
+def _begun(seen: Sight) -> dict[str, str]:
+    """What the person had typed before they took it back."""
+    match seen.item.taken_back:
+        case {"type": "edit", "args": dict(args)}:
+            return seen.form.filled_with(args)
+        case _:
+            return {}
 
 
 def _editor(field: Field) -> Widget:

@@ -10,11 +10,12 @@ from textual.widgets import Static
 _KEYS = """\
 j  k      move
 o  Enter  open
-a         accept what is shown; in the list: show it first
+a         accept what is shown; in the list: show it first; a notice: done with it
 e         edit, see the difference, accept
 r         respond
-i         ignore
+i         ignore; a notice: not such mail, which is learned
 z         undo, while its countdown runs
+f         forget what was learned just now
 u         back to the list
 /         search
 ?         these keys

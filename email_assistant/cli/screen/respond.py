@@ -27,15 +27,25 @@ class RespondScreen(InboxScreen):
         item = self._seen.item
         yield Label(line(sentence(item, self._seen.zone)), markup=False)
         yield Label("Your answer" if item.kind == "question" else "What should be different?", markup=False)
-        yield TextArea()
+        yield TextArea(self._before)
         yield from self.compose_foot()
+
+    @property
+    def _before(self) -> str:
+        """What the person had typed before they took it back."""
+        match self._seen.item.taken_back:
+            case {"type": "response", "args": str(text)}:
+                return text
+            case _:
+                return ""
 
     def action_send(self) -> None:
         answer = {"type": "response", "args": self.query_one(TextArea).text}
         self.inbox.answer(self._seen.item, answer, then=self.inbox.to_list)
 
     def action_back(self) -> None:
-        if self.query_one(TextArea).text.strip() and not self._warned:
+        text = self.query_one(TextArea).text
+        if text.strip() and text != self._before and not self._warned:
             self._warned = True
             self.inbox.say("Your text is not sent; Escape once more drops it.", is_error=True)
             return

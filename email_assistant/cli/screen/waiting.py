@@ -142,9 +142,12 @@ class WaitingScreen(LiveScreen):
 
     def action_accept(self) -> None:
         """Nothing is accepted from a row: it doesn't show the exact text and recipients."""
-        if self._chosen():
+        if row := self._chosen():
             self.action_open()
-            self.inbox.say("This is what would be done: a accepts it, u goes back.")
+            if row.item.kind == "notification":
+                self.inbox.say("a puts the notice away, i says that such mail needs none, u goes back.")
+            else:
+                self.inbox.say("This is what would be done: a accepts it, u goes back.")
 
     def action_ignore(self) -> None:
         if row := self._chosen():

@@ -17,7 +17,7 @@ from email_assistant.inbox.items import Item
 from email_assistant.inbox.recipients import Mark
 from email_assistant.mail.charset import one_line, plain
 from email_assistant.mail.compose import reply_subject
-from email_assistant.servers.api.diff import compare
+from email_assistant.mail.diff import compare
 from email_assistant.servers.api.forms import Field
 from email_assistant.servers.api.wording import about, moment, waits, who
 from email_assistant.trail.context import Letter

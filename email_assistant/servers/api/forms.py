@@ -71,6 +71,10 @@ class ProposalForm:
         """The timezone that the times are shown in."""
         return _zone(self._args.get("timezone")) or self._home
 
+    def filled_with(self, args: Mapping[str, Any]) -> dict[str, str]:
+        """What stands in the form's fields when these are the arguments."""
+        return {field.name: field.value for field in ProposalForm(args, self.model, self.zone).fields}
+
     def typed(self, given: Mapping[str, str]) -> list[Field]:
         """The fields as a person filled them in."""
         return [replace(field, value=given.get(field.name, field.value)) for field in self.fields]

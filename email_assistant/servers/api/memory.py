@@ -1,6 +1,7 @@
 """`/api/memory`: what the assistant knows about the person and has learned, and their own word on it."""
 
 from typing import Annotated, cast
+from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request
 
@@ -11,6 +12,8 @@ from email_assistant.servers.api.errors import documented
 from email_assistant.servers.api.schemas import (
     Background,
     HistoryOut,
+    LessonOut,
+    LessonPage,
     MemoryOut,
     NewRule,
     Revert,
@@ -89,3 +92,16 @@ async def remove_rule(
 async def revert_rule(memory: Rules, account: Of, profile: Profile, rule_id: str, revert: Revert) -> RuleOut:
     """Put a rule back to what it said, or to being in force, in an earlier version."""
     return RuleOut.of(await memory.revert(account.id, profile, rule_id, revert.to, _BY))
+
+
+@router.get("/lessons", responses=documented(401, 404, 422))
+async def list_lessons(app: Assistant, memory: Rules, account: Of) -> LessonPage:
+    """What was learned last from the person's answers and corrections."""
+    found = await memory.lessons.page(app.user_id, account.id)
+    return LessonPage(lessons=[LessonOut.model_validate(each) for each in found])
+
+
+@router.post("/lessons/{lesson_id}/undo", responses=documented(401, 403, 404, 409, 422))
+async def undo_lesson(app: Assistant, memory: Rules, lesson_id: UUID) -> RuleOut:
+    """Take back exactly this lesson. 409: it was taken back before, or the rule was changed by hand since."""
+    return RuleOut.of(await memory.unlearn(await memory.lessons.find(app.user_id, str(lesson_id)), _BY))

@@ -26,7 +26,8 @@ class _Out(BaseModel):
 
 
 class Decision(BaseModel):
-    """A person's answer to an item."""
+    """A person's answer to an item. Of a notice, accept puts it away and teaches nothing; ignore says that such mail
+    needs none."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -77,6 +78,9 @@ class ItemOut(_Out):
     )
     waits_for: list[UUID] = Field(description="Parts that are yet to be decided before this answer takes effect.")
     decision: Decision | None
+    taken_back: Decision | None = Field(
+        description="While it waits again: what the person had typed, an edit or a response, before they took it back."
+    )
     decided_at: datetime | None
     undo_until: datetime | None = Field(description="Until then the decision can be taken back.")
     superseded_by: UUID | None = Field(description="The run that took its place.")
@@ -367,6 +371,24 @@ class MemoryOut(BaseModel):
     account: str
     background: str = Field(description="What every prompt says about them.")
     profiles: dict[Profile, list[RuleOut]] = Field(description="Oldest rule first.")
+
+
+class LessonOut(_Out):
+    """One change to a rule that was learned from what the person did."""
+
+    id: UUID
+    account: str
+    profile: Profile
+    rule: str = Field(description="The rule's id.")
+    version: int = Field(description="The version of the rule that this made.")
+    text: str = Field(description="What the rule says since.")
+    removed: bool = Field(description="The rule was taken out of force.")
+    at: datetime
+    taken_back_at: datetime | None
+
+
+class LessonPage(BaseModel):
+    lessons: list[LessonOut] = Field(description="Latest first, at most 50.")
 
 
 class NewRule(BaseModel):

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 from email_assistant.accounts.accounts import Mode
 from email_assistant.inbox.items import Item
-from email_assistant.inbox.standing import MANY, NAMES, SAID
+from email_assistant.inbox.standing import MANY, NAMES, said_of
 from email_assistant.mail.charset import one_line
 from email_assistant.memory.profiles import Profile
 from email_assistant.queue.turns import TurnRow
@@ -29,6 +29,7 @@ BUTTONS: Mapping[Answer, str] = {
     "response": "Respond",
 }
 IN_DOUBT_BUTTONS: Mapping[Answer, str] = {**BUTTONS, "accept": "Do it again", "ignore": "Leave it"}
+NOTICE_BUTTONS: Mapping[Answer, str] = {**BUTTONS, "accept": "Done", "ignore": "Not such mail"}
 LINK_BUTTONS: Mapping[Answer, str] = {**BUTTONS, "accept": "I opened it: go on", "ignore": "Leave it"}
 CHAT_BUTTONS: Mapping[Answer, str] = {
     "accept": "Do it",
@@ -49,7 +50,6 @@ TITLES: Mapping[Kind, str] = {
 }
 KINDS: Mapping[Kind, str] = {**MANY, "in_doubt": "in doubt"}
 _ONE: Mapping[Kind, str] = {**NAMES, "in_doubt": "in doubt"}
-DID: Mapping[Answer, str] = {answer: said.capitalize() for answer, said in SAID.items()}
 MODES: Mapping[Mode, str] = {
     "shadow": "Shadow: only show me what you would have done",
     "draft": "Drafts: leave replies in Gmail as drafts too, for me to send there",
@@ -86,8 +86,13 @@ _DID: Mapping[str, str] = {
 def became(item: Item) -> str:
     """What a person's last step made of an item."""
     if item.decision:
-        return DID[item.decision["type"]]
+        return did(item.kind, item.decision["type"])
     return "Snoozed" if item.snoozed_until else "Taken back; it waits again"
+
+
+def did(kind: Kind, answer: Answer) -> str:
+    """What an answer made of an item of that kind."""
+    return said_of(kind, answer).capitalize()
 
 
 def counted(kind: Kind, count: int) -> str:
@@ -100,6 +105,8 @@ def buttons(item: Item) -> Mapping[Answer, str]:
     match item.kind:
         case "in_doubt":
             return IN_DOUBT_BUTTONS
+        case "notification":
+            return NOTICE_BUTTONS
         case "link":
             return LINK_BUTTONS
         case _:

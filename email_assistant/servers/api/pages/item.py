@@ -9,16 +9,23 @@ from fastapi.responses import RedirectResponse, Response
 
 from email_assistant.inbox.items import Conflict, Invalid, Item
 from email_assistant.mail.compose import reply_subject
+from email_assistant.mail.diff import Piece, compare
 from email_assistant.servers.api.dependencies import Assistant, ItemId, Services
-from email_assistant.servers.api.diff import Piece, compare
 from email_assistant.servers.api.forms import Field, ProposalForm, read_time
 from email_assistant.servers.api.pages.answered import BY, Answered, is_asleep, just_answered
 from email_assistant.servers.api.pages.listing import Listed, Listing, Text
-from email_assistant.servers.api.pages.proposal import answer_of, arguments_in, fields_of, form_of, inputs_of
-from email_assistant.servers.api.pages.rooms import ToldContexts
+from email_assistant.servers.api.pages.proposal import (
+    answer_of,
+    arguments_in,
+    fields_of,
+    form_of,
+    inputs_of,
+    taken_back_in,
+)
+from email_assistant.servers.api.pages.rooms import News, Telling, ToldContexts, nothing
 from email_assistant.servers.api.pages.snooze import CHOICES, wake
 from email_assistant.servers.api.rendering import render
-from email_assistant.servers.api.wording import DID, PROFILE_NAMES, TITLES, buttons, sentence
+from email_assistant.servers.api.wording import PROFILE_NAMES, TITLES, buttons, did, sentence
 from email_assistant.trail.context import Contexts
 
 _NEWEST = 5
@@ -35,15 +42,19 @@ async def show(
     contexts: ToldContexts,
     item_id: ItemId,
     listing: Listed,
+    news: News,
     answered: Text = None,
     whole: bool = False,
+    fresh: bool = False,
 ) -> Response:
     """
     Args:
         whole: all of the conversation, not only its newest mails.
+        fresh: without what the person had typed before they took their answer back.
     """
     just = await just_answered(app, answered)
-    return await _page(app, contexts, item_id, listing, just=just, whole=whole)
+    posted: dict[str, str] | None = {} if fresh else None
+    return await _page(app, contexts, item_id, listing, posted, just=just, whole=whole, news=news)
 
 
 @router.post("/items/{item_id}")
@@ -106,10 +117,12 @@ async def _page(
     just: Answered | None = None,
     *,
     whole: bool = False,
+    news: Telling = nothing,
 ) -> Response:
     item = await app.inbox.get(app.user_id, item_id)
     form = await form_of(app, item)
-    given = arguments_in(posted or {})
+    posted = taken_back_in(form, item) if posted is None else posted
+    given = arguments_in(posted)
     changed = form.changed(given)
     context = await contexts.of(item)
     letters = context.conversation if whole else context.conversation[-_NEWEST:]
@@ -131,11 +144,12 @@ async def _page(
         inputs=inputs_of(form, given),
         changed=changed,
         edited=_edited(item, form),
-        response=(posted or {}).get("response", ""),
+        response=posted.get("response", ""),
+        news=await news(),
         first_text=_first_to_edit(form),
         titles=TITLES,
         does=sentence(item, form.zone) if item.kind in ("notification", "in_doubt") else None,
-        did=DID,
+        did=did,
         profiles=PROFILE_NAMES,
         buttons=buttons(item),
         zone=form.zone,

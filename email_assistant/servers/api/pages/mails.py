@@ -10,7 +10,7 @@ from email_assistant.inbox.mails import CLASSES, STATES, Class, State
 from email_assistant.servers.api.dependencies import Assistant, BlankAsNone, Services
 from email_assistant.servers.api.pages.answered import BY
 from email_assistant.servers.api.pages.listing import Text, link, zones
-from email_assistant.servers.api.pages.rooms import ToldContexts, ToldTrail
+from email_assistant.servers.api.pages.rooms import News, Telling, ToldContexts, ToldTrail, nothing
 from email_assistant.servers.api.rendering import render
 from email_assistant.trail.context import Contexts
 from email_assistant.trail.story import Trail
@@ -20,9 +20,13 @@ router = APIRouter()
 
 @router.get("/mails")
 async def mails(
-    app: Assistant, state: Annotated[State | None, BlankAsNone] = None, account: Text = None, cursor: Text = None
+    app: Assistant,
+    news: News,
+    state: Annotated[State | None, BlankAsNone] = None,
+    account: Text = None,
+    cursor: Text = None,
 ) -> Response:
-    return await _page(app, state, account, cursor)
+    return await _page(app, state, account, cursor, news=news)
 
 
 @router.post("/mails/{mail_id}/retry")
@@ -36,9 +40,9 @@ async def retry(app: Assistant, mail_id: str, account: Annotated[str, Form()]) -
 
 @router.get("/mails/{mail_id}/trail")
 async def story(
-    app: Assistant, trail: ToldTrail, contexts: ToldContexts, mail_id: str, account: Text = None
+    app: Assistant, trail: ToldTrail, contexts: ToldContexts, news: News, mail_id: str, account: Text = None
 ) -> Response:
-    return await _story(app, trail, contexts, mail_id, account)
+    return await _story(app, trail, contexts, mail_id, account, news=news)
 
 
 @router.post("/mails/{mail_id}/correct")
@@ -64,6 +68,7 @@ async def _page(
     account: str | None = None,
     cursor: str | None = None,
     refusal: Conflict | None = None,
+    news: Telling = nothing,
 ) -> Response:
     rows, following = await app.mails.page(app.user_id, state=state, account=account, cursor=cursor)
     accounts = await app.accounts.of_user(app.user_id)
@@ -79,6 +84,7 @@ async def _page(
         zones=zones(accounts),
         here=link("/mails", state=state, account=account, cursor=cursor),
         following=link("/mails", state=state, account=account, cursor=following) if following else None,
+        news=await news(),
     )
 
 
@@ -89,6 +95,7 @@ async def _story(
     mail_id: str,
     account: str | None,
     refusal: Conflict | None = None,
+    news: Telling = nothing,
 ) -> Response:
     mail = await app.mails.get(app.user_id, mail_id, account)
     owner = await app.accounts.find(app.user_id, mail.account)
@@ -101,4 +108,5 @@ async def _story(
         zone=owner.zone,
         classes=CLASSES,
         events=await trail.of_mail(app.user_id, mail_id, mail.account),
+        news=await news(),
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable
 from typing import Annotated, Any, Literal
+from uuid import UUID
 
 from fastapi import APIRouter, Form
 from fastapi.responses import RedirectResponse, Response
@@ -68,6 +69,14 @@ async def change(
     return await _done(app, memory, chosen, step)
 
 
+@router.post("/memory/lessons/{lesson_id}/undo")
+async def unlearn(app: Assistant, memory: Rules, lesson_id: UUID) -> Response:
+    """Take back one thing that was learned."""
+    lesson = await memory.lessons.find(app.user_id, str(lesson_id))
+    chosen = await app.accounts.find(app.user_id, lesson.account)
+    return await _done(app, memory, chosen, memory.unlearn(lesson, BY))
+
+
 async def _done(app: Services, memory: Memory, account: Account, step: Awaitable[Any]) -> Response:
     try:
         await step
@@ -94,6 +103,7 @@ async def _page(
         choices=[(each.address, each.address) for each in accounts],
         account=chosen,
         profiles=profiles,
+        lessons=await memory.lessons.page(app.user_id, chosen.id) if chosen else [],
         names=PROFILE_NAMES,
         longest=LONGEST_RULE,
     )

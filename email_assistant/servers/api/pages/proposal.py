@@ -7,8 +7,8 @@ from fastapi import Request
 from pydantic import BaseModel
 
 from email_assistant.inbox.items import Invalid, Item
+from email_assistant.mail.diff import Piece, compare
 from email_assistant.servers.api.dependencies import Services
-from email_assistant.servers.api.diff import Piece, compare
 from email_assistant.servers.api.forms import Field, ProposalForm
 from email_assistant.tools.spec import ToolError
 
@@ -38,6 +38,17 @@ def inputs_of(form: ProposalForm, given: Mapping[str, str]) -> list[Input]:
 
 def arguments_in(posted: Mapping[str, str]) -> dict[str, str]:
     return {name.removeprefix(_ARGUMENT): text for name, text in posted.items() if name.startswith(_ARGUMENT)}
+
+
+def taken_back_in(form: ProposalForm, item: Item) -> dict[str, str]:
+    """What the person had typed before they took their answer back, as it was posted."""
+    match item.taken_back:
+        case {"type": "edit", "args": dict(args)}:
+            return {f"{_ARGUMENT}{name}": text for name, text in form.filled_with(args).items()}
+        case {"type": "response", "args": str(text)}:
+            return {"response": text}
+        case _:
+            return {}
 
 
 def answer_of(form: ProposalForm, posted: Mapping[str, str]) -> dict[str, Any]:

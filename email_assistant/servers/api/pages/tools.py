@@ -6,8 +6,8 @@ from typing import Annotated
 from fastapi import APIRouter, Form
 from fastapi.responses import RedirectResponse, Response
 
+from email_assistant.mail.diff import compare
 from email_assistant.servers.api.dependencies import Assistant, Services
-from email_assistant.servers.api.diff import compare
 from email_assistant.servers.api.rendering import render
 from email_assistant.servers.api.wording import REVIEWS, TOOL_STATES
 from email_assistant.tools.mcp.seen import SeenTool

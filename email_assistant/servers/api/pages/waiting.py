@@ -7,11 +7,12 @@ from uuid import UUID
 from fastapi import APIRouter, Form
 from fastapi.responses import Response
 
-from email_assistant.inbox.items import Item
+from email_assistant.inbox.items import Invalid, Item
 from email_assistant.inbox.listing import STATUSES
 from email_assistant.servers.api.dependencies import Assistant, Services
 from email_assistant.servers.api.pages.answered import BY, Answered, each, just_answered
 from email_assistant.servers.api.pages.listing import AGES, SORTS, Listed, Listing, Text, zones
+from email_assistant.servers.api.pages.rooms import News, Telling, nothing
 from email_assistant.servers.api.pages.snooze import CHOICES, wake
 from email_assistant.servers.api.pages.together import results_of, show_together
 from email_assistant.servers.api.rendering import render
@@ -26,10 +27,10 @@ Ticked = Annotated[list[UUID], Form(alias="item", default_factory=list)]
 
 @router.get("/")
 async def waiting(
-    app: Assistant, listing: Listed, cursor: Text = None, answered: Text = None, ticked: Text = None
+    app: Assistant, listing: Listed, news: News, cursor: Text = None, answered: Text = None, ticked: Text = None
 ) -> Response:
     just = await just_answered(app, answered)
-    return await _page(app, listing, cursor, [just] if just else [], ticked=ticked == "all")
+    return await _page(app, listing, cursor, [just] if just else [], ticked=ticked == "all", news=news)
 
 
 @router.post("/answers")
@@ -45,12 +46,15 @@ async def answer_all(
     if kind == "accept":
         return await show_together(app, listing, items)
     zone = zones(await app.accounts.of_user(app.user_id))
-    decision = {"type": kind, "args": response if kind == "response" else None}
+    answer = "accept" if kind == "done" else kind
+    decision = {"type": answer, "args": response if kind == "response" else None}
 
     async def step(item_id: UUID) -> Item:
+        item = await app.inbox.get(app.user_id, item_id)
+        if kind == "done" and item.kind != "notification":
+            raise Invalid("this is no notice that could be put away")
         if kind != "snooze":
             return await app.inbox.decide(app.user_id, item_id, decision, by=BY)
-        item = await app.inbox.get(app.user_id, item_id)
         return await app.inbox.snooze(app.user_id, item_id, wake(until, zone[item.account]))
 
     return await _page(app, listing, results=await each(app, items, step))
@@ -77,6 +81,7 @@ async def _page(
     results: Sequence[Answered] = (),
     *,
     ticked: bool = False,
+    news: Telling = nothing,
 ) -> Response:
     items, following = await app.inbox.page(app.user_id, **listing.wanted, cursor=cursor)
     accounts = await app.accounts.of_user(app.user_id)
@@ -94,6 +99,7 @@ async def _page(
         accounts=accounts,
         results=results,
         ticked=ticked,
+        news=await news(),
         cursor=cursor,
         following=listing.link("/", cursor=following) if following else None,
     )

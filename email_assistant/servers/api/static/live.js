@@ -21,8 +21,16 @@ function say(text) {
   if (place.textContent !== text) place.textContent = text;
 }
 
+/** What was learned is told once: what the page was told of stays, and what is new comes after it. */
+function tellLearned(fresh) {
+  for (const lesson of fresh.querySelectorAll("#learned > *")) {
+    if (!document.getElementById(lesson.id)) document.getElementById("learned").append(document.adoptNode(lesson));
+  }
+}
+
 function put(fresh) {
   document.title = fresh.title;
+  tellLearned(fresh);
   for (const part of parts(document)) {
     const next = fresh.getElementById(part.id);
     const html = next?.outerHTML;

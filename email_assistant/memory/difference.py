@@ -1,0 +1,109 @@
+"""What a person made of a proposal, in their own words alone.
+
+What was proposed may be an attacker's, so none of it is told. Of what they took out it is told only how much that was
+and where it stood. Words of the proposal or of the mail that stand in what they wrote, as a quotation or moved to
+another place, are left out of it too.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from email_assistant.mail.diff import compare
+
+_WORD = re.compile(r"\w+")
+_WHITE = re.compile(r"\s+")
+_QUOTED = 4
+"""So many words in a row that stand elsewhere are a quotation."""
+_LAST_LINES = 5
+LEFT_OUT = "[…]"
+
+
+def own_words(text: str, others: Iterable[str]) -> str:
+    """A person's text without what it quotes from other texts."""
+    quoted = {run for other in others for _, run in _runs(list(_WORD.finditer(other)))}
+    words = list(_WORD.finditer(text))
+    ours, at = "", 0
+    for start, run in _runs(words):
+        if run in quoted and words[start + _QUOTED - 1].end() > at:
+            begin = words[start].start()
+            if begin >= at:
+                ours += text[at:begin] + LEFT_OUT
+            at = words[start + _QUOTED - 1].end()
+    return ours + text[at:]
+
+
+def difference(proposed: Mapping[str, Any], final: Mapping[str, Any], others: Iterable[str]) -> list[str]:
+    """What an edit changed, one line each: lengths, times, and what was put in."""
+    elsewhere = [*others, *texts_in(proposed)]
+    before, after = _minutes(proposed), _minutes(final)
+    lasts = [f"lasts: {before} minutes became {after} minutes"] if before != after else []
+    return lasts + [
+        line
+        for name in dict.fromkeys([*proposed, *final])
+        if name != "email_id" and proposed.get(name) != final.get(name)
+        for line in _changed(name, proposed.get(name), final.get(name), elsewhere)
+    ]
+
+
+def texts_in(args: Mapping[str, Any]) -> list[str]:
+    """The arguments as texts."""
+    return [_plain(value) for value in args.values()]
+
+
+def _changed(name: str, before: Any, after: Any, elsewhere: list[str]) -> Iterator[str]:
+    if _is_time(before) and _is_time(after):
+        yield f"{name}: {before} became {after}"
+        return
+    old, new = _plain(before), _plain(after)
+    pieces = compare(old, new)
+    yield f"{name}: {_count(old)} became {_count(new)}"
+    at = 0
+    for piece in pieces:
+        place = _place(new, at)
+        if piece.kind == "gone" and _WORD.search(piece.text):
+            yield f"{name}, taken out {place}: {_count(piece.text)}"
+        elif piece.kind == "new" and (ours := own_words(piece.text, elsewhere).strip()):
+            yield f"{name}, put in {place}: {_WHITE.sub(' ', ours)}"
+        at += len(piece.text) if piece.kind != "gone" else 0
+
+
+def _place(text: str, at: int) -> str:
+    if "\n" not in text[:at].strip():
+        return "in the first line"
+    return "in the last lines" if text.count("\n", at, len(text.rstrip())) < _LAST_LINES else "in between"
+
+
+def _count(text: str) -> str:
+    count = len(_WORD.findall(text))
+    return f"{count} word{'s' * (count != 1)}"
+
+
+def _minutes(args: Mapping[str, Any]) -> int | None:
+    """How long a meeting lasts; None if it is none."""
+    start, end = args.get("start_time"), args.get("end_time")
+    if not _is_time(start) or not _is_time(end):
+        return None
+    begins, ends = datetime.fromisoformat(str(start)), datetime.fromisoformat(str(end))
+    if (begins.tzinfo is None) != (ends.tzinfo is None):
+        return None
+    return round((ends - begins).total_seconds() / 60)
+
+
+def _is_time(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and "T" in value and bool(datetime.fromisoformat(value))
+    except ValueError:
+        return False
+
+
+def _plain(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else "" if value is None else str(value)
+
+
+def _runs(words: list[re.Match[str]]) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Each place where so many words in a row begin, and those words."""
+    folded = [word[0].casefold() for word in words]
+    for start in range(len(words) - _QUOTED + 1):
+        yield start, tuple(folded[start : start + _QUOTED])
