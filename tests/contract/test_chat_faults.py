@@ -565,7 +565,7 @@ class TestAccounts:
     def test_a_thread_belongs_to_the_account_that_was_named_first(self, prepare: Prepare) -> None:
         stage = prepare()
         token = stage.google.another(self.CARL, "Asia/Tokyo").write_token_file(stage.daemon.home / "carl.json")
-        stage.daemon.cli("account", "add", self.CARL, "--token-file", str(token))
+        stage.daemon.cli("account", "add", self.CARL, "--token-file", str(token), "--mode", "send")
         stage.up()
         talk = stage.talk()
         assert talk.post("/run", user_request="hello", account=self.CARL).response == "Hello."
