@@ -16,6 +16,8 @@ Role = Literal["triage", "response", "memory", "chat"]
 GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai/"
 """Where Gemini speaks OpenAI's chat completions (https://ai.google.dev/gemini-api/docs/openai)."""
 GEMINI_MODEL = "gemini-2.5-flash"
+DEMO = "sandbox"
+"""What the names of the demo's mailboxes begin with, as `google_name`."""
 
 
 class Price(BaseModel):
@@ -377,9 +379,23 @@ class Settings(BaseSettings):
         return None if self.google_root else limit
 
     @property
+    def is_demo(self) -> bool:
+        """Whether these are the demo's own, whose accounts are of mailboxes on this machine."""
+        return is_of_demo(self.provider)
+
+    @property
+    def start_command(self) -> str:
+        """What has the accounts worked on that this process may touch."""
+        return "email-assistant demo" if self.is_demo else "email-assistant up"
+
+    @property
     def provider(self) -> str:
         """Which accounts this process may touch: a token made for Google is never sent to another server."""
         return self.google_name or ("custom" if self.google_root else "google")
+
+
+def is_of_demo(provider: str) -> bool:
+    return provider.startswith(f"{DEMO}:")
 
 
 def _complaint(place: tuple[int | str, ...], message: str) -> str:

@@ -269,6 +269,7 @@ async def _decide(prefix: str, answer: Mapping[str, Any], shown: str | None = No
             raise CommandError("this is not as it was shown; look at it again")
         decided = await app.inbox.decide(app.user_id, found.id, answer, by="cli", asked=found.asked)
         asked_again = await app.inbox.asked_again_because_of(decided)
+        absence = await app.presence.absence_for(decided.account_id)
     seconds = (decided.undo_until - datetime.now(UTC)).total_seconds() if decided.undo_until else 0
     taken = f"Taken: {answer['type']}."
     if decided.waits_for:
@@ -279,6 +280,8 @@ async def _decide(prefix: str, answer: Mapping[str, Any], shown: str | None = No
         taken += f" `email-assistant inbox undo {str(decided.id)[:8]}` takes it back within {seconds:.0f} s."
     for part in asked_again:
         taken += f" Asked again, as {part.asked_because}: `email-assistant inbox show {str(part.id)[:8]}`."
+    if absence:
+        taken += f" {absence.kept}"
     out.print(taken, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -309,11 +312,15 @@ async def _accept_together(named: Sequence[str]) -> None:
         else:
             chosen = [each for each in seen if each]
         outcomes = await app.inbox.decide_many(app.user_id, chosen, {"type": "accept"}, by="cli")
+        taken = [outcome.item for outcome in outcomes if outcome.item]
+        absences = {item.account_id: await app.presence.absence_for(item.account_id) for item in taken}
     for outcome in outcomes:
         if outcome.item:
             out.print(f"{str(outcome.id)[:8]}: accepted.", highlight=False)
         else:
             complain(f"{str(outcome.id)[:8]}: not taken: {outcome.refused}")
+    if absence := next(filter(None, absences.values()), None):
+        out.print(absence.kept, markup=False, highlight=False, soft_wrap=True)
     if refused := [outcome for outcome in outcomes if outcome.refused]:
         raise CommandError(f"{len(refused)} of {len(outcomes)} were not taken")
 
