@@ -1,5 +1,8 @@
 """The `email-assistant` command. Thin: each command opens what it needs, and imports it only then."""
 
+import sys
+from typing import Annotated
+
 import typer
 
 from email_assistant.cli import (
@@ -17,7 +20,9 @@ from email_assistant.cli import (
     run,
     tools,
 )
-from email_assistant.cli.context import ensure_output, flush_output
+from email_assistant.cli.context import chosen, ensure_output, flush_output, print_version
+
+_DEMO = "--demo"
 
 app = typer.Typer(
     name="email-assistant",
@@ -26,7 +31,22 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+@app.callback()
+def options(
+    demo: Annotated[
+        bool, typer.Option(_DEMO, help="Work on what `demo` keeps, which is apart from your own mail.")
+    ] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=print_version, is_eager=True)
+    ] = False,
+) -> None:
+    chosen.demo = demo
+
+
 app.command("demo")(run.demo)
 app.command("up")(run.up)
 app.command("api")(run.api)
@@ -49,9 +69,17 @@ app.command("restore")(backup.restore)
 app.add_typer(bench.app, name="bench")
 
 
+def _with_demo_first(given: list[str]) -> list[str]:
+    """`--demo` belongs to no command, and people write it behind theirs."""
+    end = given.index("--") if "--" in given else len(given)
+    return (
+        given if _DEMO not in given[:end] else [_DEMO, *(each for each in given[:end] if each != _DEMO), *given[end:]]
+    )
+
+
 def main() -> None:
     ensure_output()
     try:
-        app()
+        app(_with_demo_first(sys.argv[1:]))
     finally:
         flush_output()

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +18,7 @@ from rich.text import Text
 
 if TYPE_CHECKING:
     from email_assistant.app import App
+    from email_assistant.settings import Settings
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 OfAccount = Annotated[str | None, typer.Option("--account", help="Only this account's (an address).")]
@@ -33,6 +34,27 @@ class CommandError(Exception):
     """The command can't go on; the message is one line that says what to do next."""
 
 
+@dataclass(slots=True)
+class _Chosen:
+    """What was said before the command."""
+
+    demo: bool = False
+
+
+chosen = _Chosen()
+
+
+def load_settings() -> "Settings":
+    """One's own settings, or the demo's with --demo. Raises SettingsError."""
+    from email_assistant.settings import Settings
+
+    if not chosen.demo:
+        return Settings.load()
+    from email_assistant.cli.demo_home import demo_settings
+
+    return demo_settings(Settings.load())
+
+
 @asynccontextmanager
 async def opened(*, keep: bool = False) -> AsyncIterator["App"]:
     """The app for one command; a daemon that runs beside it shares its database.
@@ -41,9 +63,8 @@ async def opened(*, keep: bool = False) -> AsyncIterator["App"]:
         keep: for a command that stays: start the embedded database again whenever the daemon has left with it.
     """
     from email_assistant.app import database, open_app
-    from email_assistant.settings import Settings
 
-    settings = Settings.load()
+    settings = load_settings()
     with database(settings, keep=keep) as url:
         async with open_app(settings, url) as app:
             yield app
@@ -66,6 +87,14 @@ def run(command: Callable[[], Awaitable[Any]]) -> Any:
 
 def complain(line: str) -> None:
     err.print(Text.assemble(("Error: ", "red"), line), soft_wrap=True)
+
+
+def print_version(wanted: bool) -> None:  # noqa: FBT001 - Typer gives an option's value so
+    if wanted:
+        from importlib.metadata import version
+
+        out.print(f"email-assistant {version('email-assistant')}", highlight=False)
+        raise typer.Exit
 
 
 def ensure_output() -> None:

@@ -14,7 +14,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from email_assistant.app import App, api_token, database, open_app, open_chat
-from email_assistant.cli.context import CommandError, err, out
+from email_assistant.cli.context import CommandError, err, load_settings, out
 from email_assistant.daemon import open_daemon
 from email_assistant.servers.api.app import create_api
 from email_assistant.settings import Settings
@@ -26,6 +26,8 @@ async def run_up(host: str, port: int, *, no_token: bool) -> None:
     """Serve the inbox and work, until SIGINT or SIGTERM."""
     _check_token_needed(host, no_token)
     settings = _ready_settings()
+    if settings.is_demo:
+        raise CommandError("`email-assistant demo` is what runs the demo")
     with bound(host, port) as listener, database(settings, keep=True) as url:
         async with open_app(settings, url) as app, open_daemon(app) as daemon:
             token = _welcome(settings, listener, host, no_token=no_token)
@@ -179,7 +181,7 @@ def _check_token_needed(host: str, no_token: bool) -> None:
 
 
 def _settings() -> Settings:
-    settings = Settings.load()
+    settings = load_settings()
     log_to_stderr(settings.log_level)
     return settings
 

@@ -1,10 +1,21 @@
 """What a person sees of the program itself: whether it is there, what it does, and what is whose."""
 
+from importlib.metadata import version
+
+import psycopg
+import pytest
+
 from tests.doubles.daemon import Daemon
 from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.integration.conftest import Start
 from tests.integration.scene import ADA, BOB, DONE, reply
+
+
+@pytest.fixture
+def program(connect: Start) -> Daemon:
+    """One connected mailbox; nothing runs."""
+    return connect()
 
 
 class TestAccountAdded:
@@ -79,7 +90,98 @@ class TestStatus:
         assert "Waiting for you: 2\n" in daemon.cli("status")
         assert daemon.cli("status", "--json")["waiting"] == 2
 
-    def test_an_unexpected_error_of_a_poll_stands_there(self, start: Start, google: Google) -> None:
+    def test_an_unexpected_error_of_a_poll_stands_there(
+        self, start: Start, google: Google, model: Model, database_url: str
+    ) -> None:
         daemon = start()
-        google.fault("history.list", body={"history": "no list", "historyId": "9"})
-        daemon.wait_for(lambda: "unexpected " in daemon.cli("status"), "status says so")
+        model.script([[reply("Friday is fine.")]])
+        with psycopg.connect(database_url) as conn:
+            conn.execute("alter table email_assistant.mails add constraint none_fits check (false) not valid")
+        google.deliver(BOB, "Secret plan", "Does Friday suit you?")
+        daemon.wait_for(lambda: "unexpected CheckViolation" in daemon.cli("status"), "status says so")
+        doctor = daemon.run("doctor")
+        assert f"✗ {ADA}, last look: unexpected CheckViolation while new mail was looked for" in doctor.stdout
+        assert "Secret plan" not in doctor.stdout
+        with psycopg.connect(database_url) as conn:
+            conn.execute("alter table email_assistant.mails drop constraint none_fits")
+        daemon.pending()
+        assert "unexpected" not in daemon.cli("status")
+
+
+NO_MODEL = {"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}
+
+
+class TestDemo:
+    @pytest.fixture
+    def program(self, connect: Start) -> Daemon:
+        """One's own mailbox, and no model of one's own: the demo brings its."""
+        program = connect()
+        program.environment |= NO_MODEL
+        return program
+
+    def test_nothing_of_it_stands_among_ones_own(self, program: Daemon, database_url: str) -> None:
+        summary = program.cli("demo", "--exit-when-idle", "--json", "--port", "0")
+
+        assert [account["address"] for account in program.cli("account", "list", "--json")["items"]] == [ADA]
+        assert program.cli("inbox", "list", "--json")["items"] == []
+        assert program.cli("status", "--json")["mails"] == 0
+        with psycopg.connect(database_url) as conn:
+            assert conn.execute("select count(*) from email_assistant.mails").fetchone() == (0,)
+        assert not (program.home / "assistant" / "sandbox").exists()
+        own_token = program.environment["EMAIL_ASSISTANT_API_TOKEN"]
+        assert summary["inbox_url"].partition("token=")[2] not in ("", own_token)
+
+        [account] = program.cli("account", "list", "--json", "--demo")["items"]
+        items = program.cli("--demo", "inbox", "list", "--json")["items"]
+        assert account["address"] != ADA
+        assert (len(items), summary["mails"]) == (
+            summary["waiting"],
+            program.cli("status", "--demo", "--json")["mails"],
+        )
+        taken = program.cli("--demo", "inbox", "ignore", items[0]["id"][:8])
+        assert "nothing is running since" in taken
+        assert "start `email-assistant demo`" in taken
+        with psycopg.connect(database_url) as conn:
+            assert conn.execute("select count(*) from email_assistant.inbox_items").fetchone() == (0,)
+
+    def test_it_says_that_a_database_of_ones_own_is_left_alone(self, program: Daemon) -> None:
+        done = program.run("demo", "--exit-when-idle", "--json", "--port", "0")
+        assert "DATABASE_URL is left alone" in done.stderr
+
+    def test_it_runs_beside_ones_own_and_is_talked_to(self, program: Daemon) -> None:
+        demo = program._start("demo", "demo", "--port", "0")
+        program.wait_for(lambda: "Your inbox:" in demo.log, "the demo is there")
+        program.environment |= {"OPENAI_API_KEY": "model-key", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
+        program.up()
+        program.environment |= NO_MODEL
+        program.wait_for(lambda: program.cli("status", "--demo", "--json")["waiting"], "something waits in the demo")
+        assert program.cli("status", "--json")["waiting"] == 0
+
+        talk = program.cli("chat", "--demo", "--json", "what waits for me?")
+        assert talk["status"] == "success"
+        assert program.cli("chat", "--list", "--json") == []
+
+    def test_chat_says_that_it_is_not_running(self, program: Daemon) -> None:
+        program.cli("demo", "--exit-when-idle", "--json", "--port", "0")
+        done = program.run("--demo", "chat", "what waits for me?")
+        assert done.returncode == 1
+        assert "nothing is running since" in done.stderr
+        assert "start `email-assistant demo`" in done.stderr
+
+    def test_what_an_older_one_left_among_ones_own_is_named(self, program: Daemon, database_url: str) -> None:
+        with psycopg.connect(database_url) as conn:
+            conn.execute("update email_assistant.accounts set provider = 'sandbox:scripted'")
+        remedy = f"`email-assistant account remove {ADA}` removes it"
+        assert remedy in program.cli("status")
+        assert f"✗ {ADA}: left by a demo of an earlier version" in program.run("doctor").stdout
+        program.cli("account", "remove", ADA, "--yes")
+        assert remedy not in program.cli("status")
+
+
+class TestHelp:
+    def test_its_version(self, program: Daemon) -> None:
+        assert program.cli("--version") == f"email-assistant {version('email-assistant')}\n"
+
+    @pytest.mark.parametrize("command", [(), ("up",), ("inbox",), ("inbox", "accept"), ("account", "add"), ("chat",)])
+    def test_it_is_had_by_h_everywhere(self, program: Daemon, command: tuple[str, ...]) -> None:
+        assert "Usage: " in program.cli(*command, "-h")
