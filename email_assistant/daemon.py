@@ -167,8 +167,8 @@ class Daemon:
             raise
 
     async def _note_unexpected(self, account_id: UUID, error: Exception) -> None:
-        """Have `status` and `doctor` tell that a mailbox could not be looked at. Not in the error's own words, which may
-        quote a mail."""
+        """Have `status` and `doctor` tell that a mailbox could not be looked at; not in the error's own words, which
+        may quote a mail."""
         reason = f"unexpected {type(error).__name__} while new mail was looked for; it is tried again, please report it"
         await self.app.accounts.note_error(account_id, reason)
 

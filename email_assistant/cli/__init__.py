@@ -72,9 +72,8 @@ app.add_typer(bench.app, name="bench")
 def _with_demo_first(given: list[str]) -> list[str]:
     """`--demo` belongs to no command, and people write it behind theirs."""
     end = given.index("--") if "--" in given else len(given)
-    return (
-        given if _DEMO not in given[:end] else [_DEMO, *(each for each in given[:end] if each != _DEMO), *given[end:]]
-    )
+    others = [each for each in given[:end] if each != _DEMO]
+    return given if len(others) == end else [_DEMO, *others, *given[end:]]
 
 
 def main() -> None:

@@ -89,7 +89,7 @@ def complain(line: str) -> None:
     err.print(Text.assemble(("Error: ", "red"), line), soft_wrap=True)
 
 
-def print_version(wanted: bool) -> None:  # noqa: FBT001 - Typer gives an option's value so
+def print_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 

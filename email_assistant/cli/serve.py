@@ -15,6 +15,7 @@ from starlette.types import ASGIApp
 
 from email_assistant.app import App, api_token, database, open_app, open_chat
 from email_assistant.cli.context import CommandError, err, load_settings, out
+from email_assistant.cli.follow import follow, introduce
 from email_assistant.daemon import open_daemon
 from email_assistant.servers.api.app import create_api
 from email_assistant.settings import Settings
@@ -31,9 +32,9 @@ async def run_up(host: str, port: int, *, no_token: bool) -> None:
     with bound(host, port) as listener, database(settings, keep=True) as url:
         async with open_app(settings, url) as app, open_daemon(app) as daemon:
             token = _welcome(settings, listener, host, no_token=no_token)
-            if not await app.accounts.pollable():
-                out.print("No account is watched yet: `email-assistant auth login --help` says how.")
-            await until_stopped(daemon.run(), serve(app, token, host, listener), patience=patience(settings))
+            await introduce(app)
+            parts = (daemon.run(), serve(app, token, host, listener), follow(app))
+            await until_stopped(*parts, patience=patience(settings))
 
 
 async def run_api(host: str, port: int, *, no_token: bool) -> None:

@@ -1,5 +1,6 @@
 """What a person sees of the program itself: whether it is there, what it does, and what is whose."""
 
+import re
 from importlib.metadata import version
 
 import psycopg
@@ -185,3 +186,50 @@ class TestHelp:
     @pytest.mark.parametrize("command", [(), ("up",), ("inbox",), ("inbox", "accept"), ("account", "add"), ("chat",)])
     def test_it_is_had_by_h_everywhere(self, program: Daemon, command: tuple[str, ...]) -> None:
         assert "Usage: " in program.cli(*command, "-h")
+
+
+class TestUp:
+    """What it tells, where its output is no terminal and where it is one."""
+
+    def test_without_a_terminal_it_tells_no_word_of_mail(self, start: Start, google: Google, model: Model) -> None:
+        daemon = start()
+        [up] = daemon.processes
+        assert f"Mailbox: {ADA}, in send mode: what you accept is done.\n" in up.log
+        assert "Model: stub-model, at 127.0.0.1\n" in up.log
+        assert "Your inbox: http://" in up.log
+
+        model.script(lambda _: [reply("Friday is fine."), DONE])
+        google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+        [item] = daemon.pending()
+        waits = f"Waits for you: a reply, {ADA}; `email-assistant inbox show {item['id'][:8]}`\n"
+        daemon.wait_for(lambda: waits in up.log, "it says what waits")
+        assert re.search(rf"^\d\d:\d\d:\d\d  Mail came, {ADA}$", up.log, re.MULTILINE)
+        daemon.accept(item)
+        daemon.wait_for(lambda: f"Sent, {ADA}\n" in up.log, "it says what was sent")
+        assert up.log.count("Sent") == up.log.count("Mail came") == 1
+        assert "\x1b" not in up.log
+        for word in ("Lunch", "Friday", "bob@"):
+            assert word not in up.log
+
+    def test_in_a_terminal_it_names_mail_that_steers_nothing(
+        self, connect: Start, google: Google, model: Model
+    ) -> None:
+        program = connect(model_timeout_seconds=2)
+        program.environment["TTY_COMPATIBLE"] = "1"
+        model.script(lambda _: [reply("Friday is fine.")])
+        up = program.up() and program.processes[-1]
+        google.deliver("Bob <bob@example.org>", "Lunch\x1b[2J\x07? " + "x" * 200, "Does Friday suit you?")
+        program.pending()
+        program.wait_for(lambda: "Waits for you" in up.log, "it says what waits")
+        line = next(line for line in up.log.splitlines() if "Mail came" in line)
+        assert re.search(rf"Mail came, {ADA}; bob@example.org: Lunch\S*\? x+…$", line)
+        assert "\x07" not in up.log
+        assert "\x1b[2J" not in up.log
+
+    def test_it_tells_what_failed(self, start: Start, google: Google, model: Model) -> None:
+        daemon = start(max_tries=1)
+        [up] = daemon.processes
+        model.fault("triage", status=400, times=9)
+        mail_id = google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+        daemon.until_mail(mail_id, "failed")
+        daemon.wait_for(lambda: f"Failed, {ADA}\n" in up.log, "it says what failed")
