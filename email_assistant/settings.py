@@ -159,7 +159,10 @@ class Settings(BaseSettings):
     """An MCP server that takes the place of our own for calendars."""
 
     undo_seconds: float = Field(5, ge=0)
-    """How long a decision can be taken back before it is acted on."""
+    """How long a decision can be taken back before it is acted on; 0: not at all."""
+    undo_seconds_in_terminal: float = Field(30, ge=0)
+    """The same of a decision by a command, as another has to be typed to take it back; never less than `undo_seconds`,
+    and 0 with that."""
     expire_days: int | None = Field(None, ge=1)
     """Days after which what still waits is ignored by itself, and nothing is learned from it; unset: never."""
     workers: int = Field(4, ge=1)
@@ -356,6 +359,10 @@ class Settings(BaseSettings):
     @property
     def undo_window(self) -> timedelta:
         return timedelta(seconds=self.undo_seconds)
+
+    @property
+    def undo_window_in_terminal(self) -> timedelta:
+        return self.undo_window and timedelta(seconds=max(self.undo_seconds, self.undo_seconds_in_terminal))
 
     @property
     def lifetime(self) -> timedelta | None:

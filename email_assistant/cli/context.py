@@ -26,6 +26,9 @@ OfAccount = Annotated[str | None, typer.Option("--account", help="Only this acco
 _UNPRINTABLE = re.compile(r"[\x7f-\x9f\ud800-\udfff]")
 """What JSON may hold as it is, and a terminal or UTF-8 may not."""
 
+_UNFOLDED = 20_000
+"""Columns of a table that goes into a pipe or a file, where a line that is folded is two."""
+
 out = Console()
 err = Console(stderr=True)
 
@@ -136,11 +139,14 @@ def print_table(columns: list[str], rows: list[list[str]]) -> None:
     from email_assistant.mail.charset import plain
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(column, overflow="fold")
+    names = max((len(row[0]) for row in rows), default=0)
+    for number, column in enumerate(columns):
+        # What a row is named by is typed or copied: folded, it is of no use.
+        table.add_column(column, overflow="fold", **({"min_width": names, "no_wrap": True} if number == 0 else {}))
     for row in rows:
         table.add_row(*(Text(plain(cell)) for cell in row))
-    out.print(table)
+    console = out if out.is_terminal else Console(width=_UNFOLDED)
+    console.print(table)
 
 
 def _plain(value: object) -> object:

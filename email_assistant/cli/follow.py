@@ -5,7 +5,7 @@ system's journal, Docker's log), so there they say which mailbox and which item,
 """
 
 import asyncio
-from contextlib import suppress
+import logging
 from datetime import datetime
 from urllib.parse import urlsplit
 
@@ -20,8 +20,12 @@ from email_assistant.inbox.items import Item, NoItem
 from email_assistant.mail.charset import one_line
 from email_assistant.trail.story import Trail
 
+log = logging.getLogger(__name__)
+
 _LONGEST = 70
 _MOST_KNOWN = 10_000
+_TOLD = ("new", "done", "failed")
+"""States of a mail."""
 _NAMES = {
     "draft": "a reply",
     "meeting": "a meeting",
@@ -53,8 +57,12 @@ async def follow(app: App) -> None:
     with Feed(app.pool).listener(app.user_id, heard):
         while True:
             change = await heard.changes.get()
-            with suppress(psycopg.Error, NoItem, UnknownAccount):  # it is gone, or the database restarts
+            try:
                 await teller.tell(change)
+            except (psycopg.Error, NoItem, UnknownAccount) as error:  # it is gone, or the database restarts
+                log.info("a line is left out (%s)", type(error).__name__)
+            except Exception as error:  # what happens must go on, told or not
+                log.warning("a line is left out (%s)", type(error).__name__)
 
 
 class _Heard(Listener):
@@ -79,9 +87,7 @@ class _Teller:
 
     async def tell(self, change: Change) -> None:
         match change["what"]:
-            case "mail" if change["state"] in ("new", "done", "failed") and self._is_news(
-                change["id"], change["state"]
-            ):
+            case "mail" if change["state"] in _TOLD and self._is_news(change["id"], change["state"]):
                 await self._mail(change["id"], change["state"])
             case "item" if self._is_news(change["id"], change["status"]) and change["status"] == "pending":
                 item = await self._app.inbox.get(self._app.user_id, change["id"])

@@ -233,3 +233,68 @@ class TestUp:
         mail_id = google.deliver(BOB, "Lunch?", "Does Friday suit you?")
         daemon.until_mail(mail_id, "failed")
         daemon.wait_for(lambda: f"Failed, {ADA}\n" in up.log, "it says what failed")
+
+
+class TestIds:
+    def test_they_are_whole_in_a_pipe_and_every_prefix_is_taken(
+        self, start: Start, google: Google, model: Model
+    ) -> None:
+        daemon = start()
+        daemon.environment["COLUMNS"] = "40"
+        subject = "A subject that is much longer than forty columns can hold"
+        model.on_triage("notify")
+        google.deliver(BOB, subject, "Does Friday suit you?")
+        [item] = daemon.pending()
+        _, row = daemon.cli("inbox", "list").splitlines()
+        assert row.startswith(item["id"][:8])
+        assert subject in row
+        _, row = daemon.cli("mails").splitlines()
+        assert row.startswith(item["mail_id"])
+        for length in (1, 4, 8, 20, 36):
+            assert subject in daemon.cli("inbox", "show", item["id"][:length])
+
+    def test_they_are_whole_in_a_narrow_terminal(self, start: Start, google: Google, model: Model) -> None:
+        daemon = start()
+        daemon.environment |= {"TTY_COMPATIBLE": "1", "COLUMNS": "40", "NO_COLOR": "1"}
+        model.on_triage("notify")
+        mail_id = google.deliver(BOB, "A subject that is much longer than forty columns", "Does Friday suit you?")
+        [item] = daemon.pending()
+        assert item["id"][:8] in daemon.cli("inbox", "list")
+        assert mail_id in daemon.cli("mails")
+
+    def test_an_ambiguous_one_says_which(self, start: Start, google: Google, model: Model, database_url: str) -> None:
+        daemon = start()
+        model.on_triage("notify")
+        for subject in ("Lunch?", "Dinner?"):
+            google.deliver(BOB, subject, "Does Friday suit you?")
+        daemon.pending(2)
+        ids = [f"abcd1234-0000-4000-8000-00000000000{number}" for number in (1, 2)]
+        with psycopg.connect(database_url) as conn:
+            for new, item in zip(ids, daemon.pending(2), strict=True):
+                conn.execute("update email_assistant.inbox_items set id = %s where id = %s", (new, item["id"]))
+        done = daemon.run("inbox", "show", "abcd1234")
+        assert done.returncode == 1
+        assert all(each in done.stderr for each in ids)
+
+
+class TestUndo:
+    def test_a_command_leaves_time_to_type_another(self, start: Start, google: Google, model: Model) -> None:
+        daemon = start(undo_seconds=1)
+        model.script(lambda _: [reply("Friday is fine."), DONE])
+        google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+        [item] = daemon.pending()
+        taken = daemon.cli("inbox", "accept", item["id"][:8])
+        found = re.search(r"`email-assistant (inbox undo [0-9a-f]{8})` takes it back within (\d+) s\.", taken)
+        assert found, taken
+        assert int(found[2]) in range(25, 31)
+        assert "Taken back" in daemon.cli(*found[1].split())
+        assert daemon.item(item["id"])["status"] == "pending"
+        assert google.sent == []
+
+    def test_it_is_a_setting(self, start: Start, google: Google, model: Model) -> None:
+        daemon = start(undo_seconds=1, undo_seconds_in_terminal=2)
+        model.script(lambda _: [reply("Friday is fine."), DONE])
+        google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+        [item] = daemon.pending()
+        assert "takes it back within 2 s" in daemon.cli("inbox", "accept", item["id"])
+        daemon.wait_for(lambda: google.sent, "it is sent after that")
