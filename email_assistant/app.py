@@ -161,15 +161,20 @@ def database(settings: Settings, *, keep: bool) -> Iterator[str]:
 
 
 @asynccontextmanager
-async def open_app(settings: Settings, url: str) -> AsyncIterator[App]:
+async def open_app(settings: Settings, url: str, *, patience: float | None = None) -> AsyncIterator[App]:
     """Open everything that every command needs; the schema is brought up to date first.
 
+    Args:
+        patience: seconds to wait while another process does that; None: as long as it takes.
+
     Raises:
-        DatabaseDown, VaultError, BadFile.
+        DatabaseDown, VaultError, BadFile, UnusableDatabase.
     """
     config, labels = tool_files(settings)
     try:
-        await migrate(url)
+        await migrate(url, patience=patience)
+    except psycopg.errors.LockNotAvailable:
+        raise
     except psycopg.OperationalError as error:
         reason = str(error).strip().partition("\n")[0]
         raise DatabaseDown(f"the database can't be used: {reason}; check DATABASE_URL") from None

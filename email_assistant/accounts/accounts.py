@@ -18,6 +18,7 @@ from email_assistant.db.pool import Connection, Pool
 from email_assistant.mail.address import Address, untagged
 
 _EXCHANGES: Final = 4
+_EXCHANGE_SECONDS: Final = 120
 
 State = Literal["active", "paused", "login", "removing"]
 Mode = Literal["shadow", "draft", "send"]
@@ -299,6 +300,8 @@ class Accounts:
         A token of a login that came meanwhile stays. Raises UnknownAccount, VaultError, and what `exchange` raises.
         """
         async with self._exchanges, self._pool.connection() as conn, conn.transaction():
+            # Google may take longer than a command waits for locks otherwise.
+            await conn.execute(f"set local lock_timeout = '{_EXCHANGE_SECONDS}s'".encode())
             # No lock on the row: sending asks for it, and must not wait for Google's token endpoint.
             await conn.execute("select pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{account_id}/token",))
             row = await (

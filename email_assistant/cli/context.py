@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -66,10 +66,24 @@ async def opened(*, keep: bool = False) -> AsyncIterator["App"]:
         keep: for a command that stays: start the embedded database again whenever the daemon has left with it.
     """
     from email_assistant.app import database, open_app
+    from email_assistant.cli.patience import SECONDS, Patience, short_of_locks
+    from email_assistant.db.embedded import START_SECONDS
 
-    settings = load_settings()
-    with database(settings, keep=keep) as url:
-        async with open_app(settings, url) as app:
+    with ExitStack() as stack:
+        patience = stack.enter_context(Patience())
+        patience.files(os.environ.get("EMAIL_ASSISTANT_HOME", "~/.email-assistant"))
+        settings = load_settings()
+        folder = settings.folder
+        if not settings.database_url:
+            patience.server(folder, START_SECONDS + SECONDS)
+        url = stack.enter_context(database(settings, keep=keep))
+        if keep:
+            patience.end()
+        else:
+            url = short_of_locks(url)
+            patience.opening(folder, url)
+        async with open_app(settings, url, patience=None if keep else SECONDS) as app:
+            patience.working(url)
             yield app
 
 

@@ -17,10 +17,13 @@ _LOCK = 0x6D61696C  # one number for all processes of this program
 _OLDEST_SERVER = 13  # https://procrastinate.readthedocs.io asks for it, and gen_random_uuid() came with it
 
 
-async def migrate(url: str, folder: Path = MIGRATIONS) -> None:
+async def migrate(url: str, folder: Path = MIGRATIONS, *, patience: float | None = None) -> None:
     """Apply what is missing, once, whichever process comes first. Safe to call at every start.
 
     Processes of the version before may be at work: what they read and write must be left to them.
+
+    Args:
+        patience: seconds to wait for another process that is at it; None: as long as it takes.
 
     Raises:
         UnusableDatabase: a person must change something first.
@@ -29,7 +32,7 @@ async def migrate(url: str, folder: Path = MIGRATIONS) -> None:
     try:
         async with _connect(url) as conn:
             _check_version(conn)
-            async with _exclusively(conn):
+            async with _exclusively(conn, patience):
                 await _create_schema(conn)
                 await asyncio.to_thread(_apply_ours, url, folder)
                 await _apply_procrastinate(conn)
@@ -74,14 +77,20 @@ async def _connect(url: str) -> AsyncIterator[Connection]:
 
 
 @asynccontextmanager
-async def _exclusively(conn: Connection) -> AsyncIterator[None]:
+async def _exclusively(conn: Connection, patience: float | None) -> AsyncIterator[None]:
     # Polled, because a session that waits inside pg_advisory_lock holds a snapshot, and LangGraph's
     # CREATE INDEX CONCURRENTLY waits for every older snapshot: the two would wait for each other.
-    while True:
-        row = await (await conn.execute("select pg_try_advisory_lock(%s) as ours", (_LOCK,))).fetchone()
-        if row and row["ours"]:
-            break
-        await asyncio.sleep(0.1)
+    try:
+        async with asyncio.timeout(patience):
+            while True:
+                row = await (await conn.execute("select pg_try_advisory_lock(%s) as ours", (_LOCK,))).fetchone()
+                if row and row["ours"]:
+                    break
+                await asyncio.sleep(0.1)
+    except TimeoutError:
+        raise UnusableDatabase(
+            f"another process has been bringing the database up to date for {patience:.0f} s; try again once it is done"
+        ) from None
     try:
         yield
     finally:

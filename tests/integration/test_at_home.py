@@ -1,6 +1,9 @@
 """What a person sees of the program itself: whether it is there, what it does, and what is whose."""
 
+import os
 import re
+import socket
+import time
 from importlib.metadata import version
 
 import psycopg
@@ -298,3 +301,41 @@ class TestUndo:
         [item] = daemon.pending()
         assert "takes it back within 2 s" in daemon.cli("inbox", "accept", item["id"])
         daemon.wait_for(lambda: google.sent, "it is sent after that")
+
+
+class TestPatience:
+    """Ten seconds, and some for the command to start on a busy machine."""
+
+    AT_MOST = 25
+
+    def ended(self, program: Daemon, *command: str) -> str:
+        """What the command complains of, in one line."""
+        began = time.monotonic()
+        done = program.run(*command)
+        assert 9 < time.monotonic() - began < self.AT_MOST
+        assert done.returncode == 1
+        [line] = done.stderr.splitlines()
+        assert line.startswith("Error: ")
+        return line
+
+    def test_a_database_that_does_not_answer(self, program: Daemon) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            program.environment["DATABASE_URL"] = f"postgresql://ada@127.0.0.1:{silent.getsockname()[1]}/mail"
+            assert "has not answered for 10 s" in self.ended(program, "status")
+
+    @pytest.mark.parametrize("command", [("inbox", "list"), ("status",)])
+    def test_a_locked_table(self, program: Daemon, database_url: str, command: tuple[str, ...]) -> None:
+        with psycopg.connect(database_url) as conn:
+            conn.execute("lock table email_assistant.inbox_items")
+            assert "another process holds the database's tables" in self.ended(program, *command)
+
+    def test_a_migration_that_does_not_end(self, program: Daemon, database_url: str) -> None:
+        with psycopg.connect(database_url) as conn:
+            conn.execute("select pg_advisory_lock(%s)", (0x6D61696C,))
+            assert "bringing the database up to date for 10 s" in self.ended(program, "status")
+
+    def test_a_file_that_can_not_be_read(self, program: Daemon) -> None:
+        """A pipe that nobody writes to hangs as a disk does that is gone."""
+        folder = program.home / "assistant"
+        os.mkfifo(folder / "tools.yaml")
+        assert f"the database, or {folder}, has not answered for 10 s" in self.ended(program, "status")
