@@ -101,7 +101,7 @@ class Settings(BaseSettings):
     login_seconds: float = Field(600, gt=0)
     """How long `auth login` waits for you to answer in the browser."""
     shadow: bool = True
-    """Whether a mailbox that `auth login` connects for the first time begins in shadow mode."""
+    """Whether a mailbox that is connected for the first time begins in shadow mode."""
     backfill_days: int = Field(14, ge=0)
     """Days of older mail that are stored, but not triaged, when an account is added."""
     gmail_units_per_minute: int | None = Field(None, ge=3500)

@@ -153,10 +153,10 @@ def print_table(columns: list[str], rows: list[list[str]]) -> None:
     from email_assistant.mail.charset import plain
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    names = max((len(row[0]) for row in rows), default=0)
     for number, column in enumerate(columns):
         # What a row is named by is typed or copied: folded, it is of no use.
-        table.add_column(column, overflow="fold", **({"min_width": names, "no_wrap": True} if number == 0 else {}))
+        name = max((len(row[0]) for row in rows), default=0) if number == 0 else None
+        table.add_column(column, overflow="fold", min_width=name, no_wrap=name is not None)
     for row in rows:
         table.add_row(*(Text(plain(cell)) for cell in row))
     console = out if out.is_terminal else Console(width=_UNFOLDED)
