@@ -217,10 +217,10 @@ class TestUp:
     def test_in_a_terminal_it_names_mail_that_steers_nothing(
         self, connect: Start, google: Google, model: Model
     ) -> None:
-        program = connect(model_timeout_seconds=2)
+        program = connect()
         program.environment["TTY_COMPATIBLE"] = "1"
         model.script(lambda _: [reply("Friday is fine.")])
-        up = program.up() and program.processes[-1]
+        up = program.up()
         google.deliver("Bob <bob@example.org>", "Lunch\x1b[2J\x07? " + "x" * 200, "Does Friday suit you?")
         program.pending()
         program.wait_for(lambda: "Waits for you" in up.log, "it says what waits")
