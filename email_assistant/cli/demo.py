@@ -51,8 +51,6 @@ async def run_demo(
     own = Settings.load()
     settings = demo_settings(own)
     log_to_stderr(settings.log_level)
-    if own.database_url:
-        err.print("DATABASE_URL is left alone: the demo keeps a database of its own.", highlight=False)
     mailbox = _mailbox_file(settings, mbox)
     arguments = ["--data", str(mailbox), "--pace", "0" if exit_when_idle else str(_PACE_SECONDS)]
     arguments += ["--mbox", str(mbox)] if mbox else []
@@ -66,6 +64,8 @@ async def run_demo(
                     await _add_account(app, google)
                     token = api_token(settings)
                     inbox_url = link(listener, token)
+                    if own.database_url:
+                        err.print("DATABASE_URL is left alone: the demo keeps a database of its own.", highlight=False)
                     _say_hello(google, inbox_url, demo_model=model is not None)
                     serving = serve(app, token, host, listener)
                     if exit_when_idle:

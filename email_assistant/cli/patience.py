@@ -5,6 +5,7 @@ once is safe: a process of this program may die anywhere.
 """
 
 import asyncio
+import math
 import os
 import threading
 import time
@@ -27,7 +28,7 @@ class Patience:
 
     def __init__(self) -> None:
         self._done = threading.Event()
-        self._expect(_never, "", SECONDS, None)
+        self._expect(_never, "", math.inf)
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._watch, name="patience", daemon=True).start()
@@ -48,6 +49,10 @@ class Patience:
         """From now on, the embedded server is started or joined, which it is given so many seconds for."""
         notice = f"Waiting for the database under {folder} to start …"
         self._expect(_never, f"the database under {folder} did not start within {seconds:.0f} s", seconds, notice)
+
+    def staying(self, url: str) -> None:
+        """From now on, the database is waited for however long it takes: by what is started once and stays."""
+        self._expect(lambda: _answers(url), "", math.inf, "Waiting for the database to answer …")
 
     def opening(self, folder: object, url: str) -> None:
         """From now on, files and database are opened, in the event loop that runs."""

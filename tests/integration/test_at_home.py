@@ -339,3 +339,10 @@ class TestPatience:
         folder = program.home / "assistant"
         os.mkfifo(folder / "tools.yaml")
         assert f"the database, or {folder}, has not answered for 10 s" in self.ended(program, "status")
+
+    def test_what_stays_waits_and_says_so(self, program: Daemon) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            program.environment["DATABASE_URL"] = f"postgresql://ada@127.0.0.1:{silent.getsockname()[1]}/mail"
+            worker = program.worker()
+            program.wait_for(lambda: "Waiting for the database to answer" in worker.log, "it says so")
+            assert worker.is_running

@@ -122,13 +122,11 @@ class InboxApp(App[None]):
         try:
             self._answered.append(await self.desk.answer(item, answer))
             again = await self.desk.asked_again(self._answered[-1])
-            absence = await self.desk.absence(item)
         except Exception as error:
             self.complain(error)
             return False
         else:
-            told = [f"You are asked again: {part.asked_because}" for part in again]
-            self.say("; ".join([*told, absence.kept] if absence else told))
+            self.say("; ".join(f"You are asked again: {part.asked_because}" for part in again))
             then()
             return True
         finally:

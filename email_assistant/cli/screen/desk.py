@@ -12,7 +12,6 @@ import psycopg
 from pydantic import BaseModel
 
 from email_assistant.app import App
-from email_assistant.db.presence import Absence
 from email_assistant.inbox.feed import Feed
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.recipients import addresses_in
@@ -91,11 +90,6 @@ class Desk:
         """What an answer made the person be asked about again."""
         async with _in_time():
             return await self._app.inbox.asked_again_because_of(item)
-
-    async def absence(self, item: Item) -> Absence | None:
-        """Set if no process works on an item's account."""
-        async with _in_time():
-            return await self._app.presence.absence_for(item.account_id)
 
     async def undo(self, item_id: UUID) -> Item:
         """Raises NoItem, Conflict."""
