@@ -22,6 +22,7 @@ from email_assistant.db.embedded import EmbeddedPostgres
 from email_assistant.db.holder import Holder
 from email_assistant.db.migrate import migrate
 from email_assistant.db.pool import Pool, make_pool
+from email_assistant.db.presence import Presence
 from email_assistant.gate.labels import Labels, read_labels, shipped_labels
 from email_assistant.gate.source import Source
 from email_assistant.google.quota import Limits
@@ -87,6 +88,8 @@ class App:
     pool: Pool
     holder: Holder
     """This process, as a holder of leases."""
+    presence: Presence
+    """Whether any process works."""
     queue: Queue
     accounts: Accounts
     clients: Clients
@@ -158,15 +161,20 @@ def database(settings: Settings, *, keep: bool) -> Iterator[str]:
 
 
 @asynccontextmanager
-async def open_app(settings: Settings, url: str) -> AsyncIterator[App]:
+async def open_app(settings: Settings, url: str, *, patience: float | None = None) -> AsyncIterator[App]:
     """Open everything that every command needs; the schema is brought up to date first.
 
+    Args:
+        patience: seconds to wait while another process does that; None: as long as it takes.
+
     Raises:
-        DatabaseDown, VaultError, BadFile.
+        DatabaseDown, VaultError, BadFile, UnusableDatabase.
     """
     config, labels = tool_files(settings)
     try:
-        await migrate(url)
+        await migrate(url, patience=patience)
+    except psycopg.errors.LockNotAvailable:
+        raise
     except psycopg.OperationalError as error:
         reason = str(error).strip().partition("\n")[0]
         raise DatabaseDown(f"the database can't be used: {reason}; check DATABASE_URL") from None
@@ -223,12 +231,14 @@ async def open_app(settings: Settings, url: str) -> AsyncIterator[App]:
             inbox_url=settings.inbox_url,
             claim=timedelta(seconds=settings.lease_seconds),
         )
+        holder = Holder(url)
         app = App(
             settings,
             config,
             labels,
             pool,
-            Holder(url),
+            holder,
+            Presence(pool, holder, settings.provider, settings.start_command),
             queue,
             accounts,
             clients,

@@ -87,10 +87,13 @@ class Daemon:
         """Do the queue's jobs until cancelled; then what runs is finished, or handed back after `stop_seconds`."""
         settings = self.app.settings
         handlers = Handlers(self.sync_account, self.backfill_account, self.advance, self.learn, self.tidy)
+        present = asyncio.create_task(self.app.presence.keep())
         try:
             await self.app.queue.work(handlers, slots=settings.workers, stop_seconds=settings.stop_seconds)
         finally:
             await self.app.ledger.drain()
+            present.cancel()
+            await asyncio.gather(present, return_exceptions=True)
 
     async def advance(self, thread_id: UUID) -> None:
         """Carry one conversation on, by mail or by chat."""
@@ -155,8 +158,19 @@ class Daemon:
             log.warning("account %s: %s", account_id, type(error).__name__)
             if fault.login:
                 await self.app.accounts.set_state(account_id, "login", fault.reason)
+            elif fault.unexpected:
+                await self._note_unexpected(account_id, error)
             elif not isinstance(error, psycopg.Error):
                 await self.app.accounts.note_error(account_id, fault.reason, fault.until)
+        except Exception as error:
+            await self._note_unexpected(account_id, error)
+            raise
+
+    async def _note_unexpected(self, account_id: UUID, error: Exception) -> None:
+        """Have `status` and `doctor` tell that a mailbox could not be looked at; not in the error's own words, which
+        may quote a mail."""
+        reason = f"unexpected {type(error).__name__} while new mail was looked for; it is tried again, please report it"
+        await self.app.accounts.note_error(account_id, reason)
 
     async def backfill_account(self, account_id: UUID) -> None:
         """Fetch a batch of older mail; after a failure, the next look that goes well has it tried again."""

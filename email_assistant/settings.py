@@ -29,6 +29,8 @@ LOCAL_SERVER: Final = "loopback:"
 GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai/"
 """Where Gemini speaks OpenAI's chat completions (https://ai.google.dev/gemini-api/docs/openai)."""
 GEMINI_MODEL = "gemini-2.5-flash"
+DEMO = "sandbox"
+"""What the names of the demo's mailboxes begin with, as `google_name`."""
 
 
 class Price(BaseModel):
@@ -139,7 +141,7 @@ class Settings(_Home):
     login_seconds: float = Field(600, gt=0)
     """How long `auth login` waits for you to answer in the browser."""
     shadow: bool = True
-    """Whether a mailbox that `auth login` connects for the first time begins in shadow mode."""
+    """Whether a mailbox that is connected for the first time begins in shadow mode."""
     backfill_days: int = Field(14, ge=0)
     """Days of older mail that are stored, but not triaged, when an account is added."""
     gmail_units_per_minute: int | None = Field(None, ge=3500)
@@ -199,7 +201,10 @@ class Settings(_Home):
     """An MCP server that takes the place of our own for calendars."""
 
     undo_seconds: float = Field(5, ge=0)
-    """How long a decision can be taken back before it is acted on."""
+    """How long a decision can be taken back before it is acted on; 0: not at all."""
+    undo_seconds_in_terminal: float = Field(30, ge=0)
+    """The same of a decision by a command, as another has to be typed to take it back; never less than `undo_seconds`,
+    and 0 with that."""
     expire_days: int | None = Field(None, ge=1)
     """Days after which what still waits is ignored by itself, and nothing is learned from it; unset: never."""
     workers: int = Field(4, ge=1)
@@ -444,6 +449,10 @@ class Settings(_Home):
         return timedelta(seconds=self.undo_seconds)
 
     @property
+    def undo_window_in_terminal(self) -> timedelta:
+        return self.undo_window and timedelta(seconds=max(self.undo_seconds, self.undo_seconds_in_terminal))
+
+    @property
     def lifetime(self) -> timedelta | None:
         """How long an item may wait."""
         return timedelta(days=self.expire_days) if self.expire_days else None
@@ -465,6 +474,16 @@ class Settings(_Home):
         return None if self.google_root else limit
 
     @property
+    def is_demo(self) -> bool:
+        """Whether these are the demo's own, whose accounts are of mailboxes on this machine."""
+        return is_of_demo(self.provider)
+
+    @property
+    def start_command(self) -> str:
+        """What has the accounts worked on that this process may touch."""
+        return "email-assistant demo" if self.is_demo else "email-assistant up"
+
+    @property
     def provider(self) -> str:
         """Which accounts this process may touch: those of Google, or of the server at this root, or of the server of
         this name on this machine. A login made for one is never sent to another.
@@ -484,6 +503,10 @@ def _is_on_this_machine(root: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def is_of_demo(provider: str) -> bool:
+    return provider.removeprefix(LOCAL_SERVER).startswith(f"{DEMO}:")
 
 
 def _complaint(place: tuple[int | str, ...], message: str) -> str:

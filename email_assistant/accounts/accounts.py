@@ -16,7 +16,7 @@ from psycopg.types.json import Jsonb
 from email_assistant.accounts.vault import Vault
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.mail.address import Address, untagged
-from email_assistant.settings import GOOGLE, LOCAL_SERVER
+from email_assistant.settings import GOOGLE, LOCAL_SERVER, is_of_demo
 
 _EXCHANGES: Final = 4
 _NOWHERE: Final = "none"
@@ -25,6 +25,7 @@ WITHOUT_MAILBOX: Final = "no mailbox"
 """Its address."""
 SERVED: Final = f"a.provider in (%s, '{_NOWHERE}')"
 """SQL: whether a process that serves a provider serves the account `a`."""
+_EXCHANGE_SECONDS: Final = 120
 
 State = Literal["active", "paused", "login", "removing"]
 Mode = Literal["shadow", "draft", "send"]
@@ -126,7 +127,7 @@ class Account:
     @property
     def is_the_demos(self) -> bool:
         """Whether its mailbox is one of `demo`, which alone serves it."""
-        return self.provider.removeprefix(LOCAL_SERVER).startswith("sandbox:")
+        return is_of_demo(self.provider)
 
     @property
     def identities(self) -> tuple[Identity, ...]:
@@ -319,8 +320,8 @@ class Accounts:
         again = f"log in again with `email-assistant auth login {account.address}`"
         if account.is_the_demos:
             return (
-                "belongs to the demo, and is left alone by all else; `email-assistant account remove "
-                f"{account.address}` forgets it"
+                "was left by a demo of an earlier version, and is never worked on here: "
+                f"`email-assistant account remove {account.address}` removes it"
             )
         if account.provider.startswith(LOCAL_SERVER):
             name = account.provider.removeprefix(LOCAL_SERVER)
@@ -368,6 +369,8 @@ class Accounts:
         server, which alone may be sent it), VaultError, and what `exchange` raises.
         """
         async with self._exchanges, self._pool.connection() as conn, conn.transaction():
+            # Google may take longer than a command waits for locks otherwise.
+            await conn.execute(f"set local lock_timeout = '{_EXCHANGE_SECONDS}s'".encode())
             # No lock on the row: sending asks for it, and must not wait for Google's token endpoint.
             await conn.execute("select pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{account_id}/token",))
             row = await (

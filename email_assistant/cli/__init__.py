@@ -1,5 +1,7 @@
 """The `email-assistant` command. Thin: each command opens what it needs, and imports it only then."""
 
+from typing import Annotated
+
 import typer
 
 from email_assistant.cli import (
@@ -17,18 +19,30 @@ from email_assistant.cli import (
     run,
     tools,
 )
-from email_assistant.cli.context import ensure_output, flush_output
-from email_assistant.cli.env_file import WithEnvFile
+from email_assistant.cli.context import ensure_output, flush_output, print_version
+from email_assistant.cli.everywhere import WithCommonOptions
 
 app = typer.Typer(
     name="email-assistant",
-    cls=WithEnvFile,
+    cls=WithCommonOptions,
     help="Triages your Gmail, drafts replies and schedules meetings. Asks before it acts, learns from corrections.\n\n"
     "Try it with no account and no key: [bold]email-assistant demo[/]",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Of the whole program."""
+
+
 app.command("demo")(run.demo)
 app.command("up")(run.up)
 app.command("api")(run.api)

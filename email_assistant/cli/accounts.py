@@ -3,11 +3,14 @@
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from email_assistant.cli.context import AsJson, CommandError, err, opened, out, print_json, print_table, run
+
+if TYPE_CHECKING:
+    from email_assistant.settings import Settings
 
 app = typer.Typer(help="The mailboxes that are watched.", no_args_is_help=True)
 
@@ -33,16 +36,22 @@ def add(
         Path, typer.Option(help="Authorized-user JSON: client_id, client_secret, refresh_token, token_uri.")
     ],
     since: Since = None,
+    mode: Annotated[
+        Mode | None,
+        typer.Option(help="What becomes of proposals: shadow, draft or send. Without it, as `auth login` begins."),
+    ] = None,
 ) -> None:
     """Watch a mailbox by a token that you have already; `auth login` gets one in the browser.
 
-    Adding it again gives it a new token, and ends a pause.
+    It begins in shadow mode: nothing is sent or changed in Gmail until you say so. Adding it again gives it a new token
+    and ends a pause; its mode stays, unless you give one.
     """
 
     async def command() -> None:
         from email_assistant.google.account import GoogleAccount
         from email_assistant.google.auth import read_token_file
         from email_assistant.google.errors import Transient
+        from email_assistant.inbox.mode import set_mode
 
         check_address(address)
         try:
@@ -69,9 +78,12 @@ def add(
                 )
             finally:
                 await client.aclose()
-            account = await app.accounts.add(app.user_id, address, token, begin)
+            account = await app.accounts.add(app.user_id, address, token, begin, mode or first_mode(settings))
+            if mode and account.mode != mode:
+                await set_mode(app.pool, app.accounts, app.inbox, account, mode)
             await app.queue.poll([account.id])
         out.print(f"Added {account.address}. `email-assistant up` watches it.", highlight=False)
+        say_mode(account.address, mode or account.mode)
 
     run(command)
 
@@ -179,6 +191,22 @@ async def _set_state(address: str, state: str) -> None:
         if state == "active":
             await app.queue.poll([account.id])
     out.print(f"{account.address} is {state}.", highlight=False)
+
+
+def first_mode(settings: "Settings") -> Mode:
+    """The mode in which a mailbox begins that is connected for the first time."""
+    return "shadow" if settings.shadow else "send"
+
+
+def say_mode(address: str, mode: Mode) -> None:
+    """Say in which mode a mailbox that was just connected is, unless all that is accepted is done anyway."""
+    if mode != "send":
+        out.print(
+            f"It is in {mode} mode: {MODES[mode]}. `email-assistant account mode {address} send` ends that.",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
 
 
 def check_address(address: str) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from email_assistant.cli.accounts import MODES, Address, Mode, Since, check_address, triage_begin
+from email_assistant.cli.accounts import Address, Since, check_address, first_mode, say_mode, triage_begin
 from email_assistant.cli.context import AsJson, CommandError, opened, out, print_json, run
 
 if TYPE_CHECKING:
@@ -68,8 +68,7 @@ def login(
             account = await _connect(app, grant, address, begin)
             await app.queue.poll([account.id])
         out.print(f"Connected {account.address}. `email-assistant up` watches it.", highlight=False)
-        if account.mode == "shadow":
-            _say(f"For now {MODES['shadow']}. `email-assistant account mode {account.address} send` ends that.")
+        say_mode(account.address, account.mode)
         for line in _warnings(account):
             _say(line)
 
@@ -195,7 +194,7 @@ async def _connect(app: "App", grant: "Grant", address: str | None, begin: datet
         raise CommandError(
             f"you chose {found} in the browser, not {address}, so nothing was stored: log in again and choose that one"
         )
-    mode: Mode = "shadow" if settings.shadow else "send"
+    mode = first_mode(settings)
     return await app.accounts.add(
         app.user_id, found, grant.token, begin, mode, scopes=grant.scopes, login_ends=grant.ends
     )

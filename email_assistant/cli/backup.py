@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from email_assistant.cli.context import out, run
+from email_assistant.cli.context import load_settings, out, run
 
 
 def backup(
@@ -19,9 +19,8 @@ def backup(
     async def command() -> int:
         from email_assistant.app import database, open_app, secret_key
         from email_assistant.db.backup import back_up
-        from email_assistant.settings import Settings
 
-        settings = Settings.load()
+        settings = load_settings()
         with database(settings, keep=False) as url:
             async with open_app(settings, url):  # which makes, or brings up to date, what is backed up
                 return back_up(url, {"secret_key": secret_key(settings)}, file)
@@ -46,9 +45,8 @@ def restore(
         from email_assistant.app import check_secret_key, database, keep_secret_key, open_app
         from email_assistant.db.dump import read_backup
         from email_assistant.db.restore import restore as put_back
-        from email_assistant.settings import Settings
 
-        settings = Settings.load()
+        settings = load_settings()
         found = read_backup(file)
         check_secret_key(settings, found.keys["secret_key"])
         with database(settings, keep=False) as url:

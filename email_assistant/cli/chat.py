@@ -167,7 +167,7 @@ async def _ask(text: str | None, thread: str, account: str | None, is_terminal: 
     from email_assistant.servers.api.chat import account_of, outcome
 
     async with _opened(keep=text is None) as (app, chat):
-        _check_model(app)
+        await _check_model(app)
         chosen = await account_of(app, account)
         if is_terminal:
             return await talk.Session(app, chat, thread, chosen.address).hold(text)
@@ -182,7 +182,7 @@ async def _answer(given: dict[str, Any], edit: tuple[str, str] | None, *, as_jso
     from email_assistant.servers.api.chat import outcome
 
     async with _opened() as (app, chat):
-        _check_model(app)
+        await _check_model(app)
         answered = _answered(app, chat, given, edit)
         if as_json:
             return _print_reply(*await outcome(given["thread_id"], answered))
@@ -250,9 +250,11 @@ async def _opened(*, keep: bool = False) -> AsyncIterator[tuple["App", "Chat"]]:
             await chat.aclose()
 
 
-def _check_model(app: "App") -> None:
+async def _check_model(app: "App") -> None:
+    if app.settings.is_demo and (absence := await app.presence.absence()):
+        raise CommandError(f"{absence}, which runs its mailbox and its model")
     if app.settings.openai_api_key is None and app.settings.openai_base_url is None:
         raise CommandError(
             "no model is set: give OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own; the demo's assistant "
-            "is talked to on its page"
+            "is talked to with `email-assistant --demo chat`"
         )

@@ -6,8 +6,8 @@ import os
 import re
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from dataclasses import asdict, is_dataclass
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +18,7 @@ from rich.text import Text
 
 if TYPE_CHECKING:
     from email_assistant.app import App
+    from email_assistant.settings import Settings
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 OfAccount = Annotated[str | None, typer.Option("--account", help="Only this account's (an address).")]
@@ -25,12 +26,36 @@ OfAccount = Annotated[str | None, typer.Option("--account", help="Only this acco
 _UNPRINTABLE = re.compile(r"[\x7f-\x9f\ud800-\udfff]")
 """What JSON may hold as it is, and a terminal or UTF-8 may not."""
 
+_UNFOLDED = 20_000
+"""Columns of a table that goes into a pipe or a file, where a line that is folded is two."""
+
 out = Console()
 err = Console(stderr=True)
 
 
 class CommandError(Exception):
     """The command can't go on; the message is one line that says what to do next."""
+
+
+@dataclass(slots=True)
+class _Chosen:
+    """What was said before the command."""
+
+    demo: bool = False
+
+
+chosen = _Chosen()
+
+
+def load_settings() -> "Settings":
+    """One's own settings, or the demo's with --demo. Raises SettingsError."""
+    from email_assistant.settings import Settings
+
+    if not chosen.demo:
+        return Settings.load()
+    from email_assistant.cli.demo_home import demo_settings
+
+    return demo_settings(Settings.load())
 
 
 @asynccontextmanager
@@ -41,11 +66,24 @@ async def opened(*, keep: bool = False) -> AsyncIterator["App"]:
         keep: for a command that stays: start the embedded database again whenever the daemon has left with it.
     """
     from email_assistant.app import database, open_app
-    from email_assistant.settings import Settings
+    from email_assistant.cli.patience import SECONDS, Patience, short_of_locks
+    from email_assistant.db.embedded import START_SECONDS
 
-    settings = Settings.load()
-    with database(settings, keep=keep) as url:
-        async with open_app(settings, url) as app:
+    with ExitStack() as stack:
+        patience = stack.enter_context(Patience())
+        patience.files(os.environ.get("EMAIL_ASSISTANT_HOME", "~/.email-assistant"))
+        settings = load_settings()
+        folder = settings.folder
+        if not settings.database_url:
+            patience.server(folder, START_SECONDS + SECONDS)
+        url = stack.enter_context(database(settings, keep=keep))
+        if keep:
+            patience.end()
+        else:
+            url = short_of_locks(url)
+            patience.opening(folder, url)
+        async with open_app(settings, url, patience=None if keep else SECONDS) as app:
+            patience.working(url)
             yield app
 
 
@@ -73,6 +111,14 @@ def tell(line: str) -> None:
     from email_assistant.mail.charset import plain
 
     err.print(plain(line), markup=False, highlight=False, soft_wrap=True)
+
+
+def print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        out.print(f"email-assistant {version('email-assistant')}", highlight=False)
+        raise typer.Exit
 
 
 def ensure_output() -> None:
@@ -114,11 +160,14 @@ def print_table(columns: list[str], rows: list[list[str]]) -> None:
     from email_assistant.mail.charset import plain
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(column, overflow="fold")
+    for number, column in enumerate(columns):
+        # What a row is named by is typed or copied: folded, it is of no use.
+        name = max((len(row[0]) for row in rows), default=0) if number == 0 else None
+        table.add_column(column, overflow="fold", min_width=name, no_wrap=name is not None)
     for row in rows:
         table.add_row(*(Text(plain(cell)) for cell in row))
-    out.print(table)
+    console = out if out.is_terminal else Console(width=_UNFOLDED)
+    console.print(table)
 
 
 def _plain(value: object) -> object:

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import psycopg
-from pydantic import SecretStr
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
 from email_assistant.app import App, api_token, database, open_app
 from email_assistant.cli.context import CommandError, err, out, print_json
+from email_assistant.cli.demo_home import demo_settings, has_own_model, running_settings
 from email_assistant.cli.serve import bound, link, patience, serve, until_stopped
 from email_assistant.daemon import Daemon, open_daemon
 from email_assistant.google.account import GoogleAccount
@@ -48,21 +48,24 @@ async def run_demo(
     as_json: bool,
 ) -> None:
     """Start the mailbox and, unless one is set, the model; then the program itself between them."""
-    settings = Settings.load()
+    own = Settings.load()
+    settings = demo_settings(own)
     log_to_stderr(settings.log_level)
     mailbox = _mailbox_file(settings, mbox)
     arguments = ["--data", str(mailbox), "--pace", "0" if exit_when_idle else str(_PACE_SECONDS)]
     arguments += ["--mbox", str(mbox)] if mbox else []
     arguments += ["--address", address] if address else []
-    own_model = settings.openai_api_key is not None or settings.openai_base_url is not None
     with _listener(host, port) as listener:
-        async with stand_in("google_sandbox", *arguments) as google, _model(own_model) as model:
-            settings = _demo_settings(settings, google, model, mailbox, exit_when_idle=exit_when_idle)
+        async with stand_in("google_sandbox", *arguments) as google, _model(has_own_model(own)) as model:
+            settings = running_settings(settings, mailbox, google["root"], model)
+            settings = _at_its_pace(settings, link(listener, None), exit_when_idle=exit_when_idle)
             with database(settings, keep=True) as url:
                 async with open_app(settings, url) as app, open_daemon(app) as daemon:
                     await _add_account(app, google)
                     token = api_token(settings)
                     inbox_url = link(listener, token)
+                    if own.database_url:
+                        err.print("DATABASE_URL is left alone: the demo keeps a database of its own.", highlight=False)
                     _say_hello(google, inbox_url, demo_model=model is not None)
                     serving = serve(app, token, host, listener)
                     if exit_when_idle:
@@ -171,17 +174,8 @@ async def _summary(app: App, began: datetime, inbox_url: str) -> dict[str, Any]:
     }
 
 
-def _demo_settings(
-    settings: Settings, google: dict[str, Any], model: dict[str, Any] | None, mailbox: Path, *, exit_when_idle: bool
-) -> Settings:
-    changes: dict[str, Any] = {"google_root": google["root"], "google_name": f"sandbox:{mailbox.stem}"}
-    if model is not None:
-        changes |= {
-            "openai_base_url": model["base_url"],
-            "openai_api_key": SecretStr("demo"),
-            "model": model["model"],
-            **dict.fromkeys(("model_triage", "model_response", "model_memory", "model_chat")),
-        }
+def _at_its_pace(settings: Settings, inbox_url: str, *, exit_when_idle: bool) -> Settings:
+    changes: dict[str, Any] = {"inbox_url": inbox_url}
     if exit_when_idle:
         changes["undo_seconds"] = 0
     else:
@@ -205,7 +199,12 @@ def _say_hello(google: dict[str, Any], inbox_url: str, *, demo_model: bool) -> N
         err.print(
             "The model is a stand-in of fixed rules and templates: it shows the way mail takes, not a model's quality."
         )
-    err.print(f"Your inbox: {inbox_url}\nIts page Chat takes requests.\n", highlight=False, soft_wrap=True)
+    err.print(
+        f"Your inbox: {inbox_url}\nIts page Chat takes requests, as does `email-assistant --demo chat`; every command "
+        "with --demo is for this mailbox.\n",
+        highlight=False,
+        soft_wrap=True,
+    )
 
 
 def _mailbox_file(settings: Settings, mbox: Path | None) -> Path:

@@ -59,6 +59,10 @@ def _meaning(error: BaseException) -> str:
             return explain_google(error)
         case psycopg.errors.DiskFull():
             return f"the database can't write: {_DISK_FULL}"
+        case psycopg.errors.LockNotAvailable():
+            return (
+                "another process holds the database's tables, and has for ten seconds; nothing was changed, try again"
+            )
         case psycopg.OperationalError():
             return "the database went away; try again once it is there, nothing that was stored is lost"
         case OSError():

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from email_assistant.accounts.accounts import Account
     from email_assistant.app import App
     from email_assistant.google.account import GoogleAccount
+    from email_assistant.inbox.counts import Counts
     from email_assistant.settings import Settings
 
 
@@ -27,6 +28,8 @@ def status(as_json: AsJson = False) -> None:
 
         async with opened() as app:
             counts = await app.mails.counts(app.user_id)
+            items = await app.inbox.counts(app.user_id)
+            absence = await app.presence.absence()
             used = await app.usage.since(app.user_id, datetime.now(UTC) - timedelta(days=1))
             accounts = await app.accounts.of_user(app.user_id)
             away = {account.id: app.accounts.away(account) for account in accounts}
@@ -53,12 +56,18 @@ def status(as_json: AsJson = False) -> None:
             ],
             "mails": sum(counts["by_state"].values()),
             **counts,
-            "waiting": counts["by_state"].get("waiting", 0),
+            "items": items.by_status,
+            "waiting": items.by_status["pending"],
+            "snoozed": items.snoozed,
+            "running": absence is None,
+            "last_sign_of_life": absence.since if absence else None,
             "last_24_hours": used,
         }
         if as_json:
             print_json(summary)
             return
+        if absence:
+            out.print(absence.sentence, markup=False, highlight=False, soft_wrap=True)
         for account, day in zip(accounts, days, strict=True):
             seen = (
                 f"last looked at {account.listed_at.astimezone():%Y-%m-%d %H:%M}"
@@ -76,7 +85,7 @@ def status(as_json: AsJson = False) -> None:
         if not accounts:
             out.print("No account yet. `email-assistant demo` needs none.")
         out.print(f"Mail: {_listed(counts['by_state'])}", highlight=False)
-        out.print(f"Waiting for you: {summary['waiting']}", highlight=False)
+        out.print(f"Waiting for you: {_items_waiting(items)}", highlight=False)
         out.print(
             f"Last 24 hours: {used['calls']} model calls, {used['prompt_tokens']} prompt tokens, {used['sent']} sent",
             highlight=False,
@@ -102,7 +111,7 @@ def doctor() -> None:
             checks.append(await check_tracing(app.settings))
             accounts = await app.accounts.of_user(app.user_id)
             if any(account.provider == app.settings.provider for account in accounts):
-                checks += [*await _check_clock(app.settings), _check_quota(app.settings)]
+                checks += [await _check_presence(app), *await _check_clock(app.settings), _check_quota(app.settings)]
             else:
                 checks.append(("mailbox", "none is connected yet: `email-assistant auth login --help` says how", ""))
             for account in accounts:
@@ -133,6 +142,11 @@ async def _check_database(app: "App") -> Check:
     )
     where = "DATABASE_URL" if app.settings.database_url else "the embedded server"
     return "database", problem if await shares_sessions(app.pool) else None, where
+
+
+async def _check_presence(app: "App") -> Check:
+    absence = await app.presence.absence()
+    return "at work", str(absence) if absence else None, "mail is worked on"
 
 
 async def _check_tools(app: "App") -> list[Check]:
@@ -193,9 +207,9 @@ async def _check_account(app: "App", account: "Account") -> list[Check]:
 
     name = account.address
     if why := app.accounts.away(account):
-        is_wanted = account.state == "active" and not account.is_the_demos
+        is_wanted = account.is_the_demos or account.state == "active"
         return [(name, why, "")] if is_wanted else [(name, None, why)]
-    known = _check_login(account)
+    known = [*_check_login(account), (f"{name}, last look", account.last_error, "went well")]
     try:
         client = await app.clients.get(account.id)
         await client.gmail.profile()
@@ -241,6 +255,12 @@ async def _check_sender(name: str, client: "GoogleAccount") -> Check:
         "under Accounts"
     )
     return f"{name}, sender", problem, ""
+
+
+def _items_waiting(counts: "Counts") -> str:
+    waiting = counts.by_status["pending"]
+    told = f"{waiting:,}" + (" or more" if waiting >= counts.most else "")
+    return f"{told} ({counts.snoozed:,} put off)" if counts.snoozed else told
 
 
 def _listed(counts: dict[str, int]) -> str:

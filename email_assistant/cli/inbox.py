@@ -315,19 +315,28 @@ async def _decide(prefix: str, answer: Mapping[str, Any], shown: str | None = No
         found = await app.inbox.find(app.user_id, prefix)
         if shown not in (None, found.hash):
             raise CommandError("this is not as it was shown; look at it again")
-        decided = await app.inbox.decide(app.user_id, found.id, answer, by="cli", asked=found.asked)
+        window = app.settings.undo_window_in_terminal
+        decided = await app.inbox.decide(app.user_id, found.id, answer, by="cli", asked=found.asked, undo_window=window)
         asked_again = await app.inbox.asked_again_because_of(decided)
-    seconds = (decided.undo_until - datetime.now(UTC)).total_seconds() if decided.undo_until else 0
+        absence = await app.presence.absence_for(decided.account_id)
     taken = f"Taken: {answer['type']}."
     if decided.waits_for:
         taken += f" It {decided.state}."
-    if decided.waits_for:
-        taken += f" `email-assistant inbox undo {str(decided.id)[:8]}` takes it back until then."
-    elif seconds > 0:
-        taken += f" `email-assistant inbox undo {str(decided.id)[:8]}` takes it back within {seconds:.0f} s."
+    taken += _way_back(decided)
     for part in asked_again:
         taken += f" Asked again, as {part.asked_because}: `email-assistant inbox show {str(part.id)[:8]}`."
+    if absence:
+        taken += f" {absence.kept}"
     out.print(taken, markup=False, highlight=False, soft_wrap=True)
+
+
+def _way_back(decided: "Item") -> str:
+    """The command that takes an answer back, and how long it does; nothing where there is none."""
+    undo = f" `email-assistant inbox undo {str(decided.id)[:8]}` takes it back"
+    if decided.waits_for:
+        return f"{undo} until then."
+    seconds = (decided.undo_until - datetime.now(UTC)).total_seconds() if decided.undo_until else 0
+    return f"{undo} within {seconds:.0f} s." if seconds > 0 else ""
 
 
 async def _accept_alone(prefix: str) -> None:
@@ -356,12 +365,17 @@ async def _accept_together(named: Sequence[str]) -> None:
             chosen = await _chosen(app, items or await _all_waiting(app))
         else:
             chosen = [each for each in seen if each]
-        outcomes = await app.inbox.decide_many(app.user_id, chosen, {"type": "accept"}, by="cli")
+        window = app.settings.undo_window_in_terminal
+        outcomes = await app.inbox.decide_many(app.user_id, chosen, {"type": "accept"}, by="cli", undo_window=window)
+        taken = [outcome.item for outcome in outcomes if outcome.item]
+        absences = {item.account_id: await app.presence.absence_for(item.account_id) for item in taken}
     for outcome in outcomes:
         if outcome.item:
-            out.print(f"{str(outcome.id)[:8]}: accepted.", highlight=False)
+            out.print(f"{str(outcome.id)[:8]}: accepted.{_way_back(outcome.item)}", highlight=False, soft_wrap=True)
         else:
             complain(f"{str(outcome.id)[:8]}: not taken: {outcome.refused}")
+    if absence := next(filter(None, absences.values()), None):
+        out.print(absence.kept, markup=False, highlight=False, soft_wrap=True)
     if refused := [outcome for outcome in outcomes if outcome.refused]:
         raise CommandError(f"{len(refused)} of {len(outcomes)} were not taken")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from email_assistant.cli.context import CommandError, err, opened, print_json, run
+from email_assistant.cli.context import CommandError, err, load_settings, opened, print_json, run
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -49,10 +49,9 @@ def serve(
         from email_assistant.app import database, open_app
         from email_assistant.cli.serve import bound, patience, until_stopped
         from email_assistant.servers.mcp.transport import serve_stdio
-        from email_assistant.settings import Settings
         from email_assistant.telemetry import log_to_stderr
 
-        settings = Settings.load()
+        settings = load_settings()
         log_to_stderr(settings.log_level)
         listening = bound(host, _PORTS[what] if port is None else port) if http else nullcontext()
         with listening as listener, database(settings, keep=True) as url:
@@ -99,9 +98,8 @@ def new_token() -> None:
 
     async def command() -> None:
         from email_assistant.app import renew_mcp_token
-        from email_assistant.settings import Settings
 
-        settings = Settings.load()
+        settings = load_settings()
         if settings.mcp_token:
             raise CommandError("EMAIL_ASSISTANT_MCP_TOKEN sets the token: change it there, and start the servers again")
         renew_mcp_token(settings)

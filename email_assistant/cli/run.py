@@ -26,12 +26,14 @@ def demo(
         str | None, typer.Option(help="Decide every item: accept (where allowed, else ignore) or ignore.")
     ] = None,
     host: Host = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port of the inbox; any free one if it is taken.")] = 8765,
+    port: Annotated[int, typer.Option(help="Port of the inbox; any free one if it is taken.")] = 8764,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Try it: a mailbox, a model of fixed rules and the inbox, all on this machine. Needs no account and no key.
 
     A model of your own is used where OPENAI_API_KEY or OPENAI_BASE_URL is set: it is sent the mail.
+
+    It keeps to a folder, a database and a token of its own: other commands are for it if --demo stands before them.
 
     Ctrl-C ends it; what it did is kept and found again at the next start.
     """

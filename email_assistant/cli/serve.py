@@ -6,15 +6,17 @@ import ipaddress
 import os
 import signal
 import socket
-from collections.abc import Collection, Coroutine, Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncIterator, Collection, Coroutine, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from email_assistant.app import App, api_token, database, open_app, open_chat
-from email_assistant.cli.context import CommandError, err, out
+from email_assistant.cli.context import CommandError, err, load_settings, out
+from email_assistant.cli.follow import follow, introduce
+from email_assistant.cli.patience import Patience
 from email_assistant.daemon import open_daemon
 from email_assistant.servers.api.app import create_api
 from email_assistant.settings import Settings
@@ -26,23 +28,22 @@ async def run_up(host: str, port: int, *, no_token: bool) -> None:
     """Serve the inbox and work, until SIGINT or SIGTERM."""
     _check_token_needed(host, no_token)
     settings = _ready_settings()
-    with bound(host, port) as listener, database(settings, keep=True) as url:
-        async with open_app(settings, url) as app, open_daemon(app) as daemon:
+    if settings.is_demo:
+        raise CommandError("`email-assistant demo` is what runs the demo")
+    with bound(host, port) as listener:
+        async with _opened(settings) as app, open_daemon(app) as daemon:
             token = _welcome(settings, listener, host, no_token=no_token)
-            for account in await app.accounts.of_user(app.user_id):
-                if (why := app.accounts.away(account)) and not account.is_the_demos:
-                    out.print(f"{account.address} {why}.", markup=False, highlight=False, soft_wrap=True)
-            if not await app.accounts.pollable():
-                out.print("No account is watched yet: `email-assistant auth login --help` says how.")
-            await until_stopped(daemon.run(), serve(app, token, host, listener), patience=patience(settings))
+            await introduce(app)
+            parts = (daemon.run(), serve(app, token, host, listener), follow(app))
+            await until_stopped(*parts, patience=patience(settings))
 
 
 async def run_api(host: str, port: int, *, no_token: bool) -> None:
     """Serve the inbox and do nothing else, until SIGINT or SIGTERM."""
     _check_token_needed(host, no_token)
     settings = _settings()
-    with bound(host, port) as listener, database(settings, keep=True) as url:
-        async with open_app(settings, url) as app:
+    with bound(host, port) as listener:
+        async with _opened(settings) as app:
             token = _welcome(settings, listener, host, no_token=no_token)
             await until_stopped(serve(app, token, host, listener), patience=patience(settings))
 
@@ -50,19 +51,27 @@ async def run_api(host: str, port: int, *, no_token: bool) -> None:
 async def run_scheduler() -> None:
     """Have mailboxes looked at and forgotten work found, until SIGINT or SIGTERM."""
     settings = _settings()
-    with database(settings, keep=True) as url:
-        async with open_app(settings, url) as app, open_daemon(app) as daemon:
-            out.print("Scheduling. Ctrl-C stops.")
-            await until_stopped(daemon.schedule(), patience=patience(settings))
+    async with _opened(settings) as app, open_daemon(app) as daemon:
+        out.print("Scheduling. Ctrl-C stops.")
+        await until_stopped(daemon.schedule(), patience=patience(settings))
 
 
 async def run_worker() -> None:
     """Work on what is scheduled, until SIGINT or SIGTERM."""
     settings = _ready_settings()
-    with database(settings, keep=True) as url:
-        async with open_app(settings, url) as app, open_daemon(app) as daemon:
-            out.print("Working. Ctrl-C stops.")
-            await until_stopped(daemon.work(), patience=patience(settings))
+    async with _opened(settings) as app, open_daemon(app) as daemon:
+        out.print("Working. Ctrl-C stops.")
+        await until_stopped(daemon.work(), patience=patience(settings))
+
+
+@asynccontextmanager
+async def _opened(settings: Settings) -> AsyncIterator[App]:
+    """The app of what stays: it waits for its database, and says so."""
+    with Patience() as waiting, database(settings, keep=True) as url:
+        waiting.staying(url)
+        async with open_app(settings, url) as app:
+            waiting.end()
+            yield app
 
 
 async def until_stopped(*work: Coroutine[Any, Any, None], patience: float) -> None:
@@ -182,7 +191,7 @@ def _check_token_needed(host: str, no_token: bool) -> None:
 
 
 def _settings() -> Settings:
-    settings = Settings.load()
+    settings = load_settings()
     log_to_stderr(settings.log_level)
     if there := settings.unread_env_file:
         line = f"{there} is not read: settings come from the environment and from {settings.env_file}."

@@ -33,7 +33,7 @@ from urllib.parse import quote
 
 import psycopg
 
-_START_SECONDS = 60  # crash recovery comes before the first connection
+START_SECONDS = 60  # crash recovery comes before the first connection
 _STOP_SECONDS = 30
 _POLL_SECONDS = 0.02
 _FULL_DISK_BYTES = 64 << 20  # Postgres writes its log in segments of 16 MB and keeps one spare
@@ -109,7 +109,7 @@ class EmbeddedPostgres:
             raise EmbeddedError("the embedded Postgres does not run on Windows: set DATABASE_URL to a server of yours")
         with self._mutex, self._explained():
             self._dir.parent.mkdir(parents=True, exist_ok=True)
-            deadline = time.monotonic() + _START_SECONDS
+            deadline = time.monotonic() + START_SECONDS
             while not (self.owner or self._own() or self._answers()):
                 self._wait(deadline, "the process that owns it did not bring Postgres up")
             self._wanted = True
@@ -162,7 +162,7 @@ class EmbeddedPostgres:
         return True
 
     def _serve(self) -> None:
-        deadline = time.monotonic() + _START_SECONDS
+        deadline = time.monotonic() + START_SECONDS
         while (running := _try_lock(self._beside("server.lock"))) is None:
             # Only Linux ends a server with its owner; elsewhere one that was left behind goes on serving.
             if sys.platform != "linux" and self._answers():
@@ -358,7 +358,7 @@ class EmbeddedPostgres:
 
     def _wait(self, deadline: float, problem: str) -> None:
         if time.monotonic() > deadline:
-            raise EmbeddedError(f"{self._dir}: {problem} within {_START_SECONDS} s; {self._log} may say why")
+            raise EmbeddedError(f"{self._dir}: {problem} within {START_SECONDS} s; {self._log} may say why")
         time.sleep(_POLL_SECONDS)
 
     def _failure(self, problem: str) -> EmbeddedError:

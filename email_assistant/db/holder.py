@@ -59,6 +59,11 @@ class Holder:
             await asyncio.gather(self._keeper, return_exceptions=True)
 
     @property
+    def key(self) -> int:
+        """Of its lock, whether that is held now or not."""
+        return self._key
+
+    @property
     def name(self) -> int | None:
         """What a lease names; None while the lock is not held, so that the lease keeps its whole term."""
         return self._key if self._is_held else None

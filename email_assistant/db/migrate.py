@@ -24,7 +24,12 @@ def known_migrations(folder: Path = MIGRATIONS) -> set[str]:
 
 
 async def migrate(
-    url: str, folder: Path = MIGRATIONS, *, schema: str = SCHEMA, names: Collection[str] | None = None
+    url: str,
+    folder: Path = MIGRATIONS,
+    *,
+    schema: str = SCHEMA,
+    names: Collection[str] | None = None,
+    patience: float | None = None,
 ) -> None:
     """Apply what is missing, once, whichever process comes first. Safe to call at every start.
 
@@ -33,6 +38,7 @@ async def migrate(
     Args:
         schema: where all tables are, or are made.
         names: only these of ours, as in `known_migrations`; None: all.
+        patience: seconds to wait for another process that is at it; None: as long as it takes.
 
     Raises:
         UnusableDatabase: a person must change something first.
@@ -41,7 +47,7 @@ async def migrate(
     try:
         async with _connect(url, schema) as conn:
             _check_version(conn)
-            async with _exclusively(conn):
+            async with _exclusively(conn, patience):
                 await _create_schema(conn, schema)
                 await asyncio.to_thread(_apply_ours, url, folder, schema, names)
                 await _apply_procrastinate(conn)
@@ -86,14 +92,20 @@ async def _connect(url: str, schema: str) -> AsyncIterator[Connection]:
 
 
 @asynccontextmanager
-async def _exclusively(conn: Connection) -> AsyncIterator[None]:
+async def _exclusively(conn: Connection, patience: float | None) -> AsyncIterator[None]:
     # Polled, because a session that waits inside pg_advisory_lock holds a snapshot, and LangGraph's
     # CREATE INDEX CONCURRENTLY waits for every older snapshot: the two would wait for each other.
-    while True:
-        row = await (await conn.execute("select pg_try_advisory_lock(%s) as ours", (_LOCK,))).fetchone()
-        if row and row["ours"]:
-            break
-        await asyncio.sleep(0.1)
+    try:
+        async with asyncio.timeout(patience):
+            while True:
+                row = await (await conn.execute("select pg_try_advisory_lock(%s) as ours", (_LOCK,))).fetchone()
+                if row and row["ours"]:
+                    break
+                await asyncio.sleep(0.1)
+    except TimeoutError:
+        raise UnusableDatabase(
+            f"another process has been bringing the database up to date for {patience:.0f} s; try again once it is done"
+        ) from None
     try:
         yield
     finally:

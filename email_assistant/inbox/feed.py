@@ -76,9 +76,9 @@ class Feed:
         self._listening = asyncio.Event()
 
     @contextmanager
-    def listener(self, user_id: UUID) -> Iterator[Listener]:
-        """Hears what changes for this user while the block lasts."""
-        listener = Listener()
+    def listener(self, user_id: UUID, listener: Listener | None = None) -> Iterator[Listener]:
+        """Hears what changes for this user while the block lasts; with one given, it is that which hears."""
+        listener = listener or Listener()
         self._listeners[user_id].add(listener)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run())

@@ -99,6 +99,9 @@ _ASKED = "1 + coalesce((select max(asked) from inbox_items where run_id = %s and
 _TABLES = f"inbox_items i {_JOINED}"
 
 
+_MOST_NAMED = 5
+
+
 class NoItem(LookupError):
     """No such item in this person's inbox."""
 
@@ -403,10 +406,14 @@ class Inbox:
 
     async def find(self, user_id: UUID, prefix: str) -> Item:
         """The item whose id begins with `prefix`. Raises NoItem."""
-        found = await self._items("i.user_id = %s and starts_with(i.id::text, %s) limit 2", user_id, prefix.lower())
-        if len(found) != 1:
-            what = "no item" if not found else "more than one item"
-            raise NoItem(f"there is {what} whose id begins with {prefix}; `inbox list` shows them")
+        where = "i.user_id = %s and starts_with(i.id::text, %s) order by i.created_at, i.id limit %s"
+        found = await self._items(where, user_id, prefix.lower(), _MOST_NAMED + 1)
+        if not found:
+            raise NoItem(f"there is no item whose id begins with {prefix}; `inbox list` shows them")
+        if len(found) > 1:
+            which = ", ".join(str(item.id) for item in found[:_MOST_NAMED])
+            more = " and more" if len(found) > _MOST_NAMED else ""
+            raise NoItem(f"more than one item's id begins with {prefix}: {which}{more}; give more of it")
         return found[0]
 
     async def decide(
@@ -418,6 +425,7 @@ class Inbox:
         *,
         teaches: bool = True,
         asked: int | None = None,
+        undo_window: timedelta | None = None,
     ) -> Item:
         """Take a person's answer, once.
 
@@ -426,6 +434,7 @@ class Inbox:
             by: where it was given, such as "cli".
             teaches: whether something may be learned from it.
             asked: the how manieth time they were asked when they answered; None: as they are asked now.
+            undo_window: how long it can be taken back; None: as long as everywhere.
 
         Raises:
             NoItem, Conflict, Invalid.
@@ -434,7 +443,8 @@ class Inbox:
         if asked not in (None, item.asked):
             raise Conflict(_AGAIN if item.status == "pending" else _became(item))
         decision = await self._checked(item, answer)
-        await self._decide([(item, decision)], by, self._undo_window, teaches=teaches)
+        window = self._undo_window if undo_window is None else undo_window
+        await self._decide([(item, decision)], by, window, teaches=teaches)
         return await self.get(user_id, item_id)
 
     async def asked_again_because_of(self, item: Item) -> list[Item]:
@@ -625,24 +635,38 @@ class Inbox:
                 await self.decide(item.user_id, item.id, {"type": "ignore", "args": None}, by=EXPIRY, teaches=False)
 
     async def decide_many(
-        self, user_id: UUID, seen: Sequence[tuple[UUID, str | None]], answer: Mapping[str, Any], by: str
+        self,
+        user_id: UUID,
+        seen: Sequence[tuple[UUID, str | None]],
+        answer: Mapping[str, Any],
+        by: str,
+        *,
+        undo_window: timedelta | None = None,
     ) -> list[Outcome]:
         """Take the same answer to several items, each for itself: what one comes to changes nothing for the others.
 
         Args:
             seen: items, each with its hash as whoever answers was shown it. What acts is taken for those only that were
                 shown as they are, and that may be accepted among others.
+            undo_window: as of `decide`.
         """
-        return [await self._outcome(user_id, item_id, shown, answer, by) for item_id, shown in seen]
+        return [await self._outcome(user_id, item_id, shown, answer, by, undo_window) for item_id, shown in seen]
 
     async def _outcome(
-        self, user_id: UUID, item_id: UUID, shown: str | None, answer: Mapping[str, Any], by: str
+        self,
+        user_id: UUID,
+        item_id: UUID,
+        shown: str | None,
+        answer: Mapping[str, Any],
+        by: str,
+        undo_window: timedelta | None,
     ) -> Outcome:
         try:
             item = await self.get(user_id, item_id)
             if acts(item.kind, answer.get("type")):
                 _check_shown(item, shown, among_others=True)
-            return Outcome(item_id, await self.decide(user_id, item_id, answer, by), None)
+            decided = await self.decide(user_id, item_id, answer, by, undo_window=undo_window)
+            return Outcome(item_id, decided, None)
         except (NoItem, Conflict, Invalid, psycopg.Error) as refused:
             return Outcome(item_id, None, refused)
 

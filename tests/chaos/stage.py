@@ -114,7 +114,18 @@ def _add_account(environment: Mapping[str, str], google: Google, database_url: s
     """Connect the mailbox by the command line, before anything goes wrong."""
     token = google.write_token_file(folder / "token.json")
     direct = {"EMAIL_ASSISTANT_GOOGLE_ROOT": google.root, "DATABASE_URL": database_url}
-    command = [sys.executable, "-m", "email_assistant", "account", "add", _ADDRESS, "--token-file", str(token)]
+    command = [
+        sys.executable,
+        "-m",
+        "email_assistant",
+        "account",
+        "add",
+        _ADDRESS,
+        "--token-file",
+        str(token),
+        "--mode",
+        "send",
+    ]
     subprocess.run(command, env={**environment, **direct}, cwd=folder, check=True, capture_output=True)
 
 

@@ -34,7 +34,7 @@ def prepare(tmp_path: Path, database_url: str) -> Iterator[Prepare]:
     """The program before it is started, with settings of the test's own."""
     with ExitStack() as opened:
 
-        def prepare_one(**settings: object) -> Stage:
+        def prepare_one(**settings: Any) -> Stage:
             stage = opened.enter_context(open_stage(tmp_path, database_url, **settings))
             stage.model.on_chat(TURNS)
             stage.daemon.http.timeout = httpx.Timeout(120)
@@ -581,7 +581,7 @@ class TestAccounts:
     def test_a_thread_belongs_to_the_account_that_was_named_first(self, prepare: Prepare) -> None:
         stage = prepare()
         token = stage.google.another(self.CARL, "Asia/Tokyo").write_token_file(stage.daemon.home / "carl.json")
-        stage.daemon.cli("account", "add", self.CARL, "--token-file", str(token))
+        stage.daemon.cli("account", "add", self.CARL, "--token-file", str(token), "--mode", "send")
         stage.up()
         talk = stage.talk()
         assert talk.post("/run", user_request="hello", account=self.CARL).response == "Hello."

@@ -133,10 +133,10 @@ class Daemon:
 
     # Processes
 
-    def account_add(self, address: str) -> None:
+    def account_add(self, address: str, mode: str = "send") -> None:
         """Connect a mailbox, as a person would from the command line."""
         token_file = self._google.write_token_file(self.home / f"{address}.json")
-        self.cli("account", "add", address, "--token-file", str(token_file))
+        self.cli("account", "add", address, "--token-file", str(token_file), "--mode", mode)
 
     def up(self, *arguments: str) -> Process:
         """Start the daemon; return when it answers."""

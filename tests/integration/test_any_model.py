@@ -295,6 +295,8 @@ SAID: list[tuple[Collection[Gap], Collection[Gap], int | None, list[str]]] = [
 class TestDoctor:
     def test_it_says_what_each_server_can_do(self, connect: Start) -> None:
         program: Daemon = connect()
+        program.worker()
+        program.wait_for(lambda: program.cli("status", "--json")["running"], "the worker is there")
         for refuses, ignores, context, says in SAID:
             with LimitedModel(refuses=refuses, ignores=ignores, context=context) as server:
                 program.environment["OPENAI_BASE_URL"] = server.root

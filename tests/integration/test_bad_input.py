@@ -445,6 +445,8 @@ class TestModel:
         with Unhelpful(JSONResponse({"choices": [{"message": {"content": "ready"}}]})) as helpful:
             program = make(OPENAI_BASE_URL=helpful.root)
             program.account_add(ADA)
+            program.worker()
+            program.wait_for(lambda: program.cli("status", "--json")["running"], "the worker is there")
             done = program.run("doctor")
         assert "✓ model stub-model: answers" in done.stdout
         assert "mailbox" not in done.stdout

@@ -31,7 +31,7 @@ def both(start: Start, google: Google, carl: Google, model: Model) -> Daemon:
     model.script(lambda request: [reply(f"On: {request.mail.text.strip()}"), DONE])
     daemon = start()
     token = carl.write_token_file(daemon.home / "carl.json")
-    daemon.cli("account", "add", CARL, "--token-file", str(token))
+    daemon.cli("account", "add", CARL, "--token-file", str(token), "--mode", "send")
     daemon.wait_for(lambda: all(each["timezone"] for each in accounts(daemon).values()), "both are looked at")
     return daemon
 

@@ -299,7 +299,9 @@ class TestAnswers:
             await view.press("ctrl+s")
             await view.sees("FridayMonday is fine.")
             await view.press("a")
-            assert (await decided(home, item)).decision["args"]["response_text"] == "Monday is fine."
+            decision = (await decided(home, item)).decision
+            assert decision
+            assert decision["args"]["response_text"] == "Monday is fine."
 
     async def test_what_was_learned_is_told_once_and_forgotten_by_f(self, home: Home, account: UUID) -> None:
         memory = Memory.kept_in(home.app.pool)

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.db.pool import Pool
+from email_assistant.db.presence import Presence
 from email_assistant.inbox.items import Inbox, NoItem
 from email_assistant.inbox.mails import Mails
 from email_assistant.notify.channels import Channels
@@ -26,6 +27,8 @@ class Services(Protocol):
 
     @property
     def pool(self) -> Pool: ...
+    @property
+    def presence(self) -> Presence: ...
     @property
     def queue(self) -> Queue: ...
     @property

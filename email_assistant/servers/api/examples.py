@@ -361,6 +361,7 @@ EXAMPLES: Mapping[str, Example] = {
     "AnswerIn": {**_DECISION, "asked": 1},
     "Decision": _DECISION,
     "ItemOut": _ITEM,
+    "AnsweredOut": {**_ITEM, "notice": None},
     "ItemPage": _ITEMS,
     "Snooze": _SNOOZE,
     "Decisions": _DECISIONS,

@@ -8,11 +8,12 @@ import psycopg
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BeforeValidator, Field
 
-from email_assistant.inbox.items import PAGE, Conflict, Invalid, NoItem, Outcome, Status
+from email_assistant.inbox.items import PAGE, Conflict, Invalid, Item, NoItem, Outcome, Status
 from email_assistant.inbox.listing import Sort, read_age
-from email_assistant.servers.api.dependencies import Assistant, BlankAsNone, ItemId
+from email_assistant.servers.api.dependencies import Assistant, BlankAsNone, ItemId, Services
 from email_assistant.servers.api.errors import documented
 from email_assistant.servers.api.schemas import (
+    AnsweredOut,
     AnswerIn,
     BeforeOut,
     ContextOut,
@@ -130,7 +131,7 @@ async def decide_many(app: Assistant, decisions: Decisions) -> Results:
     else:
         assert decisions.decision is not None
         outcomes = await app.inbox.decide_many(app.user_id, decisions.seen, decisions.decision.model_dump(), by="api")
-    return Results(items=[_result(outcome) for outcome in outcomes])
+    return Results(items=[await _result(app, outcome) for outcome in outcomes])
 
 
 @router.get("/{item_id}", responses=documented(401, 404, 422))
@@ -155,11 +156,11 @@ async def show_context(
 
 
 @router.post("/{item_id}/decision", responses=documented(400, 401, 403, 404, 409, 413, 422))
-async def decide(app: Assistant, item_id: ItemId, answer: AnswerIn) -> ItemOut:
+async def decide(app: Assistant, item_id: ItemId, answer: AnswerIn) -> AnsweredOut:
     """Answer an item. An answer is taken once; what was not answered by then is not approved."""
     given = answer.model_dump(include={"type", "args"})
     asked = answer.asked or (await app.inbox.get(app.user_id, item_id)).first_asked
-    return ItemOut.model_validate(await app.inbox.decide(app.user_id, item_id, given, by="api", asked=asked))
+    return await _answered(app, await app.inbox.decide(app.user_id, item_id, given, by="api", asked=asked))
 
 
 @router.post("/{item_id}/undo", responses=documented(401, 403, 404, 409, 422))
@@ -174,8 +175,13 @@ async def snooze(app: Assistant, item_id: ItemId, wanted: Snooze) -> ItemOut:
     return ItemOut.model_validate(await app.inbox.snooze(app.user_id, item_id, wanted.until))
 
 
-def _result(outcome: Outcome) -> Result:
-    taken = ItemOut.model_validate(outcome.item) if outcome.item else None
+async def _answered(app: Services, item: Item) -> AnsweredOut:
+    absence = await app.presence.absence_for(item.account_id)
+    return AnsweredOut.model_validate(item).model_copy(update={"notice": absence.kept if absence else None})
+
+
+async def _result(app: Services, outcome: Outcome) -> Result:
+    taken = await _answered(app, outcome.item) if outcome.item else None
     match outcome.refused:
         case None:
             status, detail = HTTPStatus.OK, None

@@ -1,6 +1,7 @@
 """HTML from the templates. Everything is escaped: a template has no way to let mail text live."""
 
 from collections.abc import Mapping
+from contextvars import ContextVar
 
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -29,6 +30,12 @@ def render(
     return HTMLResponse(html.encode("utf-8", "replace"), status_code, headers)
 
 
+def say_at_head(notice: str) -> None:
+    """Have what is rendered for this request say something at its head."""
+    _at_head.set(notice)
+
+
+_at_head: ContextVar[str | None] = ContextVar("at_head", default=None)
 _environment = Environment(
     loader=PackageLoader("email_assistant.servers.api"),
     autoescape=True,
@@ -37,6 +44,7 @@ _environment = Environment(
     lstrip_blocks=True,
 )
 _environment.globals |= {
+    "said_at_head": _at_head.get,
     "first_answer_text": FIRST_ANSWER,
     "not_in_copy": NOT_IN_COPY,
     "calendars_text": COUNTED,

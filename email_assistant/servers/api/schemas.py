@@ -124,6 +124,14 @@ class ItemOut(_Out):
     urgency: int = Field(description="Rank in the order of urgency, by kind alone: 0 (in doubt) to 4 (notification).")
 
 
+class AnsweredOut(ItemOut):
+    """An item as an answer has left it."""
+
+    notice: str | None = Field(
+        None, description="Why nothing follows yet: no process works on its account. Null while one does."
+    )
+
+
 class ItemPage(BaseModel):
     items: list[ItemOut]
     next: str | None = Field(description="Cursor of the next page; null on the last.")
@@ -209,7 +217,7 @@ class Result(BaseModel):
         "as it was served, 422 it takes no such answer, or none among others, 503 the database could not be reached."
     )
     detail: str | None = Field(description="Why it was refused.")
-    item: ItemOut | None = Field(description="The item, if it took the answer.")
+    item: AnsweredOut | None = Field(description="The item, if it took the answer.")
 
 
 class Results(BaseModel):

@@ -1,7 +1,9 @@
 """The pages, server-rendered: plain forms and links that need no script. One file a page."""
 
-from fastapi import APIRouter
+import psycopg
+from fastapi import APIRouter, Depends
 
+from email_assistant.servers.api.dependencies import Assistant
 from email_assistant.servers.api.pages import (
     accounts,
     activity,
@@ -15,7 +17,19 @@ from email_assistant.servers.api.pages import (
     tools,
     waiting,
 )
+from email_assistant.servers.api.rendering import say_at_head
 
-router = APIRouter(include_in_schema=False)
+
+async def _say_absence(app: Assistant) -> None:
+    """Have the page say at its head if nothing works on the mail."""
+    try:
+        absence = await app.presence.absence()
+    except psycopg.Error:  # the page itself says what is wrong
+        return
+    if absence:
+        say_at_head(f"{absence.sentence} What you answer is kept until then.")
+
+
+router = APIRouter(include_in_schema=False, dependencies=[Depends(_say_absence)])
 for page in (waiting, item, day, mails, memory, activity, accounts, tools, chat, docs, security):
     router.include_router(page.router)

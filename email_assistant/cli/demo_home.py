@@ -1,0 +1,78 @@
+"""The demo's own home: nothing of it stands among a person's own mail, and no key or token opens both."""
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pydantic import SecretStr
+
+from email_assistant.settings import DEMO, Settings
+
+_APART: dict[str, Any] = {
+    # A database of one's own is never the demo's: what a demo leaves there is hard to tell from one's mail.
+    "database_url": None,
+    "api_token": None,
+    "mcp_token": None,
+    "secret_key": None,
+    # What reaches the person's own servers, or lets others in.
+    "tools": None,
+    "tool_permissions": None,
+    "mcp_url": None,
+    "push_topic": None,
+    "push_token": None,
+    "agent_inbox_origin": None,
+}
+_RUNNING = "running.json"
+
+
+def demo_settings(settings: Settings) -> Settings:
+    """The demo's, as a command beside it needs them: where its mailbox and its model are, or were when it last ran."""
+    found = settings.model_copy(update=_APART | {"home": settings.folder / "demo"})
+    vars(found).pop("folder", None)  # a copy takes along what was cached of the other home
+    return found.model_copy(update=_between(found, _last_run(found.folder)))
+
+
+def running_settings(settings: Settings, mailbox: Path, root: str, model: dict[str, Any] | None) -> Settings:
+    """The demo's while it runs, noted for the commands beside it.
+
+    Args:
+        settings: what `demo_settings` gave.
+        root: of the mailbox's server.
+        model: what the stand-in said of itself; None: the person's own is asked.
+    """
+    run = {"google_root": root, "google_name": f"{DEMO}:{mailbox.stem}", "model": model}
+    _note(settings.folder / _RUNNING, run)
+    return settings.model_copy(update=_between(settings, run))
+
+
+def has_own_model(settings: Settings) -> bool:
+    """Whether the person has set a model, which the demo then asks."""
+    return settings.openai_api_key is not None or settings.openai_base_url is not None
+
+
+def _between(settings: Settings, run: dict[str, Any]) -> dict[str, Any]:
+    changes = {"google_root": run["google_root"], "google_name": run["google_name"]}
+    if run["model"] is None or has_own_model(settings):
+        return changes
+    return changes | {
+        "openai_base_url": run["model"]["base_url"],
+        "openai_api_key": SecretStr("demo"),
+        "model": run["model"]["model"],
+        **dict.fromkeys(("model_triage", "model_response", "model_memory", "model_chat")),
+    }
+
+
+def _last_run(folder: Path) -> dict[str, Any]:
+    with suppress(OSError, ValueError):
+        run: dict[str, Any] = json.loads((folder / _RUNNING).read_text())
+        return run
+    return {"google_root": "http://127.0.0.1:9", "google_name": f"{DEMO}:scripted", "model": None}
+
+
+def _note(path: Path, run: dict[str, Any]) -> None:
+    fresh = path.with_suffix(f".{os.getpid()}")
+    fresh.write_text(json.dumps(run))
+    fresh.chmod(0o600)
+    fresh.replace(path)

@@ -1,0 +1,348 @@
+"""What a person sees of the program itself: whether it is there, what it does, and what is whose."""
+
+import os
+import re
+import socket
+import time
+from importlib.metadata import version
+
+import psycopg
+import pytest
+
+from tests.doubles.daemon import Daemon
+from tests.doubles.google import Google
+from tests.doubles.model import Model
+from tests.integration.conftest import Start
+from tests.integration.scene import ADA, BOB, DONE, reply
+
+
+@pytest.fixture
+def program(connect: Start) -> Daemon:
+    """One connected mailbox; nothing runs."""
+    return connect()
+
+
+class TestAccountAdded:
+    def test_it_begins_in_shadow_mode_and_says_how_to_end_that(self, connect: Start, google: Google) -> None:
+        program = connect()
+        program.cli("account", "remove", ADA, "--yes")
+        token = google.write_token_file(program.home / "token.json")
+        said = program.cli("account", "add", ADA, "--token-file", str(token))
+        assert program.cli("account", "list", "--json")["items"][0]["mode"] == "shadow"
+        assert "shadow mode: you are shown what would have been done" in said
+        assert f"`email-assistant account mode {ADA} send` ends that" in said
+
+    def test_adding_it_again_keeps_its_mode(self, connect: Start, google: Google) -> None:
+        program = connect()
+        token = google.write_token_file(program.home / "token.json")
+        program.cli("account", "add", ADA, "--token-file", str(token))
+        assert program.cli("account", "list", "--json")["items"][0]["mode"] == "send"
+
+
+class TestNobodyAtHome:
+    def test_every_answer_says_so(self, connect: Start, google: Google, model: Model) -> None:
+        program = connect()
+        model.script(lambda _: [reply("Friday is fine."), DONE])
+        assert program.cli("status").startswith("Nothing is running yet; start `email-assistant up`.")
+        for subject in ("Lunch?", "Dinner?"):
+            google.deliver(BOB, subject, "Does Friday suit you?")
+        program.up()
+        first, second = program.pending(2)
+        assert program.cli("status", "--json")["running"] is True
+        assert "✓ at work: mail is worked on" in program.run("doctor").stdout
+        assert "running" not in program.http.get("/").text
+        assert "running" not in program.cli("inbox", "show", first["id"])
+
+        program.kill()
+        program.api()
+
+        program.wait_for(lambda: program.cli("status").startswith("Nothing is running since "), "it is noticed")
+        doctor = program.run("doctor")
+        assert (doctor.returncode, "✗ at work: nothing is running since" in doctor.stdout) == (1, True)
+        page = program.http.get("/").text
+        assert "Nothing is running since" in page
+        assert "What you answer is kept until then." in page
+        taken = program.cli("inbox", "accept", first["id"])
+        assert "It is kept, and done once something works on it: nothing is running since" in taken
+        assert "start `email-assistant up`" in taken
+        told = program.decide(second["id"], "accept").json()
+        assert told["notice"].startswith("It is kept, and done once something works on it: nothing is running since")
+        assert google.sent == []
+        program.stop()
+
+        program.up()
+        program.wait_for(lambda: len(google.sent) == 2, "what was kept is done")
+
+    def test_who_works_on_another_provider_is_not_at_home_here(self, connect: Start) -> None:
+        program = connect()
+        program.worker()
+        program.wait_for(lambda: program.cli("status", "--json")["running"], "it works")
+        program.environment["EMAIL_ASSISTANT_GOOGLE_NAME"] = "another"
+        assert program.cli("status", "--json")["running"] is False
+
+    def test_one_that_stops_in_good_order_is_gone_at_once(self, daemon: Daemon) -> None:
+        daemon.stop()
+        assert daemon.cli("status", "--json")["running"] is False
+
+
+class TestStatus:
+    def test_it_counts_items(self, start: Start, google: Google, model: Model) -> None:
+        daemon = start()
+        model.script(lambda _: [reply("One."), reply("Two.")])
+        google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+        daemon.pending(2)
+        assert "Waiting for you: 2\n" in daemon.cli("status")
+        assert daemon.cli("status", "--json")["waiting"] == 2
+
+    def test_an_unexpected_error_of_a_poll_stands_there(
+        self, start: Start, google: Google, model: Model, database_url: str
+    ) -> None:
+        daemon = start()
+        model.script([[reply("Friday is fine.")]])
+        with psycopg.connect(database_url) as conn:
+            conn.execute("alter table email_assistant.mails add constraint none_fits check (false) not valid")
+        google.deliver(BOB, "Secret plan", "Does Friday suit you?")
+        daemon.wait_for(lambda: "unexpected CheckViolation" in daemon.cli("status"), "status says so")
+        doctor = daemon.run("doctor")
+        assert f"✗ {ADA}, last look: unexpected CheckViolation while new mail was looked for" in doctor.stdout
+        assert "Secret plan" not in doctor.stdout
+        with psycopg.connect(database_url) as conn:
+            conn.execute("alter table email_assistant.mails drop constraint none_fits")
+        daemon.pending()
+        assert "unexpected" not in daemon.cli("status")
+
+
+NO_MODEL = {"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}
+
+
+class TestDemo:
+    @pytest.fixture
+    def program(self, connect: Start) -> Daemon:
+        """One's own mailbox, and no model of one's own: the demo brings its."""
+        program = connect()
+        program.environment |= NO_MODEL
+        return program
+
+    def test_nothing_of_it_stands_among_ones_own(self, program: Daemon, database_url: str) -> None:
+        summary = program.cli("demo", "--exit-when-idle", "--json", "--port", "0")
+
+        assert [account["address"] for account in program.cli("account", "list", "--json")["items"]] == [ADA]
+        assert program.cli("inbox", "list", "--json")["items"] == []
+        assert program.cli("status", "--json")["mails"] == 0
+        with psycopg.connect(database_url) as conn:
+            assert conn.execute("select count(*) from email_assistant.mails").fetchone() == (0,)
+        assert not (program.home / "assistant" / "sandbox").exists()
+        own_token = program.environment["EMAIL_ASSISTANT_API_TOKEN"]
+        assert summary["inbox_url"].partition("token=")[2] not in ("", own_token)
+
+        [account] = program.cli("account", "list", "--json", "--demo")["items"]
+        items = program.cli("--demo", "inbox", "list", "--json")["items"]
+        assert account["address"] != ADA
+        assert (len(items), summary["mails"]) == (
+            summary["waiting"],
+            program.cli("status", "--demo", "--json")["mails"],
+        )
+        taken = program.cli("--demo", "inbox", "ignore", items[0]["id"][:8])
+        assert "nothing is running since" in taken
+        assert "start `email-assistant demo`" in taken
+        with psycopg.connect(database_url) as conn:
+            assert conn.execute("select count(*) from email_assistant.inbox_items").fetchone() == (0,)
+
+    def test_it_says_that_a_database_of_ones_own_is_left_alone(self, program: Daemon) -> None:
+        done = program.run("demo", "--exit-when-idle", "--json", "--port", "0")
+        assert "DATABASE_URL is left alone" in done.stderr
+
+    def test_it_runs_beside_ones_own_and_is_talked_to(self, program: Daemon) -> None:
+        demo = program._start("demo", "demo", "--port", "0")
+        program.wait_for(lambda: "Your inbox:" in demo.log, "the demo is there")
+        program.environment |= {"OPENAI_API_KEY": "model-key", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
+        program.up()
+        program.environment |= NO_MODEL
+        program.wait_for(lambda: program.cli("status", "--demo", "--json")["waiting"], "something waits in the demo")
+        assert program.cli("status", "--json")["waiting"] == 0
+
+        talk = program.cli("chat", "--demo", "--json", "what waits for me?")
+        assert talk["status"] == "success"
+        assert program.cli("chat", "--list", "--json") == []
+
+    def test_chat_says_that_it_is_not_running(self, program: Daemon) -> None:
+        program.cli("demo", "--exit-when-idle", "--json", "--port", "0")
+        done = program.run("--demo", "chat", "what waits for me?")
+        assert done.returncode == 1
+        assert "nothing is running since" in done.stderr
+        assert "start `email-assistant demo`" in done.stderr
+
+    def test_what_an_older_one_left_among_ones_own_is_named(self, program: Daemon, database_url: str) -> None:
+        with psycopg.connect(database_url) as conn:
+            conn.execute("update email_assistant.accounts set provider = 'sandbox:scripted'")
+        remedy = f"`email-assistant account remove {ADA}` removes it"
+        assert remedy in program.cli("status")
+        assert f"✗ {ADA}: was left by a demo of an earlier version" in program.run("doctor").stdout
+        program.cli("account", "remove", ADA, "--yes")
+        assert remedy not in program.cli("status")
+
+
+class TestHelp:
+    def test_its_version(self, program: Daemon) -> None:
+        assert program.cli("--version") == f"email-assistant {version('email-assistant')}\n"
+
+    @pytest.mark.parametrize("command", [(), ("up",), ("inbox",), ("inbox", "accept"), ("account", "add"), ("chat",)])
+    def test_it_is_had_by_h_everywhere(self, program: Daemon, command: tuple[str, ...]) -> None:
+        assert "Usage: " in program.cli(*command, "-h")
+
+
+class TestUp:
+    """What it tells, where its output is no terminal and where it is one."""
+
+    def test_without_a_terminal_it_tells_no_word_of_mail(self, start: Start, google: Google, model: Model) -> None:
+        daemon = start()
+        [up] = daemon.processes
+        assert f"Mailbox: {ADA}, in send mode: what you accept is done.\n" in up.log
+        assert "Model: stub-model, at 127.0.0.1\n" in up.log
+        assert "Your inbox: http://" in up.log
+
+        model.script(lambda _: [reply("Friday is fine."), DONE])
+        google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+        [item] = daemon.pending()
+        waits = f"Waits for you: a reply, {ADA}; `email-assistant inbox show {item['id'][:8]}`\n"
+        daemon.wait_for(lambda: waits in up.log, "it says what waits")
+        assert re.search(rf"^\d\d:\d\d:\d\d  Mail came, {ADA}$", up.log, re.MULTILINE)
+        daemon.accept(item)
+        daemon.wait_for(lambda: f"Sent, {ADA}\n" in up.log, "it says what was sent")
+        assert up.log.count("Sent") == up.log.count("Mail came") == 1
+        assert "\x1b" not in up.log
+        for word in ("Lunch", "Friday", "bob@"):
+            assert word not in up.log
+
+    def test_in_a_terminal_it_names_mail_that_steers_nothing(
+        self, connect: Start, google: Google, model: Model
+    ) -> None:
+        program = connect()
+        program.environment["TTY_COMPATIBLE"] = "1"
+        model.script(lambda _: [reply("Friday is fine.")])
+        up = program.up()
+        google.deliver("Bob <bob@example.org>", "Lunch\x1b[2J\x07? " + "x" * 200, "Does Friday suit you?")
+        program.pending()
+        program.wait_for(lambda: "Waits for you" in up.log, "it says what waits")
+        line = next(line for line in up.log.splitlines() if "Mail came" in line)
+        assert re.search(rf"Mail came, {ADA}; bob@example.org: Lunch\S*\? x+…$", line)
+        assert "\x07" not in up.log
+        assert "\x1b[2J" not in up.log
+
+    def test_it_tells_what_failed(self, start: Start, google: Google, model: Model) -> None:
+        daemon = start(max_tries=1)
+        [up] = daemon.processes
+        model.fault("triage", status=400, times=9)
+        mail_id = google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+        daemon.until_mail(mail_id, "failed")
+        daemon.wait_for(lambda: f"Failed, {ADA}\n" in up.log, "it says what failed")
+
+
+class TestIds:
+    def test_they_are_whole_in_a_pipe_and_every_prefix_is_taken(
+        self, start: Start, google: Google, model: Model
+    ) -> None:
+        daemon = start()
+        daemon.environment["COLUMNS"] = "40"
+        subject = "A subject that is much longer than forty columns can hold"
+        model.on_triage("notify")
+        google.deliver(BOB, subject, "Does Friday suit you?")
+        [item] = daemon.pending()
+        _, row = daemon.cli("inbox", "list").splitlines()
+        assert row.startswith(item["id"][:8])
+        assert subject in row
+        _, row = daemon.cli("mails").splitlines()
+        assert row.startswith(item["mail_id"])
+        for length in (1, 4, 8, 20, 36):
+            assert subject in daemon.cli("inbox", "show", item["id"][:length])
+
+    def test_they_are_whole_in_a_narrow_terminal(self, start: Start, google: Google, model: Model) -> None:
+        daemon = start()
+        daemon.environment |= {"TTY_COMPATIBLE": "1", "COLUMNS": "40", "NO_COLOR": "1"}
+        model.on_triage("notify")
+        mail_id = google.deliver(BOB, "A subject that is much longer than forty columns", "Does Friday suit you?")
+        [item] = daemon.pending()
+        assert item["id"][:8] in daemon.cli("inbox", "list")
+        assert mail_id in daemon.cli("mails")
+
+    def test_an_ambiguous_one_says_which(self, start: Start, google: Google, model: Model, database_url: str) -> None:
+        daemon = start()
+        model.on_triage("notify")
+        for subject in ("Lunch?", "Dinner?"):
+            google.deliver(BOB, subject, "Does Friday suit you?")
+        daemon.pending(2)
+        ids = [f"abcd1234-0000-4000-8000-00000000000{number}" for number in (1, 2)]
+        with psycopg.connect(database_url) as conn:
+            for new, item in zip(ids, daemon.pending(2), strict=True):
+                conn.execute("update email_assistant.inbox_items set id = %s where id = %s", (new, item["id"]))
+        done = daemon.run("inbox", "show", "abcd1234")
+        assert done.returncode == 1
+        assert all(each in done.stderr for each in ids)
+
+
+class TestUndo:
+    def test_a_command_leaves_time_to_type_another(self, start: Start, google: Google, model: Model) -> None:
+        daemon = start(undo_seconds=1)
+        model.script(lambda _: [reply("Friday is fine."), DONE])
+        google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+        [item] = daemon.pending()
+        taken = daemon.cli("inbox", "accept", item["id"][:8])
+        found = re.search(r"`email-assistant (inbox undo [0-9a-f]{8})` takes it back within (\d+) s\.", taken)
+        assert found, taken
+        assert int(found[2]) in range(25, 31)
+        assert "Taken back" in daemon.cli(*found[1].split())
+        assert daemon.item(item["id"])["status"] == "pending"
+        assert google.sent == []
+
+    def test_it_is_a_setting(self, start: Start, google: Google, model: Model) -> None:
+        daemon = start(undo_seconds=1, undo_seconds_in_terminal=2)
+        model.script(lambda _: [reply("Friday is fine."), DONE])
+        google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+        [item] = daemon.pending()
+        assert "takes it back within 2 s" in daemon.cli("inbox", "accept", item["id"])
+        daemon.wait_for(lambda: google.sent, "it is sent after that")
+
+
+class TestPatience:
+    """Ten seconds, and some for the command to start on a busy machine."""
+
+    AT_MOST = 25
+
+    def ended(self, program: Daemon, *command: str) -> str:
+        """What the command complains of, in one line."""
+        began = time.monotonic()
+        done = program.run(*command)
+        assert 9 < time.monotonic() - began < self.AT_MOST
+        assert done.returncode == 1
+        [line] = done.stderr.splitlines()
+        assert line.startswith("Error: ")
+        return line
+
+    def test_a_database_that_does_not_answer(self, program: Daemon) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            program.environment["DATABASE_URL"] = f"postgresql://ada@127.0.0.1:{silent.getsockname()[1]}/mail"
+            assert "has not answered for 10 s" in self.ended(program, "status")
+
+    @pytest.mark.parametrize("command", [("inbox", "list"), ("status",)])
+    def test_a_locked_table(self, program: Daemon, database_url: str, command: tuple[str, ...]) -> None:
+        with psycopg.connect(database_url) as conn:
+            conn.execute("lock table email_assistant.inbox_items")
+            assert "another process holds the database's tables" in self.ended(program, *command)
+
+    def test_a_migration_that_does_not_end(self, program: Daemon, database_url: str) -> None:
+        with psycopg.connect(database_url) as conn:
+            conn.execute("select pg_advisory_lock(%s)", (0x6D61696C,))
+            assert "bringing the database up to date for 10 s" in self.ended(program, "status")
+
+    def test_a_file_that_can_not_be_read(self, program: Daemon) -> None:
+        """A pipe that nobody writes to hangs as a disk does that is gone."""
+        folder = program.home / "assistant"
+        os.mkfifo(folder / "tools.yaml")
+        assert f"the database, or {folder}, has not answered for 10 s" in self.ended(program, "status")
+
+    def test_what_stays_waits_and_says_so(self, program: Daemon) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            program.environment["DATABASE_URL"] = f"postgresql://ada@127.0.0.1:{silent.getsockname()[1]}/mail"
+            worker = program.worker()
+            program.wait_for(lambda: "Waiting for the database to answer" in worker.log, "it says so")
+            assert worker.is_running
