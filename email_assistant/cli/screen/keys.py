@@ -15,7 +15,7 @@ e         edit, see the difference, accept
 r         respond
 i         ignore
 z         undo, while its countdown runs
-u         back to the list
+u         back to the list, from a search to all of it, from a comparison to the edit
 /         search
 ?         these keys
 q         quit

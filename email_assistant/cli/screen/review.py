@@ -22,6 +22,9 @@ class ReviewScreen(InboxScreen):
         Binding("e", "back", "Edit on"),
         Binding("escape", "back", show=False),
         Binding("u", "back", show=False),
+        Binding("j", "scroll(2)", show=False),
+        Binding("k", "scroll(-2)", show=False),
+        Binding("z", "app.undo", show=False),
     ]
 
     def __init__(self, seen: Sight, typed: Mapping[str, str]) -> None:
@@ -56,6 +59,9 @@ class ReviewScreen(InboxScreen):
         if self._is_shown:
             answer = {"type": "edit", "args": self._seen.form.read(self._typed)}
             self.inbox.answer(self._seen.item, answer, then=self.inbox.to_list)
+
+    def action_scroll(self, lines: int) -> None:
+        self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
 
     def action_back(self) -> None:
         self.inbox.say("")
