@@ -89,7 +89,7 @@ class TestKnown:
         await home.receive(headers={"Reply-To": EVE})
         item = await asked(home)
         for empty in ("", None, "  "):
-            with pytest.raises(Invalid, match="say to whom"):
+            with pytest.raises(Invalid, match="To is empty: say to whom"):
                 await home.decide(item, "edit", {**item.args, "email_address": empty})
         await home.answer(item, "edit", {"response_text": "Yes."})
         assert [sent.recipients for sent in google.sent] == [["carol@example.com"]]

@@ -12,6 +12,7 @@ from textual.widgets import Static
 from email_assistant.cli.screen import words
 from email_assistant.cli.screen.base import InboxScreen
 from email_assistant.cli.screen.desk import Sight
+from email_assistant.mail.address import address_of
 from email_assistant.servers.api.forms import Field
 
 
@@ -44,7 +45,7 @@ class ReviewScreen(InboxScreen):
     async def _compare(self) -> None:
         form = self._seen.form
         fields = [pair for pair in zip(form.fields, form.typed(self._typed), strict=True) if _is_shown(*pair)]
-        addresses = [part for _, field in fields if field.holds_addresses for part in field.parts]
+        addresses = [address_of(part) for _, field in fields if field.holds_addresses for part in field.parts]
         try:
             strangers = await self.inbox.desk.strangers(self._seen.item, addresses)
         except Exception as error:
