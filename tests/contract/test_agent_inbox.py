@@ -755,7 +755,29 @@ class TestHostileMail:
         description = shown(await app.only())["description"]
         assert not re.search(r"[<>\[\]`~]|\u202e", description)
         assert "![pixel](https://evil.example/pixel.png)" in html.unescape(description)
-        assert html.unescape(description).startswith("Bob Berg: <b>Hi</b> ![x](https://evil.example/y.png) evil\n")
+        row, _, rest = description.partition("\n")
+        assert row.rstrip() == "Bob Berg: ‹b›Hi‹/b› ！(x)(https://evil.example/y.png) evil"
+        assert html.unescape(rest) != rest
+
+    @pytest.mark.parametrize(
+        ("subject", "row"),
+        [
+            ("Q&A at 5 > 4?", "Q&A at 5 › 4?"),
+            ("[ticket 7] ~ `now`!", "(ticket 7) ∼ ‘now‘!"),
+            ("!<img src=x onerror=y>", "！‹img src=x onerror=y›"),
+            ("!`x` !~x", "！‘x‘ ！∼x"),
+            ("&lt;img src=x&gt; &#60;b&#62; R&D;", "＆lt;img src=x＆gt; ＆#60;b＆#62; R＆D;"),
+            ("a \\[b\\] c", "a ∖(b∖) c"),
+        ],
+    )
+    async def test_its_row_shows_no_entities(
+        self, home: Home, model: Model, app: App, subject: str, row: str
+    ) -> None:
+        model.script([[reply("No.")]])
+        await home.receive(subject)
+        first = shown(await app.only())["description"].splitlines()[0].rstrip()
+        assert first == f"Bob Berg: {row}"
+        assert not re.search(r"&#?\w+;", first)
 
     async def test_nor_of_a_proposal_that_is_only_shown(self, home: Home, model: Model, app: App) -> None:
         """The app draws what can't be edited as Markdown, too."""

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from email_assistant.google.calendar import skipped
 from email_assistant.inbox.items import Invalid
 from email_assistant.mail.address import split_recipients
 
@@ -154,6 +155,8 @@ class ProposalForm:
         time = read_time(field.value)
         if time is None or (proposed is not None and proposed.tzinfo is None):
             return field.value
+        if why := skipped(time, zone):
+            raise Invalid(f"{field.label}: {why}")
         return time.replace(tzinfo=zone).isoformat()
 
     def _is_required(self, name: str) -> bool:
