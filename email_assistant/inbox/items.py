@@ -497,8 +497,8 @@ class Inbox:
         except _TakenMeanwhile as taken:
             user_id = decisions[0][0].user_id
             now = await self.get(user_id, taken.item_id)
-            asked = next(item.asked for item, _ in decisions if item.id == taken.item_id)
-            raise _TakenMeanwhile(taken.item_id, _AGAIN if now.asked != asked else _became(now)) from None
+            is_as_asked = any(item.id == now.id and item.asked == now.asked for item, _ in decisions)
+            raise _TakenMeanwhile(taken.item_id, _became(now) if is_as_asked else _AGAIN) from None
 
     async def _reopen_accepted(
         self, conn: Connection, decisions: Sequence[tuple[Item, Mapping[str, Any]]], by: str
