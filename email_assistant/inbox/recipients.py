@@ -177,7 +177,9 @@ class Recipients:
             cursor = await conn.execute(_WRITTEN_TO.encode(), {"account": account_id, "addresses": list(addresses)})
             return {row["address"]: row["written"] for row in await cursor.fetchall() if not row["written"]}
 
-    async def _resembling(self, account: Account, addresses: Sequence[str], called: Iterable[Address]) -> dict[str, str]:
+    async def _resembling(
+        self, account: Account, addresses: Sequence[str], called: Iterable[Address]
+    ) -> dict[str, str]:
         """Whom those of the addresses pass for that pass for somebody.
 
         Args:

@@ -770,9 +770,7 @@ class TestHostileMail:
             ("a \\[b\\] c", "a ∖(b∖) c"),
         ],
     )
-    async def test_its_row_shows_no_entities(
-        self, home: Home, model: Model, app: App, subject: str, row: str
-    ) -> None:
+    async def test_its_row_shows_no_entities(self, home: Home, model: Model, app: App, subject: str, row: str) -> None:
         model.script([[reply("No.")]])
         await home.receive(subject)
         first = shown(await app.only())["description"].splitlines()[0].rstrip()

@@ -599,7 +599,9 @@ class TestWriting:
         await stage.done("mail", "send_email", **other)
         assert len(sent_with(google, "We are twins.")) == 2
 
-    async def test_a_draft_that_goes_while_its_own_is_looked_for_is_no_fault(self, stage: Stage, google: Google) -> None:
+    async def test_a_draft_that_goes_while_its_own_is_looked_for_is_no_fault(
+        self, stage: Stage, google: Google
+    ) -> None:
         google.person_drafts(thread_of(google, google.deliver(BOB, "Roof", "When?")), "Soon.")
         google.fault("drafts.create", drop="after")
         google.fault("drafts.get", status=404, reason="notFound")  # the person has deleted theirs just now

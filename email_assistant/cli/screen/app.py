@@ -54,7 +54,9 @@ class InboxApp(App[None]):
         the mouse makes it a new one."""
         if isinstance(event, events.MouseDown):
             self._pressed = ("", 0.0)
-        elif isinstance(event, events.Key) and not event.is_forwarded and not isinstance(self.focused, (Input, TextArea)):
+        elif (
+            isinstance(event, events.Key) and not event.is_forwarded and not isinstance(self.focused, (Input, TextArea))
+        ):
             key, at = self._pressed
             if event.key == key and key in _DECIDING and event.time - at < _SLIP_SECONDS:
                 return

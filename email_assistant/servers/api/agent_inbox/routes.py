@@ -116,8 +116,8 @@ async def answer_and_watch(app: Assistant, threads: Shown, thread_id: ThreadId, 
 
 @router.post("/threads/{thread_id}/runs", responses=documented(400, 401, 403, 404, 409, 413, 422))
 async def answer(app: Assistant, threads: Shown, thread_id: ThreadId, run: RunIn, response: Response) -> RunOut:
-    """Answer what the thread was last shown to wait for. The repeat of an answer that was taken changes nothing; another
-    one is refused with 409."""
+    """Answer what the thread was last shown to wait for. The repeat of an answer that was taken changes nothing, and
+    another one is refused with 409."""
     await _check(threads, thread_id, run)
     item = await _answer(app, threads, thread_id, run.command.resume[0])
     response.headers["Content-Location"] = _location(item)

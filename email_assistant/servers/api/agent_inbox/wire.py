@@ -24,7 +24,7 @@ _MOST = 1000
 # The app draws Markdown, and the HTML in it, and loads its images. What begins a link, an image or a block of code is
 # written as an entity, which Markdown never takes for markup (https://spec.commonmark.org/0.31.2/#entity-references).
 _MARKUP = str.maketrans({character: f"&#{ord(character)};" for character in "\\`~[]"})
-# The first line is the row of the app's list, which shows it as it is: there, signs that are no markup take their place,
+# The first line is the row of the app's list, which shows it as it is: signs that are no markup take their place there,
 # and that of an ampersand which would begin an entity.
 _ROW_SIGNS = str.maketrans({"[": "(", "]": ")", "<": "‹", ">": "›", "~": "∼", "`": "‘", "\\": "∖"})
 _IMAGE_MARK = re.compile(r"!(?=[\[\]<>~`])")
