@@ -416,7 +416,7 @@ def mail_tools(ledger: Ledger, accounts: Accounts, settings: Settings) -> list[T
 
     return [
         SendEmailTool(ledger, accounts),
-        ScheduleMeetingTool(ledger, meet_links=settings.meet_links),
+        ScheduleMeetingTool(ledger, accounts, meet_links=settings.meet_links),
         CheckCalendarTool(WorkingHours.parse(settings.working_hours)),
         QuestionTool(),
         DoneTool(),

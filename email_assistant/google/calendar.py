@@ -395,3 +395,15 @@ def _time(value: dict[str, str]) -> datetime | date:
         return date.fromisoformat(value["date"])
     moment = datetime.fromisoformat(value["dateTime"])
     return moment if moment.tzinfo else moment.replace(tzinfo=ZoneInfo(value["timeZone"]))
+
+
+def skipped(at: datetime, zone: ZoneInfo) -> str | None:
+    """Why a wall time without a timezone is none there: clocks that go forward leave some out. RFC 5545 (3.3.5) would
+    take 02:30 for 03:30 then, so that 02:30 to 03:30 lasts no time."""
+    try:
+        real = at.replace(tzinfo=zone).astimezone(UTC).astimezone(zone).replace(tzinfo=None)
+    except OverflowError:  # the first and the last day that there are
+        return None
+    if real == at.replace(tzinfo=None):
+        return None
+    return f"there is no {at:%H:%M} on {at:%Y-%m-%d} in {zone.key}: the clocks go forward then, past it"

@@ -427,7 +427,7 @@ class Inbox:
         asked: int | None = None,
         undo_window: timedelta | None = None,
     ) -> Item:
-        """Take a person's answer, once.
+        """Take a person's answer, once. What repeats the answer that was taken changes nothing, and is no fault.
 
         Args:
             answer: {type: accept | edit | ignore | response, args}: for edit the tool's arguments, for response a text.
@@ -442,9 +442,16 @@ class Inbox:
         item = await self.get(user_id, item_id)
         if asked not in (None, item.asked):
             raise Conflict(_AGAIN if item.status == "pending" else _became(item))
+        if await self._is_repeat(item, answer):
+            return item
         decision = await self._checked(item, answer)
         window = self._undo_window if undo_window is None else undo_window
-        await self._decide([(item, decision)], by, window, teaches=teaches)
+        try:
+            await self._decide([(item, decision)], by, window, teaches=teaches)
+        except _TakenMeanwhile:
+            now = await self.get(user_id, item_id)
+            if now.asked != item.asked or not await self._is_repeat(now, answer):
+                raise
         return await self.get(user_id, item_id)
 
     async def asked_again_because_of(self, item: Item) -> list[Item]:
@@ -481,10 +488,13 @@ class Inbox:
             decisions: list[tuple[Item, dict[str, Any]]] = []
             for item, shown, answer in parts:
                 at_fault = item.id
+                if await self._is_repeat(item, answer):
+                    continue
                 if acts(item.kind, answer.get("type")):
                     _check_shown(item, shown, among_others=among_others)
                 decisions.append((item, await self._checked(item, answer)))
-            await self._decide(decisions, by, self._undo_window)
+            if decisions:
+                await self._decide(decisions, by, self._undo_window)
         except (NoItem, Conflict, Invalid, psycopg.Error) as refused:
             at_fault = refused.item_id if isinstance(refused, _TakenMeanwhile) else at_fault
             aside = Conflict(f"not taken, as another part of the same proposal was not: {refused}")
@@ -531,8 +541,8 @@ class Inbox:
         except _TakenMeanwhile as taken:
             user_id = decisions[0][0].user_id
             now = await self.get(user_id, taken.item_id)
-            asked = next(item.asked for item, _ in decisions if item.id == taken.item_id)
-            raise _TakenMeanwhile(taken.item_id, _AGAIN if now.asked != asked else _became(now)) from None
+            is_as_asked = any(item.id == now.id and item.asked == now.asked for item, _ in decisions)
+            raise _TakenMeanwhile(taken.item_id, _became(now) if is_as_asked else _AGAIN) from None
 
     async def _reopen_accepted(
         self, conn: Connection, decisions: Sequence[tuple[Item, Mapping[str, Any]]], by: str
@@ -1017,9 +1027,22 @@ class Inbox:
         """Whether an item would take an answer now. Raises Conflict, Invalid."""
         await self._checked(item, answer)
 
+    async def _is_repeat(self, item: Item, answer: Mapping[str, Any]) -> bool:
+        """Whether an item was given this very answer already."""
+        if item.status not in ("decided", "applied") or item.decision is None:
+            return False
+        try:
+            return await self._read_answer(item, answer) == item.decision
+        except Invalid:
+            return False
+
     async def _checked(self, item: Item, answer: Mapping[str, Any]) -> dict[str, Any]:
         if item.status != "pending":
             raise Conflict(_became(item))
+        return await self._read_answer(item, answer)
+
+    async def _read_answer(self, item: Item, answer: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer as it is kept. Raises Invalid."""
         kind, args = answer.get("type"), answer.get("args")
         if not _is_storable(args):
             raise Invalid("a text can't hold the character NUL, or half of a surrogate pair")
@@ -1048,7 +1071,7 @@ class Inbox:
         given = dict(args)
         to = given.setdefault("email_address", item.args["email_address"]) if "email_address" in item.args else "nobody"
         if not str(to or "").strip():
-            raise Invalid("email_address: say to whom; the one that was proposed is not put back by itself")
+            raise Invalid("To is empty: say to whom it goes, as the one that was proposed is not put back by itself")
         async with self._pool.connection() as conn:
             cursor = await conn.execute("select input from runs where id = %s", (item.run_id,))
             row = await cursor.fetchone()

@@ -21,6 +21,11 @@ _ORDERS: Mapping[Sort, str] = {
     "newest": "i.created_at desc, i.id desc",
     "urgency": "i.urgency, i.created_at, i.id",
 }
+_BACKWARDS: Mapping[Sort, str] = {
+    "age": _ORDERS["newest"],
+    "newest": _ORDERS["age"],
+    "urgency": "i.urgency desc, i.created_at desc, i.id desc",
+}
 AWAKE = "(i.snoozed_until is null or i.snoozed_until <= statement_timestamp())"
 _ASLEEP = "i.snoozed_until > statement_timestamp()"
 
@@ -44,6 +49,8 @@ class Wanted(TypedDict, total=False):
     sort: Sort
     """`age`: longest waiting first, the default. `urgency`: by kind alone (in doubt, meeting, question, draft,
     notification), longest waiting first in each; of pending items only."""
+    backwards: bool
+    """The last first; what "follows" an item then stands before it."""
     snoozed: bool | Literal["only"]
     """Whether pending items that are snoozed are listed too, or nothing else; left out, they are not."""
 
@@ -64,7 +71,7 @@ def listed(user_id: UUID, wanted: Wanted, cursor: str | None) -> tuple[str, list
 
 
 def order(wanted: Wanted) -> str:
-    return _ORDERS[wanted.get("sort", "age")]
+    return (_BACKWARDS if wanted.get("backwards") else _ORDERS)[wanted.get("sort", "age")]
 
 
 def position(wanted: Wanted, created_at: datetime, urgency: int, item_id: UUID) -> str:
@@ -103,13 +110,11 @@ def _standing(wanted: Wanted) -> Iterator[Condition]:
 
 def _after(wanted: Wanted, cursor: str) -> Condition:
     at, key = read_cursor(cursor)
-    match wanted.get("sort", "age"):
-        case "age":
-            return "(i.created_at, i.id) > (%s, %s)", [at, key]
-        case "newest":
-            return "(i.created_at, i.id) < (%s, %s)", [at, key]
-        case "urgency":
-            urgency, _, item_id = key.partition(":")
-            if not urgency.isdecimal():
-                raise BadCursor
-            return "(i.urgency, i.created_at, i.id) > (%s, %s, %s)", [int(urgency), at, item_id]
+    sort = wanted.get("sort", "age")
+    is_later = "<" if (sort == "newest") != wanted.get("backwards", False) else ">"
+    if sort != "urgency":
+        return f"(i.created_at, i.id) {is_later} (%s, %s)", [at, key]
+    urgency, _, item_id = key.partition(":")
+    if not urgency.isdecimal():
+        raise BadCursor
+    return f"(i.urgency, i.created_at, i.id) {is_later} (%s, %s, %s)", [int(urgency), at, item_id]

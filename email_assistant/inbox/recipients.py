@@ -18,7 +18,7 @@ from email_assistant.accounts.vault import VaultError
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.google.errors import GoogleError, NotFound
 from email_assistant.google.gmail import Gmail
-from email_assistant.mail.address import Address, is_valid_address
+from email_assistant.mail.address import Address, address_of, is_valid_address, parse_addresses
 from email_assistant.mail.lookalike import People, resemblance
 from email_assistant.mail.message import Mail
 from email_assistant.mail.parse import parse_gmail
@@ -100,9 +100,14 @@ class Judged:
 
 def addresses_in(args: Mapping[str, Any]) -> list[str]:
     """The e-mail addresses that a call would reach, in lower case, each once. The database has this function too."""
+    return list(dict.fromkeys(map(address_of, _recipients_in(args))))
+
+
+def _recipients_in(args: Mapping[str, Any]) -> list[str]:
+    """As they are written, with the names that stand before them."""
     lists = [each for name in ("additional_recipients", "attendees") if isinstance(each := args.get(name), list)]
-    found = [args.get("email_address"), *(address for each in lists for address in each)]
-    return list(dict.fromkeys(address.strip().lower() for address in found if isinstance(address, str)))
+    found = [args.get("email_address"), *(recipient for each in lists for recipient in each)]
+    return [each for each in found if isinstance(each, str)]
 
 
 class Recipients:
@@ -126,7 +131,9 @@ class Recipients:
         if not unwritten:
             return Judged()
         mails = [*around, *([answered] if answered else [])]
-        alike = await self._resembling(account, list(unwritten), mails)
+        called = [each for written in _recipients_in(args) for each in parse_addresses(written)]
+        called += [each for mail in mails for each in _people_in(mail)]
+        alike = await self._resembling(account, list(unwritten), called)
         first = _only_from(answered)
         # The From that is answered bears no mark for being new. So Gmail is asked about it only where a likeness is
         # to be ruled out: the usual answer costs no units here.
@@ -170,18 +177,24 @@ class Recipients:
             cursor = await conn.execute(_WRITTEN_TO.encode(), {"account": account_id, "addresses": list(addresses)})
             return {row["address"]: row["written"] for row in await cursor.fetchall() if not row["written"]}
 
-    async def _resembling(self, account: Account, addresses: Sequence[str], mails: Sequence[Mail]) -> dict[str, str]:
-        """Whom those of the addresses pass for that pass for somebody."""
+    async def _resembling(
+        self, account: Account, addresses: Sequence[str], called: Iterable[Address]
+    ) -> dict[str, str]:
+        """Whom those of the addresses pass for that pass for somebody.
+
+        Args:
+            called: what names the mail and the call give them.
+        """
         given = {"account": account.id, "addresses": list(addresses), "most": _MOST_NAMES}
         async with self._pool.connection() as conn:
             known = await (await conn.execute(_PEOPLE.encode(), given)).fetchall()
-            called = await (await conn.execute(_CALLED.encode(), given)).fetchall()
+            before = await (await conn.execute(_CALLED.encode(), given)).fetchall()
         names: dict[str, set[str]] = {own: {account.name} for own in account.own_addresses}
         for row in known:
             names.setdefault(row["address"], set()).add(row["name"] or "")
         people = People(account.own_addresses, names)
-        theirs = [(each.email.lower(), each.name) for mail in mails for each in _people_in(mail)]
-        theirs += [(row["address"], row["name"] or "") for row in called]
+        theirs = [(each.email.lower(), each.name) for each in called]
+        theirs += [(row["address"], row["name"] or "") for row in before]
         found = {
             address: resemblance(address, dict.fromkeys(name for email, name in theirs if email == address), people)
             for address in addresses

@@ -12,6 +12,10 @@ _ADDR_SPEC = re.compile(
     r"@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])",
     re.ASCII | re.IGNORECASE,
 )
+_NAMED = re.compile(r"[^<>]*<([^<>]*)>\s*")
+_WRITTEN = re.compile(r'(?:"(?:\\.|[^"\\])*+"|[^,;])++')
+"""An entry of a list that a person wrote; what stands in quotes splits none."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _MAX_NAME_PIECES = 5
 _MAX_ADDRESS, _MAX_LOCAL_PART = 254, 64  # RFC 5321, 4.5.3.1
 
@@ -36,6 +40,26 @@ def is_valid_address(s: str) -> bool:
     if len(s) > _MAX_ADDRESS or s.find("@") > _MAX_LOCAL_PART:
         return False
     return _ADDR_SPEC.fullmatch(s) is not None
+
+
+def address_of(recipient: str) -> str:
+    """The bare address, in lower case, of `a@b` or `Name <a@b>`: what recipients are compared by. The database has
+    this function too."""
+    named = _NAMED.fullmatch(recipient)
+    return (named[1] if named else recipient).strip().lower()
+
+
+def is_recipient(s: str) -> bool:
+    """Whether `s` is one valid address, or a name and one in angle brackets, that a letter can be sent to."""
+    address = address_of(s)
+    if not is_valid_address(address) or _CONTROL.search(s):
+        return False
+    return [found.email.lower() for found in parse_addresses(s)] == [address]
+
+
+def split_recipients(written: str) -> list[str]:
+    """The entries of a list as a person wrote them: `"Doe, John" <j@example.org>, bob@example.org` has two."""
+    return [entry.strip() for entry in _WRITTEN.findall(written) if entry.strip()]
 
 
 def untagged(s: str) -> str:

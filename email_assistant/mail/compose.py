@@ -10,7 +10,7 @@ from email.mime.text import MIMEText
 from email.utils import format_datetime
 from hashlib import sha256
 
-from .address import Address, is_valid_address, parse_addresses
+from .address import Address, address_of, is_valid_address, parse_addresses
 from .charset import readable
 from .message import Mail
 
@@ -18,6 +18,10 @@ _MAX_REFERENCES = 20
 _MAX_MESSAGE_ID = 900
 """Characters; a line of a message may have 998 (RFC 5322, 2.1.1)."""
 
+_MAX_WORD = 900
+"""Characters in which a line can't be folded, for there is no blank; of longer ones, encoded words are made."""
+
+_LONG_WORD = re.compile(rf"\S{{{_MAX_WORD}}}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _REPLY_PREFIX = re.compile(r"(?:\s*re(?:\[\d{1,3}\])?\s*:)+", re.IGNORECASE)
 _MESSAGE_ID = re.compile(r"<[!-;=?-~]+>")
@@ -106,7 +110,7 @@ def fingerprint(recipients: Iterable[str], text: str) -> str:
     Recipients count without names, letter case and order; text without line-end style, trailing blanks, empty lines
     at either end, control characters and Unicode composition.
     """
-    addresses = sorted({_bare(recipient) for recipient in recipients})
+    addresses = sorted({address_of(recipient) for recipient in recipients})
     lines = unicodedata.normalize("NFC", readable(text)).split("\n")
     body = "\n".join(line.rstrip() for line in lines).strip("\n")
     return sha256("\0".join([*addresses, "", body]).encode()).hexdigest()
@@ -115,11 +119,6 @@ def fingerprint(recipients: Iterable[str], text: str) -> str:
 def mail_fingerprint(mail: Mail) -> str:
     """The fingerprint of a parsed mail: equal to that of the recipients and `with_signature` text it was made of."""
     return fingerprint((address.email for address in (*mail.to, *mail.cc)), mail.text)
-
-
-def _bare(recipient: str) -> str:
-    parsed = parse_addresses(recipient)
-    return (parsed[0].email if parsed else recipient.strip()).lower()
 
 
 def _body(text: str) -> MIMEText:
@@ -144,7 +143,7 @@ def _mailbox(recipient: str | Address) -> str:
 
 
 def _phrase(name: str) -> str:
-    if not name.isascii() or "=?" in name:
+    if _must_be_encoded(name):
         return _encoded(name)
     if _NAME_SPECIALS.search(name):
         return '"' + re.sub(r'(["\\])', r"\\\1", name) + '"'
@@ -154,9 +153,13 @@ def _phrase(name: str) -> str:
 def _encoded(value: str) -> str:
     """The value as ASCII, in encoded words where it must be."""
     _refuse_control(value)
-    if value.isascii() and "=?" not in value:
+    if not _must_be_encoded(value):
         return value
     return Header(value, "utf-8", maxlinelen=70).encode(linesep="")
+
+
+def _must_be_encoded(value: str) -> bool:
+    return not value.isascii() or "=?" in value or _LONG_WORD.search(value) is not None
 
 
 def _refuse_control(value: str) -> None:

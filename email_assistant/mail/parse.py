@@ -77,7 +77,9 @@ def _mail(root: Part) -> Mail:
 
 
 def _addresses(root: Part, name: str) -> tuple[Address, ...]:
-    return parse_addresses(", ".join(map(str, root.headers.get_all(name, []))))
+    # One by one: a quote that is left open in one field must not swallow the next.
+    fields = root.headers.get_all(name, [])
+    return tuple(address for field in fields for address in parse_addresses(str(field)))
 
 
 def _sender(root: Part) -> Address | None:

@@ -202,7 +202,8 @@ class Models:
                 if refused != "text" and not form.always_told:  # tools of others may hold what no server takes
                     abilities.found(refused, False)
             return answer
-        raise next(iter(refusals.values()))
+        first, *_ = refusals.values()
+        raise first
 
     async def _fitted(
         self, asker: _Asker, messages: Sequence[AnyMessage], write: Write, send: Send, **options: Any

@@ -171,7 +171,7 @@ class Conversation:
         return None
 
     def mail(self, gmail_id: str) -> StoredMail:
-        return next(m for m in self.mails if m.gmail_id == gmail_id)
+        return {m.gmail_id: m for m in self.mails}[gmail_id]
 
 
 class Conversations:
@@ -683,7 +683,7 @@ def triage_text(stored: StoredMail, zone: ZoneInfo) -> str:
 
 def conversation_text(mails: Sequence[StoredMail], answered: str, newest: str, zone: ZoneInfo) -> str:
     """The thread up to a newest mail, each mail delimited; the one to be answered stands last and has most room."""
-    upto = next(i for i, m in enumerate(mails) if m.gmail_id == newest) + 1
+    upto = [m.gmail_id for m in mails].index(newest) + 1
     others = [m for m in mails[:upto] if m.gmail_id != answered][-_OTHER_MAILS:]
     [its] = [m for m in mails if m.gmail_id == answered]
     limits = {answered: _ANSWERED_TOKENS if others else _DRAFTING_TOKENS}

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from mcp.server.lowlevel import Server
 from pydantic import Field
 
-from email_assistant.google.calendar import PRIMARY, Agenda, Calendar, Event
+from email_assistant.google.calendar import PRIMARY, Agenda, Calendar, Event, skipped
 from email_assistant.google.errors import Ambiguous, Exists, NotFound
 from email_assistant.mail.address import is_valid_address
 from email_assistant.mail.prompt import delimited, inert
@@ -381,6 +381,8 @@ def _time(name: str, text: str, zone: ZoneInfo) -> datetime | date:
         moment.astimezone(zone)  # the first and the last day that there are can't be told elsewhere
     except (ValueError, OverflowError):
         raise ToolError(f"{name}: {text!r} is no time; write it like 2026-05-04T15:00, or 2026-05-04") from None
+    if moment.tzinfo is None and (why := skipped(moment, zone)):
+        raise ToolError(f"{name}: {why}")
     return moment if moment.tzinfo else moment.replace(tzinfo=zone)
 
 

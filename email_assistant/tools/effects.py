@@ -21,6 +21,7 @@ from psycopg.types.json import Json
 from email_assistant.db.lease import Lease, LeaseLost
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.google.errors import RateLimited
+from email_assistant.mail.address import address_of
 
 State = Literal["planned", "started", "done", "failed", "refused", "unknown"]
 T = TypeVar("T")
@@ -378,11 +379,12 @@ class Ledger:
         )
         row = await cursor.fetchone()
         if row is not None:
+            to = address_of(str(args.get("email_address") or ""))
             await conn.execute(
                 """update effects set args = %s, args_hash = %s,
-                          recipient = case when recipient is not null then lower(%s) end
+                          recipient = case when recipient is not null then %s end
                    where run_id = %s and call_id = %s""",
-                (Json(dict(args)), _digest(row["tool"], args), args.get("email_address"), run_id, call_id),
+                (Json(dict(args)), _digest(row["tool"], args), to, run_id, call_id),
             )
 
     async def leave(self, conn: Connection, run_id: UUID, call_id: str) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from email_assistant.gate.labels import Labels
 from email_assistant.gate.policy import HERE, Subject, decide
+from email_assistant.mail.address import address_of
 from email_assistant.tools.config import LOCAL, ToolsConfig
 from email_assistant.tools.effects import Effect, Ledger
 from email_assistant.tools.mcp.pool import Servers
@@ -75,7 +76,7 @@ class FlippedTool(Tool):
         await self._check(call, sent)
         if not self._writes:
             return await self._remote.read(call, sent, told)
-        recipient = str(sent["email_address"]).lower() if "email_address" in sent else None
+        recipient = address_of(str(sent["email_address"])) if "email_address" in sent else None
         return await self._remote.write(call, arguments, sent, told, recipient)
 
     async def _check(self, call: Call, sent: Mapping[str, Any]) -> None:

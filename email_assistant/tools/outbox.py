@@ -145,8 +145,8 @@ class KeyedOutbox:
         for ref in await gmail.drafts():
             if ref.id in known:
                 continue
-            payload = (await gmail.draft(ref.id)).payload
-            if payload is not None and _mark(parse_gmail(payload)) == mark:
+            draft = await gmail.find_draft(ref.id)  # None: the person has deleted it, or sent it, just now
+            if draft and draft.payload is not None and _mark(parse_gmail(draft.payload)) == mark:
                 return ref.id
         return None
 
@@ -166,7 +166,10 @@ class KeyedOutbox:
             return MessageRef(now.message_id, now.thread_id)
         known = await self._known(account, "message_id")
         for ref in (await gmail.list_messages(label_ids=["SENT"], max_results=_LOOKED_THROUGH)).refs:
-            message = await gmail.message(ref.id)
+            try:
+                message = await gmail.message(ref.id)
+            except NotFound:  # the person has deleted it just now
+                continue
             if message.internal_date < row.started_at - _CLOCK_SKEW:
                 break
             if message.id not in known and _mark(parse_gmail(message.payload)) == row.mark:

@@ -5,11 +5,13 @@ import hashlib
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field
 
-from email_assistant.google.calendar import Calendar, Event
+from email_assistant.accounts.accounts import Accounts
+from email_assistant.google.calendar import Calendar, Event, skipped
 from email_assistant.google.errors import Ambiguous, Exists, NotFound, RateLimited, Refused, said
 from email_assistant.mail.address import is_valid_address
 from email_assistant.tools.check_calendar import is_itself, told
@@ -48,8 +50,9 @@ SPEC = ToolSpec(
 class ScheduleMeetingTool(Tool):
     spec = SPEC
 
-    def __init__(self, ledger: Ledger, *, meet_links: bool) -> None:
+    def __init__(self, ledger: Ledger, accounts: Accounts, *, meet_links: bool) -> None:
         self._ledger = ledger
+        self._accounts = accounts
         self._meet_links = meet_links
 
     async def complete(self, run: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
@@ -58,8 +61,11 @@ class ScheduleMeetingTool(Tool):
             raise ToolError(f"organizer_email: the organiser is {run['address']}")
         if wrong := [a for a in given.attendees if not is_valid_address(a)]:
             raise ToolError(f"not an e-mail address: {', '.join(wrong)}")
-        if given.timezone:
-            _zone(given.timezone)
+        account = await self._accounts.get(UUID(run["account_id"]))
+        zone = _zone(given.timezone) if given.timezone else account.zone
+        for name, time in (("start_time", given.start_time), ("end_time", given.end_time)):
+            if time.tzinfo is None and (why := skipped(time, zone)):
+                raise ToolError(f"{name}: {why}")
         if (given.start_time.tzinfo is None) != (given.end_time.tzinfo is None):
             raise ToolError("start_time, end_time: give both with a UTC offset, or both without one")
         if given.end_time <= given.start_time:

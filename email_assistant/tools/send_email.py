@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from email_assistant.mail.address import is_valid_address
+from email_assistant.mail.address import address_of, is_recipient
 from email_assistant.mail.compose import compose_reply
 from email_assistant.tools.senders import (
     argument_of,
@@ -62,11 +62,11 @@ class SendEmailTool(SendingTool):
             raise ToolError("email_address: the mail names no address to reply to")
         account = await self._accounts.get(UUID(run["account_id"]))
         reply, copies = run["reply"], given.additional_recipients
-        if "additional_recipients" not in arguments and to.lower() == str(reply["to"]).lower():
+        if "additional_recipients" not in arguments and address_of(to) == str(reply["to"]).lower():
             copies = reply.get("also_to", [])
         addressed = reply.get("addressed", [account.address])  # a run of a former version went from there
         copies = without_oneself(account, copies, addressed)
-        if wrong := [a for a in (to, *copies) if not is_valid_address(a)]:
+        if wrong := [a for a in (to, *copies) if not is_recipient(a)]:
             raise ToolError(f"not an e-mail address: {', '.join(wrong)}")
         identity = identity_of(account, addressed)
         check_unchanged(account, given.from_address, identity)

@@ -5,7 +5,7 @@ from typing import Any
 
 from email_assistant.accounts.accounts import Account, Identity
 from email_assistant.google.gmail import Gmail
-from email_assistant.mail.address import Address, is_valid_address
+from email_assistant.mail.address import Address, address_of, is_valid_address
 from email_assistant.mail.message import Mail, reply_addresses
 from email_assistant.tools.spec import ToolError
 
@@ -91,8 +91,8 @@ def everybody(account: Account, mail: Mail, *, own: bool) -> list[str]:
 def without_oneself(account: Account, recipients: Iterable[str], addressed: Sequence[str]) -> list[str]:
     """Who gets a copy of an answer to a mail that came to these addresses of the person's: not those, since nobody
     answers themselves. Another of their own that somebody put there stays."""
-    own = {address: account.identity(address) for address in recipients}
-    return [address for address, identity in own.items() if identity is None or identity.address not in addressed]
+    own = {recipient: account.identity(address_of(recipient)) for recipient in recipients}
+    return [recipient for recipient, identity in own.items() if identity is None or identity.address not in addressed]
 
 
 def left_out(everyone: Iterable[str], more: int, arguments: Mapping[str, Any]) -> list[str]:
@@ -102,7 +102,7 @@ def left_out(everyone: Iterable[str], more: int, arguments: Mapping[str, Any]) -
         more: people whom `everyone` leaves out in its turn.
     """
     copies = arguments.get("additional_recipients") or ()
-    reached = {str(address).lower() for address in (arguments.get("email_address"), *copies)}
+    reached = {address_of(str(recipient)) for recipient in (arguments.get("email_address"), *copies)}
     named = [address for address in everyone if address.lower() not in reached]
     return [*named, *([f"and {more} more"] if more else [])]
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.google.errors import Ambiguous, GoogleError, NotFound, RateLimited, Refused, said
 from email_assistant.google.gmail import Draft, Gmail, Message
+from email_assistant.mail.address import address_of
 from email_assistant.mail.compose import mail_fingerprint
 from email_assistant.mail.message import Mail
 from email_assistant.mail.parse import parse_bytes, parse_gmail
@@ -68,7 +69,7 @@ class SendingTool(Tool):
         """
 
     async def run(self, call: Call, arguments: dict[str, Any]) -> str:
-        to = str(arguments.get("email_address") or "").lower()
+        to = address_of(str(arguments.get("email_address") or ""))
         effect = await self._ledger.plan(call.run_id, call.id, self.spec.name, arguments, to)
         if effect.is_refused:
             raise ToolError(effect.result or "refused")

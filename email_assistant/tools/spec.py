@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from email_assistant.accounts.accounts import Account
 from email_assistant.db.lease import Lease
 from email_assistant.google.account import GoogleAccount
+from email_assistant.mail.address import split_recipients
 from email_assistant.tools.effects import Effect
 
 Answer = Literal["accept", "edit", "ignore", "response"]
@@ -214,7 +215,7 @@ class Tool(ABC):
 
 
 def _list_from_form(value: object) -> object:
-    """Accept a list that a form or a model sent as one string: JSON, or addresses set apart by commas."""
+    """Accept a list that a form or a model sent as one string: JSON, or entries set apart by commas."""
     if not isinstance(value, str):
         return value
     text = value.strip()
@@ -223,7 +224,7 @@ def _list_from_form(value: object) -> object:
             return json.loads(text)
         except ValueError:
             pass
-    return [part.strip() for part in text.replace(";", ",").split(",") if part.strip()]
+    return split_recipients(text)
 
 
 StringList = Annotated[list[str], BeforeValidator(_list_from_form)]

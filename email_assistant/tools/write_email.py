@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import Field
 
 from email_assistant.accounts.accounts import Accounts
-from email_assistant.mail.address import is_valid_address
+from email_assistant.mail.address import address_of, is_recipient
 from email_assistant.mail.charset import one_line
 from email_assistant.mail.compose import compose_mail, reply_subject
 from email_assistant.mail.message import references_of
@@ -72,10 +72,10 @@ class WriteEmailTool(SendingTool):
         copies, identity = given.additional_recipients, account.new_mail_identity
         if answered:
             identity, addressed = answers_as(account, answered.mail), addressed_to(account, answered.mail)
-            if "additional_recipients" not in arguments and to.lower() == wanted[0].lower():
+            if "additional_recipients" not in arguments and address_of(to) == wanted[0].lower():
                 copies = wanted[1:]
             copies = without_oneself(account, copies, addressed)
-        if wrong := [a for a in (to, *copies) if not is_valid_address(a)]:
+        if wrong := [a for a in (to, *copies) if not is_recipient(a)]:
             raise ToolError(f"not an e-mail address: {', '.join(wrong)}")
         check_unchanged(account, given.from_address, identity)
         has_copies = bool(copies) or len(wanted) > 1  # that others were left out on purpose must not be forgotten

@@ -45,6 +45,14 @@ async def by_key(visit: Visit, key: str) -> None:
     await visit.press(key)
 
 
+async def as_if_pressed_just_now(visit: Visit, key: str, *, milliseconds: int = 0) -> None:
+    """Move the last press near, however long the next page took to come."""
+    assert await visit.page.evaluate("JSON.parse(sessionStorage.getItem('pressed'))?.key") == key
+    at = "performance.timeOrigin + performance.now()"
+    keep = f"sessionStorage.setItem('pressed', JSON.stringify({{ key: '{key}', at: {at} - {milliseconds} }}))"
+    await visit.page.evaluate(keep)
+
+
 Press = Callable[[Visit], Awaitable[None]]
 
 ACCEPT: list[Press] = [lambda v: by_mouse(v, "Accept"), lambda v: by_key(v, "a")]
@@ -125,6 +133,12 @@ class TestTheList:
             await by_key(v, "o")
             await shows(v, "Lunch 1?")
             await by_key(v, "j")
+            await shows(v, "Lunch 2?")
+            await by_key(v, "k")
+            await shows(v, "Lunch 1?")
+            await by_key(v, "k")
+            await shows(v, "Lunch 0?")
+            await by_key(v, "k")  # round the end, as the other way
             await shows(v, "Lunch 2?")
             await by_key(v, "u")
             await shows(v, "Waiting for you")
@@ -230,6 +244,82 @@ class TestTheList:
                 await by_key(v, key)
             await v.page.locator("#results").wait_for()
         assert [(await status(home, item))[0] for item in items] == ["decided", "decided", "pending"]
+
+
+class TestKeys:
+    async def test_one_key_pressed_twice_by_a_slip_decides_one_item(self, home: Home, visit: Open) -> None:
+        first, second, third = await waiting(home, 3)
+        async with visit(path=f"/items/{first.id}") as v:
+            await by_key(v, "a")
+            await shows(v, "Lunch 1?")
+            await as_if_pressed_just_now(v, "a")
+            await by_key(v, "a")
+            await v.page.locator("#to-edit").wait_for()
+            assert await status(home, second) == ("pending", None)
+            await as_if_pressed_just_now(v, "a")
+            await by_key(v, "i")  # another key is meant
+            await shows(v, "Lunch 2?")
+            assert await status(home, second) == ("decided", "ignore")
+            await as_if_pressed_just_now(v, "i", milliseconds=600)
+            await by_key(v, "i")  # so is the same one, later
+            await shows(v, "Waiting for you")
+        assert [(await status(home, item))[0] for item in (first, third)] == ["decided", "decided"]
+
+    async def test_a_slip_on_a_row_does_not_accept_what_it_opened(self, home: Home, visit: Open) -> None:
+        first, _ = await waiting(home)
+        async with visit() as v:
+            await by_key(v, "j")
+            await by_key(v, "a")
+            await shows(v, "Lunch 0?")
+            await as_if_pressed_just_now(v, "a")
+            await by_key(v, "a")
+            await v.page.locator("#to-edit").wait_for()
+            assert await status(home, first) == ("pending", None)
+
+    async def test_the_mouse_between_two_presses_makes_the_second_a_new_one(self, home: Home, visit: Open) -> None:
+        first, second, _ = await waiting(home, 3)
+        async with visit(path=f"/items/{first.id}") as v:
+            await by_key(v, "a")
+            await shows(v, "Lunch 1?")
+            await as_if_pressed_just_now(v, "a")
+            await v.page.locator("#show-help:not([hidden])").wait_for(state="attached")
+            await v.page.locator("h1").click()
+            await by_key(v, "a")
+            await shows(v, "Lunch 2?")
+        assert await status(home, second) == ("decided", "accept")
+
+    async def test_undo_reaches_the_last_answer_from_any_page(self, home: Home, visit: Open) -> None:
+        first, _, _ = await waiting(home, 3)
+        async with visit(path=f"/items/{first.id}") as v:
+            await by_key(v, "a")
+            await shows(v, "Lunch 1?")
+            await by_key(v, "j")
+            await shows(v, "Lunch 2?")
+            await by_key(v, "z")
+            await shows(v, "Lunch 0?")
+            assert await status(home, first) == ("pending", None)
+            await v.go("/memory")
+            await by_key(v, "z")  # nothing is left to be undone
+            await by_key(v, "u")
+            await shows(v, "Waiting for you")
+            assert v.complaints == []
+
+    async def test_undo_takes_back_all_that_was_answered_at_once(self, home: Home, visit: Open) -> None:
+        items = await waiting(home)
+        async with visit() as v:
+            for key in "jxjxi":
+                await by_key(v, key)
+            await v.page.locator("#results").wait_for()
+            await by_key(v, "z")
+            await v.page.get_by_text("it waits again").first.wait_for()
+        assert [(await status(home, item))[0] for item in items] == ["pending", "pending"]
+
+    async def test_back_leads_from_what_was_found_to_the_whole_list(self, home: Home, visit: Open) -> None:
+        await waiting(home)
+        async with visit(path="/?q=nothing") as v:
+            await v.page.get_by_text("Nothing here.").wait_for()
+            await by_key(v, "u")
+            await v.page.locator(".rows li").nth(1).wait_for()
 
 
 class TestWithoutScripts:

@@ -547,10 +547,13 @@ class TestTheAnswerComesAgain:
         await home.receive()
         thread = await app.only()
         await app.drop(thread, "accept", action(thread), lambda: is_answered(home))
-        assert "already answered" in refusal(await app.accept(thread))
+        assert nodes(await app.accept(thread)) == ["interrupt_handler"]
         await let_pass(home)
         assert len(google.sent) == 1
-        assert "already answered" in refusal(await app.accept(thread))
+        assert nodes(await app.accept(thread)) == ["interrupt_handler"]
+        assert "already answered (accept)" in refusal(await app.send(thread, "response", "Shorter."))
+        await let_pass(home)
+        assert (await statuses(home), len(google.sent)) == (["applied"], 1)
 
     @pytest.mark.parametrize("is_served", [False, True], ids=["unseen", "served since"])
     @pytest.mark.parametrize("following", ["Two.", "One."], ids=["another", "the same"])
@@ -580,8 +583,13 @@ class TestTheAnswerComesAgain:
         if is_served:
             assert text_of(await app.only()) == following
 
-        assert "already answered" in refusal(await app.send(thread, type_, args))
+        again = await app.send(thread, type_, args)
 
+        looks_the_same = is_served and (kind == "accept nothing" or (kind, following) == ("accept", "One."))
+        if looks_the_same or (is_served and kind == "edit"):
+            assert "already answered" in refusal(again)
+        else:
+            assert nodes(again) == ["interrupt_handler"]
         await let_pass(home)
         assert await statuses(home) == ["applied", "pending"]
         assert len(google.sent) == 1
@@ -599,10 +607,12 @@ class TestTheAnswerComesAgain:
         thread = await app.only()
         args = "Later." if type_ == "response" else None
         await app.drop(thread, type_, args, lambda: is_answered(home))
-        assert "already answered" in refusal(await app.send(thread, type_, args))
+        assert nodes(await app.send(thread, type_, args)) == ["interrupt_handler"]
         again = await app.http.post(f"/threads/{thread['thread_id']}/runs", json=resume(type_, args))
-        assert again.status_code == 409
-        assert "already answered" in again.json()["detail"]
+        assert again.status_code == 200
+        other = await app.http.post(f"/threads/{thread['thread_id']}/runs", json=resume("response", "Otherwise."))
+        assert other.status_code == 409
+        assert "already answered" in other.json()["detail"]
         assert sorted(await statuses(home)) == ["decided", "pending"]
 
     async def test_resolved_again_it_does_not_end_the_next_question(self, home: Home, model: Model, app: App) -> None:
@@ -610,7 +620,7 @@ class TestTheAnswerComesAgain:
         await home.receive()
         thread = await app.only()
         assert (await app.resolve(thread)).status_code == 200
-        assert (await app.resolve(thread)).status_code == 409
+        assert (await app.resolve(thread)).status_code == 200
         assert sorted(await statuses(home)) == ["decided", "pending"]
 
     async def test_it_does_not_take_what_was_taken_back(self, home: Home, model: Model, app: App) -> None:
@@ -653,7 +663,8 @@ class TestTheAnswerComesAgain:
             assert nodes(await app.accept(seen[-1])) == ["interrupt_handler"]
             await let_pass(home)
             seen.append(await app.only())
-            assert "already answered" in refusal(await app.accept(seen[-2]))
+            await app.accept(seen[-2])
+            assert await statuses(home) == [*["applied"] * (len(seen) - 1), "pending"]
         names = [action(thread)["action"] for thread in seen]
         assert names == ["send_email_tool", "send_email_tool, asked again", "send_email_tool, asked again (3)"]
         assert google.sent == []
@@ -666,7 +677,8 @@ class TestTheAnswerComesAgain:
         await home.receive()
         thread = await app.only()
         found = await asyncio.gather(*(app.accept(thread) for _ in range(10)))
-        assert sorted(bool(nodes(one)) for one in found) == [False] * 9 + [True]
+        assert all(nodes(one) == ["interrupt_handler"] for one in found)
+        assert await statuses(home) == ["decided"]
         await let_pass(home)
         assert len(google.sent) == 1
 
@@ -756,7 +768,27 @@ class TestHostileMail:
         description = shown(await app.only())["description"]
         assert not re.search(r"[<>\[\]`~]|\u202e", description)
         assert "![pixel](https://evil.example/pixel.png)" in html.unescape(description)
-        assert html.unescape(description).startswith("Bob Berg: <b>Hi</b> ![x](https://evil.example/y.png) evil\n")
+        row, _, rest = description.partition("\n")
+        assert row.rstrip() == "Bob Berg: ‹b›Hi‹/b› ！(x)(https://evil.example/y.png) evil"
+        assert html.unescape(rest) != rest
+
+    @pytest.mark.parametrize(
+        ("subject", "row"),
+        [
+            ("Q&A at 5 > 4?", "Q&A at 5 › 4?"),
+            ("[ticket 7] ~ `now`!", "(ticket 7) ∼ ‘now‘!"),
+            ("!<img src=x onerror=y>", "！‹img src=x onerror=y›"),
+            ("!`x` !~x", "！‘x‘ ！∼x"),
+            ("&lt;img src=x&gt; &#60;b&#62; R&D;", "＆lt;img src=x＆gt; ＆#60;b＆#62; R＆D;"),
+            ("a \\[b\\] c", "a ∖(b∖) c"),
+        ],
+    )
+    async def test_its_row_shows_no_entities(self, home: Home, model: Model, app: App, subject: str, row: str) -> None:
+        model.script([[reply("No.")]])
+        await home.receive(subject)
+        first = shown(await app.only())["description"].splitlines()[0].rstrip()
+        assert first == f"Bob Berg: {row}"
+        assert not re.search(r"&#?\w+;", first)
 
     async def test_nor_of_a_proposal_that_is_only_shown(self, home: Home, model: Model, app: App) -> None:
         """The app draws what can't be edited as Markdown, too."""

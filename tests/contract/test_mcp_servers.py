@@ -369,6 +369,12 @@ class TestArguments:
             ("calendar", "list_events", {"limit": 1000}, "limit: "),
             ("calendar", "create_event", {"end": "2026-05-04T08:00"}, "end: must be after start"),
             ("calendar", "create_event", {"end": "2026-05-05"}, "give both as times"),
+            (
+                "calendar",
+                "create_event",
+                {"start": "2026-03-29T02:30", "end": "2026-03-29T03:30"},
+                "start: there is no 02:30 on 2026-03-29",
+            ),
             ("calendar", "create_event", {"attendees": ["bob"]}, "attendees: not an e-mail address: bob"),
             ("calendar", "update_event", {"title": None}, "say what to change"),
             ("calendar", "update_event", {"event_id": "nosuchevent"}, "there is no such thing"),
@@ -657,6 +663,26 @@ class TestWriting:
         await stage.refused("mail", "send_email", **other)  # nor is the mail that was sent
         await stage.done("mail", "send_email", **other)
         assert len(sent_with(google, "We are twins.")) == 2
+
+    async def test_a_draft_that_goes_while_its_own_is_looked_for_is_no_fault(
+        self, stage: Stage, google: Google
+    ) -> None:
+        google.person_drafts(thread_of(google, google.deliver(BOB, "Roof", "When?")), "Soon.")
+        google.fault("drafts.create", drop="after")
+        google.fault("drafts.get", status=404, reason="notFound")  # the person has deleted theirs just now
+        sent = await stage.done("mail", "send_email", **letter("others-draft-gone"))
+        assert sent_with(google, "others-draft-gone") == [sent["message_id"]]
+        assert not [draft for draft in google.drafts if "others-draft-gone" in draft.text]
+
+    async def test_a_mail_that_goes_while_its_own_is_looked_for_is_no_fault(self, stage: Stage, google: Google) -> None:
+        google.fault("drafts.send", drop="after")
+        google.fault("messages.list", status=400, reason="failedPrecondition")
+        await stage.refused("mail", "send_email", **letter("others-mail-gone"))
+        google.person_sends(thread_of(google, google.deliver(BOB, "Roof", "When?")), "Soon.")
+        google.fault("messages.get", status=404, reason="notFound")  # the person has deleted that one just now
+        sent = await stage.done("mail", "send_email", **letter("others-mail-gone"))
+        assert sent["already_sent"]
+        assert sent_with(google, "others-mail-gone") == [sent["message_id"]]
 
     async def test_a_draft_that_the_person_deletes_is_never_sent(self, stage: Stage, google: Google) -> None:
         google.fault("drafts.send", status=503)

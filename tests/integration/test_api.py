@@ -590,6 +590,74 @@ class TestDecisions:
         assert "already answered (ignore) by api at" in detail
         assert await home.item(item.id) == first
 
+    @pytest.mark.parametrize(
+        "decision",
+        [
+            {"type": "accept"},
+            {"type": "ignore"},
+            {"type": "response", "args": "Later."},
+            {"type": "edit", "args": {**DRAFT, "response_text": "Monday.", "additional_recipients": []}},
+        ],
+        ids=["accept", "ignore", "response", "edit"],
+    )
+    async def test_the_repeat_of_an_answer_is_told_what_the_first_was(
+        self, home: Home, api: httpx.AsyncClient, decision: dict[str, Any]
+    ) -> None:
+        item = await home.draft(await home.account())
+        path = f"/api/inbox/{item.id}/decision"
+        answers = await asyncio.gather(*(api.post(path, json=decision) for _ in range(10)))
+        assert {answer.status_code for answer in answers} == {200}
+        assert len({answer.json()["decided_at"] for answer in answers}) == 1
+        assert len(await home.jobs()) == 1
+        await home.execute("update inbox_items set status = 'applied'")
+        assert (await api.post(path, json=decision)).json()["status"] == "applied"
+        other = {"type": "edit", "args": {**DRAFT, "response_text": "Tuesday."}}
+        assert "already answered" in problem(await api.post(path, json=other), 409)
+
+    @pytest.mark.parametrize(
+        ("changes", "wrong"),
+        [
+            ({"start_time": "2031-03-30T02:30:00", "end_time": "2031-03-30T03:30:00"}, "start_time: there is no 02:30"),
+            ({"start_time": "2031-03-30T01:30:00", "end_time": "2031-03-30T02:00:00"}, "end_time: there is no 02:00"),
+            ({"start_time": "2031-03-30T02:59:00", "end_time": "2031-03-30T04:00:00"}, "start_time: there is no 02:59"),
+        ],
+    )
+    @pytest.mark.parametrize("timezone", ["Europe/Berlin", None])
+    async def test_a_meeting_at_a_time_that_the_clocks_skip_is_refused(
+        self, home: Home, api: httpx.AsyncClient, changes: dict[str, str], wrong: str, timezone: str | None
+    ) -> None:
+        _, _, run = await home.mail(await home.account())
+        item = await home.ask(run, "schedule_meeting_tool", MEETING, kind="meeting")
+        args = {**MEETING, **changes, "timezone": timezone}
+        answer = await api.post(f"/api/inbox/{item.id}/decision", json={"type": "edit", "args": args})
+        detail = problem(answer, 422)
+        assert f"{wrong} on 2031-03-30 in Europe/Berlin: the clocks go forward then" in detail
+        assert await home.item(item.id) == item
+
+    @pytest.mark.parametrize(
+        ("start", "end"),
+        [
+            ("2031-03-30T01:30:00", "2031-03-30T03:30:00"),  # an hour
+            ("2031-10-26T02:30:00", "2031-10-26T03:30:00"),  # of a time that there is twice, the first
+            ("2031-03-30T02:30:00+01:00", "2031-03-30T04:30:00+02:00"),
+        ],
+    )
+    async def test_a_meeting_on_a_night_of_another_length_is_taken(
+        self, home: Home, api: httpx.AsyncClient, start: str, end: str
+    ) -> None:
+        _, _, run = await home.mail(await home.account())
+        item = await home.ask(run, "schedule_meeting_tool", MEETING, kind="meeting")
+        args = {**MEETING, "start_time": start, "end_time": end}
+        answer = await api.post(f"/api/inbox/{item.id}/decision", json={"type": "edit", "args": args})
+        assert answer.status_code == 200
+
+    async def test_a_repeat_after_an_undo_is_an_answer(self, home: Home, api: httpx.AsyncClient) -> None:
+        item = await home.draft(await home.account())
+        path = f"/api/inbox/{item.id}"
+        for _ in range(2):
+            assert (await api.post(f"{path}/decision", json={"type": "accept"})).json()["status"] == "decided"
+            assert (await api.post(f"{path}/undo")).status_code == 200
+
     async def test_of_fifty_answers_at_once_one_is_taken(self, home: Home, api: httpx.AsyncClient) -> None:
         item = await home.draft(await home.account())
         decisions = [{"type": "response", "args": f"answer {n}"} for n in range(50)]
@@ -1086,6 +1154,49 @@ class TestItemPage:
         item = await home.draft(await home.account(), args=args)
         await press(browser, item, "edit", additional_recipients=" ")
         assert (await home.item(item.id)).decision == {"type": "edit", "args": DRAFT}
+
+    async def test_a_form_that_is_sent_twice_is_taken_once(self, home: Home, browser: httpx.AsyncClient) -> None:
+        item = await home.draft(await home.account())
+        form = (await page(browser, f"/items/{item.id}")).form(f"/items/{item.id}")
+        edited = {**form.values, "arg.response_text": "Monday.", "answer": "edit"}
+        for _ in range(2):
+            assert (await browser.post(form.action, data=edited)).status_code == 303
+        assert (await browser.post(form.action, data={**edited, "answer": "ignore"})).status_code == 409
+
+    async def test_a_time_that_the_clocks_skip_is_refused(self, home: Home, browser: httpx.AsyncClient) -> None:
+        _, _, run = await home.mail(await home.account())
+        item = await home.ask(run, "schedule_meeting_tool", MEETING, kind="meeting")
+        typed = {"start_time": "2031-03-30T02:30", "end_time": "2031-03-30T03:30"}
+        posted = await press(browser, item, "edit", **typed)
+        assert posted.status_code == 422
+        assert "Not taken: Starts: there is no 02:30 on 2031-03-30 in Europe/Berlin" in Page(posted.text).text
+
+    async def test_an_edit_that_empties_to_is_refused(self, home: Home, browser: httpx.AsyncClient) -> None:
+        item = await home.draft(await home.account())
+        posted = await press(browser, item, "edit", email_address=" ", response_text="No.")
+        assert posted.status_code == 422
+        shown = Page(posted.text)
+        assert "Not taken: To is empty: say to whom it goes" in shown.text
+        assert shown.form(f"/items/{item.id}").values["arg.response_text"] == "No."
+        assert await home.item(item.id) == item
+
+    async def test_recipients_may_be_typed_with_their_names(self, home: Home, browser: httpx.AsyncClient) -> None:
+        item = await home.draft(await home.account())
+        names = {"email_address": "Bob Berg <bob@example.org>"}
+        copies = '"Doe, Jane" <jane@example.net>, carl@example.org'
+        posted = await press(browser, item, "edit", **names, additional_recipients=copies)
+        assert posted.status_code == 303
+        decision = (await home.item(item.id)).decision
+        assert decision == {
+            "type": "edit",
+            "args": DRAFT | names | {"additional_recipients": ['"Doe, Jane" <jane@example.net>', "carl@example.org"]},
+        }
+        text = (await page(browser, f"/items/{item.id}")).text
+        assert '"Doe, Jane" <jane@example.net>' in text
+        assert await home.column("select unnest(typed) from inbox_items order by 1") == [
+            "carl@example.org",
+            "jane@example.net",
+        ]
 
     async def test_a_refused_edit_keeps_what_was_typed(self, home: Home, browser: httpx.AsyncClient) -> None:
         item = await home.draft(await home.account())

@@ -19,6 +19,7 @@ from tests.integration.scene import ADA, BOB, DONE, meeting, reply
 pytestmark = pytest.mark.slow
 
 EVE = "eve@evil.example.net"
+DAN = "dan@example.net"
 LONG_AGO = timedelta(days=400)
 
 
@@ -89,10 +90,28 @@ class TestKnown:
         await home.receive(headers={"Reply-To": EVE})
         item = await asked(home)
         for empty in ("", None, "  "):
-            with pytest.raises(Invalid, match="say to whom"):
+            with pytest.raises(Invalid, match="To is empty: say to whom"):
                 await home.decide(item, "edit", {**item.args, "email_address": empty})
         await home.answer(item, "edit", {"response_text": "Yes."})
         assert [sent.recipients for sent in google.sent] == [["carol@example.com"]]
+
+    async def test_one_with_a_name_is_judged_and_known_by_the_address(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        asks(model, f"Bob Berg <{EVE}>", f'"bob@example.org" <{DAN}>', to="Bob Berg <bob@example.org>")
+        await home.receive("Lunch?", headers={"Cc": "carol@example.com"})
+        item = await asked(home)
+        assert item.args["email_address"] == "Bob Berg <bob@example.org>"
+        assert set(kinds(item)) == {EVE, DAN}
+        assert "lookalike" in kinds(item)[DAN]
+        assert item.first_answer == "bob@example.org"
+        named = "Carl Cole <carl@example.com>"
+        await home.answer(item, "edit", {**item.args, "additional_recipients": [named]})
+        [sent] = google.sent
+        assert (sent.parsed["To"], sent.parsed["Cc"]) == ("Bob Berg <bob@example.org>", named)
+        asks(model, "carl@example.com")
+        await home.receive("Once more")
+        assert (await asked(home)).marks == []
 
     async def test_whom_a_notice_comes_from_may_not_be_who_they_seem(
         self, home: Home, google: Google, model: Model, http: httpx.AsyncClient

@@ -20,6 +20,7 @@ from xml.etree import ElementTree
 import psycopg
 import pytest
 from pydantic import SecretStr
+from textual import events
 from textual.pilot import Pilot
 from textual.widgets import Input, TextArea
 
@@ -69,6 +70,12 @@ class View:
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
+
+    def press_at(self, key: str, seconds: float) -> None:
+        """Press a key at a time of the clock that the screen goes by."""
+        event = events.Key(key, key)
+        event.time = seconds
+        self.app.post_message(event)
 
     async def sees(self, *texts: str) -> None:
         try:
@@ -210,8 +217,12 @@ class TestAnswers:
     async def test_a_shows_what_would_be_done_before_it_accepts(self, home: Home, account: UUID) -> None:
         item = await home.draft(account)
         async with shown(home) as view:
-            await view.opens("a")
+            now = time.monotonic()
+            view.press_at("a", now)
             await view.sees("This is what would be done", "To: bob@example.org", "Subject: Re: Lunch?")
+            view.press_at("a", now + 0.59)  # a slip of the finger, before anybody can have read it
+            await view.press("j")
+            await view.sees("This is what would be done")
             assert (await home.item(item.id)).status == "pending"
             await view.press("a")
             taken = await decided(home, item)
@@ -229,6 +240,52 @@ class TestAnswers:
             assert (await home.item(item.id)).status == "pending"
             await view.press("z")
             await view.sees("There is nothing to undo.")
+
+    async def test_one_key_pressed_twice_by_a_slip_decides_one_item(self, home: Home, account: UUID) -> None:
+        first, second, third = await three(home, account)
+        async with shown(home) as view:
+            now = time.monotonic()
+            view.press_at("i", now)
+            await view.sees("2 waiting for you")
+            view.press_at("i", now + 0.59)
+            view.press_at("o", now + 0.59)
+            await view.sees("What the assistant proposes", "Text two.")
+            assert (await decided(home, first)).decision == {"type": "ignore", "args": None}
+            assert (await home.item(second.id)).status == "pending"
+            view.press_at("i", now + 0.6)  # another key came between
+            await view.sees("1 waiting for you")
+            await decided(home, second)
+            view.press_at("i", now + 1.2)
+            await decided(home, third)
+
+    async def test_the_mouse_between_two_presses_makes_the_second_a_new_one(self, home: Home, account: UUID) -> None:
+        _, second, _ = await three(home, account)
+        async with shown(home) as view:
+            await view.press("i")
+            await view.sees("2 waiting for you")
+            await view.pilot.click("#count")
+            await view.press("i")
+            await decided(home, second)
+
+    async def test_keys_of_the_comparison_do_what_the_help_says(self, home: Home, account: UUID) -> None:
+        other = await home.draft(account)
+        long = "\n".join(f"line {n}" for n in range(40))
+        await home.draft(account, args={**DRAFT, "response_text": long})
+        async with shown(home, size=SMALL) as view:
+            await view.press("i")
+            await view.sees("1 waiting for you")
+            await view.press("e")
+            await view.sees("See the difference", "line 1")
+            await view.press(*"New ", "ctrl+s")
+            await view.sees("line 1")
+            assert "line 12" not in view.text
+            await view.press("j", "j", "j", "j")
+            await view.sees("line 12")
+            await view.press("k", "k", "k", "k")
+            await view.misses("line 12")
+            await view.press("z")
+            await view.sees("Taken back; it waits for you again.")
+            assert (await home.item(other.id)).status == "pending"
 
     async def test_z_undoes_on_the_item_itself_too(self, home: Home, account: UUID) -> None:
         item = await home.draft(account)

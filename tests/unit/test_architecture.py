@@ -191,6 +191,18 @@ class TestPurity:
         }
         assert not called & {"open", "print", "input", "exec", "eval", "__import__"}
 
+    def test_what_may_be_missing_is_not_looked_up_by_next_without_a_default(self) -> None:
+        """In a coroutine its StopIteration would be a RuntimeError, and in a generator an end; `next` of what never
+        ends, by its name, is something else."""
+        bare = [
+            f"{module.name}:{node.lineno}"
+            for module in modules()
+            for node in ast.walk(module.tree)
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "next"
+            if len(node.args) == 1 and not isinstance(node.args[0], ast.Name)
+        ]
+        assert bare == []
+
     @pytest.mark.parametrize(
         "room",
         sorted(rooms() - {"app", "daemon"}),

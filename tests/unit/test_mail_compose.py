@@ -1,10 +1,12 @@
 """Replies as they leave, and how they are recognised again."""
 
 import base64
+import re
 import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from email import message_from_bytes, policy
+from email.header import decode_header
 from email.message import Message
 from typing import Any
 
@@ -22,6 +24,7 @@ from email_assistant.mail import (
     reply_subject,
     with_signature,
 )
+from email_assistant.mail.address import address_of, is_recipient, split_recipients
 
 ME = Address("Zoë Müller", "zoe@example.org")
 NOW = datetime(2026, 5, 5, 10, 15, tzinfo=UTC)
@@ -198,3 +201,66 @@ def test_names_and_subjects_survive(name: str, subject: str) -> None:
     assert [address.email for address in mail.to] == ["ann@example.org"]
     assert mail.subject == " ".join(reply_subject(subject).split())
     assert mail.cc == ()
+
+
+@pytest.mark.parametrize("subject", ["x" * 5_000, "ü" * 2_000, f"short {'y' * 1_200} short", "a" * 899, "日本" * 600])
+def test_a_subject_without_blanks_is_folded_and_read_back_whole(subject: str) -> None:
+    data = reply(subject=subject)
+    assert max(map(len, data.split(b"\r\n"))) <= 998
+    for word in re.findall(rb"=\?[^ \r]*\?=", data):
+        assert len(word) <= 75  # RFC 2047, 2
+        decode_header(word.decode())[0][0].decode("utf-8")  # none holds half a character
+    assert parse_bytes(data).subject == f"Re: {subject}"
+
+
+def test_a_name_without_blanks_is_folded_and_read_back_whole() -> None:
+    person = Address("N" * 2_000, "ann@example.org")
+    data = reply(to=[person])
+    assert max(map(len, data.split(b"\r\n"))) <= 998
+    assert parse_bytes(data).to == (person,)
+
+
+@pytest.mark.parametrize(
+    ("written", "address"),
+    [
+        ("bob@example.org", "bob@example.org"),
+        ("Bob Berg <Bob@Example.org>", "bob@example.org"),
+        ('"Berg, Bob" <bob@example.org>', "bob@example.org"),
+        ('"eve@example.net" <bob@example.org>', "bob@example.org"),
+        ("Zoë <bob@example.org> ", "bob@example.org"),
+        ("<bob@example.org>", "bob@example.org"),
+    ],
+)
+def test_a_recipient_may_bear_a_name(written: str, address: str) -> None:
+    assert is_recipient(written)
+    assert address_of(written) == address
+    assert [found.email.lower() for found in parse_bytes(reply(to=[written])).to] == [address]
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "",
+        "Bob",
+        "Bob <>",
+        "Bob <bob>",
+        "Berg, Bob <bob@example.org>, eve@example.net",
+        "eve@example.net, Bob <bob@example.org>",
+        "eve@example.net; <bob@example.org>",
+        "a <eve@example.net> <bob@example.org>",
+        "Bob <bob@example.org> eve@example.net",
+        "Bob\nBcc: eve@example.net <bob@example.org>",
+    ],
+)
+def test_what_names_no_one_address_is_no_recipient(written: str) -> None:
+    assert not is_recipient(written)
+
+
+def test_a_written_list_is_split_outside_of_quotes() -> None:
+    written = '"Berg, Bob" <bob@example.org>, ann@example.org; "open, <carl@example.org>,'
+    assert split_recipients(written) == [
+        '"Berg, Bob" <bob@example.org>',
+        "ann@example.org",
+        '"open',
+        "<carl@example.org>",
+    ]

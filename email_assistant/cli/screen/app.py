@@ -6,9 +6,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 from uuid import UUID
 
+from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
-from textual.widgets import Input
+from textual.widgets import Input, TextArea
 
 from email_assistant.cli.explain import explain
 from email_assistant.cli.screen.base import LiveScreen
@@ -22,6 +23,10 @@ from email_assistant.memory.lessons import Learned
 _BEAT_SECONDS = 15.0
 _DEAF_SECONDS = 2.0
 """How often is looked for changes while none are told, since the database is gone or something stands before it."""
+_DECIDING = ("a", "i")
+"""Keys that decide, or lead to where the same key decides."""
+_SLIP_SECONDS = 0.6
+"""In which the same key pressed again is a slip of the finger."""
 _ANSWERS = "answers"
 _DONE = {"accept": "Accepted", "edit": "Accepted as changed", "ignore": "Ignored", "response": "Told the assistant"}
 _DONE_WITH_NOTICE = {**_DONE, "accept": "Put away", "ignore": "Not such mail"}
@@ -51,6 +56,22 @@ class InboxApp(App[None]):
         self._told = asyncio.Lock()
         self._said = ("", False)
         self._trouble = ""
+        self._pressed = ("", 0.0)
+        """The last key, and when."""
+
+    async def on_event(self, event: events.Event) -> None:
+        """Of a key that decides and is pressed twice by a slip, only the first press counts; in between, another key or
+        the mouse makes it a new one."""
+        if isinstance(event, events.MouseDown):
+            self._pressed = ("", 0.0)
+        elif (
+            isinstance(event, events.Key) and not event.is_forwarded and not isinstance(self.focused, (Input, TextArea))
+        ):
+            key, at = self._pressed
+            if event.key == key and key in _DECIDING and event.time - at < _SLIP_SECONDS:
+                return
+            self._pressed = (event.key, event.time)
+        await super().on_event(event)
 
     def on_mount(self) -> None:
         self.push_screen(WaitingScreen())
@@ -98,7 +119,8 @@ class InboxApp(App[None]):
         self._trouble = explain(error) if error else ""
 
     def has_answered(self, item_id: UUID) -> bool:
-        return any(item.id == item_id for item in self._answered)
+        """Or is about to: the list may show it gone before the answer's own way back has ended."""
+        return item_id in self._on_their_way or any(item.id == item_id for item in self._answered)
 
     def to_list(self, *, search: bool = False) -> None:
         """Leave every other screen."""

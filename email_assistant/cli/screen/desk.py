@@ -108,8 +108,9 @@ class Desk:
             await self._memory.unlearn(lesson, _BY)
 
     async def strangers(self, item: Item, addresses: Sequence[str]) -> list[str]:
-        """Those of an edit's addresses that are new: marked in the item, or added and neither known nor typed."""
-        added = [address for address in addresses if address.lower() not in addresses_in(item.args)]
+        """Those of an edit's bare addresses that are new: marked in the item, or added and neither known nor typed."""
+        before = addresses_in(item.args)
+        added = [address for address in addresses if address not in before]
         async with _in_time():
             account = await self._app.accounts.get(item.account_id)
             return [*item.new_recipients, *await self._app.recipients.strangers(account, added)]

@@ -12,6 +12,7 @@ from textual.widgets import Static
 from email_assistant.cli.screen import words
 from email_assistant.cli.screen.base import InboxScreen
 from email_assistant.cli.screen.desk import Sight
+from email_assistant.mail.address import address_of
 from email_assistant.servers.api.forms import Field
 
 
@@ -22,6 +23,9 @@ class ReviewScreen(InboxScreen):
         Binding("e", "back", "Edit on"),
         Binding("escape", "back", show=False),
         Binding("u", "back", show=False),
+        Binding("j", "scroll(2)", show=False),
+        Binding("k", "scroll(-2)", show=False),
+        Binding("z", "app.undo", show=False),
     ]
 
     def __init__(self, seen: Sight, typed: Mapping[str, str]) -> None:
@@ -41,7 +45,7 @@ class ReviewScreen(InboxScreen):
     async def _compare(self) -> None:
         form = self._seen.form
         fields = [pair for pair in zip(form.fields, form.typed(self._typed), strict=True) if _is_shown(*pair)]
-        addresses = [part for _, field in fields if field.holds_addresses for part in field.parts]
+        addresses = [address_of(part) for _, field in fields if field.holds_addresses for part in field.parts]
         try:
             strangers = await self.inbox.desk.strangers(self._seen.item, addresses)
         except Exception as error:
@@ -56,6 +60,9 @@ class ReviewScreen(InboxScreen):
         if self._is_shown:
             answer = {"type": "edit", "args": self._seen.form.read(self._typed)}
             self.inbox.answer(self._seen.item, answer, then=self.inbox.to_list)
+
+    def action_scroll(self, lines: int) -> None:
+        self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
 
     def action_back(self) -> None:
         self.inbox.say("")

@@ -15,6 +15,7 @@ from email_assistant.inbox.describe import (
 )
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.recipients import Mark
+from email_assistant.mail.address import address_of
 from email_assistant.mail.charset import one_line, plain
 from email_assistant.mail.compose import reply_subject
 from email_assistant.mail.diff import compare
@@ -64,12 +65,12 @@ def sight(seen: Sight, does: str) -> Content:
 def difference(before: Field, after: Field, strangers: Iterable[str]) -> Content:
     """What an edit makes of one field; addresses that were never written to are marked."""
     pieces = compare(plain(before.value), plain(after.value))
-    new = [address for address in after.parts if after.holds_addresses and address.lower() in strangers]
+    new = [written for written in after.parts if after.holds_addresses and address_of(written) in strangers]
     return Content.assemble(
         (f"{before.label}\n", "bold"),
         *((piece.text, _STYLES[piece.kind]) for piece in pieces),
         "\n",
-        *((f"{line(address)}{NEW}\n", "$text-warning bold") for address in new),
+        *((f"{line(written)}{NEW}\n", "$text-warning bold") for written in new),
     )
 
 
@@ -153,7 +154,7 @@ def _value(field: Field, item: Item) -> Iterator[Part]:
         return
     for number, part in enumerate(field.parts):
         yield ", " * bool(number) + line(part)
-        if field.holds_addresses and Mark.new(part.lower()) in item.marks:
+        if field.holds_addresses and Mark.new(address_of(part)) in item.marks:
             yield NEW, _WARNING
 
 

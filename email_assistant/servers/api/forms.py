@@ -10,7 +10,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from email_assistant.google.calendar import skipped
 from email_assistant.inbox.items import Invalid
+from email_assistant.mail.address import split_recipients
 
 FieldKind = Literal["line", "text", "list", "number", "time", "json", "hidden"]
 
@@ -23,6 +25,7 @@ _LABELS: Mapping[str, str] = {
     "organizer_email": "Organiser",
 }
 _ADDRESSES = ("email_address", "additional_recipients", "attendees", "organizer_email")
+_TO = "email_address"
 _LONG = ("response_text", "content")
 _IDS = ("email_id", "from_address")
 """Arguments that are not theirs to fill in: ids, and what a mail goes from, which the page says besides."""
@@ -47,7 +50,7 @@ class Field:
     @property
     def parts(self) -> list[str]:
         """The entries of a list; else the value, if there is one."""
-        return _parts(self.value) if self.kind == "list" else [self.value] if self.value else []
+        return _parts(self) if self.kind == "list" else [self.value] if self.value else []
 
 
 class ProposalForm:
@@ -101,6 +104,8 @@ class ProposalForm:
                 args[field.name] = self._value(field, given)
             elif isinstance(self._args.get(field.name), list):
                 args[field.name] = []  # emptied, which may mean something else than never given
+            elif field.name == _TO:
+                args[field.name] = ""  # refused where it is taken; left out, the one that was proposed would stand in
             else:
                 args.pop(field.name, None)
         return args
@@ -137,7 +142,7 @@ class ProposalForm:
     def _value(self, field: Field, given: Mapping[str, str]) -> Any:
         match field.kind:
             case "list":
-                return _parts(field.value)
+                return _parts(field)
             case "time":
                 return self._moment(field, given)
             case "json":
@@ -154,6 +159,8 @@ class ProposalForm:
         time = read_time(field.value)
         if time is None or (proposed is not None and proposed.tzinfo is None):
             return field.value
+        if why := skipped(time, zone):
+            raise Invalid(f"{field.label}: {why}")
         return time.replace(tzinfo=zone).isoformat()
 
     def _is_required(self, name: str) -> bool:
@@ -164,7 +171,7 @@ def _content(field: Field) -> object:
     """What a field says, whatever way a browser sends it: it ends lines of a text with CR LF."""
     match field.kind:
         case "list":
-            return _parts(field.value)
+            return _parts(field)
         case "time":
             return read_time(field.value) or field.value
         case _:
@@ -202,8 +209,10 @@ def _read_number(field: Field) -> int:
         raise Invalid(f"{field.label}: write a whole number") from None
 
 
-def _parts(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
+def _parts(field: Field) -> list[str]:
+    if field.holds_addresses:
+        return split_recipients(field.value)
+    return [part.strip() for part in field.value.split(",") if part.strip()]
 
 
 def read_time(value: object) -> datetime | None:

@@ -7,6 +7,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from email_assistant.inbox.describe import COUNTED, FIRST_ANSWER, NOT_IN_COPY, UNKNOWN_CONFLICTS, said_of, shortly
+from email_assistant.mail.address import address_of
 from email_assistant.mail.charset import plain
 from email_assistant.servers.api.wording import (
     about,
@@ -52,6 +53,7 @@ _environment.globals |= {
 }
 _environment.filters |= {
     "plain": plain,
+    "address_of": address_of,
     "shortly": shortly,
     "moment": moment,
     "waits": waits,

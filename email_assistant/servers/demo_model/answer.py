@@ -60,7 +60,7 @@ def _chosen(choice: ToolChoice, proposed: Sequence[Call], schemas: Mapping[str, 
         name = choice.function.name
         calls = [call for call in calls if call.name == name] or [Call(name, {})]
     elif choice == "required" and not calls:
-        calls = [Call("Question" if "Question" in schemas else next(iter(schemas)), {})]
+        calls = [Call("Question" if "Question" in schemas else next(iter(schemas), ""), {})]
     return tuple(Call(call.name, fit(call.arguments, schemas[call.name])) for call in calls)
 
 

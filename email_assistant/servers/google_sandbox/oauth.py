@@ -67,7 +67,7 @@ def authorize(request: Request) -> None:
     if row is None or row["expires"] <= time.time():
         raise ApiError(401, "authError", "Invalid Credentials")
     path = request.url.path
-    needed = next(scopes for begin, scopes in _NEEDED if path.startswith(begin))
+    needed: tuple[str, ...] = next((scopes for begin, scopes in _NEEDED if path.startswith(begin)), ())
     if not {_AUTH + scope for scope in needed} & set(row["scope"].split()):
         raise ApiError(403, "insufficientPermissions", "Request had insufficient authentication scopes.")
 

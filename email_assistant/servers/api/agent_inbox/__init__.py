@@ -8,11 +8,11 @@ what nobody has seen. These rules keep it from that:
    waits by then. That is kept in the database, so it holds for any number of API processes. A client is told by its
    address and its `User-Agent`, for the app sends nothing better; one that is not known (its address changed) counts as
    the one that was served last. Where nothing was served, nothing can be answered. So a repeat finds its own item
-   answered, even if the next one has appeared meanwhile.
+   answered, even if the next one has appeared meanwhile: it does nothing, and is told the same as the first.
 2. The next item may have been served by the time of the repeat, to another tab or by a reload of the list. So an answer
    that approves (accept, edit) is remembered word for word, before it is taken, with the item that it is for. The same
    words go to the same item for good, and once they were taken they are never taken again, not even where the person
-   has taken the answer back.
+   has taken the answer back, or where what waits now looks the same.
 3. An accept from the app holds the action that its person saw. If that is not the item's, it is refused: a tab that was
    left open approves nothing newer.
 

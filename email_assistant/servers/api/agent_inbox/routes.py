@@ -116,7 +116,8 @@ async def answer_and_watch(app: Assistant, threads: Shown, thread_id: ThreadId, 
 
 @router.post("/threads/{thread_id}/runs", responses=documented(400, 401, 403, 404, 409, 413, 422))
 async def answer(app: Assistant, threads: Shown, thread_id: ThreadId, run: RunIn, response: Response) -> RunOut:
-    """Answer what the thread was last shown to wait for. An answer that was taken before is refused with 409."""
+    """Answer what the thread was last shown to wait for. The repeat of an answer that was taken changes nothing, and
+    another one is refused with 409."""
     await _check(threads, thread_id, run)
     item = await _answer(app, threads, thread_id, run.command.resume[0])
     response.headers["Content-Location"] = _location(item)
@@ -139,6 +140,8 @@ async def _answer(app: Assistant, threads: Threads, thread_id: UUID, given: Huma
         return await app.inbox.decide(app.user_id, item.id, decision(item, given), by=_BY)
     words = hashlib.sha256(json.dumps(given.model_dump(), sort_keys=True).encode()).hexdigest()
     known = await threads.approved(thread_id, words)
+    if known and await _speaks_of_another(threads, thread_id, given, known):
+        raise Conflict("already answered, and what waits now looks the same: answer that in the assistant's own inbox")
     item = known or await threads.approves(await _approved(threads, thread_id, given), words)
     taken = await app.inbox.decide(app.user_id, item.id, decision(item, given), by=_BY)
     await threads.was_taken(thread_id, words)
@@ -155,6 +158,15 @@ async def _approved(threads: Threads, thread_id: UUID, given: HumanResponse) -> 
     if request.action != shown_action(item).action or (given.type == "accept" and not is_shown(item, request)):
         raise Conflict("this is not the action that waits now; load the thread again")
     return item
+
+
+async def _speaks_of_another(threads: Threads, thread_id: UUID, given: HumanResponse, known: Item) -> bool:
+    """Whether an answer that was given before would fit what was served since: nobody can tell what it is meant for."""
+    try:
+        item = await _approved(threads, thread_id, given)
+    except (Conflict, Invalid):
+        return False
+    return item.id != known.id and item.status == "pending"
 
 
 async def _progress(threads: Threads, item: Item) -> AsyncIterator[str]:

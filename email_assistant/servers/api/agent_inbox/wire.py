@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from html import escape
+from html import escape, unescape
 from typing import Any, Literal, Self
 from uuid import NAMESPACE_URL, UUID, uuid5
 
@@ -24,6 +24,11 @@ _MOST = 1000
 # The app draws Markdown, and the HTML in it, and loads its images. What begins a link, an image or a block of code is
 # written as an entity, which Markdown never takes for markup (https://spec.commonmark.org/0.31.2/#entity-references).
 _MARKUP = str.maketrans({character: f"&#{ord(character)};" for character in "\\`~[]"})
+# The first line is the row of the app's list, which shows it as it is: signs that are no markup take their place there,
+# and that of an ampersand which would begin an entity.
+_ROW_SIGNS = str.maketrans({"[": "(", "]": ")", "<": "‹", ">": "›", "~": "∼", "`": "‘", "\\": "∖"})
+_IMAGE_MARK = re.compile(r"!(?=[\[\]<>~`])")
+_ENTITY_MARK = re.compile(r"&(?=#?\w+;)")
 _LINE_END = re.compile(r"(?<=\S)\n(?=\S)")
 
 
@@ -98,7 +103,7 @@ class HumanInterrupt(BaseModel):
             allow_edit="edit" in item.allowed,
             allow_accept="accept" in item.allowed,
         )
-        return cls(action_request=shown_action(item), config=flags, description=_markdown(item.description))
+        return cls(action_request=shown_action(item), config=flags, description=_described(item.description))
 
 
 class Interrupt(BaseModel):
@@ -289,6 +294,13 @@ def _interrupt(item: Item) -> Interrupt:
 
 def _text(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _described(escaped: str) -> str:
+    """An item's description: its row, and the rest as Markdown."""
+    row, end, rest = plain(escaped).partition("\n")
+    row = _ENTITY_MARK.sub("＆", _IMAGE_MARK.sub("！", unescape(row))).translate(_ROW_SIGNS)
+    return _LINE_END.sub("  \n", row + end + rest.translate(_MARKUP))
 
 
 def _markdown(escaped: str) -> str:

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import RedirectResponse, Response
 
 from email_assistant.inbox.items import Conflict, Invalid, Item
+from email_assistant.inbox.listing import Wanted
 from email_assistant.mail.compose import reply_subject
 from email_assistant.mail.diff import Piece, compare
 from email_assistant.servers.api.dependencies import Assistant, ItemId, Services
@@ -158,6 +159,7 @@ async def _page(
         newer=await _newer(app, item),
         newer_ids={each["id"] for each in item.newer},
         following=await _next(app, item, listing),
+        preceding=await _next(app, item, listing, backwards=True),
     )
 
 
@@ -198,10 +200,12 @@ async def _newer(app: Services, item: Item) -> UUID | None:
     return newer[-1].id if newer else None
 
 
-async def _next(app: Services, item: Item, listing: Listing) -> Item | None:
-    """What waits behind this item in the list that the person came from; at its end, what stands first in it."""
+async def _next(app: Services, item: Item, listing: Listing, *, backwards: bool = False) -> Item | None:
+    """What waits behind this item in the list that the person came from, or before it; at the end of the list, what
+    stands at its other end."""
+    wanted: Wanted = {**listing.waiting, "backwards": backwards}
     for cursor in (listing.behind(item), None):
-        found, _ = await app.inbox.page(app.user_id, **listing.waiting, cursor=cursor, limit=2)
+        found, _ = await app.inbox.page(app.user_id, **wanted, cursor=cursor, limit=2)
         if other := next((each for each in found if each.id != item.id), None):
             return other
     return None

@@ -1,14 +1,15 @@
 // Every action by one key, except while something is typed.
 
+import { undoEarlier } from "./undo.js";
+
 const links = () => [...document.querySelectorAll(".rows a.row")];
 const current = () => document.activeElement?.closest(".rows > li");
 const ticked = () => document.querySelector('#list input[name="item"]:checked');
 
 function click(selector) {
-  const found = document.querySelector(selector);
-  if (!found || found.disabled || found.closest("[hidden]")) return false;
-  found.click();
-  return true;
+  const found = [...document.querySelectorAll(selector)].find((each) => !each.disabled && !each.closest("[hidden]"));
+  found?.click();
+  return Boolean(found);
 }
 
 function move(step) {
@@ -57,6 +58,11 @@ function search() {
   return true;
 }
 
+/** Up to the list; from a part of the list to the whole of it. */
+function back() {
+  return click("#back") || (location.pathname + location.search !== "/" && click('nav a[href="/"]'));
+}
+
 function help() {
   document.getElementById("help")?.showModal();
   return true;
@@ -71,11 +77,27 @@ const ACTIONS = {
   e: () => click("#to-edit") || open("#now-edit"),
   r: () => click("#to-respond") || open("#now-respond"),
   i: ignore,
-  z: () => click("[data-undo]"),
-  u: () => click("#back"),
+  z: () => click("[data-undo-all]") || click("[data-undo]") || undoEarlier(),
+  u: back,
   "/": search,
   "?": help,
 };
+
+/** Keys that decide, or lead to where the same key decides. */
+const DECIDING = ["a", "i"];
+/** Milliseconds in which the same key pressed again is a slip of the finger. */
+const SLIP = 600;
+/** What was pressed last; it is remembered over pages, since a decision leads to the next item's. */
+const PRESSED = "pressed";
+
+/** Whether a key that decided something was pressed twice; meanwhile another key, or the mouse, makes it a new one. */
+function isSlip(event) {
+  const at = performance.timeOrigin + event.timeStamp;
+  const last = JSON.parse(sessionStorage.getItem(PRESSED) ?? "null");
+  if (DECIDING.includes(event.key) && last?.key === event.key && at - last.at < SLIP) return true;
+  sessionStorage.setItem(PRESSED, JSON.stringify({ key: event.key, at }));
+  return false;
+}
 
 function isTyping(target) {
   return target.matches?.('textarea, select, [contenteditable], input:not([type="checkbox"])') ?? false;
@@ -97,8 +119,9 @@ export function watchKeys() {
       if (event.key === "Escape") event.target.blur();
       return;
     }
-    if (Object.hasOwn(ACTIONS, event.key) && ACTIONS[event.key]()) event.preventDefault();
+    if (isSlip(event) || (Object.hasOwn(ACTIONS, event.key) && ACTIONS[event.key]())) event.preventDefault();
   });
+  document.addEventListener("pointerdown", () => sessionStorage.removeItem(PRESSED));
   const button = document.getElementById("show-help");
   if (button) {
     button.hidden = false;

@@ -1,6 +1,8 @@
 // The seconds in which an answer can be taken back, counted by this machine's clock from what the server said.
 
 const TICK = 250;
+/** The latest answer that can be taken back, for pages that don't show it. */
+const LATEST = "undo";
 
 /** Count the undo buttons within `root` down; each goes when its time is over. */
 export function countDown(root) {
@@ -16,4 +18,30 @@ export function countDown(root) {
       button.form.hidden = true;
     }, TICK);
   }
+  remember([...root.querySelectorAll("#results [data-undo][data-seconds]")].at(-1));
+}
+
+/** The last button takes back all that was answered at once. */
+function remember(button) {
+  if (!button) return;
+  const action = button.form.getAttribute("action");
+  const items = [...button.form.querySelectorAll('input[name="item"]')].map((field) => field.value);
+  const until = Date.now() + 1000 * Number(button.dataset.seconds);
+  sessionStorage.setItem(LATEST, JSON.stringify({ action, items, until }));
+  button.form.addEventListener("submit", () => sessionStorage.removeItem(LATEST));
+}
+
+/** Take back what an earlier page could, while its seconds run. */
+export function undoEarlier() {
+  const latest = JSON.parse(sessionStorage.getItem(LATEST) ?? "null");
+  sessionStorage.removeItem(LATEST);
+  if (!latest || latest.until < Date.now()) return false;
+  const form = document.createElement("form");
+  Object.assign(form, { method: "post", action: latest.action });
+  for (const value of latest.items) {
+    form.append(Object.assign(document.createElement("input"), { type: "hidden", name: "item", value }));
+  }
+  document.body.append(form);
+  form.requestSubmit();
+  return true;
 }
