@@ -34,6 +34,7 @@ from email_assistant.notify.notices import Notices
 from email_assistant.notify.outward import Outward
 from email_assistant.queue.tasks import Queue
 from email_assistant.servers.mcp.mailbox import Mailbox
+from email_assistant.sessions import Sessions
 from email_assistant.settings import Settings, WorkingHours
 from email_assistant.tools.config import SHIPPED, ToolsConfig, read_tools
 from email_assistant.tools.effects import Effect, Ledger
@@ -99,6 +100,8 @@ class App:
     channels: Channels
     notices: Notices
     digests: Digests
+    sessions: Sessions
+    """The browsers that are logged in."""
     user_id: UUID
     """The one implicit user of a home installation."""
 
@@ -241,6 +244,7 @@ async def open_app(settings: Settings, url: str) -> AsyncIterator[App]:
             channels,
             notices,
             digests,
+            Sessions(pool, secret_key(settings)),
             user_id,
         )
         try:
@@ -431,6 +435,11 @@ def chat_tools(
 def api_token(settings: Settings) -> str:
     """The token of the pages and the API: from the environment, else made at first start and kept."""
     return _secret(settings, "api_token", secrets.token_urlsafe(24))
+
+
+def own_host(settings: Settings) -> str:
+    """A name of this machine that nobody else knows, made at first use and kept."""
+    return f"{kept_secret(_secret_file(settings, 'host_name'), secrets.token_hex(10))}.localhost"
 
 
 def secret_key(settings: Settings) -> str:

@@ -14,9 +14,10 @@ from pydantic import SecretStr
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
-from email_assistant.app import App, api_token, database, open_app
+from email_assistant.app import App, database, open_app
 from email_assistant.cli.context import CommandError, err, out, print_json
-from email_assistant.cli.serve import bound, link, patience, serve, until_stopped
+from email_assistant.cli.door import opened_door
+from email_assistant.cli.serve import bound, patience, serve, until_stopped
 from email_assistant.daemon import Daemon, open_daemon
 from email_assistant.google.account import GoogleAccount
 from email_assistant.inbox.items import Conflict
@@ -58,13 +59,12 @@ async def run_demo(
     with _listener(host, port) as listener:
         async with stand_in("google_sandbox", *arguments) as google, _model(own_model) as model:
             settings = _demo_settings(settings, google, model, mailbox, exit_when_idle=exit_when_idle)
-            with database(settings, keep=True) as url:
+            with opened_door(settings, listener) as door, database(settings, keep=True) as url:
                 async with open_app(settings, url) as app, open_daemon(app) as daemon:
                     await _add_account(app, google)
-                    token = api_token(settings)
-                    inbox_url = link(listener, token)
+                    inbox_url = door.link
                     _say_hello(google, inbox_url, demo_model=model is not None)
-                    serving = serve(app, token, host, listener)
+                    serving = serve(app, door, host)
                     if exit_when_idle:
                         ending = _until_idle(daemon, answer, inbox_url, as_json=as_json)
                         await until_stopped(daemon.run(), serving, ending, patience=patience(settings))

@@ -82,6 +82,8 @@ def back_up(url: str, keys: Mapping[str, str], target: Path) -> int:
         with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as folder:
             parts = Path(folder)
             arguments = [f"--schema={SCHEMA}", "--no-owner", "--no-privileges", f"--file={parts / 'database.sql'}"]
+            # A login that was ended since must not come back.
+            arguments += [f"--exclude-table-data={SCHEMA}.sessions"]
             _run("pg_dump", url, *arguments)
             (parts / "manifest.json").write_text(json.dumps(manifest))
             (parts / "keys.json").write_text(json.dumps(dict(keys)))

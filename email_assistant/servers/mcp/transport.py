@@ -20,8 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from email_assistant.servers.api.auth import Access
-from email_assistant.servers.api.throttle import TooManyGuesses
+from email_assistant.servers.api.auth import is_same
 
 PATH: Final = "/mcp"
 _MOST_BYTES: Final = 1_000_000
@@ -85,16 +84,16 @@ def create_http_app(server: Server[Any, Any], *, token: str, is_loopback: bool) 
         async with manager.run():
             yield
 
-    endpoint = _WithToken(manager.handle_request, Access(token))
+    endpoint = _WithToken(manager.handle_request, token)
     return Starlette(routes=[Route(PATH, endpoint=endpoint)], lifespan=lifespan)
 
 
 class _WithToken:
     """Lets a request through that carries the token."""
 
-    def __init__(self, app: ASGIApp, access: Access) -> None:
+    def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
-        self._access = access
+        self._token = token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope)
@@ -102,10 +101,7 @@ class _WithToken:
 
     def _refusal(self, request: Request) -> Response | None:
         scheme, bearer = get_authorization_scheme_param(request.headers.get("authorization"))
-        try:
-            if scheme.lower() == "bearer" and self._access.is_token(request, bearer):
-                return None
-        except TooManyGuesses as refused:
-            return JSONResponse({"detail": str(refused)}, 429, {"Retry-After": str(refused.seconds)})
+        if scheme.lower() == "bearer" and is_same(bearer, self._token):
+            return None
         detail = "send the token as `Authorization: Bearer TOKEN`"
         return JSONResponse({"detail": detail}, 401, {"WWW-Authenticate": "Bearer"})
