@@ -129,6 +129,16 @@ async def context(chromium: Browser) -> AsyncIterator[BrowserContext]:
     await opened.close()
 
 
+@asynccontextmanager
+async def tab(context: BrowserContext) -> AsyncIterator[Page]:
+    """A page that is closed before its server is, which waits for those that listen to it."""
+    page = await context.new_page()
+    try:
+        yield page
+    finally:
+        await page.close()
+
+
 async def follow(page: Page, address: str, **attributes: str) -> Page:
     """Click a link, put into the open page; the page that it opens."""
     await page.evaluate(
@@ -209,8 +219,7 @@ async def test_the_plain_link_leads_to_the_name_and_so_does_the_form(
 
 
 async def test_a_page_elsewhere_can_t_log_in_but_by_a_whole_tab(home: Home, context: BrowserContext) -> None:
-    async with served(home.app) as root, other_server() as other:
-        page = await context.new_page()
+    async with served(home.app) as root, other_server() as other, tab(context) as page:
         await page.goto(f"http://127.0.0.1:{other.port}/")
         await page.evaluate(
             """async (link) => {
@@ -222,7 +231,7 @@ async def test_a_page_elsewhere_can_t_log_in_but_by_a_whole_tab(home: Home, cont
                         document.body.append(element);
                     });
                 }
-                await fetch(link, { mode: "no-cors", credentials: "include" });
+                await fetch(link, { mode: "no-cors", credentials: "include" }).catch(() => {});
             }""",
             f"{root}/?token={TOKEN}",
         )
@@ -234,8 +243,7 @@ async def test_a_page_elsewhere_can_t_log_in_but_by_a_whole_tab(home: Home, cont
 
 async def test_at_the_plain_address_the_cookie_is_what_is_left(home: Home, context: BrowserContext) -> None:
     """What the threat model says of systems that know no such name: other servers here are sent it, till the logout."""
-    async with served(home.app) as root, other_server() as other:
-        page = await context.new_page()
+    async with served(home.app) as root, other_server() as other, tab(context) as page:
         await page.goto(f"{root}/?token={TOKEN}")
         [cookie] = await context.cookies()
         await follow(page, f"http://127.0.0.1:{other.port}/")
@@ -250,8 +258,7 @@ async def test_at_the_plain_address_the_cookie_is_what_is_left(home: Home, conte
 
 
 async def test_logging_out_is_said_on_the_pages_that_are_open(home: Home, context: BrowserContext) -> None:
-    async with served(home.app) as root:
-        page = await context.new_page()
+    async with served(home.app) as root, tab(context) as page:
         async with page.expect_request("**/api/events"):
             await page.goto(f"{root}/?token={TOKEN}")
         account = await home.account()
