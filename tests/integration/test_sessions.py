@@ -290,6 +290,10 @@ class TestName:
             assert leads.headers["refresh"] == f"0; url={under_name}/mails?state=done&token={TOKEN}"
             assert TOKEN not in leads.text
             assert f'href="{under_name}/"' in leads.text
+            odd = await http.post(form.action, data={"following": "/x;url=//evil.example\r\nA: ü", "token": TOKEN})
+            assert (
+                odd.headers["refresh"] == f"0; url={under_name}/x%3Burl=//evil.example%0D%0AA:%20%C3%BC?token={TOKEN}"
+            )
             stays = await http.post(form.action, data={**form.values, "token": TOKEN, "stay": ticked})
             assert (stays.status_code, stays.headers["location"]) == (303, "/mails?state=done")
             assert (await http.get("/mails")).status_code == 200

@@ -23,6 +23,8 @@ _COOKIE = "email_assistant_session"
 _OPEN_PATHS = ("/health", "/health-check", "/login", "/info", "/.well-known/security.txt", "/google/push")
 """Of these, the last asks for a token of its own."""
 _OPEN_FOLDER = "/static/"
+_IN_URLS = ":/%#?=@[]!$&'()*+,"
+"""What stands in a URL as it is; a semicolon would end it in the header Refresh."""
 _READING = ("GET", "HEAD", "OPTIONS")
 
 _HEADERS: Mapping[str, str] = {
@@ -231,7 +233,8 @@ def onward(url: str, shown: str | None = None) -> Response:
     Args:
         shown: where it leads, for the person to open; `url` itself, if left out.
     """
-    return render("onward.html", headers={"Refresh": f"0; url={url}"}, shown=shown or url)
+    headers = {"Refresh": f"0; url={quote(url, safe=_IN_URLS)}"}
+    return render("onward.html", headers=headers, shown=shown or url)
 
 
 def local_path(path: str) -> str:
