@@ -35,6 +35,7 @@ from email_assistant.notify.notices import Notices
 from email_assistant.notify.outward import Outward
 from email_assistant.queue.tasks import Queue
 from email_assistant.servers.mcp.mailbox import Mailbox
+from email_assistant.sessions import Sessions
 from email_assistant.settings import Settings, WorkingHours
 from email_assistant.tools.config import SHIPPED, ToolsConfig, read_tools
 from email_assistant.tools.effects import Effect, Ledger
@@ -102,6 +103,8 @@ class App:
     channels: Channels
     notices: Notices
     digests: Digests
+    sessions: Sessions
+    """The browsers that are logged in."""
     user_id: UUID
     """The one implicit user of a home installation."""
 
@@ -251,6 +254,7 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
             channels,
             notices,
             digests,
+            Sessions(pool, secret_key(settings)),
             user_id,
         )
         try:
@@ -459,6 +463,11 @@ def mcp_token(settings: Settings) -> str:
 def renew_mcp_token(settings: Settings) -> None:
     """Put another in place of the one that is kept, which opens nothing any more, in servers that run already too."""
     keep_secret(_secret_file(settings, "mcp_token"), secrets.token_urlsafe(24))
+
+
+def own_host(settings: Settings) -> str:
+    """A name of this machine that nobody else knows, made at first use and kept."""
+    return f"{kept_secret(_secret_file(settings, 'host_name'), secrets.token_hex(10))}.localhost"
 
 
 def secret_key(settings: Settings) -> str:

@@ -219,9 +219,11 @@ class Daemon:
             await inbox.learned(item.id)
 
     async def tidy(self) -> None:
-        """Close what nobody answered, drop what is left of dead processes, drafts of mail that was sent, and all but
-        the last checkpoint of runs that ended a while ago."""
+        """Close what nobody answered, drop what is left of dead processes and old logins, drafts of mail that was sent,
+        and all but the last checkpoint of runs that ended a while ago."""
         await self.app.inbox.expire(self.app.settings.provider)
+        await self.app.sessions.forget_expired()
+        await self.app.channels.forget_logged_out()
         for effect in await self.app.ledger.lost_drafts():
             with suppress(UnknownAccount, VaultError, GoogleError):
                 gmail = (await self.app.clients.get(effect.account_id)).gmail

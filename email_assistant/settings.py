@@ -305,6 +305,13 @@ class Settings(_Home):
             raise ValueError("takes the full name of a Pub/Sub topic, such as projects/my-project/topics/gmail")
         return value
 
+    @field_validator("api_token")
+    @classmethod
+    def _is_long(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and len(value.get_secret_value()) < 16:
+            raise ValueError("takes at least 16 characters, as guesses at it are not counted")
+        return value
+
     @field_validator("push_token", "mcp_token")
     @classmethod
     def _is_hard_to_guess(cls, value: SecretStr | None) -> SecretStr | None:

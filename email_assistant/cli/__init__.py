@@ -17,6 +17,7 @@ from email_assistant.cli import (
     memory,
     notify,
     run,
+    session,
     tools,
 )
 from email_assistant.cli.context import ensure_output, flush_output, print_version
@@ -56,6 +57,7 @@ app.add_typer(mails.app, name="mails")
 app.command("retry")(mails.retry)
 app.add_typer(memory.app, name="memory")
 app.add_typer(notify.app, name="notify")
+app.add_typer(session.app, name="session")
 app.add_typer(mcp.app, name="mcp")
 app.add_typer(tools.app, name="tools")
 app.command("status")(health.status)

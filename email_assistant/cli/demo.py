@@ -13,10 +13,11 @@ import psycopg
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
-from email_assistant.app import App, api_token, database, open_app
+from email_assistant.app import App, database, open_app
 from email_assistant.cli.context import CommandError, err, out, print_json
 from email_assistant.cli.demo_home import demo_settings, has_own_model, running_settings
-from email_assistant.cli.serve import bound, link, patience, serve, until_stopped
+from email_assistant.cli.door import opened_door
+from email_assistant.cli.serve import bound, patience, serve, until_stopped
 from email_assistant.daemon import Daemon, open_daemon
 from email_assistant.google.account import GoogleAccount
 from email_assistant.inbox.items import Conflict
@@ -58,16 +59,15 @@ async def run_demo(
     with _listener(host, port) as listener:
         async with stand_in("google_sandbox", *arguments) as google, _model(has_own_model(own)) as model:
             settings = running_settings(settings, mailbox, google["root"], model)
-            settings = _at_its_pace(settings, link(listener, None), exit_when_idle=exit_when_idle)
-            with database(settings, keep=True) as url:
+            with opened_door(settings, listener) as door, database(settings, keep=True) as url:
+                settings = _at_its_pace(settings, door.address, exit_when_idle=exit_when_idle)
                 async with open_app(settings, url) as app, open_daemon(app) as daemon:
                     await _add_account(app, google)
-                    token = api_token(settings)
-                    inbox_url = link(listener, token)
+                    inbox_url = door.link
                     if own.database_url:
                         err.print("DATABASE_URL is left alone: the demo keeps a database of its own.", highlight=False)
                     _say_hello(google, inbox_url, demo_model=model is not None)
-                    serving = serve(app, token, host, listener)
+                    serving = serve(app, door, host)
                     if exit_when_idle:
                         ending = _until_idle(daemon, answer, inbox_url, as_json=as_json)
                         await until_stopped(daemon.run(), serving, ending, patience=patience(settings))

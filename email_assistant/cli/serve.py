@@ -13,8 +13,9 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
-from email_assistant.app import App, api_token, database, open_app, open_chat
+from email_assistant.app import App, database, open_app, open_chat
 from email_assistant.cli.context import CommandError, err, load_settings, out
+from email_assistant.cli.door import Door, opened_door
 from email_assistant.cli.follow import follow, introduce
 from email_assistant.cli.patience import Patience
 from email_assistant.daemon import open_daemon
@@ -30,22 +31,21 @@ async def run_up(host: str, port: int, *, no_token: bool) -> None:
     settings = _ready_settings()
     if settings.is_demo:
         raise CommandError("`email-assistant demo` is what runs the demo")
-    with bound(host, port) as listener:
+    with bound(host, port) as listener, opened_door(settings, listener, no_token=no_token) as door:
         async with _opened(settings) as app, open_daemon(app) as daemon:
-            token = _welcome(settings, listener, host, no_token=no_token)
+            _welcome(door, host)
             await introduce(app)
-            parts = (daemon.run(), serve(app, token, host, listener), follow(app))
-            await until_stopped(*parts, patience=patience(settings))
+            await until_stopped(daemon.run(), serve(app, door, host), follow(app), patience=patience(settings))
 
 
 async def run_api(host: str, port: int, *, no_token: bool) -> None:
     """Serve the inbox and do nothing else, until SIGINT or SIGTERM."""
     _check_token_needed(host, no_token)
     settings = _settings()
-    with bound(host, port) as listener:
+    with bound(host, port) as listener, opened_door(settings, listener, no_token=no_token) as door:
         async with _opened(settings) as app:
-            token = _welcome(settings, listener, host, no_token=no_token)
-            await until_stopped(serve(app, token, host, listener), patience=patience(settings))
+            _welcome(door, host)
+            await until_stopped(serve(app, door, host), patience=patience(settings))
 
 
 async def run_scheduler() -> None:
@@ -112,26 +112,29 @@ async def _end(tasks: Collection[asyncio.Task[None]], patience: float) -> None:
         os._exit(130)
 
 
-async def serve(app: App, token: str | None, host: str, listener: socket.socket) -> None:
+async def serve(app: App, door: Door, host: str) -> None:
     """Serve the inbox's pages and API until cancelled."""
     push_token = app.settings.push_token
+    if door.token:
+        await app.sessions.end_those_of_other_tokens(app.user_id, door.token)
     async with tracing(app.settings) as callbacks, aclosing(open_chat(app, callbacks)) as chat:
         api = create_api(
             app,
             chat,
-            token=token,
+            token=door.token,
             host=host,
             agent_inbox_origin=app.settings.agent_inbox_origin,
             push_token=push_token.get_secret_value() if push_token else None,
+            own_name=door.name,
         )
-        await serve_app(api, listener)
+        await serve_app(api, *door.listeners)
     await app.ledger.drain()
 
 
-async def serve_app(app: ASGIApp, listener: socket.socket) -> None:
+async def serve_app(app: ASGIApp, *listeners: socket.socket) -> None:
     """Serve any application until cancelled. Its lifespan is the caller's."""
     server = _Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
-    serving = asyncio.ensure_future(server.serve(sockets=[listener]))
+    serving = asyncio.ensure_future(server.serve(sockets=list(listeners)))
     try:
         await asyncio.shield(serving)
     finally:
@@ -161,13 +164,6 @@ def patience(settings: Settings) -> float:
     return settings.stop_seconds + 5
 
 
-def link(listener: socket.socket, token: str | None) -> str:
-    """The address that opens the inbox, with the token that logs in."""
-    host, port = listener.getsockname()[:2]
-    shown = f"[{host}]" if ":" in host else "127.0.0.1" if host == "0.0.0.0" else host  # noqa: S104 - compared, not bound
-    return f"http://{shown}:{port}/" + (f"?token={token}" if token else "")
-
-
 def is_loopback(host: str) -> bool:
     if host == "localhost":
         return True
@@ -176,13 +172,13 @@ def is_loopback(host: str) -> bool:
     return False
 
 
-def _welcome(settings: Settings, listener: socket.socket, host: str, *, no_token: bool) -> str | None:
-    """Say where the inbox is; returns the token that it asks for."""
-    token = None if no_token else api_token(settings)
-    out.print(f"Your inbox: {link(listener, token)}", markup=False, highlight=False, soft_wrap=True)
+def _welcome(door: Door, host: str) -> None:
+    """Say where the inbox is."""
+    out.print(f"Your inbox: {door.link}", markup=False, highlight=False, soft_wrap=True)
+    if door.plain:
+        out.print(f"(If your browser does not find that name: {door.plain})", highlight=False, soft_wrap=True)
     if not is_loopback(host):
         out.print("[yellow]It is reachable from other machines: put TLS in front.[/]")
-    return token
 
 
 def _check_token_needed(host: str, no_token: bool) -> None:

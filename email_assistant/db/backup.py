@@ -38,6 +38,8 @@ def back_up(url: str, keys: Mapping[str, str], target: Path) -> int:
         with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as folder:
             parts = Path(folder)
             arguments = [f"--schema={SCHEMA}", "--no-owner", "--no-privileges", "--encoding=UTF8"]
+            # A login that was ended since must not come back.
+            arguments += [f"--exclude-table-data={SCHEMA}.sessions"]
             _run("pg_dump", url, *arguments, f"--file={parts / DUMP}")
             (parts / MANIFEST).write_text(json.dumps(manifest_of(version("email-assistant"), datetime.now(UTC))))
             (parts / KEYS).write_text(json.dumps(dict(keys)))

@@ -28,20 +28,24 @@ Columns = Mapping[str, set[str]]
 
 # What was decided or under way when the backup was taken may have been carried out since. So nothing is carried out
 # from it: a decision is asked for again, and a run in the middle of its actions is put before the person. Mail that was
-# sent since is found by the next look into its thread. Jobs are not restored at all.
+# sent since is found by the next look into its thread. Jobs are not restored at all; neither are logins, of which one
+# that was ended since, or that somebody wrote into the file, would open the inbox.
 _STAND_STILL = f"""
 update inbox_items set status = 'expired' where status in ('pending', 'decided')
     and run_id in (select id from runs where state = 'acting');
 update mails set state = 'failed', tries = 0, reason = '{_REASON}'
     where run_id in (select id from runs where state = 'acting');
 update runs set state = 'failed', reason = '{_REASON}' where state = 'acting';
-update inbox_items set status = 'pending', decision = null, decided_by = null, decided_at = null, undo_until = null
+update inbox_items set status = 'pending', decision = null, decided_by = null, decided_at = null, undo_until = null,
+    taken_back = case when decision->>'type' in ('edit', 'response') then decision end
     where status = 'decided';
 update inbox_items set reopened = jsonb_set(reopened::jsonb, '{{item}}', 'null')::json
     where status = 'pending' and reopened is not null;
 update threads set lease_until = '-infinity', not_before = '-infinity', holder = null;
 update accounts set syncing_until = '-infinity', backfilling_until = '-infinity';
 update inbox_items set learning_until = '-infinity' where learning_until > '-infinity';
+delete from sessions;
+delete from presences;
 """
 
 

@@ -32,6 +32,9 @@ _SINCE = "greatest(i.created_at, i.snoozed_until, i.reopened_at)"
 _UNTOLD = f"""(i.created_at > c.told_until or i.snoozed_until > c.told_until or i.reopened_at > c.told_until)
               and {_SINCE} <= clock_timestamp() - %s"""
 """Of an item i and a channel c; written so that the indexes of the times serve it."""
+_LOGGED_IN = """(c.session_id is null or exists (select from sessions s where s.id = c.session_id
+                 and s.expires_at > clock_timestamp()))"""
+"""Of a channel c: whether the browser that asked for it is still logged in, if it had to be."""
 _COLUMNS = "id, user_id, kind, name, state, told_at, tries, last_error, created_at"
 
 
@@ -92,19 +95,27 @@ class Channels:
         self._settle = settle
         self._every = every
 
-    async def add(self, user_id: UUID, kind: Kind, name: str, url: str, secrets: Mapping[str, str]) -> Channel:
-        """Tell this address of what comes from now on. An address that is known gets the new secrets."""
+    async def add(
+        self, user_id: UUID, kind: Kind, name: str, url: str, secrets: Mapping[str, str], session_id: UUID | None = None
+    ) -> Channel:
+        """Tell this address of what comes from now on. An address that is known gets the new secrets.
+
+        Args:
+            session_id: the session that it ends with, if any.
+        """
         return await self._one(
-            f"""insert into channels (user_id, kind, name, address_hash, address) values (%s, %s, %s, %s, %s)
+            f"""insert into channels (user_id, kind, name, address_hash, address, session_id)
+                values (%s, %s, %s, %s, %s, %s)
                 on conflict (user_id, address_hash) do update
-                set address = excluded.address, state = 'active', tries = 0, last_error = null,
-                    not_before = '-infinity', told_until = excluded.told_until
+                set address = excluded.address, session_id = excluded.session_id, state = 'active', tries = 0,
+                    last_error = null, not_before = '-infinity', told_until = excluded.told_until
                 returning {_COLUMNS}""",
             user_id,
             kind,
             name,
             _hash(url),
             self._vault.encrypt({"url": url, **secrets}),
+            session_id,
         )
 
     async def remove(self, user_id: UUID, channel_id: UUID) -> None:
@@ -120,7 +131,23 @@ class Channels:
         )
 
     async def of_user(self, user_id: UUID) -> list[Channel]:
-        return await self._channels(f"select {_COLUMNS} from channels where user_id = %s order by created_at", user_id)
+        return await self._channels(
+            f"select {_COLUMNS} from channels c where user_id = %s and {_LOGGED_IN} order by created_at", user_id
+        )
+
+    async def is_told(self, user_id: UUID, url: str) -> bool:
+        """Whether an address is one of this person's."""
+        return bool(
+            await self._channels(
+                f"select {_COLUMNS} from channels c where user_id = %s and address_hash = %s and {_LOGGED_IN}",
+                user_id,
+                _hash(url),
+            )
+        )
+
+    async def forget_logged_out(self) -> None:
+        """Forget the browsers whose session has ended."""
+        await self._channels(f"delete from channels c where not {_LOGGED_IN} returning {_COLUMNS}")
 
     async def address(self, channel: Channel) -> dict[str, str]:
         """`url`, and the secrets that it was added with. Raises VaultError."""
@@ -141,7 +168,7 @@ class Channels:
         claimed = await self._channels(
             f"""update channels set not_before = clock_timestamp() + make_interval(secs => %s)
                 where id in (select c.id from channels c
-                             where c.state = 'active' and c.not_before <= clock_timestamp()
+                             where c.state = 'active' and c.not_before <= clock_timestamp() and {_LOGGED_IN}
                              and exists (select from inbox_items i where i.user_id = c.user_id
                                          and i.status = 'pending' and {_UNTOLD})
                              for update skip locked)

@@ -53,11 +53,13 @@ class Notices:
         channel = await self._channels.add(user_id, "webhook", self._outward.check(url).host, url, {"secret": secret})
         return channel, secret
 
-    async def add_browser(self, user_id: UUID, url: str, p256dh: str, auth: str) -> Channel:
-        """Raises TargetRefused, BadSubscription."""
+    async def add_browser(
+        self, user_id: UUID, url: str, p256dh: str, auth: str, session_id: UUID | None = None
+    ) -> Channel:
+        """A browser is told for as long as the session lasts. Raises TargetRefused, BadSubscription."""
         push.check_keys(p256dh, auth)
         secrets = {"p256dh": p256dh, "auth": auth}
-        return await self._channels.add(user_id, "push", self._outward.check(url).host, url, secrets)
+        return await self._channels.add(user_id, "push", self._outward.check(url).host, url, secrets, session_id)
 
     async def public_key(self, user_id: UUID) -> str:
         """What a browser must be told before it subscribes. Raises VaultError."""

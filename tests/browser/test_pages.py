@@ -20,6 +20,7 @@ PLACES = [
     "/memory",
     "/activity",
     "/accounts",
+    "/sessions",
     "/chat",
     "/docs",
     "/nothing",

@@ -29,6 +29,7 @@ from email_assistant.inbox.recipients import Judged, Mark
 from email_assistant.mail.address import Address
 from email_assistant.mail.message import Mail
 from email_assistant.servers.api.app import create_api
+from email_assistant.servers.api.own_name import OwnName
 from email_assistant.settings import Settings
 
 TOKEN = "the-token"
@@ -210,11 +211,13 @@ def _now() -> datetime:
 
 
 @asynccontextmanager
-async def served(app: App, *, token: str | None = TOKEN, host: str = "127.0.0.1") -> AsyncIterator[str]:
+async def served(
+    app: App, *, token: str | None = TOKEN, host: str = "127.0.0.1", own_name: OwnName | None = None
+) -> AsyncIterator[str]:
     """The root address of a running server."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         config = uvicorn.Config(
-            create_api(app, open_chat(app), token=token, host=host),
+            create_api(app, open_chat(app), token=token, host=host, own_name=own_name),
             lifespan="off",
             access_log=False,
             log_level="critical",

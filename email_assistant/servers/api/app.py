@@ -34,6 +34,7 @@ from email_assistant.servers.api.auth import Access, AgentInboxCors, Guard, Secu
 from email_assistant.servers.api.dependencies import Services
 from email_assistant.servers.api.document import DocumentedAPI
 from email_assistant.servers.api.errors import AsciiJSON, add_error_handlers, documented
+from email_assistant.servers.api.own_name import OwnName
 from email_assistant.servers.api.refusals import Refusals
 from email_assistant.trail.activity import Activity
 from email_assistant.trail.context import Contexts
@@ -69,6 +70,7 @@ def create_api(
     host: str,
     agent_inbox_origin: str | None = None,
     push_token: str | None = None,
+    own_name: OwnName | None = None,
 ) -> FastAPI:
     """The API and the pages of an app that is open, within its event loop.
 
@@ -78,6 +80,7 @@ def create_api(
             another site's name may be pointed at it (DNS rebinding).
         agent_inbox_origin: the one other site whose pages may call this API, as the public Agent Inbox app.
         push_token: what lets Google's Pub/Sub in, to tell of new mail and to nothing else; None: it is not let in.
+        own_name: a name of this machine that is answered to as well, and that browsers had better use.
     """
     api = DocumentedAPI(
         title="Email assistant",
@@ -89,14 +92,14 @@ def create_api(
     )
     api.state.assistant = app
     api.state.chat = chat
-    api.state.access = access = Access(token)
+    api.state.access = access = Access(token, app.sessions, app.user_id, own_name)
     api.state.push_token = push_token
     api.state.memory = learned = Memory.kept_in(app.pool)
     api.state.trail = Trail(app.pool, learned)
     api.state.contexts = Contexts(app.pool, learned)
     api.state.activity = Activity(app.pool)
     api.state.feed = Feed(app.pool)
-    programs = APIRouter(dependencies=_CREDENTIALS, responses=documented(401, 429, 503))
+    programs = APIRouter(dependencies=_CREDENTIALS, responses=documented(401, 503))
     programs.include_router(inbox.router)
     programs.include_router(mails.router)
     programs.include_router(memory.router)
@@ -117,16 +120,17 @@ def create_api(
     api.add_middleware(Guard, access=access, agent_inbox_origin=agent_inbox_origin)
     if agent_inbox_origin:
         api.add_middleware(AgentInboxCors, origin=agent_inbox_origin)
-    api.add_middleware(TrustedHostMiddleware, allowed_hosts=_answered_to(host), www_redirect=False)
+    api.add_middleware(TrustedHostMiddleware, allowed_hosts=_answered_to(host, own_name), www_redirect=False)
     api.add_middleware(RequestBodyLimitMiddleware, max_body_size=_MOST_BYTES)
     api.add_middleware(Refusals, details=_LIBRARY_REFUSALS)
     api.add_middleware(SecurityHeaders)
     return api
 
 
-def _answered_to(host: str) -> list[str]:
+def _answered_to(host: str, own_name: OwnName | None) -> list[str]:
     bare = host.strip("[]").lower()
-    return sorted({*_LOOPBACK, f"[{bare}]" if ":" in bare else bare}) if _is_loopback(bare) else ["*"]
+    names = {*_LOOPBACK, f"[{bare}]" if ":" in bare else bare, *([own_name.host] if own_name else [])}
+    return sorted(names) if _is_loopback(bare) else ["*"]
 
 
 def _is_loopback(host: str) -> bool:

@@ -81,7 +81,7 @@ def _chat(request: Request) -> Chat:
 
 
 Talks = Annotated[Chat, Depends(_chat)]
-_STATUSES = (202, 400, 401, 403, 404, 409, 413, 429, 502, 503)
+_STATUSES = (202, 400, 401, 403, 404, 409, 413, 502, 503)
 _REPLIES: dict[int | str, dict[str, Any]] = {
     status: {"model": Reply, "description": HTTPStatus(status).phrase} for status in _STATUSES
 }

@@ -16,6 +16,7 @@ from email_assistant.notify.channels import Channels
 from email_assistant.notify.digest import Digests
 from email_assistant.notify.notices import Notices
 from email_assistant.queue.tasks import Queue
+from email_assistant.sessions import Session, Sessions
 from email_assistant.tools.catalogue import Catalogue
 from email_assistant.tools.overview import Overview
 from email_assistant.tools.registry import Registry
@@ -54,11 +55,17 @@ class Services(Protocol):
     @property
     def digests(self) -> Digests: ...
     @property
+    def sessions(self) -> Sessions: ...
+    @property
     def user_id(self) -> UUID: ...
 
 
 def _services(request: Request) -> Services:
     return cast("Services", request.app.state.assistant)
+
+
+def _session(request: Request) -> Session | None:
+    return cast("Session | None", getattr(request.state, "session", None))
 
 
 def _item_id(item_id: str) -> UUID:
@@ -70,6 +77,8 @@ def _item_id(item_id: str) -> UUID:
 
 
 Assistant = Annotated[Services, Depends(_services)]
+LoggedIn = Annotated[Session | None, Depends(_session)]
+"""The session that let the request in; None if it came with the token, or none is asked for."""
 ItemId = Annotated[UUID, Depends(_item_id)]
 BlankAsNone = BeforeValidator(lambda value: value or None)
 """For a query parameter: a filter that a form left empty is no filter."""

@@ -48,7 +48,7 @@ class AsciiJSON(JSONResponse):
 
 def add_error_handlers(api: FastAPI) -> None:
     for error in (*_STATUS, HTTPException, Exception):
-        api.add_exception_handler(error, _refused)
+        api.add_exception_handler(error, refused_by)
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -78,7 +78,8 @@ def refusal(path: str, status: int, detail: str, headers: Mapping[str, str] | No
     return render("error.html", status_code=status, headers=headers, title=title, detail=detail)
 
 
-async def _refused(request: Request, error: Exception) -> Response:
+async def refused_by(request: Request, error: Exception) -> Response:
+    """The answer to a request that an error ended."""
     if isinstance(error, RequestValidationError) and request.url.path in _CHAT:
         # As FastAPI's own, but in ASCII.
         return AsciiJSON({"detail": jsonable_encoder(error.errors())}, HTTPStatus.UNPROCESSABLE_ENTITY)

@@ -1,15 +1,16 @@
 """`/api/events`: tells an open page, as it happens, that something changed."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Annotated, cast
 from uuid import UUID
 
+import psycopg
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import StreamingResponse
 
 from email_assistant.inbox.feed import Feed
-from email_assistant.servers.api.dependencies import Assistant
+from email_assistant.servers.api.dependencies import Assistant, LoggedIn
 from email_assistant.servers.api.errors import documented
 
 _BEAT_SECONDS = 15.0
@@ -34,7 +35,7 @@ _EXAMPLE = f"event: change\ndata: {_CHANGED}\n\n"
         **documented(401),
     },
 )
-async def events(app: Assistant, feed: Annotated[Feed, Depends(_feed)]) -> StreamingResponse:
+async def events(app: Assistant, session: LoggedIn, feed: Annotated[Feed, Depends(_feed)]) -> StreamingResponse:
     """A stream of server-sent events, as soon as something changes for this user, whoever changed it.
 
     - `reload`: look at everything anew. It comes first, and whenever changes may have been missed or were many.
@@ -42,19 +43,29 @@ async def events(app: Assistant, feed: Annotated[Feed, Depends(_feed)]) -> Strea
       state}]}`: these were made or changed (of a chat: its last turn); what they and the counts are now is to be asked
       for.
 
-    A comment every 15 seconds shows that the stream lives. After a reconnection the first `reload` makes up for what
-    was missed, so `Last-Event-ID` is not needed, and is ignored.
+    A comment every 15 seconds shows that the stream lives. It ends with the session of the browser that asked for it.
+    After a reconnection the first `reload` makes up for what was missed, so `Last-Event-ID` is not needed, and is
+    ignored.
     """
+
+    async def may_hear() -> bool:
+        try:
+            return session is None or await app.sessions.is_open(session)
+        except psycopg.Error:
+            return False  # the browser asks again by itself
+
     return StreamingResponse(
-        _stream(feed, app.user_id), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
+        _stream(feed, app.user_id, may_hear), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
     )
 
 
-async def _stream(feed: Feed, user_id: UUID) -> AsyncIterator[str]:
+async def _stream(feed: Feed, user_id: UUID, may_hear: Callable[[], Awaitable[bool]]) -> AsyncIterator[str]:
     with feed.listener(user_id) as listener:
         yield f"retry: {_RECONNECT_MS}\n\n"
         await feed.listening()
         listener.reload()
         while feed.is_open:
             event = await listener.next(_BEAT_SECONDS)
+            if not await may_hear():
+                return
             yield ": still here\n\n" if event is None else f"event: {event[0]}\ndata: {json.dumps(event[1])}\n\n"

@@ -1,44 +1,84 @@
-"""`/login` and `/logout`: give a browser its session, and take it away."""
+"""`/login`, `/logout` and `/sessions`: give a browser its session, show who has one, and take it away."""
 
+from contextlib import suppress
 from typing import Annotated
+from uuid import UUID
 
-from fastapi import APIRouter, Form, Request
+from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import RedirectResponse, Response
 
-from email_assistant.servers.api.auth import Access, local_path, login_page, too_many_guesses
-from email_assistant.servers.api.throttle import TooManyGuesses
+from email_assistant.servers.api.auth import Access, local_path, login_page, onward, with_token
+from email_assistant.servers.api.dependencies import Assistant
+from email_assistant.servers.api.rendering import render
+from email_assistant.sessions import NoSession
 
 router = APIRouter(include_in_schema=False)
-
-
-@router.get("/login")
-async def ask(request: Request) -> Response:
-    return RedirectResponse("/", 303) if _access(request).is_allowed(request) else login_page("/")
-
-
-@router.post("/login")
-async def log_in(
-    request: Request, token: Annotated[str, Form()] = "", following: Annotated[str, Form()] = "/"
-) -> Response:
-    access = _access(request)
-    try:
-        if not access.is_token(request, token.strip()):
-            return login_page(local_path(following), "This is not the token.")
-    except TooManyGuesses as refused:
-        return too_many_guesses(request, refused)
-    response = RedirectResponse(local_path(following), 303)
-    access.log_in(response, https=request.url.scheme == "https")
-    return response
-
-
-@router.post("/logout")
-async def log_out(request: Request) -> Response:
-    response = RedirectResponse("/login", 303)
-    _access(request).log_out(response)
-    return response
 
 
 def _access(request: Request) -> Access:
     access = request.app.state.access
     assert isinstance(access, Access)
     return access
+
+
+Entry = Annotated[Access, Depends(_access)]
+
+
+@router.get("/login")
+async def ask(request: Request, access: Entry) -> Response:
+    if await access.is_allowed(request):
+        return RedirectResponse("/", 303)
+    return login_page("/", may_stay=access.elsewhere(request) is not None)
+
+
+@router.post("/login")
+async def log_in(
+    request: Request,
+    access: Entry,
+    token: Annotated[str, Form()] = "",
+    following: Annotated[str, Form()] = "/",
+    stay: Annotated[bool, Form()] = False,
+) -> Response:
+    """Give the browser a session, at the home's own name if there is one and it is not said to be of no use."""
+    token, elsewhere = token.strip(), access.elsewhere(request)
+    if not access.is_token(token):
+        return login_page(local_path(following), "This is not the token.", may_stay=elsewhere is not None)
+    if elsewhere and not stay:
+        return onward(elsewhere + with_token(local_path(following), token), f"{elsewhere}/")
+    response = RedirectResponse(local_path(following), 303)
+    await access.log_in(request, response)
+    return response
+
+
+@router.post("/logout")
+async def log_out(
+    request: Request, app: Assistant, access: Entry, everywhere: Annotated[bool, Form()] = False
+) -> Response:
+    """End this browser's session, or everybody's."""
+    response = RedirectResponse("/login", 303)
+    session = await access.session(request)
+    if everywhere:
+        await app.sessions.end_all(app.user_id)
+    elif session:
+        with suppress(NoSession):  # another page of it was faster
+            await app.sessions.end(app.user_id, session.id)
+    access.forget(request, response)
+    return response
+
+
+@router.get("/sessions")
+async def show(request: Request, app: Assistant, access: Entry) -> Response:
+    return render(
+        "sessions.html",
+        sessions=await app.sessions.of_user(app.user_id),
+        current=await access.session(request),
+        is_asked_for=access.is_asked_for,
+    )
+
+
+@router.post("/sessions/end")
+async def end(app: Assistant, session: Annotated[UUID, Form()]) -> Response:
+    """Log one browser out."""
+    with suppress(NoSession):  # it is out already
+        await app.sessions.end(app.user_id, session)
+    return RedirectResponse("/sessions", 303)

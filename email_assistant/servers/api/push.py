@@ -1,14 +1,15 @@
 """`/api/push`: a browser asks to be told of what waits, or no longer."""
 
 from pathlib import Path
+from typing import Annotated
 
-from fastapi import APIRouter, HTTPException
+from fastapi import APIRouter, HTTPException, Query
 from fastapi.responses import FileResponse
 from pydantic import BaseModel, Field
 
 from email_assistant.notify.outward import TargetRefused
 from email_assistant.notify.push import BadSubscription
-from email_assistant.servers.api.dependencies import Assistant
+from email_assistant.servers.api.dependencies import Assistant, LoggedIn
 from email_assistant.servers.api.errors import documented
 
 _WORKER = Path(__file__).parent / "static" / "service-worker.js"
@@ -21,6 +22,7 @@ class PushKey(BaseModel):
     """What a browser subscribes with."""
 
     public_key: str = Field(description="The `applicationServerKey`, in url-safe base64.")
+    is_told: bool = Field(description="Whether the `endpoint` that was asked about is told of what waits.")
 
 
 class SubscriptionKeys(BaseModel):
@@ -38,17 +40,25 @@ class Subscription(Address):
     keys: SubscriptionKeys
 
 
-@router.get("/api/push", responses=documented(401))
-async def show_key(app: Assistant) -> PushKey:
-    """The key that a browser must know before it subscribes."""
-    return PushKey(public_key=await app.notices.public_key(app.user_id))
+Endpoint = Annotated[str | None, Query(max_length=_MOST_LENGTH, description="A subscription's endpoint.")]
+
+
+@router.get("/api/push", responses=documented(401, 422))
+async def show_key(app: Assistant, endpoint: Endpoint = None) -> PushKey:
+    """The key that a browser must know before it subscribes, and whether its subscription still stands."""
+    is_told = endpoint is not None and await app.channels.is_told(app.user_id, endpoint)
+    return PushKey(public_key=await app.notices.public_key(app.user_id), is_told=is_told)
 
 
 @router.post("/api/push/subscribe", status_code=204, responses=documented(400, 401, 403, 413, 422))
-async def subscribe(app: Assistant, given: Subscription) -> None:
-    """Tell this browser of what comes from now on; the same address again takes the place of the old subscription."""
+async def subscribe(app: Assistant, session: LoggedIn, given: Subscription) -> None:
+    """Tell this browser of what comes from now on; the same address again takes the place of the old subscription.
+
+    Who subscribes by a page is told until that browser is logged out.
+    """
+    session_id = session.id if session else None
     try:
-        await app.notices.add_browser(app.user_id, given.endpoint, given.keys.p256dh, given.keys.auth)
+        await app.notices.add_browser(app.user_id, given.endpoint, given.keys.p256dh, given.keys.auth, session_id)
     except (TargetRefused, BadSubscription) as error:
         raise HTTPException(422, str(error)) from None
 

@@ -16,6 +16,26 @@ from email_assistant.tools.effects import Effect
 from email_assistant.tools.mcp.links import leads_to
 from email_assistant.tools.spec import Answer, Kind
 
+_BROWSERS = (
+    ("Edg", "Edge"),
+    ("OPR/", "Opera"),
+    ("SamsungBrowser/", "Samsung Internet"),
+    ("Firefox/", "Firefox"),
+    ("FxiOS/", "Firefox"),
+    ("Chrome/", "Chrome"),
+    ("CriOS/", "Chrome"),
+    ("Safari/", "Safari"),
+)
+_SYSTEMS = (
+    ("Android", "Android"),
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Windows", "Windows"),
+    ("Mac OS X", "macOS"),
+    ("CrOS", "ChromeOS"),
+    ("Linux", "Linux"),
+)
+"""Signs in the header User-Agent, and the names of what they are of."""
 _EXCERPT = 120
 
 WHAT_A_MAILBOX_ADDS = (
@@ -234,6 +254,13 @@ def _people(args: Mapping[str, Any], *names: str) -> str:
     found = [args.get(name) or [] for name in names]
     people = [person for value in found for person in (value if isinstance(value, list) else [value])]
     return ", ".join(map(str, people)) or "nobody"
+
+
+def browser(user_agent: str) -> str:
+    """What browser on what system sent this header, as far as it says; others are in it too, so the order matters."""
+    system = next((name for sign, name in _SYSTEMS if sign in user_agent), None)
+    program = next((name for sign, name in _BROWSERS if sign in user_agent), "A browser")
+    return f"{program} on {system}" if system else program
 
 
 def cut(text: str) -> str:

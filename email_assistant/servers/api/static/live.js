@@ -84,7 +84,9 @@ function connect() {
   for (const name of ["change", "reload"]) source.addEventListener(name, soon);
   source.addEventListener("error", () => {
     say("Connection lost; trying again. What you type is kept.");
-    if (source.readyState === EventSource.CLOSED) setTimeout(connect, AGAIN);
+    if (source.readyState !== EventSource.CLOSED) return;
+    setTimeout(connect, AGAIN);
+    soon(); // it may be that one is logged out
   });
 }
 

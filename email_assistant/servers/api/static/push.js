@@ -15,14 +15,15 @@ async function start(place) {
   const button = place.querySelector("button");
   const said = place.querySelector("[role=status]");
   const worker = await navigator.serviceWorker.register("/service-worker.js");
-  show(button, await worker.pushManager.getSubscription());
+  const known = await worker.pushManager.getSubscription();
+  show(button, known && (await isTold(known)));
   place.hidden = false;
   button.addEventListener("click", async () => {
     button.disabled = true;
     said.textContent = "";
     try {
       const current = await worker.pushManager.getSubscription();
-      show(button, current ? await turnOff(current) : await turnOn(worker));
+      show(button, current && (await isTold(current)) ? await turnOff(current) : await turnOn(worker));
       soon();
     } catch (error) {
       said.textContent = Notification.permission === "denied" ? "This browser does not allow notices from here." : error.message;
@@ -33,6 +34,11 @@ async function start(place) {
 
 function show(button, subscription) {
   button.setAttribute("aria-pressed", String(Boolean(subscription)));
+}
+
+/** Whether the server still tells this browser: it stops when the browser is logged out, which the browser never hears. */
+async function isTold({ endpoint }) {
+  return (await (await send("GET", `/api/push?${new URLSearchParams({ endpoint })}`)).json()).is_told;
 }
 
 async function turnOn(worker) {

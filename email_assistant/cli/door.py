@@ -1,0 +1,113 @@
+"""Where the inbox is opened: the address that it listens on, and a name of this machine that no other server shares."""
+
+import errno
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from email_assistant.app import api_token, own_host
+from email_assistant.servers.api.own_name import OwnName
+from email_assistant.settings import Settings
+
+_LOOPBACK, _LOOPBACK_6 = "127.0.0.1", "::1"
+_RESOLVER_SECONDS = 2.0
+_MISSING = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT)
+"""What a machine without IPv6 says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """
+    Attributes:
+        name: answered to beside the address; None where it can't be had, or is of no use since no token is asked for.
+    """
+
+    listeners: Sequence[socket.socket]
+    token: str | None
+    name: OwnName | None
+
+    @property
+    def address(self) -> str:
+        """Where a browser finds the inbox."""
+        return self._root(self.name.host if self.name and self.name.is_known else None)
+
+    @property
+    def link(self) -> str:
+        """The address with the token that logs in."""
+        return f"{self.address}?{urlencode({'token': self.token})}" if self.token else self.address
+
+    @property
+    def plain(self) -> str | None:
+        """Where a browser logs in that does not find the name; None if the link needs no name."""
+        return f"{self._root(None)}login" if self.name and self.name.is_known else None
+
+    def _root(self, name: str | None) -> str:
+        host, port = self.listeners[0].getsockname()[:2]
+        shown = f"[{host}]" if ":" in host else _LOOPBACK if host == "0.0.0.0" else host  # noqa: S104 - compared
+        return f"http://{name or shown}:{port}/"
+
+
+@contextmanager
+def opened_door(settings: Settings, listener: socket.socket, *, no_token: bool = False) -> Iterator[Door]:
+    """The door to a server that listens already."""
+    if no_token:
+        yield Door([listener], None, None)
+        return
+    with _own_name(settings, listener) as (name, listeners):
+        yield Door([listener, *listeners], api_token(settings), name)
+
+
+@contextmanager
+def _own_name(settings: Settings, listener: socket.socket) -> Iterator[tuple[OwnName | None, list[socket.socket]]]:
+    """The name, and what more is listened on: browsers try it at ::1 as well, where nobody else may answer to it."""
+    address, port = listener.getsockname()[:2]
+    try:
+        host = own_host(settings) if address == _LOOPBACK else None
+        second = _listening_at_6(port) if host else None
+    except OSError:  # another program listens there, or the home can't be written to
+        host = second = None
+    if host is None:
+        yield None, []
+        return
+    try:
+        yield OwnName(host, is_known=_is_known(host)), [second] if second else []
+    finally:
+        if second:
+            second.close()
+
+
+def _listening_at_6(port: int) -> socket.socket | None:
+    """None on a machine without IPv6. Raises OSError if another program listens there."""
+    listener = None
+    try:
+        listener = socket.socket(socket.AF_INET6, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((_LOOPBACK_6, port))
+        listener.listen()
+    except OSError as error:
+        if listener:
+            listener.close()
+        if error.errno not in _MISSING:
+            raise
+        return None
+    return listener
+
+
+def _is_known(host: str) -> bool:
+    """Whether the system's resolver finds the name, and only where we listen; a slow one counts as not knowing it."""
+    found: list[str] = []
+
+    def ask() -> None:
+        try:
+            found.extend(str(place[4][0]) for place in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM))
+        except OSError:
+            return
+
+    asking = threading.Thread(target=ask, name="resolver", daemon=True)
+    asking.start()
+    asking.join(_RESOLVER_SECONDS)
+    return _LOOPBACK in found and set(found) <= {_LOOPBACK, _LOOPBACK_6}

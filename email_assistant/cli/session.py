@@ -1,0 +1,64 @@
+"""`email-assistant session …`"""
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from email_assistant.cli.context import AsJson, CommandError, opened, out, print_json, print_table, run
+
+if TYPE_CHECKING:
+    from email_assistant.app import App
+    from email_assistant.sessions import Session
+
+app = typer.Typer(help="The browsers that are logged in to your inbox.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_sessions(as_json: AsJson = False) -> None:
+    """Show which browsers are logged in, and until when."""
+
+    async def command() -> "list[Session]":
+        async with opened() as services:
+            return await services.sessions.of_user(services.user_id)
+
+    found = run(command)
+    if as_json:
+        print_json({"items": found})
+    elif found:
+        rows = [[str(s.id)[:8], s.browser, *(f"{at.astimezone():%Y-%m-%d %H:%M}" for at in _times(s))] for s in found]
+        print_table(["id", "browser", "logged_in", "last_used", "ends"], rows)
+    else:
+        out.print("No browser is logged in.")
+
+
+@app.command()
+def end(
+    which: Annotated[str | None, typer.Argument(help="Its id, or the beginning of it, as `list` shows it.")] = None,
+    everywhere: Annotated[bool, typer.Option("--all", help="Every browser that is logged in.")] = False,
+) -> None:
+    """Log a browser out, or all of them; the notices that it asked for end as well."""
+    if (which is None) != everywhere:
+        raise typer.BadParameter("name one, or say --all")
+
+    async def command() -> str:
+        async with opened() as services:
+            if which is None:
+                count = await services.sessions.end_all(services.user_id)
+                return f"Logged out {count} browser{'' if count == 1 else 's'}."
+            ended = await services.sessions.end(services.user_id, (await _find(services, which)).id)
+            return f"Logged out {ended.browser}."
+
+    out.print(run(command), markup=False, highlight=False)
+
+
+async def _find(services: "App", which: str) -> "Session":
+    found = [s for s in await services.sessions.of_user(services.user_id) if str(s.id).startswith(which.lower())]
+    if len(found) != 1:
+        what = "no browser" if not found else "more than one browser"
+        raise CommandError(f"there is {what} logged in whose id begins with {which}; `session list` shows them")
+    return found[0]
+
+
+def _times(session: "Session") -> tuple[datetime, ...]:
+    return session.began_at, session.seen_at, session.expires_at
