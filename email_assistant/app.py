@@ -35,7 +35,7 @@ from email_assistant.notify.notices import Notices
 from email_assistant.notify.outward import Outward
 from email_assistant.queue.tasks import Queue
 from email_assistant.servers.mcp.mailbox import Mailbox
-from email_assistant.sessions import Sessions
+from email_assistant.accounts.sessions import Sessions
 from email_assistant.settings import Settings, WorkingHours
 from email_assistant.tools.config import SHIPPED, ToolsConfig, read_tools
 from email_assistant.tools.effects import Effect, Ledger

@@ -6,6 +6,7 @@ system's journal, Docker's log), so there they say which mailbox and which item,
 
 import asyncio
 import logging
+from collections import OrderedDict
 from datetime import datetime
 from urllib.parse import urlsplit
 
@@ -81,7 +82,7 @@ class _Teller:
         self._app = app
         self._trail = Trail(app.pool, open_memory(app))
         self._began = datetime.now().astimezone()
-        self._told: dict[object, str | None] = {}
+        self._told: OrderedDict[object, str | None] = OrderedDict()
         """The last state that was told of each thing, oldest first."""
         self._by_name = out.is_terminal
 
@@ -117,7 +118,7 @@ class _Teller:
         self._told.pop(key, None)
         self._told[key] = state
         if len(self._told) > _MOST_KNOWN:
-            del self._told[next(iter(self._told))]
+            self._told.popitem(last=False)
         return True
 
     def _of_item(self, item: Item) -> str | None:

@@ -9,7 +9,7 @@ from email_assistant.cli.context import AsJson, CommandError, opened, out, print
 
 if TYPE_CHECKING:
     from email_assistant.app import App
-    from email_assistant.sessions import Session
+    from email_assistant.accounts.sessions import Session
 
 app = typer.Typer(help="The browsers that are logged in to your inbox.", no_args_is_help=True)
 

@@ -192,7 +192,8 @@ class EmbeddedPostgres:
         if self._dir.exists() and (owner := self._dir.stat()).st_uid not in (0, _nobody().user):
             return _Account(owner.st_uid, owner.st_gid)
         first = int(hashlib.sha256(os.fsencode(self._dir)).hexdigest(), 16) % len(_NUMBERS)
-        number = next(each for each in (*_NUMBERS[first:], *_NUMBERS[:first]) if _name_of(each) is None)
+        unnamed = (each for each in (*_NUMBERS[first:], *_NUMBERS[:first]) if _name_of(each) is None)
+        number = next(unnamed, _NUMBERS[first])
         return _Account(number, number)
 
     def _usable_binaries(self, account: _Account) -> tuple[Path, int]:

@@ -17,7 +17,7 @@ from email_assistant.servers.api.errors import is_for_agent_inbox, is_for_progra
 from email_assistant.servers.api.own_name import OwnName
 from email_assistant.servers.api.rendering import render
 from email_assistant.servers.api.wording import browser
-from email_assistant.sessions import LONGEST, Session, Sessions
+from email_assistant.accounts.sessions import LONGEST, Session, Sessions
 
 _COOKIE = "email_assistant_session"
 _OPEN_PATHS = ("/health", "/health-check", "/login", "/info", "/.well-known/security.txt", "/google/push")

@@ -16,7 +16,7 @@ from email_assistant.notify.channels import Channels
 from email_assistant.notify.digest import Digests
 from email_assistant.notify.notices import Notices
 from email_assistant.queue.tasks import Queue
-from email_assistant.sessions import Session, Sessions
+from email_assistant.accounts.sessions import Session, Sessions
 from email_assistant.tools.catalogue import Catalogue
 from email_assistant.tools.overview import Overview
 from email_assistant.tools.registry import Registry
