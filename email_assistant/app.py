@@ -17,6 +17,7 @@ from cryptography.fernet import Fernet
 
 from email_assistant.accounts.accounts import Account, Accounts
 from email_assistant.accounts.clients import Clients
+from email_assistant.accounts.sessions import Sessions
 from email_assistant.accounts.vault import Vault, VaultError, keep_secret, kept_secret
 from email_assistant.db.embedded import EmbeddedPostgres
 from email_assistant.db.holder import Holder
@@ -35,7 +36,6 @@ from email_assistant.notify.notices import Notices
 from email_assistant.notify.outward import Outward
 from email_assistant.queue.tasks import Queue
 from email_assistant.servers.mcp.mailbox import Mailbox
-from email_assistant.accounts.sessions import Sessions
 from email_assistant.settings import Settings, WorkingHours
 from email_assistant.tools.config import SHIPPED, ToolsConfig, read_tools
 from email_assistant.tools.effects import Effect, Ledger

@@ -8,8 +8,8 @@ import typer
 from email_assistant.cli.context import AsJson, CommandError, opened, out, print_json, print_table, run
 
 if TYPE_CHECKING:
-    from email_assistant.app import App
     from email_assistant.accounts.sessions import Session
+    from email_assistant.app import App
 
 app = typer.Typer(help="The browsers that are logged in to your inbox.", no_args_is_help=True)
 

@@ -13,11 +13,11 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from email_assistant.accounts.sessions import LONGEST, Session, Sessions
 from email_assistant.servers.api.errors import is_for_agent_inbox, is_for_programs, refusal, refused_by
 from email_assistant.servers.api.own_name import OwnName
 from email_assistant.servers.api.rendering import render
 from email_assistant.servers.api.wording import browser
-from email_assistant.accounts.sessions import LONGEST, Session, Sessions
 
 _COOKIE = "email_assistant_session"
 _OPEN_PATHS = ("/health", "/health-check", "/login", "/info", "/.well-known/security.txt", "/google/push")

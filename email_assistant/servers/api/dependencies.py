@@ -8,6 +8,7 @@ from pydantic import BeforeValidator
 
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
+from email_assistant.accounts.sessions import Session, Sessions
 from email_assistant.db.pool import Pool
 from email_assistant.db.presence import Presence
 from email_assistant.inbox.items import Inbox, NoItem
@@ -16,7 +17,6 @@ from email_assistant.notify.channels import Channels
 from email_assistant.notify.digest import Digests
 from email_assistant.notify.notices import Notices
 from email_assistant.queue.tasks import Queue
-from email_assistant.accounts.sessions import Session, Sessions
 from email_assistant.tools.catalogue import Catalogue
 from email_assistant.tools.overview import Overview
 from email_assistant.tools.registry import Registry

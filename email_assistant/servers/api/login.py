@@ -7,10 +7,10 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import RedirectResponse, Response
 
+from email_assistant.accounts.sessions import NoSession
 from email_assistant.servers.api.auth import Access, local_path, login_page, onward, with_token
 from email_assistant.servers.api.dependencies import Assistant
 from email_assistant.servers.api.rendering import render
-from email_assistant.accounts.sessions import NoSession
 
 router = APIRouter(include_in_schema=False)
 
