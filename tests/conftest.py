@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +26,8 @@ _numbers = itertools.count()
 
 def pytest_configure(config: pytest.Config) -> None:
     """Start the run's one server in the process that outlives all workers."""
+    # A shell has what runs in its background ignore Ctrl-C, and every process that a test starts would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(config, "workerinput"):
         return
     config.stash[_FOLDER] = Path(tempfile.mkdtemp(prefix="email-assistant-tests-"))

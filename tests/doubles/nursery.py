@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 _PROGRAM = "email_assistant"
 _WARM = f"""
-import atexit, gc, importlib, json, os, runpy, signal, sys, threading
+import atexit, gc, importlib, json, os, runpy, sys, threading
 from contextlib import suppress
 
 for name in ("cli", "cli.serve", "daemon", "agents.mail.graph", "queue.handover"):
@@ -61,8 +61,6 @@ def poll(pid):
     return os.waitstatus_to_exitcode(status) if ended else None
 
 
-# A shell has what runs in its background ignore Ctrl-C, and every process inherits that.
-signal.signal(signal.SIGINT, signal.default_int_handler)
 gc.freeze()
 print("warm", flush=True)
 for line in sys.stdin:

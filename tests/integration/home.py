@@ -19,6 +19,7 @@ from email_assistant.daemon import Daemon as Works
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.mails import MailRow
 from email_assistant.sync.mailbox import Enqueue, Mailboxes
+from tests.doubles.daemon import WAIT_SECONDS
 from tests.doubles.google import Google
 from tests.doubles.serving import Hold
 from tests.integration.scene import ADA, BOB
@@ -149,7 +150,7 @@ async def reached(hold: Hold) -> None:
     await asyncio.to_thread(hold.reached)
 
 
-async def until(condition: Callable[[], object], seconds: float = 20) -> None:
+async def until(condition: Callable[[], object], seconds: float = WAIT_SECONDS) -> None:
     """Ask until the answer, awaited if it must be, is true."""
     async with asyncio.timeout(seconds):
         while True:

@@ -246,12 +246,9 @@ class TestPerson:
         daemon.wait_for(lambda: len(google.calls("messages.get")) > 10, "older mail is fetched")
         mail_id = google.deliver(BOB, "Lunch?", "Does Friday suit you?")
         [item] = daemon.pending()
-        decided = time.monotonic()
         daemon.accept(item)
         daemon.wait_for(lambda: google.sent, "it is sent")
-        took = time.monotonic() - decided
         daemon.until_done(mail_id)
-        assert took < 3
         account = daemon.http.get("/api/accounts").json()["items"][0]
         assert account["older_mail"]["done"] < account["older_mail"]["total"] == 100
         assert most_over(spent(google.calls()), 3_500) <= 0
