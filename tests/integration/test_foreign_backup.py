@@ -77,10 +77,26 @@ def connected(url: str) -> psycopg.Connection:
 
 
 def fill(url: str, address: str) -> None:
+    """One account, and one mail of it, with what waits for it and what was done; 0001 has columns for all of it."""
     with connected(url) as conn:
         conn.execute(
-            """insert into accounts (user_id, address, provider, token, triage_since)
-               select id, %s, 'custom', '', now() from users""",
+            """with account as (
+                   insert into accounts (user_id, address, provider, token, triage_since)
+                   select id, %s, 'custom', '', now() from users returning id, user_id),
+               thread as (
+                   insert into threads (user_id, account_id, gmail_id)
+                   select user_id, id, 't1' from account returning id, account_id, user_id),
+               run as (
+                   insert into runs (id, user_id, account_id, thread_id, mail_id, attempt, input, state)
+                   select gen_random_uuid(), user_id, account_id, id, 'm1', 1, '{}', 'waiting' from thread returning *),
+               effect as (
+                   insert into effects (run_id, call_id, user_id, account_id, thread_id, tool, args, args_hash, state)
+                   select id, 'call_1', user_id, account_id, thread_id, 'send_email_tool',
+                          '{"email_address": "Bob <bob@example.org>"}', '', 'done' from run)
+               insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, call_id, interrupt_id, kind,
+                                        action, args, allowed, mail_text, new_recipients, teaches)
+               select user_id, account_id, thread_id, id, mail_id, 'call_2', 'i1', 'draft', 'send_email_tool',
+                      '{"email_address": "bob@example.org"}', '{accept}', 'Bob: Lunch?', '{}', true from run""",
             (address,),
         )
 
@@ -154,6 +170,12 @@ async def test_the_rows_are_the_same_and_numbers_go_on(source: Path, target: str
         assert added == (last[0] + 1,)
         with pytest.raises(psycopg.errors.ForeignKeyViolation):
             conn.execute("update accounts set user_id = %s", (uuid4(),))
+
+
+async def test_it_comes_into_a_database_that_has_nothing(source: Path, empty_database_url: str, target: str) -> None:
+    await restore(empty_database_url, source, replace=False)
+    assert addresses(empty_database_url) == [ADA]
+    assert schema_of(empty_database_url) == schema_of(target)
 
 
 async def test_a_backup_of_the_first_version_becomes_one_of_this(
