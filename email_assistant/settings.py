@@ -16,7 +16,16 @@ from pathlib import Path
 from typing import Annotated, Final, Literal, Self, get_args
 from urllib.parse import urlsplit
 
-from pydantic import AliasChoices, BaseModel, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 Role = Literal["triage", "response", "memory", "chat"]
@@ -111,6 +120,8 @@ class _Home(BaseSettings):
 
 class Settings(_Home):
     """One field per setting; the variable is the field's name in capitals behind `EMAIL_ASSISTANT_`, or its alias."""
+
+    _source: Path | None = PrivateAttr(None)
 
     database_url: str | None = Field(None, validation_alias=AliasChoices("DATABASE_URL", "database_url"))
     """A Postgres server of your own; unset: the embedded one, under `home`."""
@@ -400,14 +411,16 @@ class Settings(_Home):
     @classmethod
     def _read(cls, file: Path) -> Self:
         try:
-            return cls(_env_file=file)
+            settings = cls(_env_file=file)
         except UnicodeDecodeError:
             raise SettingsError(f"{file}: is not in UTF-8") from None
+        settings._source = file
+        return settings
 
     @property
     def env_file(self) -> Path:
-        """The file that settings come from, if there is one of this name."""
-        return _env_file.get() or self.folder / ENV_FILE
+        """The file that settings come from, if there is one of this name; those of the demo come from one's own."""
+        return self._source or self.folder / ENV_FILE
 
     @property
     def unread_env_file(self) -> Path | None:

@@ -51,27 +51,32 @@ class Sessions:
         self._pool = pool
         self._key = key.encode()
 
-    async def begin(self, user_id: UUID, token: str, browser: str) -> str:
-        """A new session's secret, for its browser."""
+    async def begin(self, user_id: UUID, token: str, host: str, browser: str) -> str:
+        """A new session's secret, for its browser, which shows it at this host only."""
         secret = secrets.token_urlsafe(_BYTES)
         await self._sessions(
-            f"""insert into sessions (user_id, secret_hash, token_mark, browser, expires_at)
-                values (%s, %s, %s, %s, clock_timestamp() + %s) returning {_COLUMNS}""",
+            f"""insert into sessions (user_id, secret_hash, token_mark, host, browser, expires_at)
+                values (%s, %s, %s, %s, %s, clock_timestamp() + %s) returning {_COLUMNS}""",
             user_id,
             _hash(secret),
             self._mark(token),
+            host,
             browser,
             _UNUSED,
         )
         return secret
 
-    async def find(self, secret: str, token: str) -> Session | None:
-        """The session that a browser shows the secret of, begun with this token; that it is used is noted."""
+    async def find(self, secret: str, token: str, host: str) -> Session | None:
+        """The session that a browser shows the secret of, begun with this token at this host; its use is noted.
+
+        Shown at another host, a secret was taken from its browser.
+        """
         found = await self._sessions(
             f"""select {_COLUMNS} from sessions
-                where secret_hash = %s and token_mark = %s and expires_at > clock_timestamp()""",
+                where secret_hash = %s and token_mark = %s and host = %s and expires_at > clock_timestamp()""",
             _hash(secret),
             self._mark(token),
+            host,
         )
         if not found:
             return None
@@ -117,11 +122,15 @@ class Sessions:
         """How many there were."""
         return len(await self._sessions(f"delete from sessions where user_id = %s returning {_COLUMNS}", user_id))
 
-    async def end_those_of_other_tokens(self, user_id: UUID, token: str) -> None:
+    async def end_those_of_others(self, user_id: UUID, token: str, name: str | None) -> None:
+        """End those of other tokens, and those begun at a name of this machine that is not in use now: whoever else
+        listens there may have been shown them."""
         await self._sessions(
-            f"delete from sessions where user_id = %s and token_mark <> %s returning {_COLUMNS}",
+            f"""delete from sessions where user_id = %s
+                and (token_mark <> %s or host like '%%.localhost' and host is distinct from %s) returning {_COLUMNS}""",
             user_id,
             self._mark(token),
+            name,
         )
 
     async def forget_expired(self) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from email_assistant.app import api_token, own_host
+from email_assistant.cli.context import complain
 from email_assistant.servers.api.own_name import OwnName
 from email_assistant.settings import Settings
 
@@ -31,18 +32,19 @@ class Door:
 
     @property
     def address(self) -> str:
-        """Where a browser finds the inbox."""
-        return self._root(self.name.host if self.name and self.name.is_known else None)
+        """Where the inbox is, as anybody may know: without the name."""
+        return self._root(None)
 
     @property
     def link(self) -> str:
-        """The address with the token that logs in."""
-        return f"{self.address}?{urlencode({'token': self.token})}" if self.token else self.address
+        """The address that opens the inbox, with the token that logs in."""
+        query = f"?{urlencode({'token': self.token})}" if self.token else ""
+        return f"{self._root(self.name.host if self.name and self.name.is_known else None)}{query}"
 
     @property
     def plain(self) -> str | None:
         """Where a browser logs in that does not find the name; None if the link needs no name."""
-        return f"{self._root(None)}login" if self.name and self.name.is_known else None
+        return f"{self.address}login" if self.name and self.name.is_known else None
 
     def _root(self, name: str | None) -> str:
         host, port = self.listeners[0].getsockname()[:2]
@@ -64,12 +66,17 @@ def opened_door(settings: Settings, listener: socket.socket, *, no_token: bool =
 def _own_name(settings: Settings, listener: socket.socket) -> Iterator[tuple[OwnName | None, list[socket.socket]]]:
     """The name, and what more is listened on: browsers try it at ::1 as well, where nobody else may answer to it."""
     address, port = listener.getsockname()[:2]
+    if address != _LOOPBACK:
+        yield None, []
+        return
     try:
-        host = own_host(settings) if address == _LOOPBACK else None
-        second = _listening_at_6(port) if host else None
-    except OSError:  # another program listens there, or the home can't be written to
-        host = second = None
-    if host is None:
+        host = own_host(settings)
+        second = _listening_at_6(port)
+    except OSError as error:  # another program listens there, or the home can't be written to
+        complain(
+            f"the inbox has no name of its own ({_LOOPBACK_6}: {error.strerror}): what logs in now, other servers "
+            "of this machine can use, and what was logged in at the name is logged out"
+        )
         yield None, []
         return
     try:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from email_assistant.cli.context import CommandError, err, load_settings, opened, print_json, run
+from email_assistant.cli.context import CommandError, chosen, err, load_settings, opened, print_json, run
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -72,11 +72,13 @@ def config(
     """Print what to paste into an MCP client: Claude Desktop and Code, Cursor, Windsurf and others; or VS Code."""
 
     async def command() -> None:
+        from email_assistant.settings import Settings
+
         async with opened() as services:
-            settings = services.settings
             await _check_account(services, account)
+        own = Settings.load()
         servers = {
-            f"email-assistant-{what}": _over_http(what, settings) if http else _over_stdio(what, account, settings)
+            f"email-assistant-{what}": _over_http(what, services.settings) if http else _over_stdio(what, account, own)
             for what in _FOR_CLIENTS
         }
         print_json({"servers" if vscode else "mcpServers": servers})
@@ -86,7 +88,7 @@ def config(
                 "(`email-assistant mcp new-token` makes another). "
                 "Run `email-assistant mcp serve calendar --http`, and the same with mail."
             )
-        elif any(value.startswith("YOUR-") for value in _pinned(settings).values()):
+        elif any(value.startswith("YOUR-") for value in _pinned(own).values()):
             _hint("Put your own values in the place of YOUR-….")
 
     run(command)
@@ -157,7 +159,10 @@ async def _serve_http(app: "App", server: "Server[Any, Any]", listener: Any, hos
 
 def _pinned(settings: "Settings") -> dict[str, str]:
     """What decides where secrets go. A client starts us in whatever folder it is in, with what that has put into its
-    environment; an empty value there means that none is set.
+    environment; an empty value there means that none is set, as the demo does with what is not its own.
+
+    Args:
+        settings: one's own, for the demo too.
 
     Values that are secret themselves are not printed: this text is pasted into files that are shared.
     """
@@ -165,14 +170,18 @@ def _pinned(settings: "Settings") -> dict[str, str]:
     def named(file: Path | None) -> str:
         return str(settings.folder / file.expanduser()) if file else ""
 
+    def secret(variable: str) -> str:
+        is_set = os.environ.get(variable) and not chosen.demo
+        return f"YOUR-{variable.removeprefix('EMAIL_ASSISTANT_').replace('_', '-')}" if is_set else ""
+
     return {
         "EMAIL_ASSISTANT_HOME": str(settings.folder),
         "EMAIL_ASSISTANT_TOOLS": named(settings.tools),
         "EMAIL_ASSISTANT_TOOL_PERMISSIONS": named(settings.tool_permissions),
         "EMAIL_ASSISTANT_GOOGLE_ROOT": settings.google_root or "",
         "EMAIL_ASSISTANT_GOOGLE_NAME": settings.google_name or "",
-        "DATABASE_URL": "YOUR-DATABASE-URL" if os.environ.get("DATABASE_URL") else "",
-        "EMAIL_ASSISTANT_SECRET_KEY": "YOUR-SECRET-KEY" if os.environ.get("EMAIL_ASSISTANT_SECRET_KEY") else "",
+        "DATABASE_URL": secret("DATABASE_URL"),
+        "EMAIL_ASSISTANT_SECRET_KEY": secret("EMAIL_ASSISTANT_SECRET_KEY"),
     }
 
 
@@ -181,7 +190,7 @@ def _over_stdio(what: What, account: str | None, settings: "Settings") -> dict[s
 
     command, *arguments = _command()
     file = [] if settings.env_file == settings.folder / ENV_FILE else ["--env-file", str(settings.env_file)]
-    whose = ["--account", account] if account else []
+    whose = [*(["--demo"] if chosen.demo else []), *(["--account", account] if account else [])]
     return {
         "type": "stdio",
         "command": command,

@@ -116,7 +116,7 @@ async def serve(app: App, door: Door, host: str) -> None:
     """Serve the inbox's pages and API until cancelled."""
     push_token = app.settings.push_token
     if door.token:
-        await app.sessions.end_those_of_other_tokens(app.user_id, door.token)
+        await app.sessions.end_those_of_others(app.user_id, door.token, door.name.host if door.name else None)
     async with tracing(app.settings) as callbacks, aclosing(open_chat(app, callbacks)) as chat:
         api = create_api(
             app,

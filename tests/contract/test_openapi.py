@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import jsonschema_rs
 import psycopg
@@ -115,6 +115,17 @@ class World:
         self.http.put(f"{rules}/{PROFILE}/{rule}", params=of, json={"text": "Be kind."}).raise_for_status()
         return str(rule)
 
+    def lesson(self) -> str:
+        """A change to a rule, as if it had been learned."""
+        lesson = uuid4()
+        self.portal.call(
+            self.home.execute,
+            """insert into lessons (id, user_id, account_id, profile, rule, version, text, removed)
+               select %s, user_id, id, %s, %s, 2, 'Be kind.', false from accounts where address = %s""",
+            *(lesson, PROFILE, self.rule(), ADA),
+        )
+        return str(lesson)
+
     def changed_tool(self) -> str:
         """A tool that has changed, with the hash of the document's example."""
         self.portal.call(
@@ -143,6 +154,8 @@ class World:
             case.path_parameters["chat_id"], _ = self.chat()
         if "{rule_id}" in path:
             case.path_parameters |= {"profile": PROFILE, "rule_id": self.rule()}
+        if "{lesson_id}" in path:
+            case.path_parameters["lesson_id"] = self.lesson()
         if "{name}" in path:
             case.path_parameters["name"] = self.changed_tool()
         if any(parameter.name == "account" for parameter in case.operation.query):

@@ -6,7 +6,7 @@ import re
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from itertools import count
@@ -45,7 +45,7 @@ MEETING = {
 }
 FIELDS = [
     *("id", "run", "call_id", "account", "mail_id", "chat", "kind", "action", "args", "allowed", "status"),
-    *("state", "group", "waits_for", "decision"),
+    *("state", "group", "waits_for", "decision", "taken_back"),
     *(
         "decided_at",
         "undo_until",
@@ -423,6 +423,7 @@ class TestItems:
             "group": str(run),
             "waits_for": [],
             "decision": None,
+            "taken_back": None,
             "decided_at": None,
             "undo_until": None,
             "superseded_by": None,
@@ -582,6 +583,7 @@ class TestDecisions:
         assert (found["status"], found["decision"], found["decided_by"]) == ("decided", taken, "api")
         window = datetime.fromisoformat(found["undo_until"]) - datetime.fromisoformat(found["decided_at"])
         assert abs(window - timedelta(seconds=60)) < timedelta(seconds=1)
+        assert "nothing is running" in found.pop("notice")  # the pages are served, and nobody works
         assert (await api.get(f"/api/inbox/{item.id}")).json() == found
         assert await home.jobs() == [str(item.thread_id)]
 
@@ -1249,7 +1251,9 @@ class TestItemPage:
         assert re.search(r"Undo \( ?(60|5\d) s left\)", shown.text)
         undone = await browser.post(shown.posts[0].action)
         assert (undone.status_code, undone.headers["location"]) == (303, f"/items/{item.id}")
-        assert await home.item(item.id) == item
+        again = await home.item(item.id)
+        assert again.taken_back == {"type": "edit", "args": {**item.args, "response_text": "No."}}
+        assert replace(again, taken_back=None) == item
 
     async def test_undoing_too_late_is_refused_on_the_page(self, home: Home, browser: httpx.AsyncClient) -> None:
         item = await home.draft(await home.account())

@@ -300,6 +300,14 @@ class TestName:
             # Who stays is not led away by the next link either.
             assert (await http.get("/", params={"token": TOKEN})).headers["location"] == "/"
 
+    async def test_a_login_counts_at_the_host_only_that_it_was_begun_at(self, home: Home) -> None:
+        async with named(home) as (plain, under_name), visitor(plain) as http:
+            await http.get(under_name, params={"token": TOKEN})
+            [stolen] = [cookie.value for cookie in http.cookies.jar if cookie.name == COOKIE]
+            assert (await http.get(under_name)).status_code == 200
+            assert stolen
+            assert not await opens(plain, stolen)
+
     async def test_who_has_not_given_the_token_is_not_told_it(self, home: Home) -> None:
         async with named(home) as (plain, _), visitor(plain) as http:
             asked = [
@@ -457,6 +465,24 @@ def come_by_link(link: str) -> httpx.Client:
 
 @pytest.mark.slow
 class TestProgram:
+    def test_where_another_program_answers_to_the_name_those_who_came_by_it_are_logged_out(
+        self, program: Daemon
+    ) -> None:
+        process = program.up()
+        assert "no name of its own" not in process.log
+        port = program.http.base_url.port
+        assert port
+        name = (program.home / "assistant" / "host_name.txt").read_text().strip()
+        by_name = {"host": f"{name}.localhost:{port}"}
+        with httpx.Client(base_url=program.http.base_url, headers=by_name, trust_env=False) as browser:
+            assert browser.get("/", params={"token": API_TOKEN}).status_code == 303
+        assert len(program.cli("session", "list", "--json")["items"]) == 1
+        program.stop()
+        with _squatter(port):
+            process = program.up()
+            assert "no name of its own (::1: " in process.log
+            assert program.cli("session", "list", "--json")["items"] == []
+
     def test_the_command_line_shows_them_and_ends_them(self, program: Daemon) -> None:
         process = program.up()
         [link] = re.findall(r"Your inbox: (\S+)", process.log)
@@ -509,7 +535,9 @@ class TestProgram:
         assert link == f"{program.http.base_url}/?token={API_TOKEN}"
         assert name not in process.log
         with contextlib.closing(come_by_link(link)) as http:
-            assert http.get("/", headers={"host": f"{name}.localhost"}).status_code == 200
+            there = {"host": f"{name}.localhost"}
+            assert http.get("/", headers=there, params={"token": API_TOKEN}).status_code == 303
+            assert http.get("/", headers=there).status_code == 200
 
 
 def _system_knows(host: str) -> bool:

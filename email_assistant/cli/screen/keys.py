@@ -15,8 +15,8 @@ e         edit, see the difference, accept
 r         respond
 i         ignore; a notice: not such mail, which is learned
 z         undo, while its countdown runs
- f         forget what was learned just now
- u         back to the list, from a search to all of it, from a comparison to the edit
+f         forget what was learned just now
+u         back to the list, from a search to all of it, from a comparison to the edit
 /         search
 ?         these keys
 q         quit

@@ -5,6 +5,7 @@ create table sessions (
     user_id     uuid not null references users,
     secret_hash bytea not null unique,         -- of what the browser keeps as a cookie
     token_mark  bytea not null,                -- of the token that it was begun with: with another one it is over
+    host        text not null,                 -- the name or address that it was begun at; it counts at no other
     browser     text not null,                 -- such as "Firefox on Linux", as the browser says
     began_at    timestamptz not null default clock_timestamp(),
     seen_at     timestamptz not null default clock_timestamp(),

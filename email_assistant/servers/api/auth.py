@@ -77,7 +77,7 @@ class Access:
         if self._token is None or not secret:
             return None
         if not hasattr(request.state, "session"):
-            request.state.session = await self._sessions.find(secret, self._token)
+            request.state.session = await self._sessions.find(secret, self._token, _host(request))
         session: Session | None = request.state.session
         return session
 
@@ -92,7 +92,8 @@ class Access:
         if session := await self.session(request):
             await self._sessions.renew(session)
             return
-        secret = await self._sessions.begin(self._user_id, self._token, browser(request.headers.get("user-agent", "")))
+        agent = browser(request.headers.get("user-agent", ""))
+        secret = await self._sessions.begin(self._user_id, self._token, _host(request), agent)
         response.set_cookie(
             _cookie(request),
             secret,
@@ -270,6 +271,10 @@ def _is_top_level(request: Request) -> bool:
         request.headers.get("sec-fetch-mode", "navigate") == "navigate"
         and request.headers.get("sec-fetch-dest", "document") == "document"
     )
+
+
+def _host(request: Request) -> str:
+    return request.url.hostname or ""
 
 
 def _is_https(request: Request) -> bool:

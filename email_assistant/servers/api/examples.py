@@ -31,6 +31,7 @@ _ITEM: Example = {
     "group": "call_0d8e6a41c7b24f9a8e5d1b3c",
     "waits_for": [],
     "decision": {"type": "accept", "args": None},
+    "taken_back": None,
     "decided_at": _DECIDED,
     "undo_until": "2031-06-02T07:12:35Z",
     "superseded_by": None,
