@@ -412,23 +412,19 @@ class TestMailText:
     async def test_it_cannot_leave_its_delimiters_in_any_prompt(self, home: Home, model: Model) -> None:
         await work_on_a_trap(home, model)
         assert Counter(request.kind for request in model.requests) == {"triage": 1, "response": 2, "memory": 2}
-        for request in model.requests:
+        for request in (*model.calls("triage"), *model.calls("response")):
             text = conversation(request)
             assert EVIL in text, request.kind
             assert EVIL not in _system(request) + outside_of_data(text), request.kind
             assert text.count("</mail>") == 1, request.kind
-        for request in model.calls("memory"):
-            assert "only-in-the-body" not in request.text
-            assert "</proposed>" in request.text
 
-    @pytest.mark.parametrize(
-        "kind",
-        [
-            "triage",
-            "response",
-            "memory",
-        ],
-    )
+    async def test_none_of_it_comes_before_the_writer_of_rules(self, home: Home, model: Model) -> None:
+        await work_on_a_trap(home, model)
+        for request in model.calls("memory"):
+            for foreign in (EVIL, "only-in-the-body", "bob@example.org"):
+                assert foreign not in request.text
+
+    @pytest.mark.parametrize("kind", ["triage", "response"])
     async def test_nor_by_what_only_looks_like_one(self, home: Home, model: Model, kind: Kind) -> None:
         await work_on_a_trap(home, model)
         for request in model.calls(kind):
@@ -683,7 +679,7 @@ class TestSecrets:
             google.fault("drafts.send", status=500)
             google.fault("messages.modify", truncated=True)
             google.fault("token", status=500, reason="internal_failure")
-            model.fault("triage", nonsense=True, times=2)
+            model.fault("triage", nonsense=True, times=4)
             model.fault("response", status=500, times=2)
             model.fault("memory", nonsense=True, times=2)
             daemon.up()
@@ -878,6 +874,7 @@ class TestOwners:
         ours = {name: nullable for name, nullable in rows if not name.startswith(NOT_OURS)}
         assert ours.pop("users") is None
         assert ours.pop("quota") is None  # how much was spent of late; of a Google project, which belongs to no user
+        assert ours.pop("presences") is None  # the processes that run, which serve every user
         assert {"accounts", "threads", "runs", "mails", "inbox_items", "effects", "model_usage"} <= set(ours)
         assert set(ours.values()) == {"NO"}
 

@@ -125,6 +125,17 @@ _RULE: Example = {
     "origin": _ORIGIN,
     "removed": False,
 }
+_LESSON: Example = {
+    "id": "5a0f6f0e-6f5a-4f0f-8a3d-0c1c8a1f6b52",
+    "account": _ADA,
+    "profile": "response_preferences",
+    "rule": _RULE["id"],
+    "version": 1,
+    "text": _RULE["text"],
+    "removed": False,
+    "at": _RULE["at"],
+    "taken_back_at": None,
+}
 _HISTORY: Example = {
     "rule": _RULE,
     "versions": [{"version": 1, **{name: _RULE[name] for name in ("text", "at", "origin", "removed")}}],
@@ -377,6 +388,8 @@ EXAMPLES: Mapping[str, Example] = {
     "MemoryOut": _MEMORY,
     "RuleOut": _RULE,
     "HistoryOut": _HISTORY,
+    "LessonOut": _LESSON,
+    "LessonPage": {"lessons": [_LESSON]},
     "NewRule": _NEW_RULE,
     "RuleEdit": _RULE_EDIT,
     "Revert": _REVERT,
