@@ -21,13 +21,15 @@ from langgraph.graph import END
 from langgraph.graph.message import add_messages
 from langgraph.types import Command, Overwrite, Send, interrupt
 
+from email_assistant.mail.charset import readable
 from email_assistant.tools.control import CLARIFICATION
 from email_assistant.tools.effects import Effect, Ledger
-from email_assistant.tools.spec import Answer, FilledIn, FormNeeded, Kind, ServerDown
+from email_assistant.tools.spec import Answer, FilledIn, FormNeeded, Kind, ServerDown, ToolError, check_storable
 
 REMINDER = "Answer with a tool call."
 _CONFIRM_NOW = "Error: not done. The person must confirm this now: propose it again."
 _IGNORED = "The person ignored this; nothing was done."
+_NOT_JSON = "This call had no usable name or its arguments were not JSON."
 UNREADABLE = "invalid"
 """Name given to a call without a usable name or arguments."""
 
@@ -123,7 +125,8 @@ class Judge(Protocol):
     ) -> Awaitable[Verdict]:
         """
         Args:
-            before: the tools of the calls that stand before it in its message.
+            before: the tools of the calls that stand before it in its message and are to run. One that the person
+                has yet to decide may never do so.
         """
         ...
 
@@ -187,9 +190,8 @@ class Loop:
         if steps > self.max_steps:
             raise StepBudgetSpent(f"the assistant needed more than {self.max_steps} steps")
         answer = await self.propose(state)
-        message = AIMessage(
-            answer.text, id=_new_id(), tool_calls=_readable_calls(answer), usage_metadata=answer.usage_metadata
-        )
+        text, calls = readable(answer.text), _readable_calls(answer)
+        message = AIMessage(text, id=_new_id(), tool_calls=calls, usage_metadata=answer.usage_metadata)
         if message.tool_calls:
             goto, settled = await self._judged(state["run"], message, {})
             said: list[AnyMessage] = [message]
@@ -211,12 +213,14 @@ class Loop:
     ) -> tuple[str | list[Send], dict[str, Decision]]:
         """Judge the calls that are not decided. Those of the first stage that has any go to the person; what needs no
         person is decided when nothing else is left, so that it is judged by what holds then."""
-        calls, names = message.tool_calls, [call["name"] for call in message.tool_calls]
-        judged = [
-            (call, await self._verdict(run, call, names[:place]))
-            for place, call in enumerate(calls)
-            if call["id"] not in decided
-        ]
+        judged: list[tuple[ToolCall, Verdict]] = []
+        before: list[str] = []
+        for call in message.tool_calls:
+            if (decision := decided.get(str(call["id"]))) is None:
+                verdict = await self._verdict(run, call, before)
+                judged.append((call, verdict))
+            if (decision["do"] if decision else verdict["kind"]) == "run":
+                before.append(call["name"])
         asked = [(ToolCall(**{**call, "args": v["args"]}), v["text"]) for call, v in judged if v["kind"] == "ask"]
         for stage in self.stages:
             if of_stage := [each for each in asked if self._stage(each[0]) == stage]:
@@ -326,7 +330,7 @@ class Loop:
 
     async def _verdict(self, run: dict[str, Any], call: ToolCall, before: Sequence[str]) -> Verdict:
         if call["name"] == UNREADABLE:
-            return Verdict(kind="say", args={}, text="This call had no usable name or its arguments were not JSON.")
+            return Verdict(kind="say", args={}, text=call["args"].get("problem") or _NOT_JSON)
         return await self.judge(run, call["name"], call["args"], before)
 
     def _asking(self, stage: str, call: ToolCall, message: AIMessage, *, teaches: bool, because: str = "") -> Send:
@@ -411,10 +415,19 @@ def _readable_calls(answer: AIMessage) -> list[ToolCall]:
     """All calls of a model's answer under ids of our own.
 
     Arguments that aren't JSON land in `invalid_tool_calls`, yet are sent back as a tool call; they need an answer too.
+    So do those that could not be kept, or shown to the person as they would be sent.
     """
-    calls = [(c["name"], c["args"]) for c in answer.tool_calls]
-    calls += [(UNREADABLE, {"call": f"{c['name']}: {c['args']}"}) for c in answer.invalid_tool_calls]
+    calls = [_storable_call(c["name"], c["args"]) for c in answer.tool_calls]
+    calls += [(UNREADABLE, {"call": readable(f"{c['name']}: {c['args']}")}) for c in answer.invalid_tool_calls]
     return [ToolCall(name=name or UNREADABLE, args=args, id=_new_id(), type="tool_call") for name, args in calls]
+
+
+def _storable_call(name: str, args: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    try:
+        check_storable([name, args])
+    except ToolError as error:
+        return UNREADABLE, {"call": readable(name), "problem": f"Error: {error}"}
+    return name, args
 
 
 def _new_id() -> str:

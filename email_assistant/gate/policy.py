@@ -11,8 +11,8 @@ Rule = Literal["always", "gate", "never"]
 HERE: Final = "here"
 """Where data is read that our own tools give."""
 _HANDED_ON: Final = (
-    "your mail, calendar or other private data was read before, and this goes to {}, which is no part of this program: "
-    "look at what it would be told"
+    "your mail, calendar or other private data is read before this is done, and this goes to {}, which is no part of "
+    "this program: look at what it would be told"
 )
 
 

@@ -43,7 +43,7 @@ from email_assistant.inbox.standing import (
 )
 from email_assistant.tools.effects import Effect
 from email_assistant.tools.send_email import LETTER
-from email_assistant.tools.spec import Answer, Kind, ToolError
+from email_assistant.tools.spec import Answer, Kind, ToolError, check_storable
 
 __all__ = ["PAGE", "STATUSES", "Asked", "Conflict", "Inbox", "Invalid", "Item", "NoItem", "Outcome", "Status"]
 
@@ -1044,8 +1044,10 @@ class Inbox:
     async def _read_answer(self, item: Item, answer: Mapping[str, Any]) -> dict[str, Any]:
         """The answer as it is kept. Raises Invalid."""
         kind, args = answer.get("type"), answer.get("args")
-        if not _is_storable(args):
-            raise Invalid("a text can't hold the character NUL, or half of a surrogate pair")
+        try:
+            check_storable(args)
+        except ToolError as error:
+            raise Invalid(str(error)) from None
         if item.shadow and acts(item.kind, kind):
             raise Invalid(_shadowed(item))
         if kind not in item.allowed:
@@ -1112,19 +1114,6 @@ async def supersede(conn: Connection, run_ids: Sequence[UUID], by: UUID | None) 
                         order by id for no key update)""",
         (by, list(run_ids)),
     )
-
-
-def _is_storable(value: object) -> bool:
-    """Whether Postgres has text for it: what it stores as JSON all the same, it can't look into."""
-    match value:
-        case str():
-            return not any(c == "\0" or "\ud800" <= c <= "\udfff" for c in value)
-        case Mapping():
-            return all(_is_storable(each) for pair in value.items() for each in pair)
-        case list():
-            return all(map(_is_storable, value))
-        case _:
-            return True
 
 
 def _check_shown(item: Item, shown: str | None, *, among_others: bool) -> None:

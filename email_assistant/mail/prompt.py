@@ -30,6 +30,8 @@ _LINE_BREAKS = re.compile("\r\n?|[\x85\u2028\u2029]")
 _TAGS = ("mail", "calendar", "draft", "difference", "data")
 """Every block of data that a prompt may hold. What stands inside one can open or close none of them."""
 _TAG = re.compile(rf"<(?=[\s/\\]*(?:{'|'.join(_TAGS)}))", re.IGNORECASE)
+_ANY_TAG = re.compile(r"<(?![^<>@\s]+@[^<>@\s]+>)")
+"""What may begin a tag of whatever name; an address in angle brackets is none."""
 _BLOCK = re.compile(rf"(?P<start><(?P<tag>{'|'.join(_TAGS)})\b[^>]*>\n)(?P<data>.*?)(?P<end>\n</(?P=tag)>)", re.DOTALL)
 
 
@@ -101,6 +103,11 @@ def _shorten(block: re.Match[str], ceiling: int) -> str:
 def inert(text: str) -> str:
     """Data that can neither open nor close a block, nor hide anything from the person."""
     return _neutral(clean(text))
+
+
+def rule(text: str) -> str:
+    """A learned rule as one line of a prompt, which stands in no block: it can neither open nor close any."""
+    return _ANY_TAG.sub("‹", unicodedata.normalize("NFKC", " ".join(clean(text).split())))
 
 
 def clean(text: str) -> str:

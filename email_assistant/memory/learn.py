@@ -15,6 +15,7 @@ from email_assistant.inbox.items import Item, Taught
 from email_assistant.inbox.standing import NAMES
 from email_assistant.mail.address import is_valid_address
 from email_assistant.mail.prompt import delimited
+from email_assistant.mail.prompt import rule as as_rule
 from email_assistant.memory.difference import difference, own_words, texts_in
 from email_assistant.memory.named import strangers
 from email_assistant.memory.profiles import Memory, Profile, Rule, RuleChange
@@ -149,7 +150,8 @@ def _with_sender(lesson: Lesson, text: str) -> str:
 
 
 def _messages(lesson: Lesson, rules: list[Rule]) -> list[AnyMessage]:
-    known = [rule.text.replace(lesson.sender, _SENDER) if lesson.is_about_sender else rule.text for rule in rules]
+    texts = [as_rule(rule.text) for rule in rules]
+    known = [text.replace(lesson.sender, _SENDER) if lesson.is_about_sender else text for text in texts]
     listed = "\n".join(f"{number}. {text}" for number, text in enumerate(known, 1)) or "(none)"
     parts = [f"{lesson.profile}, rules on {_ABOUT[lesson.profile]}:\n{listed}", lesson.did]
     if lesson.changes:

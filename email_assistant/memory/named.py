@@ -1,18 +1,34 @@
-"""What a text names that something could be sent to: addresses, links, phone and account numbers, however spelled."""
+"""What a text names that something could be sent to or opened with: addresses, links, numbers and codes.
+
+Common spellings are seen through, not every one that there may be: `docs/threat-model.md` says what is left.
+"""
 
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 
-_FEWEST_DIGITS = 6
-"""Fewer are an hour, a year or a count."""
+_FEWEST_DIGITS = 3
+"""Fewer are a day, a length or a count."""
 _BRACKETED = re.compile(r"\s*[\[({<]\s*(at|ät|dot|punkt|@|\.)\s*[\])}>]\s*")
 _SPOKEN_DOT = re.compile(r"(?<=\w)\s+(?:dot|punkt)\s+(?=\w)")
 _SPOKEN_AT = re.compile(r"(?<=\w)\s+(?:at|ät)\s+(?=[\w-]+(?:\.[\w-]+)*\.[^\W\d_]{2,}\b)")
+_AROBASE = re.compile(r"\s+arobase\s+")
 _AROUND_AT = re.compile(r"([^\s<>()\[\]{},;:\"'@]*)\s*@\s*([^\s<>()\[\]{},;:\"'@]*)")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:/{1,}\S*|\b(?:mailto|tel|sms|callto|sip|xmpp|bitcoin|javascript|data):\S+")
+_SPOKEN_SCHEME = re.compile(r"\bh(?:tt|xx)ps?\b(?!:)")
 _HOST = re.compile(r"(?<![\w.@-])(?:[\w-]+\.)+(?:xn--[\w-]+|[^\W\d_]{2,})(?![\w-])(?:[/?#]\S*)?")
-_NUMBER = re.compile(r"[a-z]{0,2}\+?\d(?:[^\w:]{0,3}\d|[^\w:]{0,3}[a-z]{4}(?=[^\w:]{0,3}\d{4}))*")
+_HOUR = re.compile(r"(?<![\d.:])(?:[01]?\d|2[0-3])[:.][0-5]\d(?![.:]?\d)")
+_NUMBER = re.compile(r"[a-z]{0,2}\+?\d(?:\W{0,3}\d|\W{0,3}[a-z]{4}(?=\W{0,3}\d{4}))*")
+_RANGE = re.compile(r"\d{1,2}\s?[-–—/.,]\s?\d{1,2}")
+_CODE = re.compile(r"(?=[^\W\d_]*\d)(?=\d*[^\W\d_])[^\W_]{12,}")
+_DIGITS_IN_WORDS = (
+    "zero one two three four five six seven eight nine",
+    "null eins zwei drei vier fünf sechs sieben acht neun",
+    "zéro un deux trois quatre cinq six sept huit neuf",
+    "oh",
+)
+_SPOKEN = {word: str(value) for words in _DIGITS_IN_WORDS for value, word in enumerate(words.split())}
+_SPOKEN_NUMBER = re.compile(rf"\b(?:(?:{'|'.join(_SPOKEN)})\b\W{{0,3}}){{3,}}")
 _DOTS = str.maketrans(dict.fromkeys("。｡․•·", "."))
 _PUNCTUATION = ".,;:!?…'\""
 
@@ -20,7 +36,7 @@ _PUNCTUATION = ".,;:!?…'\""
 def named(text: str) -> set[str]:
     """All of that, each in one spelling, so that two texts can be compared."""
     plain = _unspelled(text)
-    return {*_links(plain), *_addresses(plain), *_hosts(plain), *_numbers(plain)}
+    return {*_links(plain), *_addresses(plain), *_hosts(plain), *_numbers(plain), *_codes(plain)}
 
 
 def strangers(text: str, typed: Iterable[str]) -> set[str]:
@@ -32,17 +48,18 @@ def strangers(text: str, typed: Iterable[str]) -> set[str]:
 
 def _unspelled(text: str) -> str:
     """The text without what makes one address look like another: width, invisible characters, `at` and `dot`."""
-    folded = unicodedata.normalize("NFKC", text).translate(_DOTS).casefold()
-    seen = "".join(_digit(c) for c in folded if unicodedata.category(c) not in ("Cf", "Mn"))
+    digits = "".join(map(_digit, text))
+    folded = unicodedata.normalize("NFKC", digits).translate(_DOTS).casefold()
+    seen = "".join(c for c in folded if unicodedata.category(c) not in ("Cf", "Mn"))
     signs = {"at": "@", "ät": "@", "dot": ".", "punkt": "."}
-    plain = _BRACKETED.sub(lambda found: signs.get(found[1], found[1]), seen)
+    plain = _AROBASE.sub("@", _BRACKETED.sub(lambda found: signs.get(found[1], found[1]), seen))
     return _SPOKEN_AT.sub("@", _SPOKEN_DOT.sub(".", plain))
 
 
 def _digit(character: str) -> str:
-    """Any script's digit as ours."""
-    value = unicodedata.digit(character, None)
-    return character if value is None else str(value)
+    """Any script's digit as ours, circled and Roman ones too."""
+    value = unicodedata.numeric(character, None)
+    return str(int(value)) if value is not None and value in range(10) else character
 
 
 def _addresses(text: str) -> Iterator[str]:
@@ -52,7 +69,7 @@ def _addresses(text: str) -> Iterator[str]:
 
 
 def _links(text: str) -> Iterator[str]:
-    for found in _SCHEME.finditer(text):
+    for found in (*_SCHEME.finditer(text), *_SPOKEN_SCHEME.finditer(text)):
         yield found[0].strip(_PUNCTUATION)
 
 
@@ -63,10 +80,20 @@ def _hosts(text: str) -> Iterator[str]:
 
 
 def _numbers(text: str) -> Iterator[str]:
-    for found in _NUMBER.finditer(text):
+    written = _SPOKEN_NUMBER.sub(_in_digits, _HOUR.sub(" h ", text))
+    for found in _NUMBER.finditer(written):
         number = "".join(c for c in found[0] if c.isalnum())
-        if sum(c.isdigit() for c in number) >= _FEWEST_DIGITS:
+        if sum(c.isdigit() for c in number) >= _FEWEST_DIGITS and not _RANGE.fullmatch(found[0]):
             yield number.lstrip("abcdefghijklmnopqrstuvwxyz") if not number[:2].isalpha() else number
+
+
+def _in_digits(found: re.Match[str]) -> str:
+    return "".join(_SPOKEN[word] for word in re.findall(r"\w+", found[0])) + " "
+
+
+def _codes(text: str) -> Iterator[str]:
+    for found in _CODE.finditer(text):
+        yield found[0]
 
 
 def _ascii(domain: str) -> str:

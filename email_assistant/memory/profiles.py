@@ -18,6 +18,7 @@ from pydantic import BaseModel, Field
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.inbox.items import Conflict, Invalid, NoItem
 from email_assistant.mail.charset import one_line
+from email_assistant.mail.prompt import rule as as_rule
 from email_assistant.memory.lessons import Learned, Lessons
 
 Profile = Literal["triage_preferences", "response_preferences", "cal_preferences"]
@@ -72,7 +73,7 @@ class Rule:
 
 def render(rules: list[Rule]) -> str:
     """The profile as prompts show it; the seed's single `user_preferences` text."""
-    return "\n".join(f"- {rule.text}" for rule in rules)
+    return "\n".join(f"- {as_rule(rule.text)}" for rule in rules)
 
 
 class Memory:

@@ -16,8 +16,9 @@ class Client(ChatOpenAI):
     def _create_chat_result(
         self, response: dict[str, object] | BaseModel, generation_info: dict[str, object] | None = None
     ) -> ChatResult:
-        """Arguments that are JSON and no object raise in the library (`create_tool_call`, langchain-core 1.7), and all
-        that the model said is lost; as something else than JSON they become one call that can't be read."""
+        """Arguments that are JSON and no object, or too deep to be read, raise in the library (`create_tool_call`,
+        langchain-core 1.7), and all that the model said is lost; as something else than JSON they become one call that
+        can't be read."""
         if isinstance(response, ChatCompletion):
             for choice in response.choices or ():
                 for call in choice.message.tool_calls or ():
@@ -41,4 +42,6 @@ def _readable(arguments: str) -> str:
         is_object = not arguments or isinstance(json.loads(arguments), dict)
     except ValueError:
         return arguments
-    return arguments if is_object else f"no object: {arguments}"
+    except RecursionError:
+        is_object = False
+    return arguments if is_object else f"no readable object: {arguments}"

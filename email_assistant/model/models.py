@@ -20,6 +20,7 @@ from langgraph.constants import TAG_NOSTREAM
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from email_assistant.accounts.accounts import Accounts
+from email_assistant.mail.charset import readable
 from email_assistant.model.abilities import Abilities, Ability
 from email_assistant.model.calls import Tools, calls_form, read_calls
 from email_assistant.model.client import Client
@@ -176,7 +177,7 @@ class Models:
             return value
         if untold:
             abilities.missed("untold_schema")
-        again = [*messages, AIMessage(answer.text[:_QUOTED]), HumanMessage(complaint(form, problem))]
+        again = [*messages, AIMessage(readable(answer.text[:_QUOTED])), HumanMessage(complaint(form, problem))]
         answer = await self._formatted(asker, again, form, untold=untold)
         try:
             return read(answer.text)
@@ -238,6 +239,8 @@ class Models:
                 refused.append(ability)
             except NotTheProtocol:
                 ignored.append(ability)
+            except RecursionError:  # a call is nested too deep for the library; `Client` mends that in a whole answer
+                return await self._send(asker, messages, "whole", **options)
         else:
             answer = await self._send(asker, messages, "whole", **options)
         for lacking in refused:

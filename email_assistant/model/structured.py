@@ -83,7 +83,10 @@ def read_json(text: str) -> Any:
     """The first JSON object in a text, whether it stands alone, in a code fence or among words. Raises ValueError."""
     fenced = re.search(r"```(?:json)?\s*(\{.*?\})\s*```", text, re.DOTALL)
     candidate = fenced[1] if fenced else text[text.find("{") :] if "{" in text else text
-    value, _ = json.JSONDecoder().raw_decode(candidate.strip())
+    try:
+        value, _ = json.JSONDecoder().raw_decode(candidate.strip())
+    except RecursionError:
+        raise ValueError("the JSON is nested too deep") from None
     return value
 
 

@@ -53,6 +53,8 @@ class TurnRow:
     """All that waited is decided, and every undo window has passed."""
     answered: bool
     """Something in it was decided, and is not carried out."""
+    asks: bool
+    """Something in it waits for the person."""
     is_new: bool = False
     """It was made just now, by whoever goes on with it; its first start is counted already."""
 
@@ -80,7 +82,8 @@ where t.user_id = %s and t.chat_id is not null"""
 _TOLD = """
 select r.id, r.attempt, r.input, r.state, r.reason, r.answer, r.created_at, count(i.id) > 0 as waits,
        coalesce(bool_and(i.status = 'decided' and i.undo_until <= clock_timestamp()), false) as decided,
-       coalesce(bool_or(i.status = 'decided'), false) as answered
+       coalesce(bool_or(i.status = 'decided'), false) as answered,
+       coalesce(bool_or(i.status = 'pending'), false) as asks
 from runs r left join inbox_items i on i.run_id = r.id and i.status in ('pending', 'decided')
 where {} group by r.id"""
 _TURNS = f"{_TOLD.format('r.thread_id = %s and {}')} order by r.attempt desc limit %s"
@@ -89,7 +92,8 @@ _LASTS = _TOLD.format("""r.id in (select (select id from runs where thread_id = 
 _WAITING = "waiting: "
 _BUSY = "the assistant is still at what you asked for before; wait for its answer"
 _NOT_DONE = "what you decided before is not done yet; it is done by itself as soon as it can be, so wait for it"
-_ANSWERED = "what you decided a moment ago is not carried out yet; wait for it, answer the rest, or undo it"
+_ANSWERED = "what you decided a moment ago is not carried out yet; wait for it, or undo it"
+_ANSWERED_IN_PART = "what you decided waits for your answers on the rest of what it asks: answer the rest, or undo it"
 _ASKS = "it asks you once more about what you decided before: answer that first"
 
 
@@ -217,6 +221,7 @@ class Turns:
             waits=False,
             decided=False,
             answered=False,
+            asks=False,
             is_new=True,
         )
 
@@ -226,7 +231,7 @@ class Turns:
         if turn.state != "waiting" and (turn.waits or not may_act):
             raise Conflict(_NOT_DONE if turn.why else _BUSY)
         if turn.answered:
-            raise Conflict(_ANSWERED)
+            raise Conflict(_ANSWERED_IN_PART if turn.asks else _ANSWERED)
         await supersede(conn, [turn.id], by)
         await conn.execute(
             """update runs set state = 'superseded', superseded_by = %s, reason = 'you asked for something else'

@@ -1,6 +1,7 @@
 """What a tool is: what it takes, whether a person must review it, and how it runs."""
 
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,9 @@ Kind = Literal["draft", "meeting", "confirmation", "notification", "question", "
 NEEDS_MAILBOX: Final = (
     "no mailbox is connected, and this needs one: the person connects one with `email-assistant auth login`"
 )
+_DEEPEST: Final = 64
+"""Lists and objects in one another; no tool takes near as many."""
+_UNSTORABLE: Final = re.compile("[\0\ud800-\udfff]")
 
 
 class ToolError(Exception):
@@ -212,6 +216,33 @@ class Tool(ABC):
             InDoubt: nobody can tell.
         """
         raise NotImplementedError(f"{self.spec.name} has no outside effect")
+
+
+def check_storable(value: object) -> None:
+    """Whether an argument, or a person's answer, can be kept, shown and sent as it stands: Postgres has no text with a
+    NUL, UTF-8 none with half of a surrogate pair, and what is nested without an end can't be read again.
+
+    Raises:
+        ToolError.
+    """
+    level = [value]
+    for _ in range(_DEEPEST):
+        if any(isinstance(each, str) and _UNSTORABLE.search(each) for each in level):
+            raise ToolError("a text can't hold the character NUL, or half of a surrogate pair")
+        level = [inner for each in level for inner in _inside(each)]
+        if not level:
+            return
+    raise ToolError(f"lists and objects can't stand in one another more than {_DEEPEST} deep")
+
+
+def _inside(value: object) -> list[object]:
+    match value:
+        case Mapping():
+            return [*value.keys(), *value.values()]
+        case list():
+            return value
+        case _:
+            return []
 
 
 def _list_from_form(value: object) -> object:

@@ -86,7 +86,15 @@ async def compare(where: str, bare: ClientSession, pooled: Servers, calls: int) 
     async def over_pool() -> None:
         await pooled.listing("echo", ACCOUNT)
         await pooled.call(
-            "echo", ACCOUNT, "echo", given, meta={}, progress=lambda text: None, filled_in=(), repeatable=True
+            "echo",
+            ACCOUNT,
+            "echo",
+            given,
+            meta={},
+            progress=lambda text: None,
+            filled_in=(),
+            repeatable=True,
+            reads=True,
         )
 
     async def direct() -> None:

@@ -14,7 +14,7 @@ import pytest
 from tests.contract.chat_stage import Stage, event, listing, open_stage
 from tests.doubles.calendar_server import CalendarServer
 from tests.doubles.chat import Talk, at_once
-from tests.doubles.model import tool
+from tests.doubles.model import broken_tool, tool
 from tests.doubles.serving import Hold
 from tests.integration.scene import ADA
 
@@ -35,6 +35,10 @@ TURNS: dict[str, Any] = {
     "look, search": [[listing(), SEARCH], "Half."],
     "plan, search": [[event(), tool("clear_calendar")], "Both."],
     "hello": ["Hello."],
+    "search thrice": [[SEARCH, SEARCH, SEARCH], "All."],
+    "half a pair": [[broken_tool("list_events", r'{"start": "\ud83d", "end": "2026-01-17"}')], "Understood."],
+    "too deep": [[broken_tool("list_events", f'{{"start": {"[" * 2000 + "]" * 2000}}}')], "Understood."],
+    "NUL": [[broken_tool("create_event", r'{"name": "hi \u0000 there"}')], "Understood."],
 }
 
 
@@ -51,14 +55,22 @@ def opened() -> Iterator[ExitStack]:
 
 
 def open_with(
-    opened: ExitStack, folder: Path, url: str, web: CalendarServer, *, writes: bool = True, **more: Any
+    opened: ExitStack,
+    folder: Path,
+    url: str,
+    web: CalendarServer,
+    *,
+    writes: bool = True,
+    private: bool = False,
+    review: str = "never",
+    **more: Any,
 ) -> Stage:
     stage = opened.enter_context(open_stage(folder, url, **more))
-    rule = {"backend": "web", "type": "web", "review": "never"}
+    rule = {"backend": "web", "type": "web", "review": review}
     (folder / "tools.yaml").write_text(
         json.dumps({"servers": {"web": {"url": web.url}}, "tools": {"clear_calendar": rule}})
     )
-    touches = {"write_operation": writes, "read_private_data": False, "read_untrusted_public_data": True}
+    touches = {"write_operation": writes, "read_private_data": private, "read_untrusted_public_data": True}
     (folder / "permissions.json").write_text(json.dumps({"agent": {"clear_calendar": {**touches, "acl": "PUBLIC"}}}))
     stage.daemon.environment |= {
         "EMAIL_ASSISTANT_TOOLS": str(folder / "tools.yaml"),
@@ -82,7 +94,7 @@ def is_asked(talk: Talk, request: str) -> str:
     reply = talk.run(request)
     [call] = reply.confirmations
     assert call["tool_name"] == "clear_calendar"
-    assert "was read before" in reply.body["message"]
+    assert "is read before this is done" in reply.body["message"]
     assert "web, which is no part of this program" in reply.body["message"]
     item = talk.item(call["call_id"])
     assert "You are asked because your mail" in item["description"]
@@ -128,6 +140,48 @@ class TestWhatWasRead:
         assert stage.talk().run("search, read").response == "Both."
         assert len(web.calls) == 2
 
+    def test_what_nobody_has_approved_has_read_nothing(
+        self, opened: ExitStack, tmp_path: Path, database_url: str, web: CalendarServer
+    ) -> None:
+        stage = open_with(opened, tmp_path, database_url, web, private=True, review="always")
+        stage.up()
+        talk = stage.talk()
+        first, *rest = (call["call_id"] for call in talk.run("search thrice").confirmations)
+        waiting = talk.approve(first)
+        assert [call["call_id"] for call in waiting.confirmations] == rest
+        assert "is read before" not in str(waiting.body)
+        for call in rest:
+            assert "is read before" not in talk.item(call)["description"]
+        assert web.calls == []
+
+        refused = talk.run("hello")
+
+        assert refused.code == 409
+        assert "answer the rest, or undo" in str(refused.body)
+        assert talk.approve(*rest).response == "All."
+        assert len(web.calls) == 3
+        assert "is read before this is done" in talk.run("search").body["message"]
+
+    def test_what_is_approved_counts_for_what_stands_behind_it(
+        self, opened: ExitStack, tmp_path: Path, database_url: str, web: CalendarServer
+    ) -> None:
+        stage = open_with(opened, tmp_path, database_url, web)
+        permissions = tmp_path / "permissions.json"
+        known = json.loads(permissions.read_text())
+        touches = {"write_operation": True, "read_private_data": True, "read_untrusted_public_data": True}
+        known["agent"]["create_event"] = {**touches, "acl": "PRIVATE"}
+        permissions.write_text(json.dumps(known))
+        stage.up()
+        talk, other = stage.talk(), stage.talk()
+        [asked] = talk.run("plan, search").confirmations
+        assert asked["tool_name"] == "create_event"
+        then = talk.approve(asked["call_id"])
+        assert "is read before this is done" in then.body["message"]
+        assert web.calls == []
+        assert talk.approve(then.call_id).response == "Both."
+        assert other.reject(other.run("plan, search").call_id, "no").response == "Both."
+        assert len(web.calls) == 2
+
     def test_a_server_may_be_asked_again_about_what_it_told(self, stage: Stage) -> None:
         talk = stage.talk()
         assert talk.run("look").response == talk.run("look").response == "Seen."
@@ -140,6 +194,20 @@ class TestWhatWasRead:
         with psycopg.connect(database_url) as conn:
             conn.execute("update email_assistant.threads set heard = null where chat_id is not null")
         is_asked(talk, "search")
+
+
+class TestBrokenArguments:
+    @pytest.mark.parametrize("request_", ["half a pair", "too deep", "NUL"])
+    @pytest.mark.parametrize("streamed", [False, True])
+    def test_go_back_to_the_model(self, stage: Stage, request_: str, streamed: bool) -> None:
+        talk = stage.talk()
+        if streamed:
+            name, answer = talk.stream("/run", user_request=request_)[-1]
+            assert answer["response"] == "Understood.", (name, answer)
+        else:
+            assert talk.run(request_).response == "Understood."
+        assert "not JSON" in stage.asked[-1].text or "can't" in stage.asked[-1].text
+        assert stage.calendar.calls == []
 
 
 class TestADeadServer:

@@ -32,10 +32,10 @@ from tests.integration.home import Home, OpenHome, in_one_loop, until
 pytestmark = [in_one_loop, pytest.mark.slow]
 
 READS = (  # noqa: SIM905 - easier to read
-    "hang die huge big long flood garble change image steps raise echo link ask_link ask_form lie words slow_pattern "
-    "no_schema drift missing fail busy"
+    "hang die huge big long flood garble change image steps raise echo link ask_link ask_form may_ask lie words "
+    "slow_pattern no_schema drift missing fail busy"
 ).split()
-WRITES = ["add", "add_and_die", "add_and_hang", "add_by_form", "add_slowly", "add_refused", "add_claims"]
+WRITES = ["add", "add_and_die", "add_and_hang", "add_by_form", "add_may_ask", "add_slowly", "add_refused", "add_claims"]
 SECONDS = 3.0
 """Time-out of a call."""
 
@@ -339,6 +339,12 @@ class TestPerson:
         filled_in = [FilledIn(needed.value.message, dict(needed.value.schema), {"number": 7})]
         assert "accept {'number': 7}" in await nasty.call("ask_form", "How many?", filled_in=filled_in)
 
+    async def test_a_form_is_told_though_the_server_did_without(self, nasty: Nasty) -> None:
+        with pytest.raises(FormNeeded) as needed:
+            await nasty.call("may_ask", "How many?")
+        filled_in = [FilledIn(needed.value.message, dict(needed.value.schema), {"number": 7})]
+        assert "accept {'number': 7}" in await nasty.call("may_ask", "How many?", filled_in=filled_in)
+
     async def test_what_was_said_to_one_form_is_no_answer_to_another(self, nasty: Nasty) -> None:
         with pytest.raises(FormNeeded) as first:
             await nasty.call("ask_form", "How many?")
@@ -405,6 +411,11 @@ class TestWrites:
         filled_in = [FilledIn(needed.value.message, dict(needed.value.schema), {"number": 7})]
         assert "accept" in await nasty.call("add_by_form", "How many?", filled_in=filled_in)
         assert await nasty.state() == "done"
+
+    async def test_one_that_is_done_without_its_form_is_done(self, nasty: Nasty) -> None:
+        assert "cancel" in await nasty.call("add_may_ask", "How many?")
+        assert await nasty.state() == "done"
+        assert len(nasty.asked("add_may_ask")) == 1
 
     async def test_shadow_mode_does_none(self, nasty: Nasty) -> None:
         await nasty.home.sql("update accounts set mode = 'shadow'")

@@ -284,8 +284,21 @@ class TestPolling:
 
 
 class TestTrouble:
-    def test_broken_calls_go_back_to_the_model(self, daemon: Daemon, google: Google, model: Model) -> None:
-        broken = [broken_tool("send_email_tool", '{"response_text": '), tool("delete_everything")]
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            '{"response_text": ',
+            r'{"response_text": "Friday is fine. \ud83d"}',
+            r'{"response_text": "Friday \u0000 is fine."}',
+            f'{{"response_text": {"[" * 300 + "]" * 300}}}',
+            f'{{"response_text": {"[" * 2000 + "]" * 2000}}}',
+        ],
+        ids=["no JSON", "half a surrogate pair", "NUL", "deep", "too deep to be read"],
+    )
+    def test_broken_calls_go_back_to_the_model(
+        self, daemon: Daemon, google: Google, model: Model, arguments: str
+    ) -> None:
+        broken = [broken_tool("send_email_tool", arguments), tool("delete_everything")]
         model.script([broken, [reply("Friday is fine."), DONE]])
         mail_id = google.deliver(BOB, "Lunch?", "Does Friday suit you?")
         [item] = daemon.pending()

@@ -148,10 +148,13 @@ class Connection:
         meta: Mapping[str, Any],
         progress: Progress,
         filled_in: Sequence[FilledIn],
+        *,
+        reads: bool,
     ) -> types.CallToolResult:
         """
         Args:
             filled_in: the server's forms that the person has filled in before.
+            reads: it changes nothing, so it may be called again with what the person says.
 
         Raises:
             NotSent, Lost.
@@ -173,6 +176,10 @@ class Connection:
         finally:
             self._flights.discard(flight)
         if result.isError and flight.needs:
+            raise flight.needs
+        # A server may do without what it was not told, and answer all the same. What only reads is called again, with
+        # the person's answer; what was written has happened, and to ask now would have it done a second time.
+        if reads and isinstance(flight.needs, FormNeeded | LinkNeeded):
             raise flight.needs
         return result
 

@@ -148,12 +148,14 @@ class Servers:
         progress: Progress,
         filled_in: Sequence[FilledIn],
         repeatable: bool,
+        reads: bool,
     ) -> types.CallToolResult:
         """
         Args:
             meta: told to the server beside the arguments.
             filled_in: the server's forms that the person has filled in before.
             repeatable: doing it twice does no harm, so it is called again where the connection has died.
+            reads: it changes nothing at all.
 
         Raises:
             ServerDown, UnusableTool: nothing was asked of it.
@@ -169,7 +171,7 @@ class Servers:
             except (ServerDown, UnusableTool) as error:
                 raise lost or error from None
             try:
-                return await connection.call(tool, arguments, meta, progress, filled_in)
+                return await connection.call(tool, arguments, meta, progress, filled_in, reads=reads)
             except NotSent as error:
                 connection.leave(str(error))
                 if is_last:

@@ -41,7 +41,7 @@ class Remote:
             ServerDown, UnusableTool: nothing was asked of it.
         """
         try:
-            result = await self._call(call, arguments, told, repeatable=True)
+            result = await self._call(call, arguments, told, repeatable=True, reads=True)
         except Lost as lost:
             raise ToolError(f"the tool server {self._server} failed: {lost}") from None
         if result.isError and self._may_pass(result):
@@ -96,7 +96,7 @@ class Remote:
             # Where it can't be asked, nothing is started.
             await self._servers.told(self._server, call.account.id, self._tool)
             await self._ledger.start(effect, call.lease)
-            result = await self._call(call, sent, told, repeatable=again)
+            result = await self._call(call, sent, told, repeatable=again, reads=False)
         except (ServerDown, UnusableTool):
             if effect.state == "started":  # by an earlier try, of which this one has learned nothing
                 await self._ledger.not_found(effect)
@@ -155,7 +155,7 @@ class Remote:
         return result.structuredContent is not None
 
     async def _call(
-        self, call: Call, arguments: Mapping[str, Any], told: Mapping[str, Any], *, repeatable: bool
+        self, call: Call, arguments: Mapping[str, Any], told: Mapping[str, Any], *, repeatable: bool, reads: bool
     ) -> types.CallToolResult:
         return await self._servers.call(
             self._server,
@@ -166,4 +166,5 @@ class Remote:
             progress=call.progress,
             filled_in=call.filled_in,
             repeatable=repeatable,
+            reads=reads,
         )
