@@ -326,7 +326,7 @@ class TestUndo:
         assert google.sent == []
 
     def test_notices_that_were_put_away_come_back(self, start: Start, google: Google, model: Model) -> None:
-        daemon = start()
+        daemon = start(undo_seconds=1)
         model.on_triage("notify")
         for subject in ("Notice one", "Notice two"):
             google.deliver(BOB, subject, "The office is closed.")

@@ -454,8 +454,7 @@ def test_the_command_undo_says_how_to_go_on(start: Start, google: Google, model:
     assert daemon.item(item["id"])["decision"]["args"]["response_text"] == "Rather Monday."
 
 
-def test_the_command_done_puts_notices_away(start: Start, google: Google, model: Model) -> None:
-    daemon = start(undo_seconds_in_terminal=0)
+def test_the_command_done_puts_notices_away(daemon: Daemon, google: Google, model: Model) -> None:
     model.on_triage("notify")
     mails = [google.deliver(BOB, f"Notice {n}", "The office is closed.") for n in range(2)]
     daemon.cli("inbox", "done", *(item["id"] for item in daemon.pending(2)))
