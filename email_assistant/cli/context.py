@@ -90,11 +90,11 @@ def opened_database(patience: "Patience", *, keep: bool = False) -> Iterator[tup
     settings = load_settings()
     if not settings.database_url:
         patience.server(settings.folder, START_SECONDS + SECONDS)
-    with database(settings, keep=keep) as url:
+    with database(settings, keep=keep) as given:
+        url = given if keep else short_of_locks(given)
         if keep:
             patience.end()
         else:
-            url = short_of_locks(url)
             patience.opening(settings.folder, url)
         yield settings, url
 
