@@ -315,7 +315,7 @@ class Accounts:
 
         A login is sent to the server that it was made at, and to no other, whatever the settings say by now.
         """
-        if account.provider == self._provider:
+        if account.provider == self._provider or not account.has_mailbox:
             return None
         again = f"log in again with `email-assistant auth login {account.address}`"
         if account.is_the_demos:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from email_assistant.cli.context import load_settings, out, run
+from email_assistant.cli.context import opened_database, out, run
 
 
 def backup(
@@ -17,12 +17,14 @@ def backup(
     """
 
     async def command() -> int:
-        from email_assistant.app import database, open_app, secret_key
+        from email_assistant.app import open_app, secret_key
+        from email_assistant.cli.patience import SECONDS, Patience
         from email_assistant.db.backup import back_up
 
-        settings = load_settings()
-        with database(settings, keep=False) as url:
-            async with open_app(settings, url):  # which makes, or brings up to date, what is backed up
+        with Patience() as patience, opened_database(patience) as (settings, url):
+            # Which makes, or brings up to date, what is backed up.
+            async with open_app(settings, url, patience=SECONDS):
+                patience.end()  # there may be much of it
                 return back_up(url, {"secret_key": secret_key(settings)}, file)
 
     size = run(command)
@@ -42,18 +44,24 @@ def restore(
     """
 
     async def command() -> str:
-        from email_assistant.app import check_secret_key, database, keep_secret_key, open_app
+        import psycopg
+
+        from email_assistant.app import check_secret_key, keep_secret_key, open_app
+        from email_assistant.cli.patience import SECONDS, Patience
         from email_assistant.db.dump import read_backup
         from email_assistant.db.restore import restore as put_back
 
-        settings = load_settings()
-        found = read_backup(file)
-        check_secret_key(settings, found.keys["secret_key"])
-        with database(settings, keep=False) as url:
-            await put_back(url, file, replace=replace)
-            keep_secret_key(settings, found.keys["secret_key"])
-            async with open_app(settings, url) as app:
-                accounts = await app.accounts.of_user(app.user_id)
+        with Patience() as patience:
+            patience.files(file.parent)
+            found = read_backup(file)
+            with opened_database(patience) as (settings, url):
+                check_secret_key(settings, found.keys["secret_key"])
+                psycopg.connect(url).close()  # or it is said that the database does not answer
+                patience.end()  # there may be much to put back
+                await put_back(url, file, replace=replace)
+                keep_secret_key(settings, found.keys["secret_key"])
+                async with open_app(settings, url, patience=SECONDS) as app:
+                    accounts = await app.accounts.of_user(app.user_id)
         addresses = ", ".join(account.address for account in accounts) or "no account"
         return f"Restored {addresses}, as of {found.created_at.astimezone():%Y-%m-%d %H:%M}."
 

@@ -5,8 +5,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +18,7 @@ from rich.text import Text
 
 if TYPE_CHECKING:
     from email_assistant.app import App
+    from email_assistant.cli.patience import Patience
     from email_assistant.settings import Settings
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
@@ -65,26 +66,37 @@ async def opened(*, keep: bool = False) -> AsyncIterator["App"]:
     Args:
         keep: for a command that stays: start the embedded database again whenever the daemon has left with it.
     """
-    from email_assistant.app import database, open_app
-    from email_assistant.cli.patience import SECONDS, Patience, short_of_locks
-    from email_assistant.db.embedded import START_SECONDS
+    from email_assistant.app import open_app
+    from email_assistant.cli.patience import SECONDS, Patience
 
-    with ExitStack() as stack:
-        patience = stack.enter_context(Patience())
-        patience.files(os.environ.get("EMAIL_ASSISTANT_HOME", "~/.email-assistant"))
-        settings = load_settings()
-        folder = settings.folder
-        if not settings.database_url:
-            patience.server(folder, START_SECONDS + SECONDS)
-        url = stack.enter_context(database(settings, keep=keep))
-        if keep:
-            patience.end()
-        else:
-            url = short_of_locks(url)
-            patience.opening(folder, url)
+    with Patience() as patience, opened_database(patience, keep=keep) as (settings, url):
         async with open_app(settings, url, patience=None if keep else SECONDS) as app:
             patience.working(url)
             yield app
+
+
+@contextmanager
+def opened_database(patience: "Patience", *, keep: bool = False) -> Iterator[tuple["Settings", str]]:
+    """The settings, and the URL of the database that they name, neither of which is waited for without an end.
+
+    Args:
+        keep: as of `opened`.
+    """
+    from email_assistant.app import database
+    from email_assistant.cli.patience import SECONDS, short_of_locks
+    from email_assistant.db.embedded import START_SECONDS
+
+    patience.files(os.environ.get("EMAIL_ASSISTANT_HOME", "~/.email-assistant"))
+    settings = load_settings()
+    if not settings.database_url:
+        patience.server(settings.folder, START_SECONDS + SECONDS)
+    with database(settings, keep=keep) as given:
+        url = given if keep else short_of_locks(given)
+        if keep:
+            patience.end()
+        else:
+            patience.opening(settings.folder, url)
+        yield settings, url
 
 
 def run(command: Callable[[], Awaitable[Any]]) -> Any:

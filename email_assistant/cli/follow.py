@@ -40,11 +40,17 @@ _DONE = {"sent": "Sent", "scheduled": "Put into the calendar", "done": "Done", "
 
 
 async def introduce(app: App) -> None:
-    """Say which mailboxes are watched, in which mode, and which model is asked."""
-    accounts = await app.accounts.pollable()
+    """Say which mailboxes are watched, in which mode, which are left alone, and which model is asked."""
+    accounts = await app.accounts.of_user(app.user_id)
+    away = {account.id: app.accounts.away(account) for account in accounts}
     for account in accounts:
-        print_text(f"Mailbox: {account.address}, in {account.mode} mode: {MODES[account.mode]}.")
-    if not accounts:
+        if why := away[account.id]:
+            print_text(f"{account.address} {why}.")
+        elif account.state == "active":
+            print_text(f"Mailbox: {account.address}, in {account.mode} mode: {MODES[account.mode]}.")
+        else:
+            print_text(f"Mailbox: {account.address}, not watched now; `email-assistant status` says more.")
+    if all(away.values()):
         print_text("No account is watched yet: `email-assistant auth login --help` says how.")
     settings = app.settings
     host = urlsplit(settings.openai_base_url or "https://api.openai.com").hostname

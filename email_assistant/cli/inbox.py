@@ -179,11 +179,15 @@ def done(
 
     async def command() -> None:
         async with _opened() as app:
-            for item in [await app.inbox.find(app.user_id, each) for each in items]:
-                if item.kind != "notification":
-                    raise CommandError(f"{str(item.id)[:8]} is no notice; `inbox show` says what it takes")
-                await app.inbox.decide(app.user_id, item.id, {"type": "accept"}, by="cli", asked=item.asked)
-        out.print("Put away.")
+            found = [await app.inbox.find(app.user_id, each) for each in items]
+            if other := next((item for item in found if item.kind != "notification"), None):
+                raise CommandError(f"{str(other.id)[:8]} is no notice; `inbox show` says what it takes")
+            for item in found:
+                put_away = await _take(app, item, {"type": "accept"})
+                out.print(f"{str(item.id)[:8]}: put away.{_way_back(put_away)}", highlight=False, soft_wrap=True)
+            kept = await _why_kept(app, found)
+        if kept:
+            out.print(kept, markup=False, highlight=False, soft_wrap=True)
 
     run(command)
 
@@ -315,19 +319,32 @@ async def _decide(prefix: str, answer: Mapping[str, Any], shown: str | None = No
         found = await app.inbox.find(app.user_id, prefix)
         if shown not in (None, found.hash):
             raise CommandError("this is not as it was shown; look at it again")
-        window = app.settings.undo_window_in_terminal
-        decided = await app.inbox.decide(app.user_id, found.id, answer, by="cli", asked=found.asked, undo_window=window)
+        decided = await _take(app, found, answer)
         asked_again = await app.inbox.asked_again_because_of(decided)
-        absence = await app.presence.absence_for(decided.account_id)
+        kept = await _why_kept(app, [decided])
     taken = f"Taken: {answer['type']}."
     if decided.waits_for:
         taken += f" It {decided.state}."
     taken += _way_back(decided)
     for part in asked_again:
         taken += f" Asked again, as {part.asked_because}: `email-assistant inbox show {str(part.id)[:8]}`."
-    if absence:
-        taken += f" {absence.kept}"
+    if kept:
+        taken += f" {kept}"
     out.print(taken, markup=False, highlight=False, soft_wrap=True)
+
+
+async def _take(app: "App", item: "Item", answer: Mapping[str, Any]) -> "Item":
+    """Answer an item as it was just read."""
+    window = app.settings.undo_window_in_terminal
+    return await app.inbox.decide(app.user_id, item.id, answer, by="cli", asked=item.asked, undo_window=window)
+
+
+async def _why_kept(app: "App", answered: Sequence["Item"]) -> str | None:
+    """What to tell if nothing carries some of these answers out for now."""
+    from email_assistant.accounts.kept import why_kept
+
+    told = [await why_kept(app.accounts, app.presence, each) for each in {item.account_id: None for item in answered}]
+    return " ".join(filter(None, dict.fromkeys(told))) or None
 
 
 def _way_back(decided: "Item") -> str:
@@ -367,15 +384,14 @@ async def _accept_together(named: Sequence[str]) -> None:
             chosen = [each for each in seen if each]
         window = app.settings.undo_window_in_terminal
         outcomes = await app.inbox.decide_many(app.user_id, chosen, {"type": "accept"}, by="cli", undo_window=window)
-        taken = [outcome.item for outcome in outcomes if outcome.item]
-        absences = {item.account_id: await app.presence.absence_for(item.account_id) for item in taken}
+        kept = await _why_kept(app, [outcome.item for outcome in outcomes if outcome.item])
     for outcome in outcomes:
         if outcome.item:
             out.print(f"{str(outcome.id)[:8]}: accepted.{_way_back(outcome.item)}", highlight=False, soft_wrap=True)
         else:
             complain(f"{str(outcome.id)[:8]}: not taken: {outcome.refused}")
-    if absence := next(filter(None, absences.values()), None):
-        out.print(absence.kept, markup=False, highlight=False, soft_wrap=True)
+    if kept:
+        out.print(kept, markup=False, highlight=False, soft_wrap=True)
     if refused := [outcome for outcome in outcomes if outcome.refused]:
         raise CommandError(f"{len(refused)} of {len(outcomes)} were not taken")
 

@@ -33,14 +33,14 @@ Answer = dict[str, Any]
 class Session:
     """
     Args:
-        address: of the mailbox that the chat is about, if it is new.
+        account_id: what the chat is about, if it is new.
     """
 
-    def __init__(self, app: App, chat: Chat, thread: str, address: str) -> None:
+    def __init__(self, app: App, chat: Chat, thread: str, account_id: UUID) -> None:
         self._app = app
         self._chat = chat
         self._thread = thread
-        self._address = address
+        self._account_id = account_id
         self._spoken = ""
         """What was printed of the answer as it came."""
         self._proposed: list[str] = []
@@ -64,7 +64,7 @@ class Session:
         return _DONE
 
     async def _turn(self, words: str) -> int:
-        account = await self._app.accounts.find(self._app.user_id, self._address)
+        account = await self._app.accounts.get(self._account_id)
         talk = await self._told(lambda watch: ask(self._app, self._chat, account, self._thread, words, watch))
         return _status(await self._settled(talk))
 

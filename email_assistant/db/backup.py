@@ -12,13 +12,15 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from psycopg import conninfo
 
 from email_assistant.db.dump import DUMP, KEYS, MANIFEST, BackupError, manifest_of
 from email_assistant.db.embedded import find_binaries
 from email_assistant.db.pool import SCHEMA
+
+_LOCK_SECONDS = 10
 
 
 def back_up(url: str, keys: Mapping[str, str], target: Path) -> int:
@@ -38,6 +40,7 @@ def back_up(url: str, keys: Mapping[str, str], target: Path) -> int:
         with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as folder:
             parts = Path(folder)
             arguments = [f"--schema={SCHEMA}", "--no-owner", "--no-privileges", "--encoding=UTF8"]
+            arguments.append(f"--lock-wait-timeout={_LOCK_SECONDS}s")
             # A login that was ended since must not come back.
             arguments += [f"--exclude-table-data={SCHEMA}.sessions"]
             _run("pg_dump", url, *arguments, f"--file={parts / DUMP}")
@@ -54,7 +57,11 @@ def _run(program: str, url: str, *arguments: str) -> None:
     parameters = {name: str(value) for name, value in conninfo.conninfo_to_dict(url).items() if value is not None}
     password = parameters.pop("password", None)
     environment = {**os.environ, **({"PGPASSWORD": password} if password else {})}
-    command = [str(find_binaries() / program), *arguments, f"--dbname=postgresql:///?{urlencode(parameters)}"]
+    command = [
+        str(find_binaries() / program),
+        *arguments,
+        f"--dbname=postgresql:///?{urlencode(parameters, quote_via=quote)}",
+    ]
     done = subprocess.run(  # noqa: S603
         command, env=environment, capture_output=True, text=True, errors="replace", check=False
     )

@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 import psycopg
 
@@ -29,7 +28,7 @@ select max(seen_at) as seen_at, coalesce(bool_or(exists (
     select from pg_locks where locktype = 'advisory' and objsubid = 1 and granted
     and database = (select oid from pg_database where datname = current_database())
     and (classid::bigint << 32 | objid::bigint) = holder)), false) as anybody
-from presences where provider = """
+from presences where provider = coalesce(%s, provider)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,23 +81,20 @@ class Presence:
 
     async def absence(self) -> Absence | None:
         """None while some process works on the accounts that this one may touch."""
-        return await self._absence("%s", self._provider)
+        return await self.absence_of(self._provider)
 
-    async def absence_for(self, account_id: UUID) -> Absence | None:
-        """None while some process works on this account, whichever provider's it is."""
-        return await self._absence("(select provider from accounts where id = %s)", account_id)
+    async def absence_of(self, provider: str | None) -> Absence | None:
+        """None while some process works on this provider's accounts; on any, if none is given."""
+        row: dict[str, Any] | None
+        async with self._pool.connection() as conn:
+            row = await (await conn.execute(_LAST, (provider,))).fetchone()
+        assert row is not None
+        return None if row["anybody"] else Absence(row["seen_at"], self._start)
 
     async def _beat(self) -> None:
         async with self._pool.connection() as conn:
             await conn.execute(_BEAT, (self._holder.key, self._provider))
             await conn.execute(_FORGET, (self._holder.key,))
-
-    async def _absence(self, provider: str, given: object) -> Absence | None:
-        row: dict[str, Any] | None
-        async with self._pool.connection() as conn:
-            row = await (await conn.execute((_LAST + provider).encode(), (given,))).fetchone()
-        assert row is not None
-        return None if row["anybody"] else Absence(row["seen_at"], self._start)
 
 
 def _moment(at: datetime) -> str:

@@ -135,7 +135,7 @@ def _check_target(conn: psycopg.Connection, *, replace: bool) -> None:
     cursor = conn.execute("select to_regclass(%s) is not null", (f"{SCHEMA}.accounts",))
     if not ((row := cursor.fetchone()) and row[0]):
         return
-    cursor = conn.execute(f"select count(*) from {SCHEMA}.accounts".encode())
+    cursor = conn.execute(f"select count(*) from {SCHEMA}.accounts where provider <> 'none'".encode())
     if (row := cursor.fetchone()) and row[0] and not replace:
         raise BackupError("accounts are connected here already: --replace puts the backup in their place")
 

@@ -291,6 +291,33 @@ class TestWithoutAMailbox:
         assert "may not be used" not in stage.asked[-1].text
         assert talk.shown()["account"] == ADA
 
+    def test_what_waits_is_shown_and_answered_on_the_pages(self, stage: Stage) -> None:
+        talk, http = stage.talk(), stage.daemon.http
+        item = f"/items/{talk.item(talk.run('plan').call_id)['id']}"
+        for path in (f"/chat/{talk.thread_id}", item, f"{item}/day"):
+            assert http.get(path).status_code == 200, path
+        assert http.post(f"{item}/snooze", data={"until": ""}).status_code == 303
+        assert http.post(f"{item}/answer", data={"answer": "accept"}).status_code == 303
+        assert stage.calendar.names == ["Team Meeting"]
+        assert talk.shown()["response"] == "Done."
+
+    def test_an_answer_is_said_to_be_kept_only_if_nothing_runs(self, stage: Stage) -> None:
+        talk, other = stage.talk(), stage.talk()
+        item, later = (each.item(each.run("plan").call_id) for each in (talk, other))
+        assert stage.daemon.decide(item["id"], "accept").json()["notice"] is None
+        stage.daemon.wait_for(lambda: stage.calendar.names == ["Team Meeting"], "it is done")
+        stage.daemon.stop()
+        stage.daemon.api()
+        notice = stage.daemon.decide(later["id"], "accept").json()["notice"]
+        assert notice.startswith("It is kept, and done once something works on it: nothing is running since")
+
+    def test_a_backup_takes_the_place_of_chats_unasked(self, stage: Stage, tmp_path: Path) -> None:
+        stage.talk().run("hello")
+        stage.daemon.stop()
+        file = str(tmp_path / "backup.tar.gz")
+        stage.daemon.cli("backup", file)
+        assert "Restored no account" in stage.daemon.cli("restore", file)
+
     def test_what_a_dead_process_left_is_taken_up(self, stage: Stage) -> None:
         talk, hold = stage.talk(), Hold()
         stage.model.fault("chat", hold=hold)

@@ -80,6 +80,22 @@ class TestNobodyAtHome:
         program.environment["EMAIL_ASSISTANT_GOOGLE_NAME"] = "another"
         assert program.cli("status", "--json")["running"] is False
 
+    def test_an_answer_for_a_mailbox_that_is_left_alone_says_why(
+        self, start: Start, google: Google, model: Model
+    ) -> None:
+        program = start(max_tries=1)
+        model.script(lambda _: [reply("Friday is fine."), DONE])
+        for subject in ("Lunch?", "Dinner?"):
+            google.deliver(BOB, subject, "Does Friday suit you?")
+        first, second = program.pending(2)
+        program.environment["EMAIL_ASSISTANT_GOOGLE_NAME"] = "another"
+        assert "kept" not in program.cli("inbox", "accept", first["id"])  # who works on it may be another process
+        program.stop()
+        program.up()
+        taken = program.cli("inbox", "accept", second["id"])
+        assert f"It is kept, and not done as things are: {ADA} belongs to the server double on this machine" in taken
+        assert "nothing is running" not in taken
+
     def test_one_that_stops_in_good_order_is_gone_at_once(self, daemon: Daemon) -> None:
         daemon.stop()
         assert daemon.cli("status", "--json")["running"] is False
@@ -229,6 +245,21 @@ class TestUp:
         assert "\x07" not in up.log
         assert "\x1b[2J" not in up.log
 
+    def test_a_mailbox_that_waits_a_while_before_its_next_look_is_watched(
+        self, program: Daemon, database_url: str
+    ) -> None:
+        with psycopg.connect(database_url) as conn:
+            conn.execute("update email_assistant.accounts set poll_after = clock_timestamp() + interval '1 hour'")
+        up = program.up()
+        assert f"Mailbox: {ADA}, in send mode: what you accept is done.\n" in up.log
+        assert "No account is watched" not in up.log
+
+    def test_a_paused_mailbox_is_not(self, program: Daemon) -> None:
+        program.cli("account", "pause", ADA)
+        up = program.up()
+        assert f"Mailbox: {ADA}, not watched now; `email-assistant status` says more.\n" in up.log
+        assert "No account is watched" not in up.log
+
     def test_it_tells_what_failed(self, start: Start, google: Google, model: Model) -> None:
         daemon = start(max_tries=1)
         [up] = daemon.processes
@@ -294,6 +325,21 @@ class TestUndo:
         assert daemon.item(item["id"])["status"] == "pending"
         assert google.sent == []
 
+    def test_notices_that_were_put_away_come_back(self, start: Start, google: Google, model: Model) -> None:
+        daemon = start(undo_seconds=1)
+        model.on_triage("notify")
+        for subject in ("Notice one", "Notice two"):
+            google.deliver(BOB, subject, "The office is closed.")
+        ids = [item["id"] for item in daemon.pending(2)]
+        daemon.kill()
+        *told, kept = daemon.cli("inbox", "done", *ids).splitlines()
+        for item_id, line in zip(ids, told, strict=True):
+            undo = f"`email-assistant inbox undo {item_id[:8]}` takes it back within "
+            assert re.fullmatch(rf"{item_id[:8]}: put away\. {re.escape(undo)}\d+ s\.", line)
+        assert kept.startswith("It is kept, and done once something works on it: nothing is running since")
+        assert "Taken back" in daemon.cli("inbox", "undo", ids[1][:8])
+        assert [item["id"] for item in daemon.cli("inbox", "list", "--json")["items"]] == ids[1:]
+
     def test_it_is_a_setting(self, start: Start, google: Google, model: Model) -> None:
         daemon = start(undo_seconds=1, undo_seconds_in_terminal=2)
         model.script(lambda _: [reply("Friday is fine."), DONE])
@@ -318,21 +364,31 @@ class TestPatience:
         assert line.startswith("Error: ")
         return line
 
-    def test_a_database_that_does_not_answer(self, program: Daemon) -> None:
+    @pytest.fixture
+    def program(self, program: Daemon) -> Daemon:
+        program.cli("backup", str(program.home / "there.tar.gz"))
+        return program
+
+    @pytest.mark.parametrize("command", [("status",), ("backup", "new.tar.gz"), ("restore", "there.tar.gz")])
+    def test_a_database_that_does_not_answer(self, program: Daemon, command: tuple[str, ...]) -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
             program.environment["DATABASE_URL"] = f"postgresql://ada@127.0.0.1:{silent.getsockname()[1]}/mail"
-            assert "has not answered for 10 s" in self.ended(program, "status")
+            assert "has not answered for 10 s" in self.ended(program, *command)
 
-    @pytest.mark.parametrize("command", [("inbox", "list"), ("status",)])
+    @pytest.mark.parametrize(
+        "command",
+        [("inbox", "list"), ("status",), ("backup", "new.tar.gz"), ("restore", "there.tar.gz", "--replace")],
+    )
     def test_a_locked_table(self, program: Daemon, database_url: str, command: tuple[str, ...]) -> None:
         with psycopg.connect(database_url) as conn:
             conn.execute("lock table email_assistant.inbox_items")
             assert "another process holds the database's tables" in self.ended(program, *command)
 
-    def test_a_migration_that_does_not_end(self, program: Daemon, database_url: str) -> None:
+    @pytest.mark.parametrize("command", [("status",), ("backup", "new.tar.gz")])
+    def test_a_migration_that_does_not_end(self, program: Daemon, database_url: str, command: tuple[str, ...]) -> None:
         with psycopg.connect(database_url) as conn:
             conn.execute("select pg_advisory_lock(%s)", (0x6D61696C,))
-            assert "bringing the database up to date for 10 s" in self.ended(program, "status")
+            assert "bringing the database up to date for 10 s" in self.ended(program, *command)
 
     def test_a_file_that_can_not_be_read(self, program: Daemon) -> None:
         """A pipe that nobody writes to hangs as a disk does that is gone."""

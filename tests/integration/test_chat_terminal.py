@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import AsyncMock
+from uuid import uuid4
 
 import pytest
 
@@ -27,8 +28,9 @@ ESCAPES = "\x1b]0;owned\x07\x1b[31mEVIL"
 
 
 @pytest.fixture
-def stage(tmp_path: Path, database_url: str) -> Iterator[Stage]:
-    with open_stage(tmp_path, database_url) as opened:
+def stage(request: pytest.FixtureRequest, tmp_path: Path, database_url: str) -> Iterator[Stage]:
+    """With one mailbox, unless the parameter is False."""
+    with open_stage(tmp_path, database_url, account=getattr(request, "param", True)) as opened:
         yield opened
 
 
@@ -276,6 +278,23 @@ class TestConversation:
         assert terminal.end() == 0
         assert stage.calendar.names == ["Team Meeting"]
 
+    @pytest.mark.parametrize("stage", [False], indirect=True)
+    def test_it_needs_no_mailbox(self, stage: Stage, open_terminal: Callable[..., Terminal]) -> None:
+        stage.model.on_chat({"plan": [[event()], "Planned."], "thanks": ["Not at all."]})
+        terminal = open_terminal("--thread", "t")
+        terminal.until(b"> ")
+        terminal.press(b"plan\n")
+        terminal.until(b"Do this?", after=b"Team Meeting")
+        terminal.press(b"y\n")
+        terminal.until(b"Planned.")
+        terminal.press(b"thanks\n")
+        terminal.until(b"> ", after=b"Not at all.")
+        terminal.press(b"\x04")
+        assert terminal.end() == 0
+        assert stage.calendar.names == ["Team Meeting"]
+        again = stage.daemon.run("chat", "thanks", "--thread", "t")
+        assert (again.returncode, "Not at all." in again.stdout) == (0, True), again.stderr
+
     async def test_too_many_words_are_refused_in_a_line(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -283,7 +302,7 @@ class TestConversation:
         monkeypatch.setattr(talk, "_line", lambda _: next(lines))
         app, chat = AsyncMock(), AsyncMock()
         chat.look.side_effect = NoItem
-        assert await talk.Session(app, chat, "t", ADA).hold(None) == 0
+        assert await talk.Session(app, chat, "t", uuid4()).hold(None) == 0
         assert "this is 20,001 characters long" in capsys.readouterr().err
         chat.ask.assert_not_called()
 

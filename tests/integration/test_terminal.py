@@ -379,6 +379,34 @@ class TestAnswers:
         async with shown(home, wait_for="Nothing waits for you.") as view:
             assert "Learned" not in view.text
 
+    async def test_an_answer_that_nothing_works_on_is_said_to_be_kept_beside_its_way_back(
+        self, home: Home, account: UUID
+    ) -> None:
+        await three(home, account)
+        kept = "It is kept, and done once something works on it: nothing is running yet"
+        async with shown(home) as view:
+            await view.press("i")
+            await view.sees("2 waiting for you", "Ignored. z takes it back within", kept)
+            await view.press("z")
+            await view.sees("Taken back; it waits for you again.")
+            assert kept not in view.text
+            working = asyncio.create_task(home.app.presence.keep())
+
+            async def is_known() -> bool:
+                return await home.app.presence.absence() is None
+
+            await until(is_known)
+            await view.press("i")
+            await view.sees("Ignored. z takes it back within")
+            assert kept not in view.text
+            working.cancel()
+
+    async def test_what_a_chat_without_a_mailbox_asks_is_shown(self, home: Home) -> None:
+        none = await home.app.accounts.for_chat(home.app.user_id)
+        await home.draft(none.id)
+        async with shown(home) as view:
+            await view.opens("o")
+
     async def test_what_was_typed_is_dropped_by_a_second_escape_only(self, home: Home, account: UUID) -> None:
         await home.draft(account)
         async with shown(home) as view:

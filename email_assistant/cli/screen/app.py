@@ -31,7 +31,7 @@ _ANSWERS = "answers"
 _DONE = {"accept": "Accepted", "edit": "Accepted as changed", "ignore": "Ignored", "response": "Told the assistant"}
 _DONE_WITH_NOTICE = {**_DONE, "accept": "Put away", "ignore": "Not such mail"}
 _TOLD = timedelta(seconds=30)
-"""How long it is said that something was learned."""
+"""How long it is said that something was learned, or that an answer is kept."""
 
 
 class InboxApp(App[None]):
@@ -53,6 +53,8 @@ class InboxApp(App[None]):
         self._on_their_way: set[UUID] = set()
         self._learned: list[tuple[datetime, Learned]] = []
         """What was told here, and when, latest last."""
+        self._kept = (datetime.now(UTC), "")
+        """When the latest answer was taken, and why nothing carries it out for now; empty if something does."""
         self._told = asyncio.Lock()
         self._said = ("", False)
         self._trouble = ""
@@ -85,8 +87,8 @@ class InboxApp(App[None]):
         if self._trouble:
             return f"{self._trouble}. Trying again.", True
         if self._said[0]:
-            return " ".join([self._said[0], *self._news]), self._said[1]
-        return " ".join([*self._way_back, *self._news]), False
+            return " ".join([self._said[0], *self._news, *self._why_kept]), self._said[1]
+        return " ".join([*self._way_back, *self._news, *self._why_kept]), False
 
     @property
     def _way_back(self) -> list[str]:
@@ -106,6 +108,12 @@ class InboxApp(App[None]):
         since = datetime.now(UTC) - _TOLD
         said = [f"Learned: {one_line(lesson.said)}" for at, lesson in self._learned if at > since]
         return [f"{'; '.join(said)} (f forgets {'the last' if len(said) > 1 else 'it'})"] if said else []
+
+    @property
+    def _why_kept(self) -> list[str]:
+        """Last in the line, so that it hides nothing else."""
+        at, why = self._kept
+        return [why] if why and at > datetime.now(UTC) - _TOLD else []
 
     def say(self, text: str, *, is_error: bool = False) -> None:
         self._said = (text, is_error)
@@ -174,6 +182,7 @@ class InboxApp(App[None]):
         try:
             self._answered.append(await self.desk.answer(item, answer))
             again = await self.desk.asked_again(self._answered[-1])
+            self._kept = datetime.now(UTC), await self.desk.why_kept(item) or ""
         except Exception as error:
             self.complain(error)
             return False
@@ -194,6 +203,7 @@ class InboxApp(App[None]):
             return False
         else:
             self._answered = [each for each in self._answered if each.id != item.id]
+            self._kept = datetime.now(UTC), ""
             self.say("Taken back; it waits for you again.")
             return True
         finally:

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 import psycopg
 from pydantic import BaseModel
 
+from email_assistant.accounts.kept import why_kept
 from email_assistant.app import App
 from email_assistant.inbox.feed import Feed
 from email_assistant.inbox.items import Item
@@ -76,7 +77,7 @@ class Desk:
         """Raises NoItem, UnknownAccount."""
         async with _in_time():
             item = await self._app.inbox.get(self.user_id, item_id)
-            account = await self._app.accounts.find(self.user_id, item.account)
+            account = await self._app.accounts.get(item.account_id)
             context = await self._contexts.of(item)
             events = await self._trail.of_mail(self.user_id, item.mail_id, item.account) if item.mail_id else []
         form = ProposalForm(item.args, self._arguments(item), account.zone)
@@ -91,6 +92,11 @@ class Desk:
         """What an answer made the person be asked about again."""
         async with _in_time():
             return await self._app.inbox.asked_again_because_of(item)
+
+    async def why_kept(self, item: Item) -> str | None:
+        """What to tell of an answer to it if nothing carries that out for now."""
+        async with _in_time():
+            return await why_kept(self._app.accounts, self._app.presence, item.account_id)
 
     async def undo(self, item_id: UUID) -> Item:
         """Raises NoItem, Conflict."""

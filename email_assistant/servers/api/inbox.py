@@ -8,6 +8,7 @@ import psycopg
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BeforeValidator, Field
 
+from email_assistant.accounts.kept import why_kept
 from email_assistant.inbox.items import PAGE, Conflict, Invalid, Item, NoItem, Outcome, Status
 from email_assistant.inbox.listing import Sort, read_age
 from email_assistant.servers.api.dependencies import Assistant, BlankAsNone, ItemId, Services
@@ -176,8 +177,8 @@ async def snooze(app: Assistant, item_id: ItemId, wanted: Snooze) -> ItemOut:
 
 
 async def _answered(app: Services, item: Item) -> AnsweredOut:
-    absence = await app.presence.absence_for(item.account_id)
-    return AnsweredOut.model_validate(item).model_copy(update={"notice": absence.kept if absence else None})
+    notice = await why_kept(app.accounts, app.presence, item.account_id)
+    return AnsweredOut.model_validate(item).model_copy(update={"notice": notice})
 
 
 async def _result(app: Services, outcome: Outcome) -> Result:

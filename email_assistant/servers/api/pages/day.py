@@ -37,7 +37,7 @@ class Slot:
 @router.get("/items/{item_id}/day")
 async def day(app: Assistant, item_id: ItemId) -> Response:
     item = await app.inbox.get(app.user_id, item_id)
-    account = await app.accounts.find(app.user_id, item.account)
+    account = await app.accounts.get(item.account_id)
     proposal = _proposal(item.args, account.zone) if item.kind == "meeting" else None
     events: tuple[Event, ...] = ()
     trouble = None if proposal else "This proposes no time."

@@ -25,7 +25,7 @@ async def fields_of(request: Request) -> dict[str, str]:
 
 
 async def form_of(app: Services, item: Item) -> ProposalForm:
-    account = await app.accounts.find(app.user_id, item.account)
+    account = await app.accounts.get(item.account_id)
     return ProposalForm(item.args, _arguments_of(app, item), account.zone)
 
 
