@@ -215,7 +215,8 @@ _ACCOUNTS: Example = {
     "next": None,
 }
 _PUSH_KEY: Example = {
-    "public_key": "BNcRdreALRFXTkOOUHK1EtK2wtaz5Ry4YfYCA_0QTpQtUbVlUls0VJXg7A8u-Ts1XbjhazAkj7I99e8QcYP7DkM"
+    "public_key": "BNcRdreALRFXTkOOUHK1EtK2wtaz5Ry4YfYCA_0QTpQtUbVlUls0VJXg7A8u-Ts1XbjhazAkj7I99e8QcYP7DkM",
+    "is_told": True,
 }
 _ADDRESS: Example = {"endpoint": "https://push.example.net/send/dGhlLWJyb3dzZXI"}
 _SUBSCRIPTION: Example = {
