@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 
 from psycopg import conninfo
 
-from email_assistant.db.dump import DUMP, KEYS, MANIFEST, BackupError, manifest_of
+from email_assistant.db.dump import DUMP, KEYS, MANIFEST, WITHOUT_ROWS, BackupError, manifest_of
 from email_assistant.db.embedded import find_binaries
 from email_assistant.db.pool import SCHEMA
 
@@ -38,8 +38,7 @@ def back_up(url: str, keys: Mapping[str, str], target: Path) -> int:
         with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as folder:
             parts = Path(folder)
             arguments = [f"--schema={SCHEMA}", "--no-owner", "--no-privileges", "--encoding=UTF8"]
-            # A login that was ended since must not come back.
-            arguments += [f"--exclude-table-data={SCHEMA}.sessions"]
+            arguments += [f"--exclude-table-data={SCHEMA}.{WITHOUT_ROWS}"]
             _run("pg_dump", url, *arguments, f"--file={parts / DUMP}")
             (parts / MANIFEST).write_text(json.dumps(manifest_of(version("email-assistant"), datetime.now(UTC))))
             (parts / KEYS).write_text(json.dumps(dict(keys)))
