@@ -112,7 +112,7 @@ class Memory:
         """The memory in this database; within a running event loop."""
         from langgraph.store.postgres.aio import AsyncPostgresStore
 
-        # What is no JSON object comes as it is, to be judged here: the store itself would fail all that it reads with it.
+        # What is no JSON object comes as it is, to be judged here: the store would fail all that it reads with it.
         return cls(AsyncPostgresStore(pool, deserializer=lambda value: value), pool)
 
     async def rules(self, account_id: UUID, profile: Profile) -> list[Rule]:

@@ -23,7 +23,7 @@ from email_assistant.servers.api.app import create_api
 from tests.contract.chat_stage import event, open_stage
 from tests.doubles.model import Model
 from tests.integration.home import Home, in_one_loop, until
-from tests.integration.scene import BOB, DONE, reply
+from tests.integration.scene import ADA, BOB, DONE, reply
 
 pytestmark = pytest.mark.slow
 
@@ -301,8 +301,9 @@ BAD_RULES = [
 async def test_a_rule_that_is_none_of_ours_is_left_out_and_the_rest_goes_on(
     home: Home, model: Model, http: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
 ) -> None:
-    rule = {"account": (await home.account()).address, "profile": "triage_preferences", "text": "Bob is family."}
-    assert (await http.post("/api/memory/rules", json=rule, params={"account": rule["account"]})).status_code == 201
+    of_ada = {"account": ADA}
+    rule = {"profile": "triage_preferences", "text": "Bob is family."}
+    assert (await http.post("/api/memory/rules", json=rule, params=of_ada)).status_code == 201
     for number, value in enumerate(BAD_RULES):
         await home.sql(
             """insert into store (prefix, key, value)
@@ -316,7 +317,7 @@ async def test_a_rule_that_is_none_of_ours_is_left_out_and_the_rest_goes_on(
         await home.receive("Lunch?")
         assert [item.subject for item in await home.pending()] == ["Lunch?"]
         page = await http.get("/memory")
-        listed = await http.get("/api/memory", params={"account": rule["account"]})
+        listed = await http.get("/api/memory", params=of_ada)
 
     assert page.status_code == 200
     assert [each["text"] for each in listed.json()["profiles"]["triage_preferences"]] == ["Bob is family."]
@@ -324,5 +325,3 @@ async def test_a_rule_that_is_none_of_ours_is_left_out_and_the_rest_goes_on(
     said = [record.getMessage() for record in caplog.records if "left out" in record.getMessage()]
     assert said
     assert not any("secret" in line or "some day" in line for line in said)
-
-
