@@ -91,7 +91,11 @@ class _Kept(_Version):
     history: list[_Version]
 
 
-_SHAPE = TypeAdapter(_Kept)
+_SHAPE: TypeAdapter[Any] = TypeAdapter(_Kept)
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
 def render(rules: list[Rule]) -> str:
@@ -113,7 +117,7 @@ class Memory:
         from langgraph.store.postgres.aio import AsyncPostgresStore
 
         # What is no JSON object comes as it is, to be judged here: the store would fail all that it reads with it.
-        return cls(AsyncPostgresStore(pool, deserializer=lambda value: value), pool)
+        return cls(AsyncPostgresStore(pool, deserializer=_as_it_is), pool)
 
     async def rules(self, account_id: UUID, profile: Profile) -> list[Rule]:
         """The rules in force, oldest first."""
