@@ -476,7 +476,11 @@ def secret_key(settings: Settings) -> str:
 
 
 def check_secret_key(settings: Settings, key: str) -> None:
-    """Raises VaultError if the environment sets another key."""
+    """Whether a backup's key can be kept here. Raises VaultError: it is no key, or the environment sets another."""
+    try:
+        Fernet(key)
+    except ValueError:
+        raise VaultError("the backup's key is no key: the file is damaged, or was changed by somebody else") from None
     if settings.secret_key and settings.secret_key.get_secret_value() != key:
         raise VaultError("EMAIL_ASSISTANT_SECRET_KEY is not the key that these tokens are encrypted with: unset it")
 

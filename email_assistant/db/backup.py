@@ -16,7 +16,7 @@ from urllib.parse import quote, urlencode
 
 from psycopg import conninfo
 
-from email_assistant.db.dump import DUMP, KEYS, MANIFEST, BackupError, manifest_of
+from email_assistant.db.dump import DUMP, KEYS, MANIFEST, WITHOUT_ROWS, BackupError, manifest_of
 from email_assistant.db.embedded import find_binaries
 from email_assistant.db.pool import SCHEMA
 
@@ -42,7 +42,7 @@ def back_up(url: str, keys: Mapping[str, str], target: Path) -> int:
             arguments = [f"--schema={SCHEMA}", "--no-owner", "--no-privileges", "--encoding=UTF8"]
             arguments.append(f"--lock-wait-timeout={_LOCK_SECONDS}s")
             # A login that was ended since must not come back.
-            arguments += [f"--exclude-table-data={SCHEMA}.sessions"]
+            arguments.append(f"--exclude-table-data={SCHEMA}.{WITHOUT_ROWS}")
             _run("pg_dump", url, *arguments, f"--file={parts / DUMP}")
             (parts / MANIFEST).write_text(json.dumps(manifest_of(version("email-assistant"), datetime.now(UTC))))
             (parts / KEYS).write_text(json.dumps(dict(keys)))

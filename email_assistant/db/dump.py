@@ -22,6 +22,8 @@ from email_assistant.db.pool import SCHEMA
 FORMAT = 1
 MANIFEST, KEYS, DUMP = "manifest.json", "keys.json", "database.sql"
 """The file's parts, in their order."""
+WITHOUT_ROWS = "sessions"
+"""The one table whose rows no backup holds: a login that was ended since must not come back."""
 
 _SMALL = 64 << 10
 """Bytes; the manifest and the keys are far smaller."""
@@ -33,6 +35,7 @@ _MOST_PACKED = 200
 """Times that a dump is longer than its file. Rows of mail come to 5 or 10; gzip can do 1,000 of zeros."""
 
 _NAME = r'(?:[a-z_][a-z0-9_$]*|"(?:[^"]|"")+")'
+_END = b"-- PostgreSQL database dump complete\n"
 _COPY = re.compile(rf"COPY {SCHEMA}\.({_NAME}) \(({_NAME}(?:, {_NAME})*)\) FROM stdin;\n")
 
 
@@ -64,9 +67,13 @@ def read_backup(source: Path) -> Backup:
     with _opened(source) as tar:
         manifest = json.loads(_small(tar, MANIFEST))
         keys = {str(name): str(key) for name, key in json.loads(_small(tar, KEYS)).items()}
+        if "secret_key" not in keys:
+            raise LookupError
         _part(tar, DUMP)
-        if manifest["format"] != FORMAT:
+        if manifest["format"] > FORMAT:
             raise BackupError(f"{source} was made by a later version, {manifest['version']}; install that one")
+        if manifest["format"] != FORMAT:
+            raise ValueError
         return Backup(manifest["version"], datetime.fromisoformat(manifest["created_at"]), keys)
 
 
@@ -122,14 +129,17 @@ def _small(tar: tarfile.TarFile, name: str) -> bytes:
 
 
 def _blocks(file: IO[bytes]) -> Iterator[Block]:
-    pieces = _pieces(file)
+    pieces, is_whole = _pieces(file), False
     for begins, piece in pieces:
+        is_whole |= begins and piece == _END
         if begins and piece.startswith(b"COPY ") and (found := _COPY.fullmatch(piece.decode(errors="replace"))):
             rows = _rows(pieces)
             columns = [_plain(name) for name in re.findall(_NAME, found[2])]
             yield Block(_plain(found[1]), columns, rows)
             for _ in rows:  # what the reader left
                 pass
+    if not is_whole:
+        raise EOFError
 
 
 def _pieces(file: IO[bytes]) -> Iterator[tuple[bool, bytes]]:

@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from email_assistant.db.dump import BackupError, Block, blocks_of
+from email_assistant.db.dump import WITHOUT_ROWS, BackupError, Block, blocks_of
 from email_assistant.db.migrate import known_migrations, migrate
 from email_assistant.db.pool import SCHEMA, UnusableDatabase, session_settings
 
@@ -40,7 +40,7 @@ update inbox_items set status = 'pending', decision = null, decided_by = null, d
     taken_back = case when decision->>'type' in ('edit', 'response') then decision end
     where status = 'decided';
 update inbox_items set reopened = jsonb_set(reopened::jsonb, '{{item}}', 'null')::json
-    where status = 'pending' and reopened is not null;
+    where status = 'pending' and json_typeof(reopened) = 'object';
 update threads set lease_until = '-infinity', not_before = '-infinity', holder = null;
 update accounts set syncing_until = '-infinity', backfilling_until = '-infinity';
 update inbox_items set learning_until = '-infinity' where learning_until > '-infinity';
@@ -158,9 +158,13 @@ def _fill(url: str, source: Path) -> None:
         for table in tables:
             _alter(conn, table, sql.SQL("disable trigger user"))
             conn.execute(sql.SQL("delete from {}").format(sql.Identifier(table)))  # what a migration put there
+        missing = tables.keys() - {WITHOUT_ROWS}
         for block in blocks:
             if block.table in tables:
                 _copy(conn, block, tables)
+                missing -= {block.table}
+        if missing:  # `pg_dump` names empty tables too
+            raise BackupError(f"{source} is damaged: of {', '.join(sorted(missing))} it holds nothing")
         for table, name, definition in keys:
             _alter(conn, table, sql.SQL("add constraint {} {}").format(sql.Identifier(name), definition))
         for table in tables:

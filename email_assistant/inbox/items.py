@@ -26,6 +26,7 @@ from email_assistant.db.pool import Connection, Pool
 from email_assistant.inbox import counts
 from email_assistant.inbox.counts import Counts
 from email_assistant.inbox.describe import Newer, describe
+from email_assistant.inbox.kept import UNREADABLE, UnreadableAnswer, args_in, decision_in, judged
 from email_assistant.inbox.listing import AWAKE, STATUSES, Status, Wanted, listed, order, position
 from email_assistant.inbox.recipients import Judged, Mark, addresses_in, unproposed
 from email_assistant.inbox.search import WORDS, words
@@ -59,8 +60,8 @@ _EXPIRED_AT_ONCE = 200
 TOGETHER: tuple[Kind, ...] = ("draft", "meeting", "confirmation")
 """Kinds that may be accepted several at once, each of them shown whole."""
 _COLUMNS = """i.id, i.user_id, i.account_id, a.address as account, i.thread_id, i.run_id, i.mail_id, t.chat_id as chat,
-    m.sender, coalesce(m.subject, r.input->>'request') as subject, i.call_id, i.interrupt_id, i.kind, i.action, i.args,
-    i.mail_text, i.marks as kept_marks,
+    m.sender, coalesce(m.subject, r.input->>'request') as subject, i.call_id, i.interrupt_id, i.kind, i.action,
+    i.args::text as args, i.mail_text, i.marks::text as kept_marks,
     case when not exists (select from effects e where e.account_id = i.account_id and e.state = 'done'
                           and e.recipient = i.first_answer) then i.first_answer end as first_answer,
     i.left_out, i.conflicts, i.calendars, i.asked,
@@ -68,7 +69,7 @@ _COLUMNS = """i.id, i.user_id, i.account_id, a.address as account, i.thread_id, 
     a.mode = 'shadow' as shadow,
     case when a.mode = 'shadow' and i.kind <> 'notification'
          then array_remove(array_remove(i.allowed, 'accept'), 'edit') else i.allowed end as allowed,
-    case when i.status = 'pending' then i.taken_back end as taken_back,
+    case when i.status = 'pending' then i.taken_back::text end as taken_back,
     case when i.status in ('superseded', 'expired') then r.reason end as ended_because,
     case when i.status = 'applied' and r.state = 'acting' then coalesce(m.reason, r.reason) end as held_up,
     case when i.status in ('pending', 'decided') then array(
@@ -77,19 +78,19 @@ _COLUMNS = """i.id, i.user_id, i.account_id, a.address as account, i.thread_id, 
         from mails n where n.thread_id = i.thread_id and not n.own and n.gmail_id <> m.gmail_id
         and ((n.received_at, n.gmail_id) > (m.received_at, m.gmail_id) or n.run_id = i.run_id)
         order by n.received_at desc, n.gmail_id desc limit 10) else '{}' end as newer,
-    coalesce(i.group_id, i.run_id::text) as "group", i.reopened, i.reopened_at, a.timezone,
+    coalesce(i.group_id, i.run_id::text) as "group", i.reopened::text as reopened, i.reopened_at, a.timezone,
     case when i.status in ('pending', 'decided') then (
-        select json_agg(json_build_object('id', p.id, 'kind', p.kind, 'answer', p.decision->>'type',
+        select json_agg(json_build_object('id', p.id, 'kind', p.kind, 'decision', p.decision::text,
                                           'undo_until', p.undo_until, 'snoozed_until', p.snoozed_until)
                         order by p.created_at, p.id)
         from inbox_items p where p.run_id = i.run_id and p.id <> i.id and p.status in ('pending', 'decided')
     ) end as parts,
-    i.status, i.decision, i.decided_by, i.decided_at, i.undo_until, i.applied_at, i.superseded_by, i.snoozed_until,
-    i.urgency, i.created_at"""
+    i.status, i.decision::text as decision, i.decided_by, i.decided_at, i.undo_until, i.applied_at, i.superseded_by,
+    i.snoozed_until, i.urgency, i.created_at"""
 _JOINED = """join accounts a on a.id = i.account_id join runs r on r.id = i.run_id
     join threads t on t.id = i.thread_id left join mails m on m.account_id = i.account_id and m.gmail_id = i.mail_id"""
 FORGET_RESTORABLE = """update inbox_items set reopened = jsonb_set(reopened::jsonb, '{item}', 'null')::json
-    where status = 'pending' and reopened is not null"""
+    where status = 'pending' and json_typeof(reopened) = 'object'"""
 """SQL: what was accepted before now does not come back when the answer is taken back that made it be asked again."""
 _TYPED_BEFORE = "taken_back = case when decision->>'type' in ('edit', 'response') then decision end"
 """SQL: keep what the person had typed, as their answer is taken back."""
@@ -211,6 +212,8 @@ class Item:
     reopened_at: datetime | None
     timezone: str | None
     """The account's."""
+    unreadable: bool
+    """Its row holds what this program never writes: none of that is shown, and it can only be ignored."""
 
     @property
     def zone(self) -> ZoneInfo:
@@ -265,6 +268,8 @@ class Item:
     @property
     def alone(self) -> str | None:
         """Why it can't be accepted among others; None: it can."""
+        if self.unreadable:
+            return UNREADABLE
         if self.kind not in TOGETHER:
             return "this is no letter or event that is shown whole; decide it by itself"
         if self.marks:
@@ -292,6 +297,8 @@ class Item:
         each."""
         if self.status != "pending":
             return []
+        if self.unreadable:
+            return [UNREADABLE.capitalize()]
         why = [f"You are asked because {self.because}"] if self.because else []
         return why + beside(self.kind, self.parts, self.zone, one_proposal=self.chat is None)
 
@@ -299,6 +306,8 @@ class Item:
     def state(self) -> str:
         """How it stands, in plain words."""
         match self.status:
+            case "pending" | "decided" | "applied" if self.unreadable and self.decision is None:
+                return UNREADABLE
             case "pending" if self.snoozed_until and is_asleep(self.snoozed_until):
                 return f"put off until {day(self.snoozed_until, self.zone)}"
             case "pending":
@@ -585,7 +594,7 @@ class Inbox:
                       reopened = null, reopened_at = null, taken_back = null
                from accounts a where i.id = %s and i.user_id = %s and i.status = 'pending' and i.asked = %s
                and a.id = i.account_id and a.state <> 'removing' returning i.undo_until""",
-            (Json(decision), by, window, teaches, typed, item.id, item.user_id, item.asked),
+            (Json(decision), by, window, teaches and not item.unreadable, typed, item.id, item.user_id, item.asked),
         )
         taken = await cursor.fetchone()
         if taken is None:
@@ -844,7 +853,11 @@ class Inbox:
         )
 
     async def apply(self, conn: Connection, run_id: UUID) -> Sequence[Item]:
-        """Pass the point of no return for all of a run's decided items, or for none while one is still open."""
+        """Pass the point of no return for all of a run's decided items, or for none while one is still open.
+
+        Raises:
+            UnreadableAnswer.
+        """
         cursor = await conn.execute(
             """select bool_and(status = 'decided' and undo_until <= clock_timestamp()) as ready
                from (select status, undo_until from inbox_items where run_id = %s and status in ('pending', 'decided')
@@ -863,12 +876,16 @@ class Inbox:
         ids = [r["id"] for r in await cursor.fetchall()]
         async with conn.cursor(row_factory=kwargs_row(_item)) as items:
             await items.execute(f"select {_COLUMNS} from {_TABLES} where i.id = any(%s)".encode(), (ids,))
-            return await items.fetchall()
+            return [_believed(item) for item in await items.fetchall()]
 
     async def answers(self, run_id: UUID) -> dict[str, dict[str, Any]]:
-        """The applied answers of a run by interrupt id: the map that its graph is resumed with."""
+        """The applied answers of a run by interrupt id: the map that its graph is resumed with.
+
+        Raises:
+            UnreadableAnswer.
+        """
         items = await self._items("i.run_id = %s and i.status = 'applied' and i.interrupt_id is not null", run_id)
-        return {str(i.interrupt_id): dict(i.decision or {}) for i in items}
+        return {str(i.interrupt_id): dict(_believed(i).decision or {}) for i in items}
 
     async def supersede(self, conn: Connection, run_ids: Sequence[UUID], by: UUID | None) -> None:
         """Close what still waits in these runs; the rows stay and show what took their place."""
@@ -895,17 +912,19 @@ class Inbox:
         """What the person said in runs that were superseded: their instructions, and the reply they had approved."""
         async with self._pool.connection() as conn:
             cursor = await conn.execute(
-                """select kind, args, coalesce(decision, reopened->'decision') as decision, status from inbox_items
+                """select kind, args::text, coalesce(decision, reopened->'decision')::text as decision, status
+                   from inbox_items
                    where run_id = any(%s) and coalesce(decision, reopened->'decision') is not null
                    order by coalesce(decided_at, (reopened->>'decided_at')::timestamptz)""",
                 (list(run_ids),),
             )
             rows = await cursor.fetchall()
-        instructions = [row["decision"]["args"] for row in rows if row["decision"]["type"] == "response"]
+        said = [(row, decision) for row in rows if (decision := decision_in(row["decision"]))]
+        instructions = [decision["args"] for _, decision in said if decision["type"] == "response"]
         approved = [
-            (row["decision"]["args"] or row["args"])["response_text"]
-            for row in rows
-            if row["kind"] == "draft" and row["status"] == "superseded" and row["decision"]["type"] in ACTS
+            str((decision["args"] or args_in(row["args"])).get("response_text", ""))
+            for row, decision in said
+            if row["kind"] == "draft" and row["status"] == "superseded" and decision["type"] in ACTS
         ]
         return instructions, approved[-1] if approved else None
 
@@ -1048,6 +1067,8 @@ class Inbox:
             check_storable(args)
         except ToolError as error:
             raise Invalid(str(error)) from None
+        if item.unreadable and kind not in item.allowed:
+            raise Invalid(UNREADABLE)
         if item.shadow and acts(item.kind, kind):
             raise Invalid(_shadowed(item))
         if kind not in item.allowed:
@@ -1098,7 +1119,14 @@ class Inbox:
 
 
 def _item(parts: Sequence[Mapping[str, Any]] | None, **columns: Any) -> Item:
-    return Item(parts=[Part.of(part) for part in parts or ()], **columns)
+    return Item(parts=[Part.of(part) for part in parts or ()], **judged(columns))
+
+
+def _believed(item: Item) -> Item:
+    """The item, if its answer is one that was given to what was shown, or that has nothing done."""
+    if item.unreadable and (item.decision is None or item.decision["type"] != "ignore"):
+        raise UnreadableAnswer
+    return item
 
 
 def _turns_down(item: Item, decision: Mapping[str, Any]) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, Self
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+from email_assistant.inbox.kept import decision_in
 from email_assistant.tools.spec import Answer, Kind
 
 ACTS: tuple[Answer, ...] = ("accept", "edit")
@@ -60,7 +61,8 @@ class Part:
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Self:
         """From JSON of the database."""
-        return cls(UUID(row["id"]), row["kind"], row["answer"], _time(row["undo_until"]), _time(row["snoozed_until"]))
+        answer = (decision_in(row["decision"]) or {}).get("type")
+        return cls(UUID(row["id"]), row["kind"], answer, _time(row["undo_until"]), _time(row["snoozed_until"]))
 
 
 def acts(kind: Kind, answer: Answer | None) -> bool:

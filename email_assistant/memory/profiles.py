@@ -5,15 +5,17 @@ compare-and-set and ten concurrent rewrites of a whole profile kept one rule.
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 from uuid import UUID, uuid4
 
 from langgraph.store.base import BaseStore, Item
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.inbox.items import Conflict, Invalid, NoItem
@@ -25,6 +27,8 @@ Profile = Literal["triage_preferences", "response_preferences", "cal_preferences
 PROFILES: tuple[Profile, ...] = get_args(Profile)
 LONGEST_RULE = 300
 _MOST_RULES = 200
+
+log = logging.getLogger(__name__)
 
 
 class NoRule(NoItem):
@@ -71,6 +75,30 @@ class Rule:
         return {str(version["origin"].get("item")) for version in self.versions}
 
 
+def _a_time(text: str) -> str:
+    if datetime.fromisoformat(text).tzinfo is None:
+        raise ValueError("it has no timezone")
+    return text
+
+
+class _Version(TypedDict):
+    text: str
+    origin: dict[str, str | int | None]
+    at: Annotated[str, AfterValidator(_a_time)]
+    removed: bool
+
+
+class _Kept(_Version):
+    history: list[_Version]
+
+
+_SHAPE: TypeAdapter[Any] = TypeAdapter(_Kept)
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
 def render(rules: list[Rule]) -> str:
     """The profile as prompts show it; the seed's single `user_preferences` text."""
     return "\n".join(f"- {as_rule(rule.text)}" for rule in rules)
@@ -89,7 +117,8 @@ class Memory:
         """The memory in this database; within a running event loop."""
         from langgraph.store.postgres.aio import AsyncPostgresStore
 
-        return cls(AsyncPostgresStore(pool), pool)
+        # What is no JSON object comes as it is, to be judged here: the store would fail all that it reads with it.
+        return cls(AsyncPostgresStore(pool, deserializer=_as_it_is), pool)
 
     async def rules(self, account_id: UUID, profile: Profile) -> list[Rule]:
         """The rules in force, oldest first."""
@@ -361,9 +390,16 @@ def _namespace(account_id: UUID, profile: Profile) -> tuple[str, str, str]:
 
 
 def _sorted(found: Iterable[Item]) -> list[Rule]:
-    """Oldest first."""
-    rules = [(item.created_at, Rule(key=item.key, **item.value)) for item in found]
-    return [rule for _, rule in sorted(rules, key=lambda pair: (pair[0], pair[1].key))]
+    """Oldest first. What this program never writes, and somebody else must have, is left out."""
+    rules, foreign = list[Rule](), 0
+    for item in sorted(found, key=lambda each: (each.created_at, each.key)):
+        try:
+            rules.append(Rule(key=item.key, **_SHAPE.validate_python(item.value)))
+        except ValidationError:
+            foreign += 1
+    if foreign:
+        log.warning("%s rules in the database were damaged, or changed by somebody else; they are left out", foreign)
+    return rules
 
 
 def _version(rule: Rule) -> dict[str, Any]:

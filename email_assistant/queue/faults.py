@@ -10,6 +10,7 @@ from email_assistant.accounts.vault import VaultError
 from email_assistant.agents.loop import StepBudgetSpent
 from email_assistant.db.serializer import ForeignCheckpoint
 from email_assistant.google.errors import Ambiguous, GoogleError, NotFound, RateLimited, Refused, Revoked, Transient
+from email_assistant.inbox.kept import UnreadableAnswer
 from email_assistant.model import BadAnswer, ModelDown, ModelFault, ModelRefused
 from email_assistant.tools.effects import EffectMismatch, NotYetClear
 from email_assistant.tools.spec import ServerDown
@@ -69,7 +70,7 @@ def classify(error: BaseException) -> Fault:
             return Fault(str(error), passing=True, outage=True)
         case ModelRefused() | StepBudgetSpent() | EffectMismatch() | LostInterrupt() | Refused() | NotFound():
             return Fault(str(error), passing=False)
-        case ForeignCheckpoint():  # nothing in the database mends itself
+        case ForeignCheckpoint() | UnreadableAnswer():  # nothing in the database mends itself
             return Fault(str(error), passing=False)
         case GoogleError() | ModelFault() | BadAnswer() | UnknownAccount():
             return Fault(str(error), passing=True)

@@ -1,6 +1,6 @@
 """What a person looks at before they decide: the conversation, why the mail is here, and what was decided before."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
@@ -9,6 +9,7 @@ from psycopg.rows import class_row
 
 from email_assistant.db.pool import Pool
 from email_assistant.inbox.items import Item
+from email_assistant.inbox.kept import decision_in
 from email_assistant.memory.profiles import PROFILES, Memory, Profile, Rule
 from email_assistant.tools.spec import Kind
 
@@ -33,7 +34,7 @@ _TRIAGE = """
 select classification, triage_reason as reason, triaged_at as at from mails
 where user_id = %(user)s and account_id = %(account)s and gmail_id = %(mail)s and classification is not null"""
 _BEFORE = """
-select i.id, m.sender, m.subject, i.kind, i.decision->>'type' as decision, i.decided_by, i.decided_at
+select i.id, m.sender, m.subject, i.kind, i.decision::text as decision, i.decided_by, i.decided_at
 from mails m join inbox_items i on i.account_id = m.account_id and i.mail_id = m.gmail_id
 where m.user_id = %(user)s and m.account_id = %(account)s and m.sender = %(sender)s and i.kind = %(kind)s
   and i.decided_at is not null and i.id <> %(item)s
@@ -112,7 +113,11 @@ class Contexts:
         }
         letters = await self._read(Letter, _CONVERSATION, given)
         triage = await self._read(TriageNote, _TRIAGE, given)
-        before = await self._read(Before, _BEFORE, given)
+        before = [
+            replace(each, decision=decision["type"])
+            for each in await self._read(Before, _BEFORE, given)
+            if (decision := decision_in(each.decision))
+        ]
         rules = {profile: await self._memory.rules(item.account_id, profile) for profile in PROFILES}
         return Context(letters[::-1], triage[0] if triage else None, before, rules)
 

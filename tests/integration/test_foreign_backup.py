@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import json
 import re
 import shutil
 import subprocess
@@ -12,13 +13,17 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from cryptography.fernet import Fernet
+from pydantic import SecretStr
 
+from email_assistant.app import open_app
 from email_assistant.db.backup import back_up
 from email_assistant.db.dump import BackupError, read_backup
 from email_assistant.db.embedded import find_binaries
 from email_assistant.db.migrate import MIGRATIONS, migrate
 from email_assistant.db.pool import session_settings
 from email_assistant.db.restore import restore
+from email_assistant.settings import Settings
 from tests.conftest import fresh_database
 from tests.integration.conftest import Start
 from tests.integration.scene import ADA
@@ -200,6 +205,13 @@ def without_books(sql: bytes) -> bytes:
     return sql.replace(b"COPY email_assistant._yoyo_migration ", b"COPY email_assistant.other ")
 
 
+def without(table: str) -> Callable[[bytes], bytes]:
+    """The dump without that table's rows, as if it had never been named."""
+    block = re.compile(rb"COPY email_assistant\.%s .*\n(?:.*\n)*?\\\.\n" % table.encode())
+    return lambda dump: block.sub(b"", dump)
+
+
+END = b"-- PostgreSQL database dump complete"
 DAMAGED: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "it ends among the rows": (lambda dump: dump[: dump.index(b"COPY email_assistant.users") + 60], "is damaged"),
     "a row is short": (lambda dump: re.sub(rb"(COPY email_assistant.users .*\n)", rb"\1short\n", dump), "is damaged"),
@@ -207,6 +219,11 @@ DAMAGED: dict[str, tuple[Callable[[bytes], bytes], str]] = {
         lambda dump: re.sub(rb"(COPY email_assistant.users .*\n)(?:.*\n)*?\\\.\n", rb"\1\\.\n", dump),
         "is damaged",
     ),
+    "the inbox is missing": (without("inbox_items"), "is damaged: of inbox_items"),
+    "the mails are missing": (without("mails"), "is damaged: of mails"),
+    "what was learned is missing": (without("store"), "is damaged: of store"),
+    "its last lines are missing": (lambda dump: dump[: dump.index(END)], "is damaged"),
+    "it ends after the last table": (lambda dump: dump[: dump.rindex(b"\n\\.\n") + 4], "is damaged"),
     "a column is unknown": (
         lambda dump: dump.replace(b"COPY email_assistant.users (id,", b"COPY email_assistant.users (trojan,"),
         "later version",
@@ -237,6 +254,28 @@ async def test_a_damaged_one_changes_nothing(source: Path, target: str, how: str
 
     assert addresses(target) == [EVE]
     assert schema_of(target) == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["args = '[1, 2]'", "decision = '[1]', status = 'decided', decided_at = now()", "reopened = '[1]', marks = '{}'"],
+)
+async def test_a_bad_row_of_the_inbox_comes_as_one_that_cannot_be_read(
+    source: Path, target: str, database_url: str, tmp_path: Path, change: str
+) -> None:
+    with connected(database_url) as conn:
+        conn.execute(f"update inbox_items set {change}".encode())
+    file = tmp_path / "bad.tar.gz"
+    back_up(database_url, {"secret_key": "key"}, file)
+
+    await restore(target, file, replace=True)
+
+    settings = Settings(home=tmp_path / "home", secret_key=SecretStr(Fernet.generate_key().decode()))
+    async with open_app(settings, target) as app:
+        [item] = (await app.inbox.page(app.user_id))[0]
+    assert item.status == "pending"
+    # A decision is asked for again, so nothing is left of one that could not be read.
+    assert item.allowed == (["accept"] if "decision" in change else ["ignore"])
 
 
 def link(name: str) -> tarfile.TarInfo:
@@ -275,6 +314,35 @@ def test_a_tar_that_is_no_backup_is_not_looked_into(tmp_path: Path, make: Callab
 
     with pytest.raises(BackupError, match="no backup of this program"):
         read_backup(file)
+
+
+@pytest.mark.parametrize(
+    ("format_", "said"), [(0, "is damaged"), ("1", "is damaged"), (None, "is damaged"), (2, "later version")]
+)
+def test_only_a_greater_format_is_a_later_versions(source: Path, format_: object, said: str) -> None:
+    parts = parts_of(source)
+    parts["manifest.json"] = json.dumps({**json.loads(parts["manifest.json"]), "format": format_}).encode()
+
+    with pytest.raises(BackupError, match=said):
+        read_backup(pack(source.with_name("odd.tar.gz"), parts))
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"), [({"secret_key": "short"}, "the backup's key is no key"), ({}, "no backup of this program")]
+)
+def test_a_bad_key_in_it_is_told_as_the_backups(
+    connect: Start, tmp_path: Path, keys: dict[str, str], said: str
+) -> None:
+    daemon = connect()
+    file = tmp_path / "backup.tar.gz"
+    daemon.cli("backup", str(file))
+    parts = parts_of(file) | {"keys.json": json.dumps(keys).encode()}
+
+    told = daemon.run("restore", str(pack(tmp_path / "odd.tar.gz", parts)), "--replace")
+
+    assert told.returncode != 0
+    assert said in " ".join(told.stderr.split())
+    assert "EMAIL_ASSISTANT_SECRET_KEY" not in told.stderr
 
 
 async def test_two_at_once_do_not_mix(source: Path, target: str) -> None:

@@ -1,24 +1,29 @@
 """Rows that somebody else has written into the database: nothing in them is run, and nobody else's work stops."""
 
 import json
+import logging
 import os
 import pickle
 import shlex
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import httpx
 import ormsgpack
 import psycopg
 import pytest
+import pytest_asyncio
 from langgraph.checkpoint.serde import jsonplus
 
 from email_assistant.db.pool import session_settings
+from email_assistant.inbox.items import Item
+from email_assistant.servers.api.app import create_api
 from tests.contract.chat_stage import event, open_stage
 from tests.doubles.model import Model
 from tests.integration.home import Home, in_one_loop, until
-from tests.integration.scene import BOB, DONE, reply
+from tests.integration.scene import ADA, BOB, DONE, reply
 
 pytestmark = pytest.mark.slow
 
@@ -181,3 +186,142 @@ async def _are_gone(home: Home) -> bool:
     return not await home.sql(
         "select from procrastinate_jobs where task_name = any(%s) and lock is null and queueing_lock is null", names
     )
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def http(home: Home) -> AsyncIterator[httpx.AsyncClient]:
+    transport = httpx.ASGITransport(app=create_api(home.app, home.works.chat, token=None, host="127.0.0.1"))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        yield client
+
+
+BAD_ITEMS: dict[str, str] = {
+    "args, a list": "args = '[1, 2]'",
+    "args, a number": "args = '5'",
+    "args, null": "args = 'null'",
+    "args, too deep to read": """args = ('{"a": ' || repeat('[', 2000) || repeat(']', 2000) || '}')::json""",
+    "args, too deep to write": """args = ('{"a": ' || repeat('[', 300) || repeat(']', 300) || '}')::json""",
+    "args, too long a number": """args = ('{"a": ' || repeat('1', 5000) || '}')::json""",
+    "args, beyond numbers": """args = '{"a": 1e999}'""",
+    "decision, a text": """decision = '"accept"'""",
+    "decision, of no kind": """decision = '{"type": "obey", "args": null}'""",
+    "decision, what is no text": r"""decision = '{"type": "\u0000", "args": null}'""",
+    "marks, an object": """marks = '{"kind": "new_recipient"}'""",
+    "marks, half of one": """marks = '[{"kind": "new_recipient"}]'""",
+    "reopened, a list": "reopened = '[1]'",
+    "reopened, half": """reopened = '{"because": "x"}', reopened_at = now()""",
+    "taken back, a number": "taken_back = '7'",
+    "answers, unknown": "allowed = '{obey}'",
+    "answers, none": "allowed = array[null]",
+    "calendars, null": "calendars = array[null]",
+    "copies, in a table": "left_out = '{{a,b},{c,d}}'",
+    "conflicts, null": "conflicts = array[null]",
+}
+"""What is written into one row of the inbox."""
+UNREADABLE = "was damaged in the database, or changed by somebody else"
+
+
+async def two_wait(home: Home, model: Model) -> tuple[Item, Item]:
+    """A reply that waits on each of two mails from one person: Lunch? and Dinner?"""
+    model.script([[reply("Friday is fine."), DONE], [reply("Saturday is fine."), DONE]])
+    await home.receive("Lunch?")
+    await home.receive("Dinner?")
+    items = {item.subject: item for item in await home.pending()}
+    return items["Lunch?"], items["Dinner?"]
+
+
+@in_one_loop
+@pytest.mark.parametrize("what", BAD_ITEMS)
+async def test_a_bad_row_of_the_inbox_is_told_as_one_and_the_rest_goes_on(
+    home: Home, model: Model, http: httpx.AsyncClient, what: str
+) -> None:
+    bad, good = await two_wait(home, model)
+    await home.sql(f"update inbox_items set {BAD_ITEMS[what]} where id = %s", bad.id)
+
+    listed = (await http.get("/api/inbox")).json()["items"]
+    assert [item["subject"] for item in listed] == ["Lunch?", "Dinner?"]
+    assert (listed[0]["allowed"], listed[0]["args"], listed[0]["marks"]) == (["ignore"], {}, [])
+    assert UNREADABLE in listed[0]["description"]
+    assert listed[1]["args"] == good.args
+    assert UNREADABLE in (await http.get("/")).text
+    for path in (f"/items/{bad.id}", f"/items/{good.id}", f"/api/inbox/{bad.id}", "/api/inbox?kind=draft"):
+        assert (await http.get(path)).status_code == 200, path
+
+    refused = await http.post(f"/api/inbox/{bad.id}/decision", json={"type": "accept"})
+    assert refused.status_code == 422
+    assert UNREADABLE in refused.json()["detail"]
+    assert (await http.post(f"/api/inbox/{good.id}/decision", json={"type": "accept"})).status_code == 200
+    put_away = await http.post(f"/api/inbox/{bad.id}/decision", json={"type": "ignore"})
+    assert (put_away.status_code, put_away.json()["decision"]) == (200, {"type": "ignore", "args": None})
+    await home.carry_on()
+
+    assert [sent.text for sent in home.google.sent] == ["Saturday is fine."]
+    assert {mail.state for mail in await home.mails()} == {"done"}
+    for path in ("/api/inbox?status=applied", f"/items/{bad.id}", f"/items/{good.id}"):
+        assert (await http.get(path)).status_code == 200, path
+
+
+@in_one_loop
+@pytest.mark.parametrize(
+    "change", ["decision = '[1]'", """decision = '{"type": "edit", "args": [1]}'""", "args = '[1]'"]
+)
+async def test_an_answer_that_was_tampered_with_does_nothing_and_says_so(
+    home: Home, model: Model, http: httpx.AsyncClient, change: str
+) -> None:
+    bad, good = await two_wait(home, model)
+    await home.decide(bad, "accept")
+    await home.decide(good, "accept")
+    await home.sql(f"update inbox_items set {change} where id = %s", bad.id)
+
+    for path in ("/", "/api/inbox?status=decided", f"/items/{bad.id}", f"/items/{good.id}"):
+        assert (await http.get(path)).status_code == 200, path
+    await home.carry_on()
+
+    assert [sent.text for sent in home.google.sent] == ["Saturday is fine."]
+    failed = {mail.subject: mail.reason for mail in await home.mails() if mail.state == "failed"}
+    assert list(failed) == ["Lunch?"]
+    assert "damaged, or changed by somebody else" in str(failed["Lunch?"])
+    for path in ("/", "/api/inbox", f"/items/{bad.id}", f"/items/{good.id}"):
+        assert (await http.get(path)).status_code == 200, path
+
+
+BAD_RULES = [
+    "[1]",
+    "5",
+    "null",
+    "{}",
+    '{"text": {"a": 1}}',
+    '{"text": "x", "origin": {"item": []}, "at": "2031-01-01T00:00:00+00:00", "removed": false, "history": []}',
+    '{"text": "x", "origin": {}, "at": "some day", "removed": false, "history": []}',
+    '{"text": "x", "origin": {}, "at": "2031-01-01T00:00:00+00:00", "removed": false, "history": [1]}',
+]
+
+
+@in_one_loop
+async def test_a_rule_that_is_none_of_ours_is_left_out_and_the_rest_goes_on(
+    home: Home, model: Model, http: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    of_ada = {"account": ADA}
+    rule = {"profile": "triage_preferences", "text": "Bob is family."}
+    assert (await http.post("/api/memory/rules", json=rule, params=of_ada)).status_code == 201
+    for number, value in enumerate(BAD_RULES):
+        await home.sql(
+            """insert into store (prefix, key, value)
+               select prefix, %s, %s::jsonb from store where value->>'text' = 'Bob is family.'""",
+            f"secret-{number}",
+            value,
+        )
+    model.script([[reply("Friday is fine."), DONE]])
+
+    with caplog.at_level(logging.WARNING):
+        await home.receive("Lunch?")
+        assert [item.subject for item in await home.pending()] == ["Lunch?"]
+        page = await http.get("/memory")
+        listed = await http.get("/api/memory", params=of_ada)
+
+    assert page.status_code == 200
+    assert [each["text"] for each in listed.json()["profiles"]["triage_preferences"]] == ["Bob is family."]
+    assert "Bob is family." in model.calls("triage")[-1].text
+    said = [record.getMessage() for record in caplog.records if "left out" in record.getMessage()]
+    assert said
+    assert not any("secret" in line or "some day" in line for line in said)

@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field
 
 from email_assistant.accounts.accounts import WITHOUT_MAILBOX
 from email_assistant.inbox.items import Item
+from email_assistant.inbox.kept import UNREADABLE
 from email_assistant.queue.chat import Talk
 from email_assistant.servers.api.wording import WHAT_A_MAILBOX_ADDS, done_in_words, what_follows
 from email_assistant.tools.control import CLARIFICATION
@@ -71,15 +72,15 @@ def answered_as(item: Item) -> str:
 def reply_of(talk: Talk) -> tuple[int, Reply]:
     """HTTP status and body that say where a chat stands."""
     thread_id, turn = talk.chat.chat_id, talk.turn
-    asked = [item for item in talk.waiting if item.action == CLARIFICATION]
+    asked = [item for item in talk.waiting if item.action == CLARIFICATION and not item.unreadable]
     if asked:
         questions = [
-            PendingQuestion(call_id=i.call_id, question=i.args["question"], context=i.args.get("context"))
+            PendingQuestion(call_id=i.call_id, question=i.args.get("question", ""), context=i.args.get("context"))
             for i in asked
         ]
         clarification = Clarification(clarifications=questions)
         return 202, Reply(status="clarification_required", thread_id=thread_id, pending_action=clarification)
-    if talk.waiting and talk.waiting[0].kind == "link":
+    if talk.waiting and talk.waiting[0].kind == "link" and not talk.waiting[0].unreadable:
         url, words = talk.waiting[0].args["url"], talk.waiting[0].args["message"]
         return 202, Reply(status="oauth_required", response=words, thread_id=thread_id, url=url, message=words)
     if talk.waiting:
@@ -116,6 +117,8 @@ def _why(waiting: Sequence[Item]) -> str | None:
     """Why the person is asked about something once more, or against their own rule."""
     if refusal := next((item.asked_because for item in waiting if item.asked_because), None):
         return f"{refusal}. Approve it to have it tried again, or reject it"
+    if any(item.unreadable for item in waiting):
+        return UNREADABLE.capitalize()
     if any(item.kind == "in_doubt" for item in waiting):
         return "It is not known whether this was done; approve it to have it done again"
     return "; ".join(f"{item.action}: {item.because}" for item in waiting if item.because) or None

@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 
 from email_assistant.accounts.accounts import Mode
 from email_assistant.inbox.items import Item
+from email_assistant.inbox.kept import UNREADABLE
 from email_assistant.inbox.standing import MANY, NAMES, said_of
 from email_assistant.mail.charset import one_line
 from email_assistant.memory.profiles import Profile
@@ -194,6 +195,8 @@ def sentence(item: Item, zone: ZoneInfo) -> str:
 def _proposal(item: Item, zone: ZoneInfo) -> str:
     args = item.args
     match item.kind:
+        case _ if item.unreadable:
+            return f"{UNREADABLE.capitalize()}."
         case "draft":
             return (
                 f"Reply to {_people(args, 'email_address', 'additional_recipients')}: {_short(args, 'response_text')}"
