@@ -475,19 +475,18 @@ class TestKilled:
 
     def test_before_a_call_that_nobody_was_asked_about_and_now_must_be(self, prepare: Prepare) -> None:
         stage = prepare()
-        configure(stage, {"create_event": {"review": "never"}})
         stage.up()
-        stage.model.on_chat({**TURNS, "both": [[listing(), event()], [event()], "Done."]})
+        stage.model.on_chat({**TURNS, "look": [[listing()], [listing()], "Seen."]})
         talk = stage.talk()
         hold = Hold()
         stage.calendar.fault("list_events", hold=hold)
-        killed_in(stage, hold, lambda: talk.run("both"), meanwhile=lambda: configure(stage, {}))
+        stricter = {"list_events": {"review": "always"}}
+        killed_in(stage, hold, lambda: talk.run("look"), meanwhile=lambda: configure(stage, stricter))
         [item] = stage.daemon.pending()
-        assert stage.calendar.names == []
-        assert "must confirm this now" in stage.asked[-1].text
+        assert stage.calendar.used("list_events") == []
         stage.daemon.answer(item, "accept")
         assert talk.run_when_free("hello").response == "Hello."
-        assert stage.calendar.names == ["Team Meeting"]
+        assert len(stage.calendar.used("list_events")) == 1
 
     def test_the_same_answer_sent_again_is_no_answer_to_that_question(self, stage: Stage, talk: Talk) -> None:
         """A client that lost the reply may send its request once more, and knows nothing of a doubt."""

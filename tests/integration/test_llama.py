@@ -87,7 +87,7 @@ class TestServer:
             for call in answer.tool_calls:
                 assert (call["name"], set(call["args"])) == ("look", {"at"})
             assert bool(answer.tool_calls) or tool_choice == "auto"
-        assert len(await used(home)) == 4  # with tools, the small question, and by schema; then by schema at once
+        assert len(await used(home)) == 5  # with tools, the small question twice, and by schema; then by schema at once
 
     @in_one_loop
     async def test_pieces_come_one_by_one_and_are_counted_by_the_server(self, home: Home, models: Models) -> None:
