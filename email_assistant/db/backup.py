@@ -18,7 +18,7 @@ from psycopg import conninfo
 
 from email_assistant.db.dump import DUMP, KEYS, MANIFEST, WITHOUT_ROWS, BackupError, manifest_of
 from email_assistant.db.embedded import find_binaries
-from email_assistant.db.pool import SCHEMA
+from email_assistant.db.pool import SCHEMA, TABLES_HELD
 
 _LOCK_SECONDS = 10
 
@@ -67,6 +67,8 @@ def _run(program: str, url: str, *arguments: str) -> None:
     )
     if done.returncode:
         complaint = done.stderr.strip().partition("\n")[0]
+        if "canceling statement due to" in complaint:  # pg_dump waits for locks by a statement timeout
+            raise BackupError(TABLES_HELD)
         raise BackupError(f"{program} failed: {complaint or done.returncode}")
 
 

@@ -9,6 +9,8 @@ from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool
 
 SCHEMA = "email_assistant"
+TABLES_HELD = "another process holds the database's tables, and has for ten seconds; nothing was changed, try again"
+"""What a person is told who waited in vain."""
 
 Connection = AsyncConnection[DictRow]
 Pool = AsyncConnectionPool[Connection]

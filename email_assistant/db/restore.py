@@ -16,7 +16,7 @@ from psycopg import sql
 
 from email_assistant.db.dump import WITHOUT_ROWS, BackupError, Block, blocks_of
 from email_assistant.db.migrate import known_migrations, migrate
-from email_assistant.db.pool import SCHEMA, UnusableDatabase, session_settings
+from email_assistant.db.pool import SCHEMA, TABLES_HELD, UnusableDatabase, session_settings
 
 _BESIDE = f"{SCHEMA}_restored"
 _LOCK = 0x6D61696D  # one number for all restores, beside the one of `migrate`
@@ -121,6 +121,8 @@ def _explained(source: Path) -> Iterator[None]:
     except (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError) as error:
         # Only the kind of error: its words quote rows.
         raise BackupError(f"{source} is no backup of this program, or is damaged ({type(error).__name__})") from None
+    except psycopg.errors.LockNotAvailable:
+        raise BackupError(TABLES_HELD) from None
     except psycopg.Error as error:
         raise BackupError(f"the database broke off: {str(error).partition(chr(10))[0]}") from None
 

@@ -390,16 +390,6 @@ class TestAnswers:
             await view.press("z")
             await view.sees("Taken back; it waits for you again.")
             assert kept not in view.text
-            working = asyncio.create_task(home.app.presence.keep())
-
-            async def is_known() -> bool:
-                return await home.app.presence.absence() is None
-
-            await until(is_known)
-            await view.press("i")
-            await view.sees("Ignored. z takes it back within")
-            assert kept not in view.text
-            working.cancel()
 
     async def test_what_a_chat_without_a_mailbox_asks_is_shown(self, home: Home) -> None:
         none = await home.app.accounts.for_chat(home.app.user_id)
