@@ -69,7 +69,8 @@ def _judge_answers(verdict: Verdict, items: Sequence[Item], attempts: Mapping[st
         verdict.breaches.append(f"item {missing}, which was answered, is gone")
     for item in items:
         tried = attempts.get(item["id"], ())
-        by_asking = Counter(a.asked for a in tried if a.status == 200)
+        # What repeats an answer that was taken is taken too, and changes nothing.
+        by_asking = Counter(asked for asked, _ in {(a.asked, repr(a.answer)) for a in tried if a.status == 200})
         taken = [a for a in tried if a.status == 200 and a.asked == item["asked"]]
         refused += len([a for a in tried if a.status == 409])
         given += item["decision"] is not None
