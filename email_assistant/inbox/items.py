@@ -499,7 +499,7 @@ class Inbox:
                 at_fault = item.id
                 if await self._is_repeat(item, answer):
                     continue
-                if acts(item.kind, answer.get("type")) or (among_others and answer.get("type") in ACTS):
+                if acts(item.kind, answer.get("type")):
                     _check_shown(item, shown, among_others=among_others)
                 decisions.append((item, await self._checked(item, answer)))
             if decisions:
@@ -682,7 +682,7 @@ class Inbox:
     ) -> Outcome:
         try:
             item = await self.get(user_id, item_id)
-            if answer.get("type") in ACTS:
+            if acts(item.kind, answer.get("type")):
                 _check_shown(item, shown, among_others=True)
             decided = await self.decide(user_id, item_id, answer, by, undo_window=undo_window)
             return Outcome(item_id, decided, None)
