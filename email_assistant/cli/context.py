@@ -5,11 +5,12 @@ import json
 import os
 import re
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
+from uuid import UUID
 
 import typer
 from rich.console import Console
@@ -32,6 +33,14 @@ _UNFOLDED = 20_000
 
 out = Console()
 err = Console(stderr=True)
+
+
+class _HasId(Protocol):
+    @property
+    def id(self) -> UUID: ...
+
+
+Found = TypeVar("Found", bound=_HasId)
 
 
 class CommandError(Exception):
@@ -112,6 +121,15 @@ def run(command: Callable[[], Awaitable[Any]]) -> Any:
 
         complain(explain(error))
         raise typer.Exit(1) from None
+
+
+def one_by_id(found: Sequence[Found], prefix: str, what: str, shown_by: str) -> Found:
+    """The one whose id begins so. Raises CommandError, which says what they are called and which command shows them."""
+    matching = [each for each in found if str(each.id).startswith(prefix.lower())]
+    if len(matching) != 1:
+        number = "no" if not matching else "more than one"
+        raise CommandError(f"there is {number} {what} whose id begins with {prefix}; `{shown_by}` shows them")
+    return matching[0]
 
 
 def complain(line: str) -> None:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from email_assistant.cli.context import AsJson, CommandError, opened, out, print_json, print_table, run
+from email_assistant.cli.context import AsJson, CommandError, one_by_id, opened, out, print_json, print_table, run
 
 if TYPE_CHECKING:
     from email_assistant.app import App
@@ -96,11 +96,7 @@ def send_test(which: Annotated[str | None, typer.Argument(help="Its id; left out
 
 
 async def _find(app: "App", which: str) -> "Channel":
-    found = [c for c in await app.channels.of_user(app.user_id) if str(c.id).startswith(which.lower())]
-    if len(found) != 1:
-        what = "no channel" if not found else "more than one channel"
-        raise CommandError(f"there is {what} whose id begins with {which}; `notify status` shows them")
-    return found[0]
+    return one_by_id(await app.channels.of_user(app.user_id), which, "channel", "notify status")
 
 
 def _told(channel: "Channel") -> str:

@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from email_assistant.cli.context import AsJson, CommandError, opened, out, print_json, print_table, run
+from email_assistant.cli.context import AsJson, one_by_id, opened, out, print_json, print_table, run
 
 if TYPE_CHECKING:
     from email_assistant.accounts.sessions import Session
-    from email_assistant.app import App
 
 app = typer.Typer(help="The browsers that are logged in to your inbox.", no_args_is_help=True)
 
@@ -46,18 +45,12 @@ def end(
             if which is None:
                 count = await services.sessions.end_all(services.user_id)
                 return f"Logged out {count} browser{'' if count == 1 else 's'}."
-            ended = await services.sessions.end(services.user_id, (await _find(services, which)).id)
+            open_now = await services.sessions.of_user(services.user_id)
+            one = one_by_id(open_now, which, "browser logged in", "session list")
+            ended = await services.sessions.end(services.user_id, one.id)
             return f"Logged out {ended.browser}."
 
     out.print(run(command), markup=False, highlight=False)
-
-
-async def _find(services: "App", which: str) -> "Session":
-    found = [s for s in await services.sessions.of_user(services.user_id) if str(s.id).startswith(which.lower())]
-    if len(found) != 1:
-        what = "no browser" if not found else "more than one browser"
-        raise CommandError(f"there is {what} logged in whose id begins with {which}; `session list` shows them")
-    return found[0]
 
 
 def _times(session: "Session") -> tuple[datetime, ...]:

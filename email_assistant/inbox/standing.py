@@ -15,14 +15,14 @@ ACTS: tuple[Answer, ...] = ("accept", "edit")
 """Answers that have something done."""
 EXPIRY = "expiry"
 """By whom it is answered that waits too long."""
-SAID: Mapping[Answer, str] = {
+_SAID: Mapping[Answer, str] = {
     "accept": "accepted",
     "edit": "accepted as you edited it",
     "ignore": "ignored",
     "response": "passed on to the assistant",
 }
 """What each answer made of an item."""
-_SAID_OF_NOTICE: Mapping[Answer, str] = {**SAID, "accept": "done with", "ignore": "not such mail"}
+_SAID_OF_NOTICE: Mapping[Answer, str] = {**_SAID, "accept": "done with", "ignore": "not such mail"}
 NAMES: Mapping[Kind, str] = {
     "draft": "reply",
     "meeting": "meeting",
@@ -72,7 +72,7 @@ def acts(kind: Kind, answer: Answer | None) -> bool:
 
 def said_of(kind: Kind, answer: Answer) -> str:
     """What an answer made of an item of that kind."""
-    return (_SAID_OF_NOTICE if kind == "notification" else SAID)[answer]
+    return (_SAID_OF_NOTICE if kind == "notification" else _SAID)[answer]
 
 
 def named(kind: Kind, own: Kind, count: int = 1) -> str:
