@@ -181,7 +181,7 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
     except psycopg.OperationalError as error:
         reason = str(error).strip().partition("\n")[0]
         raise DatabaseDown(f"the database can't be used: {reason}; check DATABASE_URL") from None
-    async with make_pool(url, size=20) as pool:
+    async with make_pool(url, size=20, idle_seconds=settings.lease_seconds) as pool:
         queue = Queue(pool, url)
         await queue.open()
         vault = Vault(secret_key(settings))

@@ -369,8 +369,9 @@ class Accounts:
         server, which alone may be sent it), VaultError, and what `exchange` raises.
         """
         async with self._exchanges, self._pool.connection() as conn, conn.transaction():
-            # Google may take longer than a command waits for locks otherwise.
-            await conn.execute(f"set local lock_timeout = '{_EXCHANGE_SECONDS}s'".encode())
+            # Google may take longer than a command waits for locks, or a transaction for its process, otherwise.
+            for limit in ("lock_timeout", "idle_in_transaction_session_timeout"):
+                await conn.execute(f"set local {limit} = '{_EXCHANGE_SECONDS}s'".encode())
             # No lock on the row: sending asks for it, and must not wait for Google's token endpoint.
             await conn.execute("select pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{account_id}/token",))
             row = await (

@@ -30,7 +30,7 @@ REQUESTS = 100
 _WARMING = 5
 _EACH = _WARMING + REQUESTS
 _SEED = 20260521
-_TOKEN = "bench"  # noqa: S105 - of a server that lives for as long as the bench
+_TOKEN = "bench-of-the-inbox"  # noqa: S105 - of a server that lives for as long as the bench
 _ADDRESSES = ("ada@bench.example", "ada@work.example")
 _NOWHERE = "http://127.0.0.1:1"
 """In Google's place: nothing of it is needed."""

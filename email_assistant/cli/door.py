@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from email_assistant.app import api_token, own_host
-from email_assistant.cli.context import complain
+from email_assistant.cli.context import tell
 from email_assistant.servers.api.own_name import OwnName
 from email_assistant.settings import Settings
 
@@ -58,8 +58,9 @@ def opened_door(settings: Settings, listener: socket.socket, *, no_token: bool =
     if no_token:
         yield Door([listener], None, None)
         return
+    token = api_token(settings)
     with _own_name(settings, listener) as (name, listeners):
-        yield Door([listener, *listeners], api_token(settings), name)
+        yield Door([listener, *listeners], token, name)
 
 
 @contextmanager
@@ -73,8 +74,8 @@ def _own_name(settings: Settings, listener: socket.socket) -> Iterator[tuple[Own
         host = own_host(settings)
         second = _listening_at_6(port)
     except OSError as error:  # another program listens there, or the home can't be written to
-        complain(
-            f"the inbox has no name of its own ({_LOOPBACK_6}: {error.strerror}): what logs in now, other servers "
+        tell(
+            f"The inbox has no name of its own ({_LOOPBACK_6}: {error.strerror}): what logs in now, other servers "
             "of this machine can use, and what was logged in at the name is logged out"
         )
         yield None, []

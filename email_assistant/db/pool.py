@@ -54,11 +54,18 @@ def connection_settings(url: str, schema: str = SCHEMA) -> dict[str, Any]:
     return {**session_settings(url, schema), "autocommit": True, "row_factory": dict_row}
 
 
-def make_pool(url: str, *, size: int) -> Pool:
-    """Make a pool, not yet open."""
+def make_pool(url: str, *, size: int, idle_seconds: float) -> Pool:
+    """Make a pool, not yet open.
+
+    Args:
+        idle_seconds: how long a transaction may wait for its process. One that was stopped, with its machine or by
+            SIGSTOP, would else hold its locks for good: its kernel still answers the server's keepalives.
+    """
+    idle = f" -c idle_in_transaction_session_timeout={idle_seconds * 1000:.0f}"
+    settings = connection_settings(url)
     return AsyncConnectionPool(
         url,
-        kwargs=connection_settings(url),
+        kwargs={**settings, "options": settings["options"] + idle},
         min_size=1,
         max_size=size,
         open=False,

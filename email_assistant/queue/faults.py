@@ -55,7 +55,12 @@ def classify(error: BaseException) -> Fault:
             return Fault(str(error), passing=True, outage=True, until=error.until)
         case Transient() | Ambiguous() | MailboxUnreadable():
             return Fault(str(error), passing=True, outage=True)
-        case psycopg.OperationalError() | psycopg.InterfaceError() | QuestionNotStored():
+        case (
+            psycopg.OperationalError()
+            | psycopg.InterfaceError()
+            | psycopg.errors.IdleInTransactionSessionTimeout()
+            | QuestionNotStored()
+        ):
             return Fault("the database is not available", passing=True, outage=True)
         case Revoked():
             return Fault(

@@ -71,7 +71,7 @@ class Conversation:
 
 @pytest.fixture
 async def conversation(database_url: str) -> AsyncIterator[Conversation]:
-    async with make_pool(database_url, size=6) as pool, pool.connection() as conn:
+    async with make_pool(database_url, size=6, idle_seconds=60) as pool, pool.connection() as conn:
         cursor = await conn.execute(
             """with account as (
                    insert into accounts (user_id, address, provider, token, triage_since)

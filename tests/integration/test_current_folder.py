@@ -306,7 +306,7 @@ def test_a_file_that_is_named_takes_the_place_of_the_one_at_home(program: Daemon
     home.write_text("EMAIL_ASSISTANT_POLL_SECONDS=often\n")
     option = ["--env-file", str(other)]
     status, said = run_there(program, trap, *(option if before else []), "status", *([] if before else option))
-    assert (status, said.splitlines()[0].partition(":")[0]) == (0, ADA)
+    assert (status, said.splitlines()[1].partition(":")[0]) == (0, ADA), said
     status, said = run_there(program, trap, "status")
     assert (status, "EMAIL_ASSISTANT_POLL_SECONDS" in said) == (1, True)
     printed = program.cli("mcp", "config", *option)

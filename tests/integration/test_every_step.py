@@ -72,8 +72,8 @@ def propose(request: ModelRequest) -> Answer:
 async def life(settings: Settings, url: str, fuse: Fuse, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Daemon]:
     """One life of the program, on a pool that may fail."""
 
-    def fused(url: str, *, size: int) -> Pool:
-        pool = make_pool(url, size=size)
+    def fused(url: str, *, size: int, idle_seconds: float) -> Pool:
+        pool = make_pool(url, size=size, idle_seconds=idle_seconds)
         lend = pool.connection
         pool.connection = lambda *args, **kwargs: fuse.guard(lend(*args, **kwargs))  # type: ignore[method-assign]
         return pool

@@ -123,7 +123,7 @@ class TestFrozen:
         daemon.cli("inbox", "accept", item["id"])
         holder = google.roots.index(hold.reached())
         workers[holder].freeze()
-        daemon.wait_for(lambda: is_applied(daemon, item) and all_done(daemon), "the other worker finishes", timeout=60)
+        daemon.wait_for(lambda: is_applied(daemon, item) and all_done(daemon), "the other worker finishes")
         assert len(google.sent) == 1
 
         hold.release()

@@ -85,7 +85,7 @@ def served_apart(daemon: Daemon) -> Iterator[tuple[str, Process]]:
         except httpx.TransportError:
             return False
 
-    daemon.wait_for(healthy, "the api answers", timeout=120)
+    daemon.wait_for(healthy, "the api answers")
     yield root, process
 
 

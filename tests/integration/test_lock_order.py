@@ -7,12 +7,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from email_assistant.app import removal
 from email_assistant.db.lease import claim
+from email_assistant.db.pool import make_pool
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.mode import set_mode
+from email_assistant.queue.faults import classify
 from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
 from tests.integration.home import Home, in_one_loop
@@ -266,3 +269,22 @@ async def test_a_poll_a_lesson_and_a_worker_do_not_wait_for_each_other(home: Hom
 
     await asyncio.gather(lesson, worker, poll)
     assert len(await home.mails()) == 3
+
+
+async def test_who_stands_still_in_a_transaction_lets_go_of_what_it_holds(home: Home, database_url: str) -> None:
+    """As a process that is stopped does (SIGSTOP, a machine put to sleep), and then goes on."""
+    app = home.app
+
+    async def stand_still() -> None:
+        pool = make_pool(database_url, size=1, idle_seconds=0.1)
+        async with pool, pool.connection() as conn, conn.transaction():
+            await app.accounts.set_mode(conn, home.account_id, "shadow")
+            async with asyncio.timeout(_IN_VAIN_SECONDS), app.pool.connection() as other:
+                await app.accounts.set_mode(other, home.account_id, "send")
+            await conn.execute("select 1")
+
+    with pytest.raises(psycopg.errors.IdleInTransactionSessionTimeout) as gone:
+        await stand_still()
+
+    assert classify(gone.value).outage
+    assert (await app.accounts.get(home.account_id)).mode == "send"

@@ -71,7 +71,7 @@ async def pooled(url: str) -> AsyncIterator[str]:
 
 @pytest.mark.slow
 async def test_one_in_transaction_mode_is_told_from_the_server(database_url: str) -> None:
-    async with make_pool(database_url, size=2) as pool:
+    async with make_pool(database_url, size=2, idle_seconds=60) as pool:
         assert not await shares_sessions(pool)
-    async with pooled(database_url) as url, make_pool(url, size=2) as pool:
+    async with pooled(database_url) as url, make_pool(url, size=2, idle_seconds=60) as pool:
         assert await shares_sessions(pool)
