@@ -35,11 +35,11 @@ from email_assistant.notify.digest import Digests
 from email_assistant.notify.notices import Notices
 from email_assistant.notify.outward import Outward
 from email_assistant.queue.tasks import Queue
-from email_assistant.servers.mcp.mailbox import Mailbox
 from email_assistant.settings import Settings, WorkingHours
 from email_assistant.tools.config import SHIPPED, ToolsConfig, read_tools
 from email_assistant.tools.effects import Effect, Ledger
 from email_assistant.tools.outbox import KeyedOutbox
+from email_assistant.tools.own.mailbox import Mailbox
 from email_assistant.tools.spec import Call, ServerDown, Tool, ToolError
 from email_assistant.tracing import keep_langsmith_off
 from email_assistant.usage import Usage
@@ -393,17 +393,17 @@ def own_servers(accounts: Accounts, clients: Clients, outbox: KeyedOutbox, setti
     """Our own MCP servers, by name, each for one account."""
 
     async def calendar(account_id: UUID) -> "Server[Any, Any]":
-        from email_assistant.servers.calendar_mcp import create_calendar_server
+        from email_assistant.tools.own.calendar import create_calendar_server
 
         return create_calendar_server(Mailbox(accounts, clients, account_id), meet=settings.meet_links)
 
     async def mail(account_id: UUID) -> "Server[Any, Any]":
-        from email_assistant.servers.mail_mcp import create_mail_server
+        from email_assistant.tools.own.mail import create_mail_server
 
         return create_mail_server(Mailbox(accounts, clients, account_id), outbox)
 
     async def agent(account_id: UUID) -> "Server[Any, Any]":
-        from email_assistant.servers.agent_mcp import create_agent_server
+        from email_assistant.tools.own.agent import create_agent_server
 
         hours = WorkingHours.parse(settings.working_hours)
         return create_agent_server(Mailbox(accounts, clients, account_id), outbox, hours, meet=settings.meet_links)
@@ -432,7 +432,6 @@ def chat_tools(
 ) -> list[Tool]:
     """The tools of a chat that run in this process: mail to send, and the person's inbox to look into."""
     from email_assistant.memory.profiles import Memory
-    from email_assistant.servers.api.wording import sentence
     from email_assistant.tools.control import ClarificationTool
     from email_assistant.tools.explain_mail import ExplainMailTool
     from email_assistant.tools.find_mail import FindMailTool
@@ -440,6 +439,7 @@ def chat_tools(
     from email_assistant.tools.mailbox import AnyMail
     from email_assistant.tools.write_email import WriteEmailTool
     from email_assistant.trail.story import Trail
+    from email_assistant.web.wording import sentence
 
     return [
         ClarificationTool(),

@@ -24,7 +24,7 @@ async def stand_in(name: Literal["google_sandbox", "demo_model"], *arguments: st
     """
     process = await asyncio.create_subprocess_exec(
         # -P: no module of the current folder, which may be anybody's, takes the place of one of ours.
-        sys.executable, "-P", "-m", f"email_assistant.servers.{name}", *arguments, "--exit-with-parent",
+        sys.executable, "-P", "-m", f"email_assistant_servers.{name}", *arguments, "--exit-with-parent",
         stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True,
     )  # fmt: skip
     try:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from email_assistant.app import App
     from email_assistant.inbox.items import Item
     from email_assistant.queue.chat import Chat, Talk
-    from email_assistant.servers.api.replies import Reply
+    from email_assistant.web.replies import Reply
 
 WAITS = 3
 """Exit status of a command that leaves something to be answered."""
@@ -123,7 +123,7 @@ def _misused(*, calls: bool, reply: bool, edit: bool) -> str | None:
 async def _list(*, as_json: bool) -> None:
     from email_assistant.queue.chat import stand
     from email_assistant.queue.turns import Turns
-    from email_assistant.servers.api.replies import stand_of
+    from email_assistant.web.replies import stand_of
 
     async with opened() as app:
         turns = Turns(app.pool)
@@ -164,7 +164,7 @@ async def _list(*, as_json: bool) -> None:
 
 async def _ask(text: str | None, thread: str, account: str | None, is_terminal: bool, *, as_json: bool) -> int:
     from email_assistant.cli import talk
-    from email_assistant.servers.api.chat import account_of, outcome
+    from email_assistant.web.chat import account_of, outcome
 
     async with _opened(keep=text is None) as (app, chat):
         await _check_model(app)
@@ -179,7 +179,7 @@ async def _ask(text: str | None, thread: str, account: str | None, is_terminal: 
 
 async def _answer(given: dict[str, Any], edit: tuple[str, str] | None, *, as_json: bool) -> int:
     from email_assistant.cli.talk import print_talk
-    from email_assistant.servers.api.chat import outcome
+    from email_assistant.web.chat import outcome
 
     async with _opened() as (app, chat):
         await _check_model(app)
@@ -191,7 +191,7 @@ async def _answer(given: dict[str, Any], edit: tuple[str, str] | None, *, as_jso
 
 async def _answered(app: "App", chat: "Chat", given: dict[str, Any], edit: tuple[str, str] | None) -> "Talk":
     from email_assistant.inbox.items import NoItem
-    from email_assistant.servers.api.chat import ResumeRequest, answers_of, given_in
+    from email_assistant.web.chat import ResumeRequest, answers_of, given_in
 
     try:
         talk = await chat.look(app.user_id, given["thread_id"])
@@ -208,8 +208,8 @@ async def _answered(app: "App", chat: "Chat", given: dict[str, Any], edit: tuple
 def _check_kinds(items: Sequence["Item"], given: Mapping[str, Any]) -> None:
     """Raises Invalid: a question is approved, or a proposal replied to."""
     from email_assistant.inbox.items import Invalid
-    from email_assistant.servers.api.replies import answered_as
     from email_assistant.tools.control import CLARIFICATION
+    from email_assistant.web.replies import answered_as
 
     questions = {answered_as(item): item.action == CLARIFICATION for item in items}
     for call_id in (each["call_id"] for each in given.get("approvals", ())):

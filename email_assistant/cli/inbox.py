@@ -490,7 +490,7 @@ def as_dict(item: "Item") -> dict[str, Any]:
 
 
 def _print_items(items: list["Item"]) -> None:
-    from email_assistant.servers.api.wording import about, who
+    from email_assistant.web.wording import about, who
 
     rows = [
         [str(i.id)[:8], "!" if i.marks else "", i.kind, who(i), _about(i, about(i)), _age(i.created_at), _stands(i)]

@@ -48,8 +48,8 @@ def serve(
 
         from email_assistant.app import database, open_app
         from email_assistant.cli.serve import bound, patience, until_stopped
-        from email_assistant.servers.mcp.transport import serve_stdio
         from email_assistant.telemetry import log_to_stderr
+        from email_assistant_servers.mcp.transport import serve_stdio
 
         settings = load_settings()
         log_to_stderr(settings.log_level)
@@ -113,7 +113,7 @@ def new_token() -> None:
 async def _check_account(app: "App", address: str | None) -> None:
     """Say why the servers would not start without one. Raises UnknownAccount where one is named that is not there."""
     from email_assistant.accounts.accounts import UnknownAccount
-    from email_assistant.servers.mcp.mailbox import open_mailbox
+    from email_assistant.tools.own.mailbox import open_mailbox
 
     try:
         await open_mailbox(app, address)
@@ -124,20 +124,20 @@ async def _check_account(app: "App", address: str | None) -> None:
 
 
 async def _server(app: "App", what: What, address: str | None) -> "Server[Any, Any]":
-    from email_assistant.servers.mcp.mailbox import open_mailbox
+    from email_assistant.tools.own.mailbox import open_mailbox
 
     mailbox = await open_mailbox(app, address)
     if what == "agent":
-        from email_assistant.servers.agent_mcp import create_agent_server
         from email_assistant.settings import WorkingHours
+        from email_assistant.tools.own.agent import create_agent_server
 
         hours = WorkingHours.parse(app.settings.working_hours)
         return create_agent_server(mailbox, app.outbox, hours, meet=app.settings.meet_links)
     if what == "mail":
-        from email_assistant.servers.mail_mcp import create_mail_server
+        from email_assistant.tools.own.mail import create_mail_server
 
         return create_mail_server(mailbox, app.outbox)
-    from email_assistant.servers.calendar_mcp import create_calendar_server
+    from email_assistant.tools.own.calendar import create_calendar_server
 
     return create_calendar_server(mailbox, meet=app.settings.meet_links)
 
@@ -145,7 +145,7 @@ async def _server(app: "App", what: What, address: str | None) -> "Server[Any, A
 async def _serve_http(app: "App", server: "Server[Any, Any]", listener: Any, host: str) -> None:
     from email_assistant.app import mcp_token
     from email_assistant.cli.serve import is_loopback, serve_app
-    from email_assistant.servers.mcp.transport import PATH, create_http_app
+    from email_assistant_servers.mcp.transport import PATH, create_http_app
 
     if not is_loopback(host):
         _hint("It is reachable from other machines: put TLS in front.")

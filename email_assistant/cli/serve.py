@@ -19,10 +19,10 @@ from email_assistant.cli.door import Door, opened_door
 from email_assistant.cli.follow import follow, introduce
 from email_assistant.cli.patience import Patience
 from email_assistant.daemon import open_daemon
-from email_assistant.servers.api.app import create_api
 from email_assistant.settings import Settings
 from email_assistant.telemetry import log_to_stderr
 from email_assistant.tracing import tracing
+from email_assistant.web.app import create_api
 
 
 async def run_up(host: str, port: int, *, no_token: bool) -> None:

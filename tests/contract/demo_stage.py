@@ -10,7 +10,7 @@ from typing import Any
 from openai import OpenAI
 from openai.types.chat import ChatCompletion, ChatCompletionMessageFunctionToolCall
 
-COMMAND = [sys.executable, "-m", "email_assistant.servers.demo_model"]
+COMMAND = [sys.executable, "-m", "email_assistant_servers.demo_model"]
 STRING = {"type": "string"}
 STRINGS = {"type": "array", "items": STRING}
 

@@ -136,7 +136,7 @@ def _sandbox(folder: Path) -> Iterator[dict[str, Any]]:
     empty = folder / "empty.mbox"
     empty.write_bytes(b"From x Thu Jan  1 00:00:00 1970\nFrom: bob@example.org\nSubject: Old\n\nOld.\n")
     options = {"data": folder / "sandbox.sqlite3", "mbox": empty, "address": ADDRESS, "timezone": TIMEZONE}
-    command = [sys.executable, "-m", "email_assistant.servers.google_sandbox", "--exit-with-parent"]
+    command = [sys.executable, "-m", "email_assistant_servers.google_sandbox", "--exit-with-parent"]
     command += [part for name, value in options.items() for part in (f"--{name}", str(value))]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout

@@ -17,9 +17,9 @@ import pytest
 import pytest_asyncio
 import uvicorn
 
-from email_assistant.servers.api.agent_inbox import routes
-from email_assistant.servers.api.app import create_api
 from email_assistant.settings import Settings, SettingsError
+from email_assistant.web.agent_inbox import routes
+from email_assistant.web.app import create_api
 from tests.doubles.daemon import API_TOKEN, Daemon, Process
 from tests.doubles.google import Google
 from tests.doubles.model import Model, tool

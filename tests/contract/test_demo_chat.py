@@ -11,8 +11,8 @@ from openai import OpenAI
 from email_assistant.mail.message import Mail
 from email_assistant.mail.parse import parse_bytes
 from email_assistant.mail.prompt import for_prompt
-from email_assistant.servers.calendar_mcp import EventOut, EventsOut, WrittenOut
-from email_assistant.servers.mail_mcp import FoundOut, MessageOut, SearchOut, ThreadOut
+from email_assistant.tools.own.calendar import EventOut, EventsOut, WrittenOut
+from email_assistant.tools.own.mail import FoundOut, MessageOut, SearchOut, ThreadOut
 from email_assistant.tools.rows import row, told
 from tests.contract.demo_stage import STRING, STRINGS, Messages, complete, json_schema, serving, tool, tool_calls
 

@@ -23,7 +23,7 @@ import pytest
 from google.oauth2.credentials import Credentials
 from googleapiclient.discovery import build_from_document  # type: ignore[attr-defined]
 
-COMMAND = [sys.executable, "-m", "email_assistant.servers.google_sandbox"]
+COMMAND = [sys.executable, "-m", "email_assistant_servers.google_sandbox"]
 ALEX = "alex@sandbox.example"
 GMAIL = "/gmail/v1/users/me"
 EVENTS = "/calendar/v3/calendars/primary/events"

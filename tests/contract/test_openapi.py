@@ -30,8 +30,8 @@ from schemathesis.checks import (
 from schemathesis.core.result import Ok
 
 from email_assistant.app import open_app
-from email_assistant.servers.api.examples import EXAMPLES as DOCUMENTED
 from email_assistant.settings import Settings
+from email_assistant.web.examples import EXAMPLES as DOCUMENTED
 from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
 from tests.integration.test_api import ADA, TOKEN, Home, served

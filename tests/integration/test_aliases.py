@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import pytest
 
 from email_assistant.inbox.items import Invalid, Item
-from email_assistant.servers.mail_mcp import DraftReply, MailTools, SendEmail
-from email_assistant.servers.mcp.mailbox import Mailbox
+from email_assistant.tools.own.mail import DraftReply, MailTools, SendEmail
+from email_assistant.tools.own.mailbox import Mailbox
 from email_assistant.tools.spec import ToolError
 from tests.doubles.google import Google
 from tests.doubles.model import Model
@@ -264,8 +264,8 @@ def test_every_face_of_an_item_says_them(start: Start, google: Google, model: Mo
 
 
 async def test_what_a_page_empties_stays_empty(open_home: OpenHome, google: Google, model: Model) -> None:
-    from email_assistant.servers.api.forms import ProposalForm
     from email_assistant.tools.send_email import SendEmail
+    from email_assistant.web.forms import ProposalForm
 
     async with open_home() as home:
         item = await ask(home, model, headers={"Reply-To": "bob@example.org, team@example.org"})

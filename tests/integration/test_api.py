@@ -28,9 +28,9 @@ from email_assistant.inbox.items import Asked, Item
 from email_assistant.inbox.recipients import Judged, Mark
 from email_assistant.mail.address import Address
 from email_assistant.mail.message import Mail
-from email_assistant.servers.api.app import create_api
-from email_assistant.servers.api.own_name import OwnName
 from email_assistant.settings import Settings
+from email_assistant.web.app import create_api
+from email_assistant.web.own_name import OwnName
 
 TOKEN = "the-token"
 ADA = "ada@example.com"

@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from email_assistant.inbox.items import Item
-from email_assistant.servers.api.app import create_api
+from email_assistant.web.app import create_api
 from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.integration.home import Home, OpenHome, in_one_loop

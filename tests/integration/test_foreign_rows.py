@@ -19,7 +19,7 @@ from langgraph.checkpoint.serde import jsonplus
 
 from email_assistant.db.pool import session_settings
 from email_assistant.inbox.items import Item
-from email_assistant.servers.api.app import create_api
+from email_assistant.web.app import create_api
 from tests.contract.chat_stage import event, open_stage
 from tests.doubles.model import Model
 from tests.integration.home import Home, in_one_loop, until

@@ -17,7 +17,7 @@ import pytest
 
 from email_assistant.inbox.items import Item
 from email_assistant.memory.profiles import PROFILES
-from email_assistant.servers.api.app import create_api
+from email_assistant.web.app import create_api
 from tests.doubles.google import Google
 from tests.doubles.gullible import gullible, order
 from tests.doubles.model import Model

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from email_assistant.inbox.items import NoItem
 from email_assistant.inbox.search import matches
-from email_assistant.servers.api.app import create_api
+from email_assistant.web.app import create_api
 from tests.doubles.model import Model, tool
 from tests.integration.home import Home, in_one_loop
 from tests.integration.scene import DONE, meeting, reply

@@ -30,8 +30,8 @@ from email_assistant.db.checkpoints import run_config
 from email_assistant.db.lease import held
 from email_assistant.db.pool import SCHEMA, Connection, session_settings
 from email_assistant.inbox.items import Conflict, Inbox, Item
-from email_assistant.servers.api.app import create_api
 from email_assistant.settings import Settings
+from email_assistant.web.app import create_api
 from tests.doubles.daemon import API_TOKEN, Daemon
 from tests.doubles.google import Google
 from tests.doubles.model import Kind, Model, ModelRequest, ToolCall, tool

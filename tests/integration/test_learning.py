@@ -13,7 +13,7 @@ import pytest_asyncio
 
 from email_assistant.inbox.feed import Feed
 from email_assistant.memory.profiles import PROFILES
-from email_assistant.servers.api.app import create_api
+from email_assistant.web.app import create_api
 from tests.doubles.daemon import Daemon
 from tests.doubles.google import Google
 from tests.doubles.model import Model, ModelRequest

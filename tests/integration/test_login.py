@@ -44,7 +44,7 @@ class Sandbox:
 
     def __init__(self, folder: Path, address: str, *options: str) -> None:
         self.data = folder / f"{address}.sqlite"
-        command = [sys.executable, "-m", "email_assistant.servers.google_sandbox", "--exit-with-parent", *options]
+        command = [sys.executable, "-m", "email_assistant_servers.google_sandbox", "--exit-with-parent", *options]
         self.process = subprocess.Popen(
             [*command, "--data", str(self.data), "--address", address],
             stdin=subprocess.PIPE,

@@ -9,7 +9,7 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from email_assistant.servers.api.app import create_api
+from email_assistant.web.app import create_api
 from tests.doubles.model import Model
 from tests.integration.conftest import Start
 from tests.integration.home import Home, in_one_loop

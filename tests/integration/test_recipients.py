@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from email_assistant.inbox.items import Invalid, Item
-from email_assistant.servers.api.app import create_api
+from email_assistant.web.app import create_api
 from tests.doubles.daemon import Daemon
 from tests.doubles.google import Google
 from tests.doubles.model import Model

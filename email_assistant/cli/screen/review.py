@@ -13,7 +13,7 @@ from email_assistant.cli.screen import words
 from email_assistant.cli.screen.base import InboxScreen
 from email_assistant.cli.screen.desk import Sight
 from email_assistant.mail.address import address_of
-from email_assistant.servers.api.forms import Field
+from email_assistant.web.forms import Field
 
 
 class ReviewScreen(InboxScreen):

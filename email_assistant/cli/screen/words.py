@@ -19,10 +19,10 @@ from email_assistant.mail.address import address_of
 from email_assistant.mail.charset import one_line, plain
 from email_assistant.mail.compose import reply_subject
 from email_assistant.mail.diff import compare
-from email_assistant.servers.api.forms import Field
-from email_assistant.servers.api.wording import about, moment, waits, who
 from email_assistant.trail.context import Letter
 from email_assistant.trail.story import Event
+from email_assistant.web.forms import Field
+from email_assistant.web.wording import about, moment, waits, who
 
 NEW = " (new recipient: never written to before)"
 _AGE_WIDTH = 8

@@ -1,0 +1,193 @@
+"""The mail agent's acting tools as an MCP server, under their own names and with their own arguments.
+
+Each call bears a key in its `_meta`. One key is one mail, or one meeting, whatever dies and however often the call is
+made; a call of its own accord can't be told from a repeat, so one without a key is refused.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from importlib.metadata import version
+from typing import Any, Final
+
+import psycopg
+from mcp import types
+from mcp.server.lowlevel import Server
+from psycopg_pool import PoolTimeout
+
+from email_assistant.google.errors import Ambiguous, NotFound, Refused
+from email_assistant.mail.compose import compose_reply
+from email_assistant.mail.message import references_of
+from email_assistant.mail.parse import parse_gmail
+from email_assistant.settings import WorkingHours
+from email_assistant.tools import check_calendar, schedule_meeting, send_email
+from email_assistant.tools.check_calendar import CheckCalendar, told_days
+from email_assistant.tools.mcp.words import AGAIN, EXTERNAL_ID, INVITATION, KEY, LIMITED, SENDER
+from email_assistant.tools.outbox import DraftGone, KeyedOutbox, KeyTaken, Letter
+from email_assistant.tools.own.mailbox import Limited, Mailbox, TryAgain, Visit
+from email_assistant.tools.schedule_meeting import ScheduleMeeting, event_id_of, insert, scheduled
+from email_assistant.tools.send_email import SendEmail
+from email_assistant.tools.senders import answers_as, permitted
+from email_assistant.tools.sending import sent_to
+from email_assistant.tools.spec import ToolError, ToolSpec
+
+log = logging.getLogger(__name__)
+
+INSTRUCTIONS: Final = (
+    "The tools that the mail agent acts with, for the agent itself: they do what they are asked at once, so whoever "
+    "calls them has asked the person. Each call needs a key of its own in _meta."
+)
+
+Meta = Mapping[str, Any]
+Done = tuple[str, str | None]
+"""What the model is told, and Google's id of what was made."""
+
+
+class AgentTools:
+    """
+    Args:
+        meet: whether meetings have a Google Meet link.
+    """
+
+    def __init__(self, mailbox: Mailbox, outbox: KeyedOutbox, hours: WorkingHours, *, meet: bool) -> None:
+        self._mailbox = mailbox
+        self._outbox = outbox
+        self._hours = hours
+        self._meet = meet
+
+    async def check_calendar(self, arguments: dict[str, Any], meta: Meta) -> Done:
+        given = CheckCalendar.model_validate(check_calendar.SPEC.parse(arguments).model_dump())
+        invitation = meta.get(INVITATION)
+        async with self._mailbox.visit("read") as visit:
+            calendar = visit.google.calendar
+            return await told_days(calendar, given.dates, visit.zone, self._hours, invitation), None
+
+    async def schedule_meeting(self, arguments: dict[str, Any], meta: Meta) -> Done:
+        given = ScheduleMeeting.model_validate(schedule_meeting.SPEC.parse(arguments).model_dump())
+        event_id = event_id_of(_key(meta))
+        async with self._mailbox.visit("write") as visit:
+            try:
+                event = await insert(visit.google.calendar, event_id, given, visit.zone, meet=self._meet)
+            except Ambiguous:
+                raise TryAgain("it is not clear whether the meeting was made") from None
+            except Refused as refusal:
+                raise ToolError(f"Google Calendar refused: {refusal}") from None
+            return scheduled(given, visit.zone, event), event_id
+
+    async def send_email(self, arguments: dict[str, Any], meta: Meta) -> Done:
+        given = SendEmail.model_validate(send_email.SPEC.parse(arguments).model_dump())
+        key = _key(meta)
+        if not given.email_id:
+            raise ToolError("email_id: name the mail that this answers")
+        if not given.email_address:
+            raise ToolError("email_address: name an address")
+
+        async with self._mailbox.visit("write") as visit:
+
+            async def compose() -> Letter:
+                return await _reply(visit, given, meta.get(SENDER))
+
+            try:
+                posted = await self._outbox.send(visit.google.gmail, visit.account, key, arguments, compose)
+            except NotFound:
+                raise ToolError("The conversation is no longer in the mailbox.") from None
+            except Refused as refusal:
+                raise ToolError(f"Gmail refused to send: {refusal}") from None
+            except KeyTaken:
+                raise ToolError("its key stands for another mail") from None
+            except DraftGone:
+                raise TryAgain("the mail's draft is gone, and it is not in Sent, or not yet") from None
+            return sent_to([given.email_address, *given.additional_recipients]), posted.message_id
+
+
+async def _reply(visit: Visit, given: SendEmail, sender: object) -> Letter:
+    """
+    Args:
+        sender: the address that the person saw it go from, if they saw it; else the mail says it.
+    """
+    message = await visit.google.gmail.message(str(given.email_id))
+    mail = parse_gmail(message.payload)
+    proposed = sender if isinstance(sender, str) else answers_as(visit.account, mail).address
+    identity = await permitted(visit.google.gmail, visit.account, proposed)
+    raw = compose_reply(
+        to=[str(given.email_address)],
+        cc=given.additional_recipients,
+        sender=identity.mailbox,
+        subject=mail.subject,
+        text=given.response_text,
+        in_reply_to=mail.message_id,
+        references=references_of(mail),
+        signature=identity.signature or None,
+        date=datetime.now(visit.zone),
+    )
+    return Letter(raw, message.thread_id)
+
+
+def create_agent_server(mailbox: Mailbox, outbox: KeyedOutbox, hours: WorkingHours, *, meet: bool) -> Server[Any, Any]:
+    """The MCP server of one account's mail agent.
+
+    Args:
+        hours: when free time may be offered.
+        meet: whether meetings have a Google Meet link.
+    """
+    tools = AgentTools(mailbox, outbox, hours, meet=meet)
+    offered: dict[str, tuple[ToolSpec, Callable[[dict[str, Any], Meta], Awaitable[Done]]]] = {
+        spec.name: (spec, run)
+        for spec, run in (
+            (check_calendar.SPEC, tools.check_calendar),
+            (schedule_meeting.SPEC, tools.schedule_meeting),
+            (send_email.SPEC, tools.send_email),
+        )
+    }
+    server: Server[Any, Any] = Server("email-assistant-agent", version("email-assistant"), INSTRUCTIONS)
+
+    async def list_tools() -> list[types.Tool]:
+        return [_told(spec) for spec, _ in offered.values()]
+
+    async def call_tool(name: str, arguments: dict[str, Any]) -> types.CallToolResult:
+        if name not in offered:
+            return _answer(f"there is no such tool; there are: {', '.join(offered)}", is_error=True)
+        meta = server.request_context.meta
+        try:
+            text, made = await offered[name][1](arguments, (meta.model_extra or {}) if meta else {})
+        except Limited as error:
+            return _answer(str(error), is_error=True, meta={AGAIN: True, LIMITED: True})
+        except TryAgain as error:
+            return _answer(str(error), is_error=True, meta={AGAIN: True})
+        except ToolError as error:
+            return _answer(str(error), is_error=True)
+        except (psycopg.OperationalError, PoolTimeout):
+            return _answer("the assistant's database is not available now", is_error=True, meta={AGAIN: True})
+        except Exception:
+            log.exception("the tool %s failed", name)
+            return _answer("the assistant failed at this; its log says where", is_error=True, meta={AGAIN: True})
+        return _answer(text, meta={EXTERNAL_ID: made} if made else None)
+
+    server.list_tools()(list_tools)  # type: ignore[no-untyped-call]
+    # The tools check their arguments themselves: the library's refusals quote the whole schema's wording.
+    server.call_tool(validate_input=False)(call_tool)
+    return server
+
+
+def _told(spec: ToolSpec) -> types.Tool:
+    writes = spec.name != check_calendar.SPEC.name
+    return types.Tool(
+        name=spec.name,
+        description=spec.description,
+        inputSchema={"type": "object", **spec.parameters, "additionalProperties": False},
+        annotations=types.ToolAnnotations(
+            readOnlyHint=not writes, destructiveHint=writes, idempotentHint=True, openWorldHint=True
+        ),
+    )
+
+
+def _key(meta: Meta) -> str:
+    key = meta.get(KEY)
+    if not isinstance(key, str) or not 8 <= len(key) <= 200:
+        raise ToolError(f"_meta: give each call of your own a {KEY} of 8 to 200 characters")
+    return key
+
+
+def _answer(text: str, *, is_error: bool = False, meta: dict[str, Any] | None = None) -> types.CallToolResult:
+    content = types.TextContent(type="text", text=text)
+    return types.CallToolResult(content=[content], isError=is_error, _meta=meta)

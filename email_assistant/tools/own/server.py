@@ -1,0 +1,141 @@
+"""How a tool is told to a client, checked and called. What goes wrong is one plain line with isError, never more."""
+
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any, Generic, Literal, TypeVar
+
+import psycopg
+from mcp import types
+from mcp.server.lowlevel import Server
+from psycopg_pool import PoolTimeout
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from email_assistant.tools.mcp.words import AGAIN, LIMITED
+from email_assistant.tools.own.mailbox import Limited, TryAgain
+from email_assistant.tools.spec import ToolError
+
+log = logging.getLogger(__name__)
+
+Effect = Literal["reads", "adds", "changes"]
+"""What a tool does to the person's account: nothing; it only adds to it; it does what can't be taken back."""
+
+
+class Arguments(BaseModel):
+    """Base of what tools take. Nothing is converted, and an unknown name is refused."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Result(BaseModel):
+    """Base of what tools answer, for programs."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    def as_text(self) -> str:
+        """The same for a model to read; what others wrote is delimited in it."""
+        raise NotImplementedError
+
+
+A = TypeVar("A", bound=Arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class Tool(Generic[A]):
+    """A tool that can be called again with the same arguments, and then does no more."""
+
+    name: str
+    title: str
+    description: str
+    effect: Effect
+    arguments: type[A]
+    result: type[Result]
+    run: Callable[[A], Awaitable[Result]]
+    """Raises ToolError with one line for the model."""
+
+    def told(self) -> types.Tool:
+        hints = types.ToolAnnotations(
+            title=self.title,
+            readOnlyHint=self.effect == "reads",
+            destructiveHint=self.effect == "changes",
+            idempotentHint=True,
+            openWorldHint=True,
+        )
+        return types.Tool(
+            name=self.name,
+            title=self.title,
+            description=self.description,
+            inputSchema=_untitled(self.arguments.model_json_schema(mode="validation")),
+            outputSchema=_untitled(self.result.model_json_schema(mode="serialization")),
+            annotations=hints,
+        )
+
+    async def call(self, arguments: Mapping[str, Any]) -> types.CallToolResult:
+        try:
+            result = await self.run(self._parsed(arguments))
+        except Limited as error:
+            return _refusal(str(error), meta={AGAIN: True, LIMITED: True})
+        except TryAgain as error:
+            return _refusal(str(error), meta={AGAIN: True})
+        except ToolError as error:
+            return _refusal(str(error))
+        except (psycopg.OperationalError, PoolTimeout):
+            return _refusal("the assistant's database is not available now; try again later", meta={AGAIN: True})
+        except Exception:
+            log.exception("the tool %s failed", self.name)
+            return _refusal("the assistant failed at this; its log on standard error says where", meta={AGAIN: True})
+        text = types.TextContent(type="text", text=result.as_text())
+        return types.CallToolResult(content=[text], structuredContent=result.model_dump(mode="json"))
+
+    def _parsed(self, arguments: Mapping[str, Any]) -> A:
+        try:
+            return self.arguments.model_validate_json(json.dumps(arguments))
+        except ValidationError as error:
+            raise ToolError("; ".join(f"{_place(e['loc'])}: {e['msg']}" for e in error.errors())) from None
+
+
+def create_server(name: str, instructions: str, tools: Sequence[Tool[Any]]) -> Server[Any, Any]:
+    """An MCP server of these tools and nothing else."""
+    server: Server[Any, Any] = Server(name, version("email-assistant"), instructions)
+    by_name = {tool.name: tool for tool in tools}
+
+    async def list_tools() -> list[types.Tool]:
+        return [tool.told() for tool in tools]
+
+    async def call_tool(called: str, arguments: dict[str, Any]) -> types.CallToolResult:
+        if called not in by_name:
+            return _refusal(f"there is no such tool; there are: {', '.join(by_name)}")
+        return await by_name[called].call(arguments)
+
+    server.list_tools()(list_tools)  # type: ignore[no-untyped-call]
+    # The tools check their arguments themselves: the library's refusals quote the whole schema's wording.
+    server.call_tool(validate_input=False)(call_tool)
+    return server
+
+
+def in_brackets(words: Sequence[str]) -> str:
+    """Remarks behind something, if there are any."""
+    return f" ({', '.join(words)})" if words else ""
+
+
+def _refusal(why: str, meta: dict[str, Any] | None = None) -> types.CallToolResult:
+    line = types.TextContent(type="text", text=" ".join(why.split()))
+    return types.CallToolResult(content=[line], isError=True, _meta=meta)
+
+
+def _place(location: Sequence[int | str]) -> str:
+    return ".".join(map(str, location)) or "arguments"
+
+
+def _untitled(schema: Any) -> Any:
+    """A JSON schema without the titles that only repeat names."""
+    match schema:
+        case dict():
+            kept = {key: value for key, value in schema.items() if key != "title" or not isinstance(value, str)}
+            return {key: _untitled(value) for key, value in kept.items()}
+        case list():
+            return [_untitled(value) for value in schema]
+        case _:
+            return schema

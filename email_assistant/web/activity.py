@@ -1,0 +1,32 @@
+"""`/api/activity`: what came in and what was done with it, day by day."""
+
+from typing import Annotated, cast
+
+from fastapi import APIRouter, Depends, Query, Request
+
+from email_assistant.trail.activity import Activity
+from email_assistant.web.dependencies import Assistant, BlankAsNone
+from email_assistant.web.errors import documented
+from email_assistant.web.schemas import ActivityOut, DayOut
+
+_MOST_DAYS = 366
+
+router = APIRouter(prefix="/api", tags=["activity"])
+
+
+def _activity(request: Request) -> Activity:
+    return cast("Activity", request.app.state.activity)
+
+
+@router.get("/activity", responses=documented(401, 404, 422))
+async def show_activity(
+    app: Assistant,
+    activity: Annotated[Activity, Depends(_activity)],
+    days: Annotated[int, Query(ge=1, le=_MOST_DAYS, description="How many, today included.")] = 30,
+    account: Annotated[str | None, BlankAsNone, Query(description="Only this account's (an address).")] = None,
+) -> ActivityOut:
+    """Mail by class, answers, the time they took, and the use of models, for each of the last days."""
+    everyone = await app.accounts.of_user(app.user_id)
+    accounts = [await app.accounts.find(app.user_id, account)] if account else everyone
+    found = await activity.days(app.user_id, accounts, days)
+    return ActivityOut(days=[DayOut.model_validate(day) for day in found])

@@ -1,0 +1,140 @@
+"""The web application: which room answers which request, and what stands before all of them."""
+
+import ipaddress
+from pathlib import Path
+
+from fastapi import APIRouter, Depends, FastAPI
+from fastapi.security import APIKeyHeader, HTTPBearer
+from fastapi.staticfiles import StaticFiles
+from fastapi.telemetry import TelemetryConfig
+from starlette.middleware.body_limit import RequestBodyLimitMiddleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+from email_assistant.inbox.feed import Feed
+from email_assistant.memory.profiles import Memory
+from email_assistant.queue.chat import Chat
+from email_assistant.trail.activity import Activity
+from email_assistant.trail.context import Contexts
+from email_assistant.trail.story import Trail
+from email_assistant.web import (
+    activity,
+    chats,
+    events,
+    google_push,
+    health,
+    inbox,
+    login,
+    mails,
+    memory,
+    pages,
+    push,
+    tools,
+)
+from email_assistant.web import chat as chat_routes
+from email_assistant.web.agent_inbox import routes as agent_inbox
+from email_assistant.web.auth import Access, AgentInboxCors, Guard, SecurityHeaders
+from email_assistant.web.dependencies import Services
+from email_assistant.web.document import DocumentedAPI
+from email_assistant.web.errors import AsciiJSON, add_error_handlers, documented
+from email_assistant.web.own_name import OwnName
+from email_assistant.web.refusals import Refusals
+
+_STATIC = Path(__file__).parent / "static"
+_LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+_MOST_BYTES = 1_000_000
+_LIBRARY_REFUSALS = {
+    400: "this server doesn't answer to that host name; open it by its address",
+    413: f"a request may have {_MOST_BYTES:,} bytes at most",
+}
+_COMPRESSION = 5
+"""Of gzip. Above it, pages get hardly smaller and take longer."""
+_SILENT: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
+"""FastAPI reports to OpenTelemetry by itself where the environment has it; the program decides that."""
+
+_ABOUT = """What waits for you, what came in, and what was learned, for programs.
+
+Every refusal is a problem as of RFC 9457 (`application/problem+json`); `detail` says what to do.
+Times are ISO 8601 with their offset. A list comes in pages: `next` is the `cursor` of the following one.
+"""
+
+# The guard has looked at the token by then; these say in the OpenAPI document how to send it.
+_CREDENTIALS = [Depends(HTTPBearer(auto_error=False)), Depends(APIKeyHeader(name="x-api-key", auto_error=False))]
+
+
+def create_api(
+    app: Services,
+    chat: Chat,
+    *,
+    token: str | None,
+    host: str,
+    agent_inbox_origin: str | None = None,
+    push_token: str | None = None,
+    own_name: OwnName | None = None,
+) -> FastAPI:
+    """The API and the pages of an app that is open, within its event loop.
+
+    Args:
+        token: what lets a caller in; None lets everybody in.
+        host: the address that the server is bound to. On loopback only names of this machine are answered to, since
+            another site's name may be pointed at it (DNS rebinding).
+        agent_inbox_origin: the one other site whose pages may call this API, as the public Agent Inbox app.
+        push_token: what lets Google's Pub/Sub in, to tell of new mail and to nothing else; None: it is not let in.
+        own_name: a name of this machine that is answered to as well, and that browsers had better use.
+    """
+    api = DocumentedAPI(
+        title="Email assistant",
+        description=_ABOUT,
+        docs_url=None,
+        redoc_url=None,
+        default_response_class=AsciiJSON,
+        telemetry=_SILENT,
+    )
+    api.state.assistant = app
+    api.state.chat = chat
+    api.state.access = access = Access(token, app.sessions, app.user_id, own_name)
+    api.state.push_token = push_token
+    api.state.memory = learned = Memory.kept_in(app.pool)
+    api.state.trail = Trail(app.pool, learned)
+    api.state.contexts = Contexts(app.pool, learned)
+    api.state.activity = Activity(app.pool)
+    api.state.feed = Feed(app.pool)
+    programs = APIRouter(dependencies=_CREDENTIALS, responses=documented(401, 503))
+    programs.include_router(inbox.router)
+    programs.include_router(mails.router)
+    programs.include_router(memory.router)
+    programs.include_router(activity.router)
+    programs.include_router(events.router)
+    programs.include_router(agent_inbox.router)
+    programs.include_router(push.router)
+    programs.include_router(tools.router)
+    programs.include_router(chat_routes.router)
+    programs.include_router(chats.router)
+    for router in (health.router, google_push.router, agent_inbox.info_router, programs, login.router, pages.router):
+        api.include_router(router)
+    api.mount("/static", StaticFiles(directory=_STATIC))
+    add_error_handlers(api)
+    # The one that was added last is met first. No page holds a token or a session: the length of what is compressed
+    # gives none away (https://www.breachattack.com).
+    api.add_middleware(GZipMiddleware, compresslevel=_COMPRESSION)
+    api.add_middleware(Guard, access=access, agent_inbox_origin=agent_inbox_origin)
+    if agent_inbox_origin:
+        api.add_middleware(AgentInboxCors, origin=agent_inbox_origin)
+    api.add_middleware(TrustedHostMiddleware, allowed_hosts=_answered_to(host, own_name), www_redirect=False)
+    api.add_middleware(RequestBodyLimitMiddleware, max_body_size=_MOST_BYTES)
+    api.add_middleware(Refusals, details=_LIBRARY_REFUSALS)
+    api.add_middleware(SecurityHeaders)
+    return api
+
+
+def _answered_to(host: str, own_name: OwnName | None) -> list[str]:
+    bare = host.strip("[]").lower()
+    names = {*_LOOPBACK, f"[{bare}]" if ":" in bare else bare, *([own_name.host] if own_name else [])}
+    return sorted(names) if _is_loopback(bare) else ["*"]
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

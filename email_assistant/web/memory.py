@@ -1,0 +1,107 @@
+"""`/api/memory`: what the assistant knows about the person and has learned, and their own word on it."""
+
+from typing import Annotated, cast
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Query, Request
+
+from email_assistant.accounts.accounts import Account
+from email_assistant.memory.profiles import PROFILES, Memory, Profile
+from email_assistant.web.dependencies import Assistant, BlankAsNone
+from email_assistant.web.errors import documented
+from email_assistant.web.schemas import (
+    Background,
+    HistoryOut,
+    LessonOut,
+    LessonPage,
+    MemoryOut,
+    NewRule,
+    Revert,
+    RuleEdit,
+    RuleOut,
+)
+
+_BY = "api"
+
+
+def _memory(request: Request) -> Memory:
+    return cast("Memory", request.app.state.memory)
+
+
+async def _account(
+    app: Assistant, account: Annotated[str, BlankAsNone, Query(description="Whose memory: an address.")]
+) -> Account:
+    """Raises UnknownAccount."""
+    return await app.accounts.find(app.user_id, account)
+
+
+Rules = Annotated[Memory, Depends(_memory)]
+Of = Annotated[Account, Depends(_account)]
+
+router = APIRouter(prefix="/api/memory", tags=["memory"])
+
+
+@router.get("", responses=documented(401, 404, 422))
+async def show_memory(
+    memory: Rules,
+    account: Of,
+    removed: Annotated[bool, Query(description="Rules that were removed too.")] = False,
+) -> MemoryOut:
+    """The rules of each profile with their origin, and what every prompt says about the person."""
+    profiles: dict[Profile, list[RuleOut]] = {}
+    for profile in PROFILES:
+        rules = await (memory.history if removed else memory.rules)(account.id, profile)
+        profiles[profile] = [RuleOut.of(rule) for rule in rules]
+    return MemoryOut(account=account.address, background=account.background, profiles=profiles)
+
+
+@router.put("/background", responses=documented(400, 401, 403, 404, 413, 422))
+async def set_background(app: Assistant, account: Of, background: Background) -> Background:
+    """Say who the person is: role, tone, languages. It stands in every prompt."""
+    await app.accounts.set_background(account.id, background.text)
+    return background
+
+
+@router.post("/rules", status_code=201, responses=documented(400, 401, 403, 404, 413, 422))
+async def add_rule(memory: Rules, account: Of, rule: NewRule) -> RuleOut:
+    """Add a rule by hand. It stands in the prompts from the next mail on."""
+    return RuleOut.of(await memory.add(account.id, rule.profile, rule.text, _BY))
+
+
+@router.get("/rules/{profile}/{rule_id}", responses=documented(401, 404, 422))
+async def show_history(memory: Rules, account: Of, profile: Profile, rule_id: str) -> HistoryOut:
+    """Every version of a rule, and where each comes from."""
+    return HistoryOut.of(await memory.get(account.id, profile, rule_id))
+
+
+@router.put("/rules/{profile}/{rule_id}", responses=documented(400, 401, 403, 404, 409, 413, 422))
+async def edit_rule(memory: Rules, account: Of, profile: Profile, rule_id: str, rule: RuleEdit) -> RuleOut:
+    """Put other words in place of a rule's; the old ones stay in its history. 409: it was changed since `version`."""
+    return RuleOut.of(await memory.edit(account.id, profile, rule_id, rule.text, _BY, version=rule.version))
+
+
+@router.delete("/rules/{profile}/{rule_id}", responses=documented(401, 403, 404, 409, 422))
+async def remove_rule(
+    memory: Rules, account: Of, profile: Profile, rule_id: str, version: int | None = None
+) -> RuleOut:
+    """Take a rule out of force. Its history is kept, and it can be reverted to."""
+    return RuleOut.of(await memory.remove(account.id, profile, rule_id, _BY, version=version))
+
+
+@router.post("/rules/{profile}/{rule_id}/revert", responses=documented(400, 401, 403, 404, 409, 413, 422))
+async def revert_rule(memory: Rules, account: Of, profile: Profile, rule_id: str, revert: Revert) -> RuleOut:
+    """Put a rule back to what it said, or to being in force, in an earlier version."""
+    return RuleOut.of(await memory.revert(account.id, profile, rule_id, revert.to, _BY))
+
+
+@router.get("/lessons", responses=documented(401, 404, 422))
+async def list_lessons(app: Assistant, memory: Rules, account: Of) -> LessonPage:
+    """What was learned last from the person's answers and corrections."""
+    found = await memory.lessons.page(app.user_id, account.id)
+    return LessonPage(lessons=[LessonOut.model_validate(each) for each in found])
+
+
+@router.post("/lessons/{lesson_id}/undo", responses=documented(401, 403, 404, 409, 422))
+async def undo_lesson(app: Assistant, memory: Rules, lesson_id: UUID) -> RuleOut:
+    """Take back exactly this lesson. 409: it was taken back before, or the rule was changed by hand since."""
+    return RuleOut.of(await memory.unlearn(await memory.lessons.find(app.user_id, str(lesson_id)), _BY))

@@ -1,0 +1,64 @@
+"""`/accounts`: the mailboxes, their state and today's use of models; and where the person is told of what waits."""
+
+from contextlib import suppress
+from typing import Annotated, Literal
+from uuid import UUID
+
+from fastapi import APIRouter, Form
+from fastapi.responses import RedirectResponse, Response
+
+from email_assistant.accounts.accounts import Mode
+from email_assistant.inbox.items import Conflict
+from email_assistant.inbox.mode import set_mode
+from email_assistant.notify.channels import NoChannel
+from email_assistant.web.dependencies import Assistant, Services
+from email_assistant.web.rendering import render
+from email_assistant.web.wording import MODES
+
+router = APIRouter()
+
+
+@router.get("/accounts")
+async def accounts(app: Assistant) -> Response:
+    return await _page(app)
+
+
+@router.post("/accounts/state")
+async def set_state(
+    app: Assistant, account: Annotated[str, Form()], state: Annotated[Literal["active", "paused"], Form()]
+) -> Response:
+    """Pause an account, or resume one that is paused."""
+    chosen = await app.accounts.find(app.user_id, account)
+    if chosen.state not in ("active", "paused"):
+        return await _page(app, Conflict(f"{chosen.address} is neither active nor paused"))
+    await app.accounts.set_state(chosen.id, state)
+    return RedirectResponse("/accounts", 303)
+
+
+@router.post("/accounts/mode")
+async def change_mode(app: Assistant, account: Annotated[str, Form()], mode: Annotated[Mode, Form()]) -> Response:
+    """Say what becomes of an account's proposals."""
+    chosen = await app.accounts.find(app.user_id, account)
+    await set_mode(app.pool, app.accounts, app.inbox, chosen, mode)
+    return RedirectResponse("/accounts", 303)
+
+
+@router.post("/accounts/channels")
+async def remove_channel(app: Assistant, channel: Annotated[UUID, Form()]) -> Response:
+    """Tell a browser or a webhook no more."""
+    with suppress(NoChannel):  # it is gone already
+        await app.channels.remove(app.user_id, channel)
+    return RedirectResponse("/accounts#told", 303)
+
+
+async def _page(app: Services, refusal: Conflict | None = None) -> Response:
+    found = await app.accounts.of_user(app.user_id)
+    return render(
+        "accounts.html",
+        status_code=409 if refusal else 200,
+        refusal=refusal,
+        modes=MODES,
+        accounts=[(account, await app.usage.today(account)) for account in found],
+        channels=await app.channels.of_user(app.user_id),
+        digest_errors=await app.digests.last_errors(app.user_id),
+    )

@@ -1,0 +1,61 @@
+"""What a person has just answered: said on the next page, with a way back while there is one."""
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from uuid import UUID
+
+from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
+from email_assistant.web.dependencies import Services
+
+BY = "web"
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An answer, or what became of the attempt."""
+
+    item: Item
+    refusal: str | None = None
+    asked_again: Sequence[Item] = ()
+    """What it made the person be asked about again."""
+
+    @property
+    def seconds(self) -> int | None:
+        """How long it can still be taken back; None if it can't, or if it is somebody else's answer."""
+        if self.refusal or self.item.status != "decided" or self.item.undo_until is None:
+            return None
+        left = (self.item.undo_until - datetime.now(UTC)).total_seconds()
+        return round(left) if left > 0 else None
+
+
+async def just_answered(app: Services, item_id: str | None) -> Answered | None:
+    """The item that the address names as just answered or snoozed, unless it waits again."""
+    try:
+        item = await app.inbox.get(app.user_id, UUID(item_id)) if item_id else None
+    except (ValueError, NoItem):
+        return None
+    return await _taken(app, item) if item and (item.status in ("decided", "applied") or is_asleep(item)) else None
+
+
+def is_asleep(item: Item) -> bool:
+    return item.status == "pending" and item.snoozed_until is not None and item.snoozed_until > datetime.now(UTC)
+
+
+async def _taken(app: Services, item: Item) -> Answered:
+    return Answered(item, asked_again=await app.inbox.asked_again_because_of(item))
+
+
+async def each(app: Services, item_ids: Iterable[UUID], step: Callable[[UUID], Awaitable[Item]]) -> list[Answered]:
+    """What became of each of several items; those that are not there are left out."""
+    found = [await _one(app, item_id, step) for item_id in dict.fromkeys(item_ids)]
+    return [result for result in found if result]
+
+
+async def _one(app: Services, item_id: UUID, step: Callable[[UUID], Awaitable[Item]]) -> Answered | None:
+    try:
+        return await _taken(app, await step(item_id))
+    except NoItem:
+        return None
+    except (Conflict, Invalid) as refusal:
+        return Answered(await app.inbox.get(app.user_id, item_id), str(refusal))

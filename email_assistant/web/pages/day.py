@@ -1,0 +1,86 @@
+"""`/items/{id}/day`: the calendar on the day of a proposed meeting. Google may be slow, so it stands alone."""
+
+import asyncio
+from dataclasses import dataclass
+from datetime import datetime, time, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from fastapi import APIRouter
+from fastapi.responses import Response
+
+from email_assistant.accounts.accounts import UnknownAccount
+from email_assistant.accounts.vault import VaultError
+from email_assistant.google.calendar import Event
+from email_assistant.google.errors import GoogleError
+from email_assistant.web.dependencies import Assistant, ItemId, Services
+from email_assistant.web.forms import read_time
+from email_assistant.web.rendering import render
+
+_SECONDS = 6.0
+
+router = APIRouter()
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """What takes a part of the day."""
+
+    start: datetime
+    end: datetime
+    what: str
+    all_day: bool = False
+    busy: bool = True
+    proposed: bool = False
+
+
+@router.get("/items/{item_id}/day")
+async def day(app: Assistant, item_id: ItemId) -> Response:
+    item = await app.inbox.get(app.user_id, item_id)
+    account = await app.accounts.get(item.account_id)
+    proposal = _proposal(item.args, account.zone) if item.kind == "meeting" else None
+    events: tuple[Event, ...] = ()
+    trouble = None if proposal else "This proposes no time."
+    if proposal:
+        try:
+            async with asyncio.timeout(_SECONDS):
+                events = await _events(app, account.id, proposal)
+        except (TimeoutError, GoogleError, VaultError, UnknownAccount):
+            trouble = "Your calendar can't be read just now."
+    slots = [_slot(event, account.zone) for event in events] + ([proposal] if proposal else [])
+    return render(
+        "day.html",
+        item=item,
+        day=proposal.start if proposal else None,
+        slots=sorted(slots, key=lambda slot: (slot.start, slot.end)),
+        conflicts=[
+            _slot(event, account.zone)
+            for event in events
+            if proposal and event.busy and event.overlaps(proposal.start, proposal.end, account.zone)
+        ],
+        trouble=trouble,
+    )
+
+
+async def _events(app: Services, account_id: Any, proposal: Slot) -> tuple[Event, ...]:
+    zone = proposal.start.tzinfo
+    assert isinstance(zone, ZoneInfo)
+    start = datetime.combine(proposal.start.date(), time(), zone)
+    end = datetime.combine(proposal.start.date() + timedelta(days=1), time(), zone)
+    client = await app.clients.get(account_id)
+    return (await client.calendar.agenda(start, end)).events
+
+
+def _proposal(args: dict[str, Any], zone: ZoneInfo) -> Slot | None:
+    start, end = (_local(read_time(args.get(name)), zone) for name in ("start_time", "end_time"))
+    return Slot(start, end, str(args.get("title", "")), proposed=True) if start and end else None
+
+
+def _local(at: datetime | None, zone: ZoneInfo) -> datetime | None:
+    """A time without a timezone is meant in the account's."""
+    return (at.astimezone(zone) if at.tzinfo else at.replace(tzinfo=zone)) if at else None
+
+
+def _slot(event: Event, zone: ZoneInfo) -> Slot:
+    start, end = (moment.astimezone(zone) for moment in event.span(zone))
+    return Slot(start, end, event.summary or "(no title)", event.all_day, event.busy)

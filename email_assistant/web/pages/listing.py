@@ -1,0 +1,100 @@
+"""Which part of the inbox a person looks at: the query of the list's address, which an item's address carries on."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal
+from urllib.parse import urlencode
+from zoneinfo import ZoneInfo
+
+from fastapi import Depends
+from pydantic import Field
+
+from email_assistant.accounts.accounts import Account
+from email_assistant.inbox.items import Item
+from email_assistant.inbox.listing import Sort, Status, Wanted, position, read_age
+from email_assistant.tools.spec import Kind
+from email_assistant.web.dependencies import BlankAsNone
+
+Text = Annotated[str | None, BlankAsNone]
+Shown = Status | Literal["snoozed", "all"]
+Age = Literal["1h", "1d", "1w"]
+AGES = [("", "any time"), ("1h", "over an hour"), ("1d", "over a day"), ("1w", "over a week")]
+SORTS = [("age", "longest waiting first"), ("newest", "newest first"), ("urgency", "urgent first")]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What is listed, and in which order."""
+
+    status: Shown = "pending"
+    account: str | None = None
+    q: str | None = None
+    kind: Kind | None = None
+    older_than: Age | None = None
+    sort: Sort = "age"
+
+    @property
+    def wanted(self) -> Wanted:
+        """For `Inbox.page`."""
+        return {
+            "status": None if self.status == "all" or self.status == "snoozed" else self.status,
+            "account": self.account,
+            "kind": self.kind,
+            "q": self.q,
+            "older_than": read_age(self.older_than) if self.older_than else None,
+            "sort": self.sort,
+            "snoozed": "only" if self.status == "snoozed" else False,
+        }
+
+    @property
+    def waiting(self) -> Wanted:
+        """The same, of what waits."""
+        return {**self.wanted, "status": "pending", "snoozed": False}
+
+    def behind(self, item: Item) -> str:
+        """The cursor of what follows an item."""
+        return position(self.wanted, item.created_at, item.urgency, item.id)
+
+    @property
+    def query(self) -> dict[str, str]:
+        """What is chosen other than what is chosen by itself."""
+        usual = Listing()
+        names = ("status", "account", "q", "kind", "older_than", "sort")
+        return {name: value for name in names if (value := getattr(self, name)) != getattr(usual, name)}
+
+    @property
+    def is_narrowed(self) -> bool:
+        return bool(self.query)
+
+    @property
+    def is_filtered(self) -> bool:
+        return bool(self.query.keys() - {"q"})
+
+    def link(self, path: str, **more: str | None) -> str:
+        """The address of a page that keeps to this part of the inbox."""
+        return link(path, **self.query, **more)
+
+
+def _listing(
+    status: Shown = "pending",
+    account: Text = None,
+    q: Annotated[Annotated[str, Field(max_length=500)] | None, BlankAsNone] = None,
+    kind: Annotated[Kind | None, BlankAsNone] = None,
+    older_than: Annotated[Age | None, BlankAsNone] = None,
+    sort: Sort = "age",
+) -> Listing:
+    return Listing(status, account, q, kind, older_than, sort)
+
+
+Listed = Annotated[Listing, Depends(_listing)]
+
+
+def link(path: str, **query: str | None) -> str:
+    given = {name: value for name, value in query.items() if value}
+    return f"{path}?{urlencode(given)}" if given else path
+
+
+def zones(accounts: Iterable[Account]) -> Mapping[str, ZoneInfo]:
+    """Each account's timezone; UTC for one that was removed just now."""
+    return defaultdict(lambda: ZoneInfo("UTC"), {each.address: each.zone for each in accounts})

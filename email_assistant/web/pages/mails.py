@@ -1,0 +1,112 @@
+"""`/mails`: all mail and what became of it; the story of one, a second try, and the person's word on its class."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Form
+from fastapi.responses import RedirectResponse, Response
+
+from email_assistant.inbox.items import Conflict
+from email_assistant.inbox.mails import CLASSES, STATES, Class, State
+from email_assistant.trail.context import Contexts
+from email_assistant.trail.story import Trail
+from email_assistant.web.dependencies import Assistant, BlankAsNone, Services
+from email_assistant.web.pages.answered import BY
+from email_assistant.web.pages.listing import Text, link, zones
+from email_assistant.web.pages.rooms import News, Telling, ToldContexts, ToldTrail, nothing
+from email_assistant.web.rendering import render
+
+router = APIRouter()
+
+
+@router.get("/mails")
+async def mails(
+    app: Assistant,
+    news: News,
+    state: Annotated[State | None, BlankAsNone] = None,
+    account: Text = None,
+    cursor: Text = None,
+) -> Response:
+    return await _page(app, state, account, cursor, news=news)
+
+
+@router.post("/mails/{mail_id}/retry")
+async def retry(app: Assistant, mail_id: str, account: Annotated[str, Form()]) -> Response:
+    try:
+        await app.mails.retry(app.user_id, mail_id, account)
+    except Conflict as refusal:
+        return await _page(app, refusal=refusal)
+    return RedirectResponse("/mails", 303)
+
+
+@router.get("/mails/{mail_id}/trail")
+async def story(
+    app: Assistant, trail: ToldTrail, contexts: ToldContexts, news: News, mail_id: str, account: Text = None
+) -> Response:
+    return await _story(app, trail, contexts, mail_id, account, news=news)
+
+
+@router.post("/mails/{mail_id}/correct")
+async def correct(
+    app: Assistant,
+    trail: ToldTrail,
+    contexts: ToldContexts,
+    mail_id: str,
+    account: Annotated[str, Form()],
+    classification: Annotated[Class, Form()],
+) -> Response:
+    """Say what the mail should have been; it is worked on anew, and a rule on its sender is learned."""
+    try:
+        await app.mails.correct(app.user_id, mail_id, classification, BY, account)
+    except Conflict as refusal:
+        return await _story(app, trail, contexts, mail_id, account, refusal)
+    return RedirectResponse(link(f"/mails/{mail_id}/trail", account=account), 303)
+
+
+async def _page(
+    app: Services,
+    state: State | None = None,
+    account: str | None = None,
+    cursor: str | None = None,
+    refusal: Conflict | None = None,
+    news: Telling = nothing,
+) -> Response:
+    rows, following = await app.mails.page(app.user_id, state=state, account=account, cursor=cursor)
+    accounts = await app.accounts.of_user(app.user_id)
+    return render(
+        "mails.html",
+        status_code=409 if refusal else 200,
+        refusal=refusal,
+        mails=rows,
+        state=state,
+        states=[("", "all"), *((each, each) for each in STATES)],
+        account=account,
+        accounts=accounts,
+        zones=zones(accounts),
+        here=link("/mails", state=state, account=account, cursor=cursor),
+        following=link("/mails", state=state, account=account, cursor=following) if following else None,
+        news=await news(),
+    )
+
+
+async def _story(
+    app: Services,
+    trail: Trail,
+    contexts: Contexts,
+    mail_id: str,
+    account: str | None,
+    refusal: Conflict | None = None,
+    news: Telling = nothing,
+) -> Response:
+    mail = await app.mails.get(app.user_id, mail_id, account)
+    owner = await app.accounts.find(app.user_id, mail.account)
+    return render(
+        "trail.html",
+        status_code=409 if refusal else 200,
+        refusal=refusal,
+        mail=mail,
+        letter=await contexts.letter(app.user_id, owner.id, mail.id),
+        zone=owner.zone,
+        classes=CLASSES,
+        events=await trail.of_mail(app.user_id, mail_id, mail.account),
+        news=await news(),
+    )

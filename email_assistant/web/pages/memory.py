@@ -1,0 +1,109 @@
+"""`/memory`: what the assistant knows about the person and has learned, and their own word on it."""
+
+from collections.abc import Awaitable
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from fastapi import APIRouter, Form
+from fastapi.responses import RedirectResponse, Response
+
+from email_assistant.accounts.accounts import Account
+from email_assistant.inbox.items import Conflict, Invalid
+from email_assistant.memory.profiles import LONGEST_RULE, PROFILES, Memory, Profile
+from email_assistant.web.dependencies import Assistant, Services
+from email_assistant.web.memory import Rules
+from email_assistant.web.pages.answered import BY
+from email_assistant.web.pages.listing import Text, link
+from email_assistant.web.rendering import render
+from email_assistant.web.wording import PROFILE_NAMES
+
+router = APIRouter()
+
+Of = Annotated[str, Form(alias="account")]
+
+
+@router.get("/memory")
+async def show(app: Assistant, memory: Rules, account: Text = None) -> Response:
+    return await _page(app, memory, account)
+
+
+@router.post("/memory/background")
+async def set_background(app: Assistant, account: Of, background: Annotated[str, Form()] = "") -> Response:
+    """What every prompt says about the person, in their own words."""
+    chosen = await app.accounts.find(app.user_id, account)
+    await app.accounts.set_background(chosen.id, background.replace("\r\n", "\n"))
+    return _back(chosen)
+
+
+@router.post("/memory/rules")
+async def add(
+    app: Assistant, memory: Rules, account: Of, profile: Annotated[Profile, Form()], text: Annotated[str, Form()] = ""
+) -> Response:
+    chosen = await app.accounts.find(app.user_id, account)
+    return await _done(app, memory, chosen, memory.add(chosen.id, profile, text, BY))
+
+
+@router.post("/memory/rules/{profile}/{rule_id}")
+async def change(
+    app: Assistant,
+    memory: Rules,
+    profile: Profile,
+    rule_id: str,
+    account: Of,
+    do: Annotated[Literal["edit", "remove", "revert"], Form()],
+    version: Annotated[int, Form()],
+    text: Annotated[str, Form()] = "",
+) -> Response:
+    """
+    Args:
+        version: the one that the person saw; for revert, the one to go back to.
+    """
+    chosen = await app.accounts.find(app.user_id, account)
+    match do:
+        case "edit":
+            step = memory.edit(chosen.id, profile, rule_id, text, BY, version=version)
+        case "remove":
+            step = memory.remove(chosen.id, profile, rule_id, BY, version=version)
+        case "revert":
+            step = memory.revert(chosen.id, profile, rule_id, version, BY)
+    return await _done(app, memory, chosen, step)
+
+
+@router.post("/memory/lessons/{lesson_id}/undo")
+async def unlearn(app: Assistant, memory: Rules, lesson_id: UUID) -> Response:
+    """Take back one thing that was learned."""
+    lesson = await memory.lessons.find(app.user_id, str(lesson_id))
+    chosen = await app.accounts.find(app.user_id, lesson.account)
+    return await _done(app, memory, chosen, memory.unlearn(lesson, BY))
+
+
+async def _done(app: Services, memory: Memory, account: Account, step: Awaitable[Any]) -> Response:
+    try:
+        await step
+    except (Conflict, Invalid) as refusal:
+        return await _page(app, memory, account.address, refusal)
+    return _back(account)
+
+
+def _back(account: Account) -> Response:
+    return RedirectResponse(link("/memory", account=account.address), 303)
+
+
+async def _page(
+    app: Services, memory: Memory, address: str | None, refusal: Conflict | Invalid | None = None
+) -> Response:
+    accounts = await app.accounts.of_user(app.user_id)
+    chosen = await app.accounts.find(app.user_id, address) if address else next(iter(accounts), None)
+    profiles = {profile: await memory.history(chosen.id, profile) for profile in PROFILES} if chosen else {}
+    return render(
+        "memory.html",
+        status_code=200 if refusal is None else 409 if isinstance(refusal, Conflict) else 422,
+        refusal=refusal,
+        accounts=accounts,
+        choices=[(each.address, each.address) for each in accounts],
+        account=chosen,
+        profiles=profiles,
+        lessons=await memory.lessons.page(app.user_id, chosen.id) if chosen else [],
+        names=PROFILE_NAMES,
+        longest=LONGEST_RULE,
+    )

@@ -1,0 +1,86 @@
+"""A proposal as the fields of a form, and the answer that a person's fields and button make."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fastapi import Request
+from pydantic import BaseModel
+
+from email_assistant.inbox.items import Invalid, Item
+from email_assistant.mail.diff import Piece, compare
+from email_assistant.tools.spec import ToolError
+from email_assistant.web.dependencies import Services
+from email_assistant.web.forms import Field, ProposalForm
+
+_ARGUMENT = "arg."
+"""Prefix of the form fields that are arguments."""
+
+Input = tuple[Field, Field, Sequence[Piece]]
+"""A field as it was filled in, as it was proposed, and the difference."""
+
+
+async def fields_of(request: Request) -> dict[str, str]:
+    """What was posted; a browser ends lines with CR LF."""
+    return {name: str(value).replace("\r\n", "\n") for name, value in (await request.form()).items()}
+
+
+async def form_of(app: Services, item: Item) -> ProposalForm:
+    account = await app.accounts.get(item.account_id)
+    return ProposalForm(item.args, _arguments_of(app, item), account.zone)
+
+
+def inputs_of(form: ProposalForm, given: Mapping[str, str]) -> list[Input]:
+    """Long texts last, as they are shown."""
+    both = zip(form.typed(given), form.fields, strict=True)
+    found = [(after, before, _pieces(before, after)) for after, before in both]
+    return sorted(found, key=lambda each: each[0].kind == "text")
+
+
+def arguments_in(posted: Mapping[str, str]) -> dict[str, str]:
+    return {name.removeprefix(_ARGUMENT): text for name, text in posted.items() if name.startswith(_ARGUMENT)}
+
+
+def taken_back_in(form: ProposalForm, item: Item) -> dict[str, str]:
+    """What the person had typed before they took their answer back, as it was posted."""
+    match item.taken_back:
+        case {"type": "edit", "args": dict(args)}:
+            return {f"{_ARGUMENT}{name}": text for name, text in form.filled_with(args).items()}
+        case {"type": "response", "args": str(text)}:
+            return {"response": text}
+        case _:
+            return {}
+
+
+def answer_of(form: ProposalForm, posted: Mapping[str, str]) -> dict[str, Any]:
+    """
+    Raises:
+        Invalid: a field can't be read; or "accept" with a changed proposal, where what is on the screen is not what
+            would be sent.
+    """
+    kind, given = posted.get("answer"), arguments_in(posted)
+    match kind:
+        case "accept" if form.changed(given):
+            raise Invalid("you changed the proposal: save the edit and accept it, or take the change back")
+        case "edit" if form.changed(given):
+            return {"type": "edit", "args": form.read(given)}
+        case "edit":
+            return {"type": "accept"}
+        case "response":
+            return {"type": "response", "args": posted.get("response", "")}
+        case _:
+            return {"type": kind}
+
+
+def _arguments_of(app: Services, item: Item) -> type[BaseModel] | None:
+    """None for what is no tool of ours, such as a notification."""
+    if item.chat is not None:
+        return app.catalogue.arguments(item.action)
+    try:
+        return app.tools.get(item.action).spec.arguments
+    except ToolError:
+        return None
+
+
+def _pieces(before: Field, after: Field) -> list[Piece]:
+    """What the edit changes in a field; empty if nothing."""
+    return compare(before.value, after.value) if before.value != after.value else []

@@ -1,0 +1,105 @@
+"""`/`: what waits, found, filtered, and answered many at once."""
+
+from collections.abc import Sequence
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Form
+from fastapi.responses import Response
+
+from email_assistant.inbox.items import Invalid, Item
+from email_assistant.inbox.listing import STATUSES
+from email_assistant.web.dependencies import Assistant, Services
+from email_assistant.web.pages.answered import BY, Answered, each, just_answered
+from email_assistant.web.pages.listing import AGES, SORTS, Listed, Listing, Text, zones
+from email_assistant.web.pages.rooms import News, Telling, nothing
+from email_assistant.web.pages.snooze import CHOICES, wake
+from email_assistant.web.pages.together import results_of, show_together
+from email_assistant.web.rendering import render
+from email_assistant.web.wording import KINDS, sentence
+
+router = APIRouter()
+
+_SHOWN = ("pending", "snoozed", *STATUSES[1:], "all")
+Seen = Annotated[list[str], Form(default_factory=list)]
+Ticked = Annotated[list[UUID], Form(alias="item", default_factory=list)]
+
+
+@router.get("/")
+async def waiting(
+    app: Assistant, listing: Listed, news: News, cursor: Text = None, answered: Text = None, ticked: Text = None
+) -> Response:
+    just = await just_answered(app, answered)
+    return await _page(app, listing, cursor, [just] if just else [], ticked=ticked == "all", news=news)
+
+
+@router.post("/answers")
+async def answer_all(
+    app: Assistant,
+    listing: Listed,
+    items: Ticked,
+    kind: Annotated[str, Form(alias="answer")] = "",
+    response: Annotated[str, Form()] = "",
+    until: Annotated[str, Form()] = "",
+) -> Response:
+    """Give the same answer to all that are ticked, or snooze them. What is to be accepted is shown first."""
+    if kind == "accept":
+        return await show_together(app, listing, items)
+    zone = zones(await app.accounts.of_user(app.user_id))
+    answer = "accept" if kind == "done" else kind
+    decision = {"type": answer, "args": response if kind == "response" else None}
+
+    async def step(item_id: UUID) -> Item:
+        item = await app.inbox.get(app.user_id, item_id)
+        if kind == "done" and item.kind != "notification":
+            raise Invalid("this is no notice that could be put away")
+        if kind != "snooze":
+            return await app.inbox.decide(app.user_id, item_id, decision, by=BY)
+        return await app.inbox.snooze(app.user_id, item_id, wake(until, zone[item.account]))
+
+    return await _page(app, listing, results=await each(app, items, step))
+
+
+@router.post("/answers/accept")
+async def accept_all(app: Assistant, listing: Listed, seen: Seen) -> Response:
+    """Accept what was shown whole, each as it was shown."""
+    return await _page(app, listing, results=await results_of(app, seen))
+
+
+@router.post("/answers/undo")
+async def undo_all(app: Assistant, listing: Listed, items: Ticked) -> Response:
+    """Take back what was answered together."""
+    return await _page(
+        app, listing, results=await each(app, items, lambda item_id: app.inbox.undo(app.user_id, item_id))
+    )
+
+
+async def _page(
+    app: Services,
+    listing: Listing,
+    cursor: str | None = None,
+    results: Sequence[Answered] = (),
+    *,
+    ticked: bool = False,
+    news: Telling = nothing,
+) -> Response:
+    items, following = await app.inbox.page(app.user_id, **listing.wanted, cursor=cursor)
+    accounts = await app.accounts.of_user(app.user_id)
+    zone = zones(accounts)
+    return render(
+        "waiting.html",
+        rows=[(item, sentence(item, zone[item.account])) for item in items],
+        listing=listing,
+        kinds=[("", "all"), *KINDS.items()],
+        ages=AGES,
+        sorts=SORTS,
+        shown=[(each, "waiting" if each == "pending" else each) for each in _SHOWN],
+        snoozes=CHOICES,
+        counts=await app.inbox.counts(app.user_id),
+        accounts=accounts,
+        results=results,
+        ticked=ticked,
+        news=await news(),
+        cursor=cursor,
+        following=listing.link("/", cursor=following) if following else None,
+    )

@@ -1,0 +1,69 @@
+"""HTML from the templates. Everything is escaped: a template has no way to let mail text live."""
+
+from collections.abc import Mapping
+from contextvars import ContextVar
+
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from email_assistant.inbox.describe import COUNTED, FIRST_ANSWER, NOT_IN_COPY, UNKNOWN_CONFLICTS, said_of, shortly
+from email_assistant.mail.address import address_of
+from email_assistant.mail.charset import plain
+from email_assistant.web.wording import (
+    about,
+    became,
+    counted,
+    cut,
+    link_host,
+    moment,
+    span,
+    waits,
+    wall,
+    who,
+)
+
+
+def render(
+    template: str, *, status_code: int = 200, headers: Mapping[str, str] | None = None, **context: object
+) -> HTMLResponse:
+    html = _environment.get_template(template).render(context)
+    # Half a surrogate pair, which a model may leave in its arguments, has no UTF-8.
+    return HTMLResponse(html.encode("utf-8", "replace"), status_code, headers)
+
+
+def say_at_head(notice: str) -> None:
+    """Have what is rendered for this request say something at its head."""
+    _at_head.set(notice)
+
+
+_at_head: ContextVar[str | None] = ContextVar("at_head", default=None)
+_environment = Environment(
+    loader=PackageLoader("email_assistant.web"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_environment.globals |= {
+    "said_at_head": _at_head.get,
+    "first_answer_text": FIRST_ANSWER,
+    "not_in_copy": NOT_IN_COPY,
+    "calendars_text": COUNTED,
+    "unknown_conflicts": UNKNOWN_CONFLICTS,
+}
+_environment.filters |= {
+    "plain": plain,
+    "address_of": address_of,
+    "shortly": shortly,
+    "moment": moment,
+    "waits": waits,
+    "became": became,
+    "counted": counted,
+    "wall": wall,
+    "span": span,
+    "who": who,
+    "about": about,
+    "cut": cut,
+    "said_of": said_of,
+    "link_host": link_host,
+}
