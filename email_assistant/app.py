@@ -431,6 +431,7 @@ def chat_tools(
     pool: Pool, accounts: Accounts, clients: Clients, ledger: Ledger, inbox: Inbox, mails: Mails
 ) -> list[Tool]:
     """The tools of a chat that run in this process: mail to send, and the person's inbox to look into."""
+    from email_assistant.inbox.sentences import sentence
     from email_assistant.memory.profiles import Memory
     from email_assistant.tools.control import ClarificationTool
     from email_assistant.tools.explain_mail import ExplainMailTool
@@ -439,7 +440,6 @@ def chat_tools(
     from email_assistant.tools.mailbox import AnyMail
     from email_assistant.tools.write_email import WriteEmailTool
     from email_assistant.trail.story import Trail
-    from email_assistant.web.wording import sentence
 
     return [
         ClarificationTool(),

@@ -4,14 +4,15 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import MAXYEAR, MINYEAR, datetime
+from datetime import datetime
 from typing import Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel
 
 from email_assistant.google.calendar import skipped
 from email_assistant.inbox.items import Invalid
+from email_assistant.inbox.sentences import read_time
 from email_assistant.mail.address import split_recipients
 
 FieldKind = Literal["line", "text", "list", "number", "time", "json", "hidden"]
@@ -29,7 +30,6 @@ _TO = "email_address"
 _LONG = ("response_text", "content")
 _IDS = ("email_id", "from_address")
 """Arguments that are not theirs to fill in: ids, and what a mail goes from, which the page says besides."""
-_TIME = TypeAdapter(datetime)
 _MINUTE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:00(\.0+)?)?(Z|[+-]\d\d:\d\d)")
 """A time with its timezone, of which nothing is lost when it is shown to the minute."""
 
@@ -213,15 +213,6 @@ def _parts(field: Field) -> list[str]:
     if field.holds_addresses:
         return split_recipients(field.value)
     return [part.strip() for part in field.value.split(",") if part.strip()]
-
-
-def read_time(value: object) -> datetime | None:
-    """The time that an argument stands for; None if it stands for none that every timezone has."""
-    try:
-        time = _TIME.validate_python(value)
-    except ValidationError:
-        return None
-    return time if MINYEAR < time.year < MAXYEAR else None
 
 
 def _wall_time(time: datetime, zone: ZoneInfo) -> str:

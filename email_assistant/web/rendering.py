@@ -7,20 +7,10 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from email_assistant.inbox.describe import COUNTED, FIRST_ANSWER, NOT_IN_COPY, UNKNOWN_CONFLICTS, said_of, shortly
+from email_assistant.inbox.sentences import cut, link_host, moment
 from email_assistant.mail.address import address_of
 from email_assistant.mail.charset import plain
-from email_assistant.web.wording import (
-    about,
-    became,
-    counted,
-    cut,
-    link_host,
-    moment,
-    span,
-    waits,
-    wall,
-    who,
-)
+from email_assistant.web.wording import about, became, counted, span, waits, wall, who
 
 
 def render(

@@ -16,13 +16,13 @@ from email_assistant.app import App
 from email_assistant.inbox.feed import Feed
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.recipients import addresses_in
+from email_assistant.inbox.sentences import sentence
 from email_assistant.memory.lessons import Learned
 from email_assistant.memory.profiles import Memory
 from email_assistant.tools.spec import ToolError
 from email_assistant.trail.context import Context, Contexts
 from email_assistant.trail.story import Event, Trail
 from email_assistant.web.forms import ProposalForm
-from email_assistant.web.wording import sentence
 
 _BY = "terminal"
 _SECONDS = 5.0

@@ -13,8 +13,8 @@ from email_assistant.cli.screen.base import LiveScreen
 from email_assistant.cli.screen.desk import Sight
 from email_assistant.cli.screen.edit import EditScreen
 from email_assistant.cli.screen.respond import RespondScreen
+from email_assistant.inbox.sentences import sentence
 from email_assistant.tools.spec import Answer
-from email_assistant.web.wording import sentence
 
 
 class ItemScreen(LiveScreen):

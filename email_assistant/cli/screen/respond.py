@@ -9,7 +9,7 @@ from textual.widgets import Label, TextArea
 from email_assistant.cli.screen.base import InboxScreen
 from email_assistant.cli.screen.desk import Sight
 from email_assistant.cli.screen.words import line
-from email_assistant.web.wording import sentence
+from email_assistant.inbox.sentences import sentence
 
 
 class RespondScreen(InboxScreen):

@@ -15,6 +15,7 @@ from email_assistant.inbox.describe import (
 )
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.recipients import Mark
+from email_assistant.inbox.sentences import moment
 from email_assistant.mail.address import address_of
 from email_assistant.mail.charset import one_line, plain
 from email_assistant.mail.compose import reply_subject
@@ -22,7 +23,7 @@ from email_assistant.mail.diff import compare
 from email_assistant.trail.context import Letter
 from email_assistant.trail.story import Event
 from email_assistant.web.forms import Field
-from email_assistant.web.wording import about, moment, waits, who
+from email_assistant.web.wording import about, waits, who
 
 NEW = " (new recipient: never written to before)"
 _AGE_WIDTH = 8

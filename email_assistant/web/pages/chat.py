@@ -12,6 +12,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from email_assistant.accounts.accounts import UnknownAccount
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
+from email_assistant.inbox.sentences import did_in_words, done_in_words, sentence
 from email_assistant.mail.charset import one_line, readable
 from email_assistant.queue.chat import Chat, Talk
 from email_assistant.queue.did import Did
@@ -26,14 +27,7 @@ from email_assistant.web.pages.listing import Listing, zones
 from email_assistant.web.pages.proposal import Input, answer_of, arguments_in, fields_of, form_of, inputs_of
 from email_assistant.web.rendering import render
 from email_assistant.web.replies import stand_of
-from email_assistant.web.wording import (
-    TITLES,
-    chat_buttons,
-    did_in_words,
-    done_in_words,
-    sentence,
-    what_follows,
-)
+from email_assistant.web.wording import TITLES, chat_buttons, what_follows
 
 _MOST_CHATS = 50
 _NEWEST = 20

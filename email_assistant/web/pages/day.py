@@ -13,8 +13,8 @@ from email_assistant.accounts.accounts import UnknownAccount
 from email_assistant.accounts.vault import VaultError
 from email_assistant.google.calendar import Event
 from email_assistant.google.errors import GoogleError
+from email_assistant.inbox.sentences import read_time
 from email_assistant.web.dependencies import Assistant, ItemId, Services
-from email_assistant.web.forms import read_time
 from email_assistant.web.rendering import render
 
 _SECONDS = 6.0

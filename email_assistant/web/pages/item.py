@@ -9,11 +9,12 @@ from fastapi.responses import RedirectResponse, Response
 
 from email_assistant.inbox.items import Conflict, Invalid, Item
 from email_assistant.inbox.listing import Wanted
+from email_assistant.inbox.sentences import read_time, sentence
 from email_assistant.mail.compose import reply_subject
 from email_assistant.mail.diff import Piece, compare
 from email_assistant.trail.context import Contexts
 from email_assistant.web.dependencies import Assistant, ItemId, Services
-from email_assistant.web.forms import Field, ProposalForm, read_time
+from email_assistant.web.forms import Field, ProposalForm
 from email_assistant.web.pages.answered import BY, Answered, is_asleep, just_answered
 from email_assistant.web.pages.listing import Listed, Listing, Text
 from email_assistant.web.pages.proposal import (
@@ -27,7 +28,7 @@ from email_assistant.web.pages.proposal import (
 from email_assistant.web.pages.rooms import News, Telling, ToldContexts, nothing
 from email_assistant.web.pages.snooze import CHOICES, wake
 from email_assistant.web.rendering import render
-from email_assistant.web.wording import PROFILE_NAMES, TITLES, buttons, did, sentence
+from email_assistant.web.wording import PROFILE_NAMES, TITLES, buttons, did
 
 _NEWEST = 5
 """Mails of a long conversation that stand on the page."""

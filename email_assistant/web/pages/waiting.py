@@ -9,6 +9,7 @@ from fastapi.responses import Response
 
 from email_assistant.inbox.items import Invalid, Item
 from email_assistant.inbox.listing import STATUSES
+from email_assistant.inbox.sentences import sentence
 from email_assistant.web.dependencies import Assistant, Services
 from email_assistant.web.pages.answered import BY, Answered, each, just_answered
 from email_assistant.web.pages.listing import AGES, SORTS, Listed, Listing, Text, zones
@@ -16,7 +17,7 @@ from email_assistant.web.pages.rooms import News, Telling, nothing
 from email_assistant.web.pages.snooze import CHOICES, wake
 from email_assistant.web.pages.together import results_of, show_together
 from email_assistant.web.rendering import render
-from email_assistant.web.wording import KINDS, sentence
+from email_assistant.web.wording import KINDS
 
 router = APIRouter()
 

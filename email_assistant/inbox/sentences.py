@@ -1,0 +1,130 @@
+"""What the assistant would do, and what it did, in a sentence each: the same on pages, in terminals and in chat."""
+
+from collections.abc import Mapping, Sequence
+from datetime import MAXYEAR, MINYEAR, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from pydantic import TypeAdapter, ValidationError
+
+from email_assistant.inbox.items import Item
+from email_assistant.inbox.kept import UNREADABLE
+from email_assistant.mail.charset import one_line
+from email_assistant.tools.effects import Effect
+from email_assistant.tools.mcp.links import leads_to
+
+_TIME = TypeAdapter(datetime)
+_EXCERPT = 120
+
+_DONE: Mapping[str, str] = {
+    "send_email_tool": "the mail was sent",
+    "schedule_meeting_tool": "the meeting was scheduled",
+    "create_event": "the event was put into the calendar",
+    "update_event": "the event was changed",
+}
+"""What each action leaves in doubt."""
+_DOES: Mapping[str, str] = {
+    "create_event": "Put into the calendar",
+    "update_event": "Change in the calendar",
+}
+_DID: Mapping[str, str] = {
+    "list_calendars": "Looked at your calendars",
+    "list_events": "Looked into the calendar",
+    "search_mail": "Searched your mail",
+    "get_thread": "Read a conversation",
+    "list_waiting": "Looked at what waits for you",
+    "find_mail": "Looked for mail",
+    "explain_mail": "Looked up what became of a mail",
+}
+"""What calls of tools that nobody is asked about came to."""
+
+
+def sentence(item: Item, zone: ZoneInfo) -> str:
+    """What the assistant would do, or wants to know; times in `zone`."""
+    if item.asked_because:
+        return f"Asked again: {_proposal(item, zone)}"
+    return _proposal(item, zone)
+
+
+def _proposal(item: Item, zone: ZoneInfo) -> str:
+    args = item.args
+    match item.kind:
+        case _ if item.unreadable:
+            return f"{UNREADABLE.capitalize()}."
+        case "draft":
+            return (
+                f"Reply to {_people(args, 'email_address', 'additional_recipients')}: {_short(args, 'response_text')}"
+            )
+        case "meeting":
+            when = _when(args.get("start_time"), zone)
+            return f"Schedule {_short(args, 'title')}, {when}, with {_people(args, 'attendees')}"
+        case "notification":
+            return "Thinks that you should see this; no answer is planned."
+        case "question":
+            return f"Asks: {_short(args, 'question' if 'question' in args else 'content')}"
+        case "confirmation":
+            if item.action == "send_email_tool":
+                people = _people(args, "email_address", "additional_recipients")
+                return f"Send a mail to {people}: {_short(args, 'response_text')}"
+            return f"{_DOES.get(item.action, f'Use {item.action}')}: {_arguments(args)}"
+        case "link":
+            return f"Needs you to open a page of {link_host(args.get('url'))} first: {_short(args, 'message')}"
+        case "in_doubt":
+            done = _DONE.get(item.action, f"this happened: {item.action}")
+            return f"Can't tell whether {done}. Have a look, and say whether to do it again."
+
+
+def link_host(url: object) -> str | None:
+    """The host that a link leads to; None if it is not one to be opened. Its server was judged when it named it."""
+    return leads_to(str(url), here=True)
+
+
+def did_in_words(tool: str, args: Mapping[str, Any]) -> str:
+    """What a call of a tool did, in one line."""
+    said = _DID.get(tool, f"Used {tool}")
+    return f"{said} ({_arguments(args)})" if args else said
+
+
+def done_in_words(effects: Sequence[Effect]) -> str:
+    """What has happened, for the person who approved it."""
+    done = [f"{_DONE.get(each.tool, each.tool)} ({_arguments(each.args)})" for each in effects]
+    return f"Done: {done[0]}." if len(done) == 1 else "\n".join(["Done:", *(f"- {each}" for each in done)])
+
+
+def moment(at: datetime, zone: ZoneInfo) -> str:
+    """A time to the minute; one without a timezone is taken to be in `zone`."""
+    local = at.astimezone(zone) if at.tzinfo else at.replace(tzinfo=zone)
+    return f"{local:%a %d %b %Y, %H:%M %Z}"
+
+
+def read_time(value: object) -> datetime | None:
+    """The time that an argument stands for; None if it stands for none that every timezone has."""
+    try:
+        time = _TIME.validate_python(value)
+    except ValidationError:
+        return None
+    return time if MINYEAR < time.year < MAXYEAR else None
+
+
+def cut(text: str) -> str:
+    """No longer than a row can show."""
+    return text if len(text) <= _EXCERPT else text[: _EXCERPT - 1] + "…"
+
+
+def _arguments(args: Mapping[str, Any]) -> str:
+    return cut(one_line(", ".join(f"{name}: {value}" for name, value in args.items() if value not in (None, ""))))
+
+
+def _short(args: Mapping[str, Any], name: str) -> str:
+    return cut(one_line(str(args.get(name, ""))))
+
+
+def _when(value: object, zone: ZoneInfo) -> str:
+    time = read_time(value)
+    return moment(time, zone) if time else str(value)
+
+
+def _people(args: Mapping[str, Any], *names: str) -> str:
+    found = [args.get(name) or [] for name in names]
+    people = [person for value in found for person in (value if isinstance(value, list) else [value])]
+    return ", ".join(map(str, people)) or "nobody"
