@@ -23,8 +23,8 @@ from email_assistant.bench.letters import DINNER, INVOICE, NEWSLETTER, PERSON, P
 from email_assistant.bench.tokens import count_tokens
 from email_assistant.daemon import Daemon, open_daemon
 from email_assistant.inbox.items import Item
+from email_assistant.programs import stand_in
 from email_assistant.settings import Settings
-from email_assistant.stand_ins import stand_in
 
 _PATIENCE_SECONDS = 60
 _LOOK_SECONDS = 0.05

@@ -52,6 +52,7 @@ class _Chosen:
     """What was said before the command."""
 
     demo: bool = False
+    env_file: Path | None = None
 
 
 chosen = _Chosen()

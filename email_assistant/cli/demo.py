@@ -21,8 +21,8 @@ from email_assistant.cli.serve import bound, patience, serve, until_stopped
 from email_assistant.daemon import Daemon, open_daemon
 from email_assistant.google.account import GoogleAccount
 from email_assistant.inbox.items import Conflict
+from email_assistant.programs import stand_in
 from email_assistant.settings import Settings
-from email_assistant.stand_ins import stand_in
 from email_assistant.telemetry import log_to_stderr
 
 _LOOK_SECONDS = 0.25

@@ -1,6 +1,7 @@
 """The options that every command takes, before its name or after."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +16,7 @@ class WithCommonOptions(TyperGroup):
 
     def __init__(self, **of_typer: Any) -> None:
         super().__init__(**of_typer)
-        _add(self, _options())
+        _add(self, common_options())
 
 
 def _add(command: Any, options: Sequence[Any]) -> None:
@@ -24,7 +25,7 @@ def _add(command: Any, options: Sequence[Any]) -> None:
         _add(below, options)
 
 
-def _options() -> Sequence[Any]:
+def common_options() -> Sequence[Any]:
     """As Typer makes them of their declarations."""
     declared = typer.Typer(add_completion=False)
 
@@ -60,10 +61,20 @@ def _options() -> Sequence[Any]:
 
 
 def _read_from(context: typer.Context, file: Path | None) -> None:
+    if file is not None:
+        context.with_resource(_named(file))
+
+
+@contextmanager
+def _named(file: Path) -> Iterator[None]:
     from email_assistant.settings import env_file
 
-    if file is not None:
-        context.with_resource(env_file(file))
+    chosen.env_file = file
+    try:
+        with env_file(file):
+            yield
+    finally:
+        chosen.env_file = None
 
 
 def _choose_demo(of_demo: bool) -> None:

@@ -17,8 +17,8 @@ from email_assistant.gate.source import BadFile
 from email_assistant.google.errors import GoogleError, LoginFailed, Refused, Revoked
 from email_assistant.inbox.items import Conflict, Invalid, NoItem
 from email_assistant.inbox.pages import BadCursor
+from email_assistant.programs import StandInFailed
 from email_assistant.settings import SettingsError
-from email_assistant.stand_ins import StandInFailed
 from email_assistant.tools.overview import NotAsShown, NoTool
 from email_assistant.tools.spec import ServerDown
 

@@ -7,60 +7,48 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from email_assistant.cli.context import CommandError, chosen, err, load_settings, opened, print_json, run
+from email_assistant.cli.context import CommandError, chosen, complain, err, load_settings, opened, print_json, run
+from email_assistant.programs import become
 
 if TYPE_CHECKING:
-    from mcp.server.lowlevel import Server
-
     from email_assistant.app import App
     from email_assistant.settings import Settings
 
 app = typer.Typer(help="Your calendars and mail as tools of your editor, or of any MCP client.", no_args_is_help=True)
 
 What = Literal["calendar", "mail", "agent"]
-_PORTS: dict[What, int] = {"calendar": 8766, "mail": 8767, "agent": 8768}
+PORTS: dict[What, int] = {"calendar": 8766, "mail": 8767, "agent": 8768}
 _FOR_CLIENTS: tuple[What, ...] = ("calendar", "mail")
+WhatToServe = Annotated[
+    What,
+    typer.Argument(
+        help="calendar: list, add and change events. mail: search, read, send. agent: what the mail agent acts "
+        "with, to be named in tools.yaml; no client of yours should get it."
+    ),
+]
+OverHttp = Annotated[bool, typer.Option("--http", help="Over HTTP with a token of its own, instead of standard input.")]
+Host = Annotated[str, typer.Option(help="Address to listen on. Beyond loopback, put TLS in front.")]
+Port = Annotated[int | None, typer.Option(help="Port; by default 8766 for calendar, 8767 for mail, 8768 for agent.")]
 OfAccount = Annotated[str | None, typer.Option("--account", help="Whose (an address); without it, your only one's.")]
 
 
 @app.command()
 def serve(
-    what: Annotated[
-        What,
-        typer.Argument(
-            help="calendar: list, add and change events. mail: search, read, send. agent: what the mail agent acts "
-            "with, to be named in tools.yaml; no client of yours should get it."
-        ),
-    ],
-    http: Annotated[
-        bool, typer.Option("--http", help="Over HTTP with a token of its own, instead of standard input.")
-    ] = False,
-    host: Annotated[str, typer.Option(help="Address to listen on. Beyond loopback, put TLS in front.")] = "127.0.0.1",
-    port: Annotated[
-        int | None, typer.Option(help="Port; by default 8766 for calendar, 8767 for mail, 8768 for agent.")
-    ] = None,
+    what: WhatToServe,
+    http: OverHttp = False,
+    host: Host = "127.0.0.1",
+    port: Port = None,
     account: OfAccount = None,
 ) -> None:
     """Serve the tools of one account; a client starts this itself, unless you say --http."""
-
-    async def command() -> None:
-        from contextlib import nullcontext
-
-        from email_assistant.app import database, open_app
-        from email_assistant.cli.serve import bound, patience, until_stopped
-        from email_assistant.telemetry import log_to_stderr
-        from email_assistant_servers.mcp.transport import serve_stdio
-
-        settings = load_settings()
-        log_to_stderr(settings.log_level)
-        listening = bound(host, _PORTS[what] if port is None else port) if http else nullcontext()
-        with listening as listener, database(settings, keep=True) as url:
-            async with open_app(settings, url) as services:
-                server = await _server(services, what, account)
-                serving = serve_stdio(server) if listener is None else _serve_http(services, server, listener, host)
-                await until_stopped(serving, patience=patience(settings))
-
-    run(command)
+    given = {"--env-file": chosen.env_file, "--host": host, "--port": port, "--account": account}
+    arguments = [f"{name}={value}" for name, value in given.items() if value is not None]
+    flags = [name for name, is_given in (("--demo", chosen.demo), ("--http", http)) if is_given]
+    try:
+        become("mcp", what, *flags, *arguments)
+    except OSError as error:
+        complain(f"{sys.executable or 'Python'} can't be started ({error.strerror})")
+        raise typer.Exit(1) from None
 
 
 @app.command()
@@ -113,48 +101,14 @@ def new_token() -> None:
 async def _check_account(app: "App", address: str | None) -> None:
     """Say why the servers would not start without one. Raises UnknownAccount where one is named that is not there."""
     from email_assistant.accounts.accounts import UnknownAccount
-    from email_assistant.tools.own.mailbox import open_mailbox
+    from email_assistant.tools.own.mailbox import account_served
 
     try:
-        await open_mailbox(app, address)
+        await account_served(app.accounts, app.user_id, address)
     except UnknownAccount as error:
         if address is not None:
             raise
         _hint(f"As it stands, the servers do not start: {error}")
-
-
-async def _server(app: "App", what: What, address: str | None) -> "Server[Any, Any]":
-    from email_assistant.tools.own.mailbox import open_mailbox
-
-    mailbox = await open_mailbox(app, address)
-    if what == "agent":
-        from email_assistant.settings import WorkingHours
-        from email_assistant.tools.own.agent import create_agent_server
-
-        hours = WorkingHours.parse(app.settings.working_hours)
-        return create_agent_server(mailbox, app.outbox, hours, meet=app.settings.meet_links)
-    if what == "mail":
-        from email_assistant.tools.own.mail import create_mail_server
-
-        return create_mail_server(mailbox, app.outbox)
-    from email_assistant.tools.own.calendar import create_calendar_server
-
-    return create_calendar_server(mailbox, meet=app.settings.meet_links)
-
-
-async def _serve_http(app: "App", server: "Server[Any, Any]", listener: Any, host: str) -> None:
-    from email_assistant.app import mcp_token
-    from email_assistant.cli.serve import is_loopback, serve_app
-    from email_assistant_servers.mcp.transport import PATH, create_http_app
-
-    if not is_loopback(host):
-        _hint("It is reachable from other machines: put TLS in front.")
-    address, port = listener.getsockname()[:2]
-    _hint(f"Serving at http://{f'[{address}]' if ':' in address else address}:{port}{PATH}. Ctrl-C stops.")
-    api = create_http_app(server, token=lambda: mcp_token(app.settings), is_loopback=is_loopback(host))
-    # uvicorn drops the lifespan of what it has to stop at once, and its end is then logged as an error.
-    async with api.router.lifespan_context(api):
-        await serve_app(api, listener)
 
 
 def _pinned(settings: "Settings") -> dict[str, str]:
@@ -204,7 +158,7 @@ def _over_http(what: What, settings: "Settings") -> dict[str, Any]:
 
     return {
         "type": "http",
-        "url": f"http://127.0.0.1:{_PORTS[what]}/mcp",
+        "url": f"http://127.0.0.1:{PORTS[what]}/mcp",
         "headers": {"Authorization": f"Bearer {mcp_token(settings)}"},
     }
 

@@ -13,25 +13,27 @@ from pathlib import Path
 import pytest
 
 import email_assistant
+import email_assistant_servers
 
-ROOT = Path(email_assistant.__file__).parent
+PACKAGES = {"email_assistant": email_assistant, "email_assistant_servers": email_assistant_servers}
+ROOTS = {name: Path(next(iter(package.__path__))) for name, package in PACKAGES.items()}
 
 FLOORS = [
+    {"servers.mcp", "servers.ask_seller"},
     {"__main__"},
     {"cli"},
-    {"daemon", "bench"},
+    {"daemon", "bench", "web"},
     {"app"},
-    {"servers.agent_mcp", "servers.calendar_mcp", "servers.mail_mcp"},
-    {"servers.api", "servers.mcp", "servers.ask_seller_server", "queue", "sync"},
+    {"queue", "sync"},
     {"agents"},
     {"tools", "gate", "inbox", "memory", "model", "trail", "notify"},
     {"accounts", "usage"},
-    {"google", "mail", "db", "settings", "stand_ins", "telemetry", "tracing"},
+    {"google", "mail", "db", "settings", "programs", "telemetry", "tracing"},
 ]
-"""From the top: a room may import from its own floor and those below."""
+"""From the top: a room may import from its own floor and those below. `servers` is the package beside our own."""
 
 STANDALONE = {"servers.google_sandbox", "servers.demo_model"}
-"""Programs for the demo that stand for somebody else's servers."""
+"""Programs for the demo that stand for somebody else's servers: they have nothing of ours."""
 
 READS_OR_WRITES = {
     *("asyncio", "ftplib", "http", "httplib2", "httpx", "imaplib", "io", "logging", "mmap", "multiprocessing", "os"),
@@ -56,15 +58,15 @@ HEAVY = {
 
 @dataclass(frozen=True)
 class Module:
+    package: str
     name: str
-    """Below the package, with dots; a package is named for itself."""
+    """Below the package, with dots; a package is named for itself. Those beside our own are below `servers`."""
     path: Path
     tree: ast.Module
 
     @property
     def room(self) -> str:
-        parts = self.name.split(".")
-        return ".".join(parts[:2]) if parts[0] == "servers" else parts[0]
+        return _room(self.name)
 
     @property
     def imports(self) -> Iterator[str]:
@@ -80,31 +82,53 @@ class Module:
     @property
     def rooms(self) -> set[str]:
         """Other rooms that it imports from."""
-        ours = {name.removeprefix("email_assistant.") for name in self.imports if name.startswith("email_assistant.")}
-        return {Module(name, self.path, self.tree).room for name in ours} - {self.room}
+        ours = {_below(name) for name in self.imports if name.partition(".")[0] in PACKAGES}
+        return {_room(name) for name in ours if name not in ("", "servers")} - {self.room}
 
     def _absolute(self, node: ast.ImportFrom) -> str:
         if not node.level:
             return node.module or ""
-        inside = ["email_assistant", *self.name.split(".")]
+        inside = [self.package, *self.name.removeprefix("servers.").split(".")]
         up = node.level - (self.path.name == "__init__.py")
         return ".".join([*inside[: len(inside) - up], *([node.module] if node.module else [])])
 
 
 def _is_module(name: str) -> bool:
-    path = ROOT.parent.joinpath(*name.split("."))
+    package, *below = name.split(".")
+    if package not in ROOTS:
+        return False
+    path = ROOTS[package].joinpath(*below)
     return path.is_dir() or path.with_suffix(".py").is_file()
+
+
+def _below(name: str) -> str:
+    """A module's name within the house."""
+    package, _, below = name.partition(".")
+    return below if package == "email_assistant" else f"servers.{below}".rstrip(".")
+
+
+def _room(name: str) -> str:
+    parts = name.split(".")
+    return ".".join(parts[:2]) if parts[0] == "servers" else parts[0]
 
 
 @cache
 def modules() -> list[Module]:
     found = []
-    for path in sorted(ROOT.rglob("*.py")):
-        parts = path.relative_to(ROOT).with_suffix("").parts
-        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        if name and name != "servers":
-            found.append(Module(name, path, ast.parse(path.read_text())))
+    for package, root in ROOTS.items():
+        for path in sorted(root.rglob("*.py")):
+            parts = path.relative_to(root).with_suffix("").parts
+            name = _below(".".join([package, *(parts[:-1] if parts[-1] == "__init__" else parts)]))
+            if name not in ("", "servers"):
+                found.append(Module(package, name, path, ast.parse(path.read_text())))
     return found
+
+
+def _strings(module: Module) -> Iterator[str]:
+    """Every text that stands in it, docstrings included."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
 
 
 def imported_by(room: str) -> set[str]:
@@ -123,6 +147,11 @@ class TestArrows:
     def test_the_parser_sees_what_is_there(self) -> None:
         """A guard for this file: if nothing were found, nothing below could fail."""
         assert {"accounts", "db", "queue", "tools"} < imported_by("app")
+        assert {"app", "cli", "tools"} < imported_by("servers.mcp")
+        assert {name for module in modules() if module.room == "servers.google_sandbox" for name in module.imports} > {
+            "email_assistant_servers.google_sandbox.mailbox",  # relative there
+            "uvicorn",
+        }
         assert "lxml" in {name for module in modules() if module.room == "mail" for name in module.imports}
         assert {module.name for module in modules()} > {"app", "agents.loop", "agents.mail.graph"}
         [parse] = [module for module in modules() if module.name == "mail.parse"]
@@ -146,11 +175,26 @@ class TestArrows:
     def test_these_import_no_other_room(self, room: str) -> None:
         assert imported_by(room) == set()
 
-    def test_only_the_programs_entry_imports_the_command_line(self) -> None:
-        assert {room for room in rooms() if "cli" in imported_by(room)} == {"__main__"}
+    def test_only_what_is_started_as_a_command_imports_the_command_line(self) -> None:
+        assert {room for room in rooms() if "cli" in imported_by(room)} == {"__main__", "servers.mcp"}
 
-    def test_agents_know_neither_queue_nor_servers(self) -> None:
-        assert not {room for room in imported_by("agents") if room.partition(".")[0] in ("queue", "sync", "servers")}
+    def test_the_program_imports_no_server(self) -> None:
+        """It starts them, by a name that one module knows."""
+        ours = [module for module in modules() if module.package == "email_assistant"]
+        importing = [
+            module.name for module in ours if any("email_assistant_servers" in name for name in module.imports)
+        ]
+        assert importing == []
+        naming = [
+            module.name for module in ours if any("email_assistant_servers." in text for text in _strings(module))
+        ]
+        assert naming == ["programs"]
+
+    def test_only_the_command_line_imports_the_pages(self) -> None:
+        assert {room for room in rooms() if "web" in imported_by(room)} == {"cli"}
+
+    def test_agents_know_neither_queue_nor_pages(self) -> None:
+        assert not imported_by("agents") & {"queue", "sync", "web", "app"}
 
     @pytest.mark.parametrize("room", ["agents", "sync"])
     def test_only_the_queue_and_the_composition_root_import(self, room: str) -> None:
@@ -159,8 +203,8 @@ class TestArrows:
     @pytest.mark.parametrize(
         ("name", "users"),
         [
-            ("servers.google_sandbox", {"bench.cost", "cli.demo", "stand_ins"}),
-            ("servers.demo_model", {"cli.demo", "stand_ins"}),
+            ("servers.google_sandbox", {"bench.cost", "cli.demo", "programs"}),
+            ("servers.demo_model", {"cli.demo", "programs"}),
         ],
     )
     def test_only_the_demo_and_the_bench_start_servers_that_stand_for_others(self, name: str, users: set[str]) -> None:
@@ -169,9 +213,7 @@ class TestArrows:
         naming = {
             module.name
             for module in modules()
-            if module.room != name
-            for node in ast.walk(module.tree)
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.rpartition(".")[2] == last
+            if module.room != name and any(text.rpartition(".")[2] == last for text in _strings(module))
         }
         assert naming == users
 

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -13,24 +13,10 @@ from email_assistant.accounts.vault import VaultError
 from email_assistant.google.account import GoogleAccount
 from email_assistant.google.errors import Ambiguous, GoogleError, NotFound, RateLimited, Refused, Revoked, Transient
 from email_assistant.google.quota import Urgency, calls_are
-from email_assistant.tools.outbox import KeyedOutbox
 from email_assistant.tools.senders import AliasGone
 from email_assistant.tools.spec import ToolError
 
 Purpose = Literal["read", "write"]
-
-
-class Services(Protocol):
-    """What the servers work with; opened, and closed, by whoever serves them."""
-
-    @property
-    def accounts(self) -> Accounts: ...
-    @property
-    def clients(self) -> Clients: ...
-    @property
-    def outbox(self) -> KeyedOutbox: ...
-    @property
-    def user_id(self) -> UUID: ...
 
 
 class Limited(ToolError):
@@ -94,17 +80,17 @@ class Mailbox:
         return self._zone
 
 
-async def open_mailbox(app: Services, address: str | None) -> Mailbox:
-    """The account of that address, by default the only one. Raises UnknownAccount."""
+async def account_served(accounts: Accounts, user_id: UUID, address: str | None) -> Account:
+    """The one of that address, by default the only one. Raises UnknownAccount."""
     if address is not None:
-        return Mailbox(app.accounts, app.clients, (await app.accounts.find(app.user_id, address)).id)
-    known = await app.accounts.of_user(app.user_id)
+        return await accounts.find(user_id, address)
+    known = await accounts.of_user(user_id)
     if len(known) != 1:
         there_are = ", ".join(account.address for account in known)
         raise UnknownAccount(
             f"say which account with --account: {there_are}" if known else "no account yet; see `auth login --help`"
         )
-    return Mailbox(app.accounts, app.clients, known[0].id)
+    return known[0]
 
 
 _LOGGED_OUT = "Google no longer accepts the login: the person must run `email-assistant auth login {0}`"

@@ -1,1 +1,1 @@
-"""What our MCP servers share: how a tool is told and called, the mailbox behind them, and how clients reach them."""
+"""Our MCP servers, calendar, mail and agent, for any client. What they offer is `email_assistant.tools.own`."""

@@ -1,12 +1,13 @@
-"""Servers that stand for Google and for a model, each as a process of its own that ends with this one."""
+"""The programs that others connect to, `email_assistant_servers`: started as processes, never imported."""
 
 import asyncio
 import json
+import os
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 _READY_SECONDS = 120
 
@@ -15,24 +16,38 @@ class StandInFailed(RuntimeError):
     """The server did not start; the message is what it said."""
 
 
+def become(name: Literal["mcp"], *arguments: str) -> NoReturn:
+    """Go on as one of them, in this process: its input and output, its folder and whoever signals it stay.
+
+    Raises:
+        OSError: Python can't be started.
+    """
+    os.execv(sys.executable, _command(name, *arguments))  # noqa: S606 - no shell is meant
+
+
 @asynccontextmanager
 async def stand_in(name: Literal["google_sandbox", "demo_model"], *arguments: str) -> AsyncIterator[dict[str, Any]]:
-    """Run one of the servers while the block lasts; yields what it said when it was ready.
+    """Run a server that stands for Google or for a model while the block lasts; yields what it said when it was ready.
+
+    It ends with this process, however that ends.
 
     Raises:
         StandInFailed.
     """
     process = await asyncio.create_subprocess_exec(
-        # -P: no module of the current folder, which may be anybody's, takes the place of one of ours.
-        sys.executable, "-P", "-m", f"email_assistant_servers.{name}", *arguments, "--exit-with-parent",
-        stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True,
-    )  # fmt: skip
+        *_command(name, *arguments, "--exit-with-parent"), stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True
+    )
     try:
         yield await _ready(process, name)
     finally:
         assert process.stdin is not None
         process.stdin.close()
         await process.wait()
+
+
+def _command(name: str, *arguments: str) -> list[str]:
+    # -P: no module of the current folder, which may be anybody's, takes the place of one of ours.
+    return [sys.executable, "-P", "-m", f"email_assistant_servers.{name}", *arguments]
 
 
 async def _ready(process: Process, name: str) -> dict[str, Any]:
