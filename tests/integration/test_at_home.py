@@ -158,6 +158,8 @@ class TestDemo:
             summary["waiting"],
             program.cli("status", "--demo", "--json")["mails"],
         )
+        served = program.run("--demo", "mcp", "serve", "mail", "--account", ADA)
+        assert f"no account {ADA}; there are: {account['address']}" in served.stderr
         taken = program.cli("--demo", "inbox", "ignore", items[0]["id"][:8])
         assert "nothing is running since" in taken
         assert "start `email-assistant demo`" in taken

@@ -116,8 +116,9 @@ class Trap:
             (place / "tool_permissions.json").write_text(json.dumps(permissions))
         (self.folder / ".env").write_text("".join(f"{name}={value}\n" for name, value in self.settings().items()))
         # As a module of that name is found by `python -m` in the folder that it is started in.
-        (self.folder / "email_assistant").mkdir()
-        (self.folder / "email_assistant" / "__init__.py").write_text(f"open({str(self.marker)!r}, 'w')\n")
+        for package in ("email_assistant", "email_assistant_servers"):
+            (self.folder / package).mkdir()
+            (self.folder / package / "__init__.py").write_text(f"open({str(self.marker)!r}, 'w')\n")
         self._inotify = _watch(self.folder)
 
     def settings(self) -> dict[str, str]:
@@ -309,6 +310,8 @@ def test_a_file_that_is_named_takes_the_place_of_the_one_at_home(program: Daemon
     assert (status, said.splitlines()[1].partition(":")[0]) == (0, ADA), said
     status, said = run_there(program, trap, "status")
     assert (status, "EMAIL_ASSISTANT_POLL_SECONDS" in said) == (1, True)
+    status, said = run_there(program, trap, "mcp", "serve", "mail", *option)
+    assert (status, said) == (0, "")
     printed = program.cli("mcp", "config", *option)
     assert json.loads(printed)["mcpServers"]["email-assistant-mail"]["args"][-2:] == option
 
