@@ -35,6 +35,17 @@ def pytest_configure(config: pytest.Config) -> None:
     _prepare(config.stash[_SERVER])
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    sampled: set[str] = set()
+    for item in items:
+        if item.get_closest_marker("sampled"):
+            function = item.nodeid.partition("[")[0]
+            if function in sampled:
+                item.add_marker("long")
+            sampled.add(function)
+
+
 def _prepare(server: EmbeddedPostgres) -> None:
     """Start it without waiting for disks, which no power cut tests here, and migrate the template of every database."""
     with psycopg.connect(server.start(), autocommit=True) as conn:

@@ -19,8 +19,6 @@ from tests.doubles.google import Google
 from tests.doubles.model import ModelRequest, ToolCall, tool
 from tests.doubles.serving import Hold
 
-pytestmark = pytest.mark.slow
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

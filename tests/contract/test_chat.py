@@ -30,8 +30,6 @@ from tests.doubles.model import ModelRequest, ToolCall, broken_tool, tool
 from tests.doubles.serving import Hold
 from tests.integration.scene import ADA, BERLIN
 
-pytestmark = pytest.mark.slow
-
 CONFIRMED = {"calendar_id": "primary", "start": TEN, "name": "Team Meeting", "duration_minutes": 30}
 
 

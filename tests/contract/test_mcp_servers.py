@@ -32,8 +32,6 @@ from tests.doubles.model import Model
 from tests.doubles.serving import Hold, Server
 from tests.integration.scene import ADA, BERLIN, BOB
 
-pytestmark = pytest.mark.slow
-
 What = Literal["calendar", "mail"]
 NPM = Path(__file__).parents[1] / "mcp"
 NINE = datetime.now(BERLIN).replace(hour=9, minute=0, second=0, microsecond=0) + timedelta(days=7)

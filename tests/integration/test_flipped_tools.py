@@ -9,7 +9,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
 from cryptography.fernet import Fernet
 from pydantic import SecretStr
 
@@ -22,7 +21,7 @@ from tests.doubles.model import Model, tool
 from tests.integration.home import Home, in_one_loop, log_in
 from tests.integration.scene import ADA, DONE, NEXT_WEEK, meeting, reply
 
-pytestmark = [in_one_loop, pytest.mark.slow]
+pytestmark = in_one_loop
 
 TOOLS = ("send_email_tool", "schedule_meeting_tool", "check_calendar_tool")
 SECRET = SecretStr(Fernet.generate_key().decode())
