@@ -19,6 +19,8 @@ from tests.doubles.google import Google
 from tests.doubles.model import ModelRequest, ToolCall, tool
 from tests.doubles.serving import Hold
 
+pytestmark = pytest.mark.long
+
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -36,6 +36,8 @@ from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
 from tests.integration.test_api import ADA, TOKEN, Home, served
 
+pytestmark = pytest.mark.sampled
+
 EXAMPLES = 12
 SECONDS = 15
 BEARER = {"Authorization": f"Bearer {TOKEN}"}

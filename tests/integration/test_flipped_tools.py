@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from email_assistant.app import open_app
 from email_assistant.daemon import open_daemon
 from email_assistant.settings import Settings
-from tests.conftest import fresh_database
+from tests.databases import databases
 from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
 from tests.integration.home import Home, in_one_loop, log_in
@@ -134,13 +134,13 @@ def _bare(message_ids: str) -> str:
     return re.sub(r"\d{6,}", "", message_ids)
 
 
-async def test_all_tools_on_a_server_do_what_they_do_here(tmp_path: Path, postgres_url: str, worker_id: str) -> None:
+async def test_all_tools_on_a_server_do_what_they_do_here(tmp_path: Path, postgres_url: str) -> None:
     seen = {}
     for where in ("local", "in process", "stdio"):
         folder = tmp_path / where
         folder.mkdir()
         with (
-            fresh_database(postgres_url, worker_id) as database,
+            databases(postgres_url).migrated() as database,
             Google(ADA, timezone="Europe/Berlin") as google,
             Model() as model,
         ):

@@ -24,6 +24,8 @@ from tests.integration.conftest import Start
 from tests.integration.home import Home, in_one_loop, until
 from tests.integration.scene import ADA, BOB, DONE, reply
 
+pytestmark = pytest.mark.long
+
 TAKEN_UP_SECONDS = 30.0
 """After /health of the process that was started again: on a busy machine too it is long before the lease's term ends,
 of which 40 s are left at the least."""
