@@ -1,13 +1,10 @@
-"""One embedded Postgres server a run, one fresh database a test."""
+"""One embedded Postgres server a run, one clean database a test."""
 
 import asyncio
-import itertools
-import os
 import shutil
 import signal
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +14,10 @@ import pytest
 from email_assistant.db.embedded import EmbeddedPostgres
 from email_assistant.db.migrate import migrate
 from tests import tables
+from tests.databases import TEMPLATE, databases
 
 _SERVER = pytest.StashKey[EmbeddedPostgres]()
 _FOLDER = pytest.StashKey[Path]()
-_TEMPLATE = "migrated"
-_numbers = itertools.count()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -35,14 +31,25 @@ def pytest_configure(config: pytest.Config) -> None:
     _prepare(config.stash[_SERVER])
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    sampled: set[str] = set()
+    for item in items:
+        if item.get_closest_marker("sampled"):
+            function = item.nodeid.partition("[")[0]
+            if function in sampled:
+                item.add_marker("long")
+            sampled.add(function)
+
+
 def _prepare(server: EmbeddedPostgres) -> None:
     """Start it without waiting for disks, which no power cut tests here, and migrate the template of every database."""
     with psycopg.connect(server.start(), autocommit=True) as conn:
         for setting in ("fsync", "full_page_writes"):
             conn.execute(f"alter system set {setting} = off")
         conn.execute("select pg_reload_conf()")
-        conn.execute(f"create database {_TEMPLATE}")
-    asyncio.run(migrate(server.url(_TEMPLATE)))
+        conn.execute(f"create database {TEMPLATE}")
+    asyncio.run(migrate(server.url(TEMPLATE)))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -71,25 +78,14 @@ def postgres_url(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def database_url(postgres_url: str, worker_id: str) -> Iterator[str]:
-    """A fresh database of the run's one server, with this version's schema and no rows."""
-    with fresh_database(postgres_url, worker_id) as url:
+def database_url(postgres_url: str) -> Iterator[str]:
+    """A database of the run's one server, with this version's schema and no rows."""
+    with databases(postgres_url).migrated() as url:
         yield url
 
 
 @pytest.fixture
-def empty_database_url(postgres_url: str, worker_id: str) -> Iterator[str]:
-    """A fresh database of the run's one server that no version has migrated."""
-    with fresh_database(postgres_url, worker_id, template="template1") as url:
+def empty_database_url(postgres_url: str) -> Iterator[str]:
+    """A database of the run's one server that no version has migrated."""
+    with databases(postgres_url).empty() as url:
         yield url
-
-
-@contextmanager
-def fresh_database(postgres_url: str, worker_id: str, template: str = _TEMPLATE) -> Iterator[str]:
-    """For fixtures that live longer than a test."""
-    name = f"test_{worker_id}_{os.getpid()}_{next(_numbers)}"
-    with psycopg.connect(postgres_url, autocommit=True) as conn:
-        conn.execute(f'create database "{name}" template {template}')
-    yield postgres_url.replace("/postgres?", f"/{name}?", 1)
-    with psycopg.connect(postgres_url, autocommit=True) as conn:
-        conn.execute(f'drop database "{name}" with (force)')

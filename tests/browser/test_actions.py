@@ -13,7 +13,7 @@ from tests.browser.test_pages import axe
 from tests.doubles.google import Google
 from tests.integration.test_api import ADA, BOB, DRAFT, MEETING, Home
 
-pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 MACHINES: list[tuple[Size, Theme]] = [("desktop", "light"), ("phone", "dark")]
 on_each_machine = pytest.mark.parametrize(("size", "theme"), MACHINES, ids=["desktop", "phone"])

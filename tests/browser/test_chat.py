@@ -18,7 +18,7 @@ from tests.doubles.serving import Hold
 from tests.integration.home import until
 from tests.integration.test_api import Home
 
-pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 MACHINES: list[tuple[Size, Theme]] = [("desktop", "light"), ("phone", "dark")]
 on_each_machine = pytest.mark.parametrize(("size", "theme"), MACHINES, ids=["desktop", "phone"])

@@ -10,7 +10,7 @@ from tests.integration.test_api import Home
 LATEST = 5.0
 """Seconds. On an idle machine it is well below one; a busy one must not fail the test."""
 
-pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_the_list_shows_a_new_item_within_a_second_and_keeps_ticks_and_focus(home: Home, visit: Open) -> None:

@@ -9,7 +9,7 @@ from email_assistant.memory.profiles import Memory
 from tests.browser.conftest import AXE, Open, Size, Theme, Visit
 from tests.integration.test_api import ADA, BOB, DRAFT, MEETING, Home
 
-pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 PLACES = [
     "/",

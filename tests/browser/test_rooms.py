@@ -10,7 +10,7 @@ from tests.browser.conftest import Open
 from tests.doubles.receiver import Browser, Receiver
 from tests.integration.test_api import ADA, Home
 
-pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 both = pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
 

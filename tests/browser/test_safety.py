@@ -8,7 +8,7 @@ from email_assistant.memory.profiles import LONGEST_RULE, Memory
 from tests.browser.conftest import Open, Size, Theme
 from tests.integration.test_api import ADA, Home
 
-pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 ELSEWHERE = "https://evil.example"
 TRICKS = "\u202efdp.exe\u202c \u200bhid\u200bden\u2066 \u200f\u061c"

@@ -24,7 +24,7 @@ from email_assistant.cli.serve import bound, serve
 from email_assistant.settings import Settings
 from tests.integration.test_api import TOKEN, Home, served
 
-pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 COOKIE = "email_assistant_session"
 

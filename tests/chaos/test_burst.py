@@ -23,7 +23,7 @@ from tests.chaos.stage import Stage, stage
 from tests.doubles.google import Google
 from tests.doubles.model import ModelRequest, tool
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 _MAILS = int(os.environ.get("EMAIL_ASSISTANT_CHAOS_BURST", "1000"))
 _PER_CONVERSATION = 4

@@ -19,7 +19,7 @@ from tests.doubles.google import Google
 from tests.doubles.model import ModelRequest, ToolCall, tool
 from tests.doubles.serving import Hold
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from tests.chaos.slots import Weather
 from tests.chaos.stage import stage
 from tests.chaos.storm import Size, Storm
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 async def test_nothing_is_lost_and_nothing_happens_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1017,7 +1017,6 @@ def is_healthy(root: str) -> bool:
         return False
 
 
-@pytest.mark.slow
 class TestTheProgram:
     async def test_all_calls_in_the_apps_order(self, start: Any, google: Google, model: Model) -> None:
         daemon: Daemon = start(agent_inbox_origin=ORIGIN)

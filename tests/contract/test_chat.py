@@ -11,7 +11,6 @@ import httpx
 import psycopg
 import pytest
 
-from tests.conftest import fresh_database
 from tests.contract.chat_stage import (
     NOON,
     TEN,
@@ -23,6 +22,7 @@ from tests.contract.chat_stage import (
     move,
     open_stage,
 )
+from tests.databases import databases
 from tests.doubles.calendar_server import OFFERED
 from tests.doubles.chat import Json, Reply, Talk, approved, at_once, check_body, checked, rejected
 from tests.doubles.daemon import API_TOKEN, Item
@@ -30,14 +30,12 @@ from tests.doubles.model import ModelRequest, ToolCall, broken_tool, tool
 from tests.doubles.serving import Hold
 from tests.integration.scene import ADA, BERLIN
 
-pytestmark = pytest.mark.slow
-
 CONFIRMED = {"calendar_id": "primary", "start": TEN, "name": "Team Meeting", "duration_minutes": 30}
 
 
 @pytest.fixture(scope="module")
-def database(postgres_url: str, worker_id: str) -> Iterator[str]:
-    with fresh_database(postgres_url, worker_id) as url:
+def database(postgres_url: str) -> Iterator[str]:
+    with databases(postgres_url).migrated() as url:
         yield url
 
 

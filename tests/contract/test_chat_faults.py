@@ -18,8 +18,6 @@ from tests.doubles.model import ModelRequest, tool
 from tests.doubles.serving import Hold
 from tests.integration.scene import ADA
 
-pytestmark = pytest.mark.slow
-
 Prepare = Callable[..., Stage]
 
 TURNS: dict[str, Any] = {

@@ -18,8 +18,6 @@ from tests.doubles.model import broken_tool, tool
 from tests.doubles.serving import Hold
 from tests.integration.scene import ADA
 
-pytestmark = pytest.mark.slow
-
 SEARCH = tool("clear_calendar")
 """The tool of the second server, whatever it does: the person has said never to be asked about it."""
 READ = tool("search_mail", query="from:bob")

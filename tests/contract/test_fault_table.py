@@ -15,14 +15,14 @@ from typing import Any, Final, Literal
 import pytest
 
 from tests import tables
-from tests.conftest import fresh_database
+from tests.databases import databases
 from tests.doubles.daemon import Daemon, Item
 from tests.doubles.emulator import EmulatedGoogle
 from tests.doubles.front import Call
 from tests.doubles.model import Answer, Model, ModelRequest
 from tests.integration.scene import ADA, BOB, DONE, NEXT_WEEK, meeting, reply
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.sampled
 
 Operation = Literal["read", "modify", "send", "event insert"]
 OPERATIONS: Final[dict[Operation, str]] = {
@@ -98,7 +98,6 @@ class Seen:
 def daemon(
     tmp_path_factory: pytest.TempPathFactory,
     postgres_url: str,
-    worker_id: str,
     google: EmulatedGoogle,
     model: Model,
 ) -> Iterator[Daemon]:
@@ -107,7 +106,7 @@ def daemon(
     # Without labels the only change of a message is that it is marked as read.
     settings = {"poll_seconds": 1, "google_timeout_seconds": 1, "replies_per_day": 1000, "labels": False}
     with (
-        fresh_database(postgres_url, worker_id) as url,
+        databases(postgres_url).migrated() as url,
         Daemon(home, url, google, model, **settings) as program,
     ):
         program.account_add(ADA)

@@ -40,7 +40,7 @@ from tests.contract.google_stage import (
 )
 from tests.doubles.consent import agree
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.sampled
 
 Check = Callable[[Stage], Awaitable[None]]
 BEHAVIOURS: dict[str, Check] = {}

@@ -23,6 +23,8 @@ import pytest
 from google.oauth2.credentials import Credentials
 from googleapiclient.discovery import build_from_document  # type: ignore[attr-defined]
 
+pytestmark = pytest.mark.sampled
+
 COMMAND = [sys.executable, "-m", "email_assistant_servers.google_sandbox"]
 ALEX = "alex@sandbox.example"
 GMAIL = "/gmail/v1/users/me"

@@ -29,7 +29,7 @@ from tests.doubles.model import tool as proposed
 from tests.integration.conftest import google, model, open_home  # noqa: F401 - fixtures
 from tests.integration.home import Home, OpenHome, in_one_loop, until
 
-pytestmark = [in_one_loop, pytest.mark.slow]
+pytestmark = [in_one_loop, pytest.mark.sampled]
 
 READS = (  # noqa: SIM905 - easier to read
     "hang die huge big long flood garble change image steps raise echo link ask_link ask_form may_ask lie words "

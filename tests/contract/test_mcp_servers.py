@@ -25,14 +25,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from tests.conftest import fresh_database
+from tests.databases import databases
 from tests.doubles.daemon import API_TOKEN, MCP_TOKEN, Daemon
 from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.doubles.serving import Hold, Server
 from tests.integration.scene import ADA, BERLIN, BOB
-
-pytestmark = pytest.mark.slow
 
 What = Literal["calendar", "mail"]
 NPM = Path(__file__).parents[1] / "mcp"
@@ -117,11 +115,9 @@ class Stage:
 
 
 @pytest.fixture(scope="module")
-def stage(
-    google: Google, postgres_url: str, worker_id: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Stage]:
+def stage(google: Google, postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     home = tmp_path_factory.mktemp("home")
-    with Model() as model, fresh_database(postgres_url, worker_id) as url, Daemon(home, url, google, model) as daemon:
+    with Model() as model, databases(postgres_url).migrated() as url, Daemon(home, url, google, model) as daemon:
         daemon.account_add(ADA)
         servers = {what: daemon.mcp(what) for what in TOOLS}
         yield Stage(daemon, url, google, {what: address for what, (_, address) in servers.items()})

@@ -36,7 +36,7 @@ from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
 from tests.integration.test_api import ADA, TOKEN, Home, served
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.sampled
 
 EXAMPLES = 12
 SECONDS = 15

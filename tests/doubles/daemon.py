@@ -185,7 +185,7 @@ class Daemon:
 
     def _is_healthy(self) -> bool:
         try:
-            return httpx.get(f"{self.http.base_url}/health", trust_env=False).status_code == 200
+            return self.http.get("/health", timeout=5).status_code == 200
         except httpx.TransportError:
             return False
 

@@ -5,14 +5,10 @@ import re
 from datetime import datetime, timedelta
 from typing import Any
 
-import pytest
-
 from tests.doubles.daemon import Daemon
 from tests.doubles.google import Google
 from tests.doubles.model import Model, ModelRequest, tool
 from tests.integration.scene import BOB, DONE, NEXT_WEEK, PROFILES, by_subject, meeting, reply
-
-pytestmark = pytest.mark.slow
 
 ANSWERS = ("accept", "edit", "ignore", "response")
 

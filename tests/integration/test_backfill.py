@@ -76,7 +76,6 @@ class TestResume:
 
 
 class TestProgress:
-    @pytest.mark.slow
     def test_it_is_shown_everywhere_with_an_honest_time_left_and_gone_at_the_end(
         self, connect: Start, google: Google, model: Model
     ) -> None:

@@ -11,8 +11,6 @@ from tests.doubles.serving import Hold
 from tests.integration.conftest import Start
 from tests.integration.scene import BOB, DONE, reply
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
 def file(tmp_path: Path) -> str:

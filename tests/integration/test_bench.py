@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 def test_what_a_mail_costs_stays_below_the_ceilings(tmp_path: Path) -> None:

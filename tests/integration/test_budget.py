@@ -15,8 +15,6 @@ from tests.integration.conftest import Start
 from tests.integration.home import Home, OpenHome, in_one_loop
 from tests.integration.scene import BERLIN, BOB, DONE, reply
 
-pytestmark = pytest.mark.slow
-
 PRICES = json.dumps({"stub-model": {"prompt": 1000, "completion": 0}})
 
 

@@ -13,8 +13,6 @@ from email_assistant.queue import chat as chats
 from tests.doubles.model import Model, tool
 from tests.integration.home import Home, in_one_loop
 
-pytestmark = pytest.mark.slow
-
 ASK = tool("request_clarification", question="When?", context="Lunch")
 
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-import signal
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,8 +19,6 @@ from tests.doubles.model import tool
 from tests.doubles.serving import Hold
 from tests.integration.scene import ADA
 from tests.integration.test_terminal import Terminal
-
-pytestmark = pytest.mark.slow
 
 MEETING = {"calendar_id": "primary", "start": TEN, "name": "Team Meeting", "duration_minutes": 30}
 ESCAPES = "\x1b]0;owned\x07\x1b[31mEVIL"
@@ -254,8 +251,7 @@ class TestConversation:
         terminal.until(b"Do this?")
         terminal.press(b"l\n")
         terminal.until(b"> ", after=b"It waits for you")
-        terminal.process.send_signal(signal.SIGINT)
-        assert terminal.end() == 0
+        assert terminal.interrupt() == 0
         assert stage.calendar.names == []
         listed = json.loads(stage.daemon.run("inbox", "list", "--json").stdout)["items"]
         assert [(item["kind"], item["action"]) for item in listed] == [("confirmation", "create_event")]

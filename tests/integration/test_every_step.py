@@ -27,7 +27,7 @@ from tests.doubles.model import Answer, Model, ModelRequest, tool
 from tests.integration.home import log_in
 from tests.integration.scene import BOB, DONE, NEXT_WEEK, meeting, reply
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 STRIDE = int(os.environ.get("EMAIL_ASSISTANT_STEP_STRIDE", "7"))
 """Every n-th step; 1 for all of them, which takes minutes."""

@@ -1,7 +1,6 @@
 """What nobody answers for very long is ignored by itself, if the person wants that."""
 
 import httpx
-import pytest
 
 from email_assistant.inbox.items import Item
 from email_assistant.web.app import create_api
@@ -9,8 +8,6 @@ from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.integration.home import Home, OpenHome, in_one_loop
 from tests.integration.scene import DONE, meeting, reply
-
-pytestmark = pytest.mark.slow
 
 SNOOZED = "update inbox_items set created_at = now() - interval '40 days', snoozed_until = now() - interval '1 day'"
 LATER = "update inbox_items set created_at = created_at - make_interval(days => %s), snoozed_until = null"

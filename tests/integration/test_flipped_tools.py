@@ -9,20 +9,19 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
 from cryptography.fernet import Fernet
 from pydantic import SecretStr
 
 from email_assistant.app import open_app
 from email_assistant.daemon import open_daemon
 from email_assistant.settings import Settings
-from tests.conftest import fresh_database
+from tests.databases import databases
 from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
 from tests.integration.home import Home, in_one_loop, log_in
 from tests.integration.scene import ADA, DONE, NEXT_WEEK, meeting, reply
 
-pytestmark = [in_one_loop, pytest.mark.slow]
+pytestmark = in_one_loop
 
 TOOLS = ("send_email_tool", "schedule_meeting_tool", "check_calendar_tool")
 SECRET = SecretStr(Fernet.generate_key().decode())
@@ -135,13 +134,13 @@ def _bare(message_ids: str) -> str:
     return re.sub(r"\d{6,}", "", message_ids)
 
 
-async def test_all_tools_on_a_server_do_what_they_do_here(tmp_path: Path, postgres_url: str, worker_id: str) -> None:
+async def test_all_tools_on_a_server_do_what_they_do_here(tmp_path: Path, postgres_url: str) -> None:
     seen = {}
     for where in ("local", "in process", "stdio"):
         folder = tmp_path / where
         folder.mkdir()
         with (
-            fresh_database(postgres_url, worker_id) as database,
+            databases(postgres_url).migrated() as database,
             Google(ADA, timezone="Europe/Berlin") as google,
             Model() as model,
         ):

@@ -24,11 +24,9 @@ from email_assistant.db.migrate import MIGRATIONS, migrate
 from email_assistant.db.pool import session_settings
 from email_assistant.db.restore import restore
 from email_assistant.settings import Settings
-from tests.conftest import fresh_database
+from tests.databases import databases
 from tests.integration.conftest import Start
 from tests.integration.scene import ADA
-
-pytestmark = pytest.mark.slow
 
 PARTS = ("manifest.json", "keys.json", "database.sql")
 EVE = "eve@example.net"
@@ -70,9 +68,9 @@ def source(database_url: str, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def target(postgres_url: str, worker_id: str) -> Iterator[str]:
+def target(postgres_url: str) -> Iterator[str]:
     """Another database, with Eve's account."""
-    with fresh_database(postgres_url, worker_id) as url:
+    with databases(postgres_url).migrated() as url:
         fill(url, EVE)
         yield url
 

@@ -25,8 +25,6 @@ from tests.doubles.model import Model
 from tests.integration.home import Home, in_one_loop, until
 from tests.integration.scene import ADA, BOB, DONE, reply
 
-pytestmark = pytest.mark.slow
-
 Row = tuple[str, bytes]
 """The name of a format, and the bytes."""
 

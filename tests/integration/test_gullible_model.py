@@ -25,7 +25,7 @@ from tests.doubles.stranger import Stranger
 from tests.integration.home import Home, OpenHome, in_one_loop
 from tests.integration.scene import ADA, DONE, NEXT_WEEK, reply
 
-pytestmark = [in_one_loop, pytest.mark.slow]
+pytestmark = in_one_loop
 
 EVE, MALLORY = "eve@evil.test", "mallory@evil.test"
 PIN = "24-07-2031"

@@ -24,7 +24,7 @@ from tests.integration.conftest import Start
 from tests.integration.home import Home, in_one_loop, until
 from tests.integration.scene import ADA, BOB, DONE, reply
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 TAKEN_UP_SECONDS = 30.0
 """After /health of the process that was started again: on a busy machine too it is long before the lease's term ends,
@@ -33,6 +33,9 @@ WRITE_SECONDS = 8.0
 CLOCKS = 0.3
 """What the moments at which two processes note the same thing may differ by."""
 RUNS = 16
+BACK_SECONDS = 1.5
+"""Within which a process that lost its lock must have it again, or others may take its work, which is then done twice:
+as a machine that is too busy for that can't but show. Nothing is sent twice on any."""
 LIVE = "select id, epoch from threads where lease_until > clock_timestamp() order by id"
 
 
@@ -174,9 +177,12 @@ class TestAlive:
 
             server.kill("immediate")
             server.start()
+            began = time.monotonic()
+            daemon.wait_for(lambda: holders(daemon) == 3, "they are there again")
+            in_time = time.monotonic() - began < BACK_SECONDS
             daemon.wait_for(lambda: len(google.calls("history.list")) > polls + 10, "they are at work again")
 
-            assert rows(daemon, LIVE) == before
+            assert rows(daemon, LIVE) == before or not in_time
             hold.release()
             assert at_work.is_running
             pending = "select id from inbox_items where status = 'pending'"
@@ -185,8 +191,8 @@ class TestAlive:
                 daemon.cli("inbox", "accept", str(item["id"]))
             daemon.wait_for(lambda: len(google.sent) == RUNS, "every mail is sent")
             daemon.stop()
-        assert Counter(request.mail.id for request in model.calls("response")) == Counter(mails)
-        assert {sent.text for sent in google.sent} == {f"To {mail}." for mail in mails}
+        assert Counter(request.mail.id for request in model.calls("response")) == Counter(mails) or not in_time
+        assert Counter(sent.text for sent in google.sent) == Counter(f"To {mail}." for mail in mails)
 
     @in_one_loop
     async def test_a_process_of_the_version_before_keeps_its_term(self, home: Home, database_url: str) -> None:

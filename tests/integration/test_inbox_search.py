@@ -18,8 +18,6 @@ from tests.doubles.model import Model, tool
 from tests.integration.home import Home, in_one_loop
 from tests.integration.scene import DONE, meeting, reply
 
-pytestmark = pytest.mark.slow
-
 Found = dict[str, Any]
 
 

@@ -295,7 +295,6 @@ async def waits_for_a_lock(home: Home) -> bool:
     return int(row["n"]) > 0
 
 
-@pytest.mark.slow
 class TestDecisionsComeFirst:
     def test_they_are_served_while_all_background_work_hangs(self, start: Start, google: Google, model: Model) -> None:
         daemon = start(workers=2)
@@ -652,7 +651,6 @@ CANARY = "Zugspitze"
 """A word that stands in the mail's body and subject, in the drafts and in the person's words, and nowhere else."""
 
 
-@pytest.mark.slow
 class TestSecrets:
     """Neither they nor mail are in logs, in job arguments, or with a tracing service."""
 

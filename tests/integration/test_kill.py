@@ -10,8 +10,6 @@ from tests.doubles.serving import Hold
 from tests.integration.conftest import Start
 from tests.integration.scene import BOB, DONE, reply
 
-pytestmark = pytest.mark.slow
-
 PROPOSAL = [reply("Friday is fine."), DONE]
 
 

@@ -12,7 +12,6 @@ from email.message import EmailMessage
 from zoneinfo import ZoneInfo
 
 import psycopg
-import pytest
 
 from email_assistant.db.pool import session_settings
 from tests.doubles.daemon import Daemon, Item
@@ -21,8 +20,6 @@ from tests.doubles.model import Model, ModelRequest, ToolCall, broken_tool, tool
 from tests.doubles.serving import Hold
 from tests.integration.conftest import Start
 from tests.integration.scene import ADA, BOB, DONE, NEXT_WEEK, PROFILES, by_subject, meeting, reply
-
-pytestmark = pytest.mark.slow
 
 ASKS = "Does Friday suit you?"
 

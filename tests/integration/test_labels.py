@@ -13,7 +13,7 @@ from tests.doubles.serving import Hold
 from tests.integration.home import Home, OpenHome, in_one_loop, reached
 from tests.integration.scene import BOB, DONE, reply
 
-pytestmark = [pytest.mark.slow, in_one_loop]
+pytestmark = in_one_loop
 
 RESPOND, NOTIFY, IGNORED = "Assistant/Respond", "Assistant/Notify", "Assistant/Ignored"
 CLASSES = {"Ignored": "ignore", "Shown": "notify", "Answered": "respond"}

@@ -11,7 +11,6 @@ from typing import Any
 
 import httpx
 import psycopg
-import pytest
 
 from email_assistant.db.pool import session_settings
 from tests.doubles.daemon import API_TOKEN, WAIT_SECONDS, Daemon, Process
@@ -19,8 +18,6 @@ from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.integration.conftest import Start
 from tests.integration.scene import BOB, DONE, reply
-
-pytestmark = pytest.mark.slow
 
 BEARER = {"Authorization": f"Bearer {API_TOKEN}"}
 

@@ -19,6 +19,8 @@ from tests.doubles.llama import MODEL, Llama, Steered, require_llama
 from tests.integration.home import Home, OpenHome, in_one_loop
 from tests.integration.scene import BOB
 
+pytestmark = pytest.mark.long
+
 CONTEXT = 768
 LOOK: dict[str, Any] = {
     "type": "function",

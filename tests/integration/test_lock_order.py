@@ -22,7 +22,7 @@ from tests.integration.home import Home, in_one_loop
 from tests.integration.locks import as_far_as_it_goes, locks_of, out_of_order, referred_to
 from tests.integration.scene import BOB, DONE, meeting, reply
 
-pytestmark = [pytest.mark.slow, in_one_loop]
+pytestmark = in_one_loop
 
 Work = Callable[[], Awaitable[object]]
 Action = Callable[[Home], Awaitable[Work]]

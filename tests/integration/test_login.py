@@ -29,8 +29,6 @@ from tests.integration.conftest import Start
 from tests.integration.home import Home, in_one_loop, reached
 from tests.integration.scene import ADA
 
-pytestmark = pytest.mark.slow
-
 ALEX = "alex@sandbox.example"
 EVE = "eve@sandbox.example"
 ROOT = "https://www.googleapis.com/auth"

@@ -9,7 +9,7 @@ from tests.doubles.model import Model, count_tokens
 from tests.integration.home import Home, in_one_loop
 from tests.integration.scene import DONE, reply
 
-pytestmark = [pytest.mark.slow, in_one_loop]
+pytestmark = in_one_loop
 
 REQUEST = "Could you send me the signed lease by Friday?"
 FILLER = "The garden was late this year, and we took the old road over the hill. "

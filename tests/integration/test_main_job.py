@@ -17,8 +17,6 @@ from tests.doubles.serving import Hold
 from tests.integration.conftest import Start
 from tests.integration.scene import ADA, BERLIN, BOB, DONE, NEXT_WEEK, meeting, reply
 
-pytestmark = pytest.mark.slow
-
 
 class TestReply:
     def test_an_accepted_reply_is_sent_in_its_thread(self, daemon: Daemon, google: Google, model: Model) -> None:

@@ -17,8 +17,6 @@ from tests.integration.conftest import Start
 from tests.integration.home import Home, OpenHome, in_one_loop, until
 from tests.integration.scene import ADA, BOB, DONE, meeting, reply
 
-pytestmark = pytest.mark.slow
-
 ARCHIVED = "you archived this in Gmail"
 
 

@@ -15,8 +15,6 @@ from tests.integration.conftest import Start
 from tests.integration.home import Home, in_one_loop
 from tests.integration.scene import ADA, DONE, reply
 
-pytestmark = pytest.mark.slow
-
 OF_ADA = {"account": ADA}
 RULES = "/api/memory/rules"
 REPLIES = "response_preferences"

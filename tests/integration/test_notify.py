@@ -704,7 +704,6 @@ class TestDigest:
         assert len(await home.pending()) == 1
 
 
-@pytest.mark.slow
 class TestProgram:
     """The program as processes."""
 

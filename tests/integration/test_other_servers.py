@@ -38,7 +38,6 @@ def told_by_every_command(program: Daemon, database_url: str, says: str) -> None
     assert "Traceback" not in up.log
 
 
-@pytest.mark.slow
 class TestAnotherRoot:
     @pytest.fixture
     def away(self, connect: Start, google: Google) -> Daemon:
@@ -71,7 +70,6 @@ class TestAnotherRoot:
         assert f"✓ {ADA}: active, Gmail answers" in away.run("doctor").stdout
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("provider", "says"),
     [

@@ -13,8 +13,6 @@ from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
 from tests.integration.scene import BOB, DONE, meeting, reply
 
-pytestmark = pytest.mark.slow
-
 Start = Callable[..., Daemon]
 PROMISE = "Monday is fine; an invitation follows."
 

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import pytest
 from psycopg import conninfo
 
 from email_assistant.db.pool import make_pool, shares_sessions
@@ -69,7 +68,6 @@ async def pooled(url: str) -> AsyncIterator[str]:
     server.close()
 
 
-@pytest.mark.slow
 async def test_one_in_transaction_mode_is_told_from_the_server(database_url: str) -> None:
     async with make_pool(database_url, size=2, idle_seconds=60) as pool:
         assert not await shares_sessions(pool)

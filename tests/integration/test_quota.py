@@ -235,7 +235,6 @@ class TestDecision:
 
 
 class TestPerson:
-    @pytest.mark.slow
     def test_a_send_and_new_mail_go_ahead_of_a_backfill(self, connect: Start, google: Google, model: Model) -> None:
         model.script([[reply("Friday is fine."), DONE]])
         for n in range(100):

@@ -25,8 +25,6 @@ from tests.integration.conftest import Start
 from tests.integration.home import Home, OpenHome, in_one_loop, log_in, reached, until
 from tests.integration.scene import ADA, BOB, DONE, reply
 
-pytestmark = pytest.mark.slow
-
 APPROVED_TEXT = "The person had approved this text"
 """How the prompt offers a text to start from."""
 

@@ -16,8 +16,6 @@ from tests.doubles.model import Model
 from tests.integration.home import Home, OpenHome, in_one_loop
 from tests.integration.scene import ADA, BOB, DONE, meeting, reply
 
-pytestmark = pytest.mark.slow
-
 EVE = "eve@evil.example.net"
 DAN = "dan@example.net"
 LONG_AGO = timedelta(days=400)

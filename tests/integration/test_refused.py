@@ -17,8 +17,6 @@ from tests.doubles.serving import Hold
 from tests.integration.home import Home, OpenHome, in_one_loop, reached, until
 from tests.integration.scene import DONE, meeting, reply
 
-pytestmark = pytest.mark.slow
-
 WORDS = "Friday at noon it is."
 """What the person made of the proposal."""
 REFUSALS: Mapping[str, dict[str, Any]] = {

@@ -463,7 +463,6 @@ def come_by_link(link: str) -> httpx.Client:
     return http
 
 
-@pytest.mark.slow
 class TestProgram:
     def test_where_another_program_answers_to_the_name_those_who_came_by_it_are_logged_out(
         self, program: Daemon

@@ -12,8 +12,6 @@ from tests.doubles.model import Model
 from tests.integration.conftest import Start
 from tests.integration.scene import ADA, BOB, DONE, reply
 
-pytestmark = pytest.mark.slow
-
 CARL = "carl@example.net"
 
 

@@ -101,7 +101,6 @@ def test_a_file_that_is_named_must_be_there(tmp_path: Path, monkeypatch: pytest.
     assert "none.yaml: can't be read (No such file or directory)" in run(tmp_path, "tools")
 
 
-@pytest.mark.slow
 class TestSeen:
     """A tool of somebody's server, by the command line, the API and the page."""
 

@@ -16,8 +16,6 @@ from tests.integration.conftest import Start
 from tests.integration.home import Home, in_one_loop
 from tests.integration.scene import ADA, BERLIN, BOB, DONE, reply
 
-pytestmark = pytest.mark.slow
-
 LEARNED = {"action": "add", "text": "Sign with Ada.", "reason": "the edit adds it"}
 
 

@@ -21,8 +21,6 @@ from tests.doubles.serving import Hold
 from tests.integration.home import Home, OpenHome, in_one_loop, reached
 from tests.integration.scene import BOB, DONE, reply
 
-pytestmark = pytest.mark.slow
-
 CAROL = "Carol Cole <carol@example.net>"
 CLASSES = {"Lunch?": "respond", "FYI": "notify", "Re: Lunch?": "respond", "Out of office": "ignore"}
 SHOWN = "Also in this conversation"

@@ -5,15 +5,12 @@ import shutil
 from pathlib import Path
 
 import psycopg
-import pytest
 
 from email_assistant.db.migrate import MIGRATIONS, migrate
 from tests.doubles.daemon import Daemon
 from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.integration.scene import BOB, DONE, reply
-
-pytestmark = pytest.mark.slow
 
 LATER = """
 create table later (id bigint generated always as identity);

@@ -17,6 +17,8 @@ from tests.doubles.calendar_server import OFFERED, CalendarServer
 from tests.doubles.model import Model, ToolCall, tool
 from tests.doubles.serving import Hold
 
+pytestmark = pytest.mark.sampled
+
 EVENT: dict[str, Any] = {"calendar_id": "primary", "start": "2026-01-16T10:00", "name": "Plan", "duration_minutes": 30}
 FORM = {"type": "object", "properties": {"calendar": {"type": "string"}}, "required": ["calendar"]}
 

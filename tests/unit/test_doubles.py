@@ -21,6 +21,8 @@ from tests.doubles.google import Google
 from tests.doubles.model import Model, ModelRequest, ToolCall, broken_tool, complain, tool
 from tests.doubles.serving import Hold
 
+pytestmark = pytest.mark.sampled
+
 ME = "/gmail/v1/users/me"
 EVENTS = "/calendar/v3/calendars/primary/events"
 

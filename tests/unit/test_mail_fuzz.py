@@ -10,11 +10,14 @@ import unicodedata
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from email_assistant.mail import Mail, for_prompt, parse_addresses, parse_bytes, parse_gmail, reply_address
 from email_assistant.mail.html_text import html_to_text
+
+pytestmark = pytest.mark.sampled
 
 FUZZ = settings(
     max_examples=int(os.environ.get("EMAIL_ASSISTANT_FUZZ_EXAMPLES", "150")),

@@ -11,6 +11,8 @@ import pytest
 from email_assistant.mail import Address, Mail, compose_reply, for_prompt, parse_bytes, parse_gmail
 from email_assistant.mail.html_text import html_to_text
 
+pytestmark = pytest.mark.sampled
+
 BASIC = b"From: Ann <ann@example.org>\r\nTo: bob@example.org\r\nSubject: Hello\r\n"
 MAX_PROMPT = 5_000
 

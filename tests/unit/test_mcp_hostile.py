@@ -21,6 +21,8 @@ from email_assistant.tools.mcp.seen import _storable
 from email_assistant.tools.spec import FormNeeded, ToolError
 from tests.contract.faulty_http import Answer, FaultyServer
 
+pytestmark = pytest.mark.sampled
+
 TEXT: dict[str, Any] = {"type": "object", "properties": {"text": {"type": "string"}}}
 
 
