@@ -87,7 +87,10 @@ class Consent:
         page = client.auth_uri or f"{(root or _GOOGLE_ACCOUNTS).rstrip('/')}/o/oauth2/v2/auth"
         uris = {"auth_uri": page, "token_uri": oauth_uri(root, "token")}
         if not self._is_here and any(urlsplit(uri).scheme != "https" for uri in uris.values()):
-            raise LoginFailed("a login goes over https, or to a server on this machine: give another address")
+            raise LoginFailed(
+                "a login goes over https, or to a server on this machine: correct EMAIL_ASSISTANT_GOOGLE_ROOT, or "
+                "auth_uri in the client's file"
+            )
         config = {"installed": {"client_id": client.id, "client_secret": client.secret, **uris}}
         self.state = secrets.token_urlsafe(32)
         self._timeout = timeout

@@ -132,13 +132,13 @@ class TestPlainHttp:
         await consent.redeem({"code": CODE})
         assert INSECURE not in os.environ
         assert during == ["1"]
-        assert said == [INSECURE] * 2
+        assert said.count(INSECURE) == 2
 
     async def test_nowhere_else(self, said: list[str]) -> None:
         asked(None)
         with pytest.raises(Transient):
             await asked(f"https://{NOBODY}", BRIEF).redeem({"code": CODE})
-        assert said == []
+        assert INSECURE not in said
 
     @pytest.mark.parametrize(
         ("root", "page"),
