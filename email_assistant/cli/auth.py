@@ -161,7 +161,7 @@ async def _ask(app: "App", client: "OAuthClient", address: str | None, port: int
         if error.errno not in (errno.EADDRINUSE, errno.EACCES):
             raise
         raise CommandError(f"port {port} can't be used here; give another, or leave out --port") from None
-    return await consent.redeem(answer, redirect_uri)
+    return await consent.redeem(answer)
 
 
 async def _show(url: str, redirect_uri: str, *, browser: bool) -> None:

@@ -138,7 +138,7 @@ class Authorization:
         if missing_keys(token, _REQUIRED):
             raise Revoked("this login was ended here: log in again")
         # Without the scopes: naming one that the person did not grant makes a refresh fail with invalid_scope.
-        form = {"grant_type": "refresh_token", **{key: token[key] for key in _REQUIRED}}
+        form = urlencode({"grant_type": "refresh_token", **{key: token[key] for key in _REQUIRED}})
         loop = asyncio.get_running_loop()
         try:
             answer = await loop.run_in_executor(self._threads, ask_token, call, self._transport, self._uri, form)
@@ -148,15 +148,15 @@ class Authorization:
         return token | access_token(answer)
 
 
-def ask_token(call: Call, transport: Transport, uri: str, form: Mapping[str, str]) -> dict[str, Any]:
-    """What the token endpoint answers to a grant.
+def ask_token(call: Call, transport: Transport, uri: str, form: str) -> dict[str, Any]:
+    """What the token endpoint answers to a grant, which is an encoded form.
 
     Raises:
         Refused: only a person can change that; `reason` is OAuth's code.
         RateLimited, Transient.
     """
     headers = {"content-type": "application/x-www-form-urlencoded"}
-    reply = transport.send(call, "POST", uri, headers=headers, body=urlencode(form), effect=False)
+    reply = transport.send(call, "POST", uri, headers=headers, body=form, effect=False)
     if reply.status == 200:
         return _read(call, reply.data)
     reason = code(reply)

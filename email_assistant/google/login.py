@@ -1,20 +1,23 @@
 """A login in the person's browser: OAuth 2.0 for installed apps, with PKCE (RFC 8252, RFC 7636).
 
-https://developers.google.com/identity/protocols/oauth2/native-app. Not by google-auth-oauthlib: its flow takes the
-first request that comes for Google's answer, holds up the event loop, and makes an error of a consent in part.
+https://developers.google.com/identity/protocols/oauth2/native-app. By google-auth-oauthlib, but for its
+`run_local_server`, which takes the first request that comes for Google's answer: `loopback` stands in its place.
 """
 
 import asyncio
-import hashlib
+import json
+import logging
+import os
 import secrets
-from base64 import urlsafe_b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from io import BytesIO
 from pathlib import Path
-from typing import Final, TypeVar
-from urllib.parse import urlencode
+from typing import Any, Final, TypeVar
+from urllib.parse import urlencode, urlsplit
 
 from email_assistant.google.auth import Token, access_token, ask_token, missing_keys, oauth_uri, read_json_file
 from email_assistant.google.errors import LoginFailed, Refused, Transient
@@ -25,7 +28,11 @@ from email_assistant.google.transport import Call, Transport
 T = TypeVar("T")
 
 _GOOGLE_ACCOUNTS: Final = "https://accounts.google.com"
+_LOOPBACK: Final = {"127.0.0.1", "::1", "localhost"}
 _FORM: Final = {"content-type": "application/x-www-form-urlencoded"}
+
+# Writes the code, the client's secret and the tokens at level DEBUG.
+logging.getLogger("requests_oauthlib").setLevel(logging.ERROR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,60 +78,98 @@ class Consent:
         """
         Args:
             root: None is Google itself; else consent is asked for at <root>/o/oauth2/v2/auth, and the answer redeemed
-                at <root>/token.
+                at <root>/token. LoginFailed if that is neither https nor on this machine.
             timeout: seconds for redeeming.
         """
+        from google_auth_oauthlib.flow import Flow
+
+        self._is_here = root is not None and urlsplit(root).hostname in _LOOPBACK
+        page = client.auth_uri or f"{(root or _GOOGLE_ACCOUNTS).rstrip('/')}/o/oauth2/v2/auth"
+        uris = {"auth_uri": page, "token_uri": oauth_uri(root, "token")}
+        if not self._is_here and any(urlsplit(uri).scheme != "https" for uri in uris.values()):
+            raise LoginFailed(
+                "a login goes over https, or to a server on this machine: correct EMAIL_ASSISTANT_GOOGLE_ROOT, or "
+                "auth_uri in the client's file"
+            )
+        config = {"installed": {"client_id": client.id, "client_secret": client.secret, **uris}}
         self.state = secrets.token_urlsafe(32)
-        self._verifier = secrets.token_urlsafe(64)
-        self._client = client
-        self._root = root
         self._timeout = timeout
+        self._flow = Flow.from_client_config(config, [scope.uri for scope in SCOPES])
 
     def url(self, redirect_uri: str, login_hint: str | None) -> str:
         """The page to open in the browser; its answer, with `state` in it, comes to `redirect_uri`."""
-        challenge = urlsafe_b64encode(hashlib.sha256(self._verifier.encode()).digest()).decode().rstrip("=")
-        query = {
-            "client_id": self._client.id,
-            "redirect_uri": redirect_uri,
-            "response_type": "code",
-            "scope": " ".join(scope.uri for scope in SCOPES),
-            "state": self.state,
-            "code_challenge": challenge,
-            "code_challenge_method": "S256",
-            "access_type": "offline",
-            "prompt": "consent",
-        }
-        hint = {"login_hint": login_hint} if login_hint else {}
-        page = self._client.auth_uri or f"{(self._root or _GOOGLE_ACCOUNTS).rstrip('/')}/o/oauth2/v2/auth"
-        return f"{page}?{urlencode(query | hint)}"
+        self._flow.redirect_uri = redirect_uri
+        with self._plain_http():
+            url, _ = self._flow.authorization_url(state=self.state, prompt="consent", login_hint=login_hint)
+        return str(url)
 
-    async def redeem(self, answer: Mapping[str, str], redirect_uri: str) -> Grant:
-        """Get the token for the answer that came to `redirect_uri`. Raises LoginFailed, RateLimited, Transient."""
+    async def redeem(self, answer: Mapping[str, str]) -> Grant:
+        """Get the token for the answer that came back. Raises LoginFailed, RateLimited, Transient."""
         if "error" in answer:
             raise _denied(answer["error"])
-        client = {"client_id": self._client.id, "client_secret": self._client.secret}
-        form = {
-            "grant_type": "authorization_code",
-            "code": answer["code"],
-            "code_verifier": self._verifier,
-            "redirect_uri": redirect_uri,
-            **client,
-        }
-        uri = oauth_uri(self._root, "token")
+        session = self._flow.oauth2session
+        session.scope = None  # else a consent in part is an error
+
+        def fetch(call: Call, transport: Transport) -> None:
+            for scheme in ("https://", "http://"):
+                session.mount(scheme, _Wire(call, transport))
+            # The client's secret in the body, as Google documents it, not in a header.
+            self._flow.fetch_token(code=answer["code"], include_client_id=True)
+
         try:
-            granted = await _talk("login", self._timeout, lambda call, http: ask_token(call, http, uri, form))
+            with self._plain_http():
+                await _talk("login", self._timeout, fetch)
         except Refused as error:
             raise LoginFailed(
                 f"Google did not complete the login ({error.reason}): begin again, and check the client's file"
             ) from None
+        granted = session.token
         if missing_keys(granted, ("refresh_token",)):
             raise LoginFailed("Google gave a login that ends within the hour: begin again")
+        client = {key: self._flow.client_config[key] for key in ("client_id", "client_secret")}
         token = {"type": "authorized_user", **client, **access_token(granted)}
         # Without the field everything was granted that was asked for (RFC 6749, section 5.1).
-        scopes = str(granted["scope"]).split() if "scope" in granted else [scope.uri for scope in SCOPES]
+        scopes = granted.get("scope") or [scope.uri for scope in SCOPES]
         lasts = granted.get("refresh_token_expires_in")
         ends = datetime.now(UTC) + timedelta(seconds=lasts) if isinstance(lasts, int) else None
         return Grant(token, frozenset(scopes), ends)
+
+    @contextmanager
+    def _plain_http(self) -> Iterator[None]:
+        """Have oauthlib take plain http to a server on this machine, as the sandbox is.
+
+        It asks the environment each time (`is_secure_transport` in oauthlib/oauth2/rfc6749/utils.py), which is that of
+        the whole process and of the browser that it starts: so no longer than needed.
+        """
+        if not self._is_here:
+            yield
+            return
+        os.environ["OAUTHLIB_INSECURE_TRANSPORT"] = "1"
+        try:
+            yield
+        finally:
+            os.environ.pop("OAUTHLIB_INSECURE_TRANSPORT", None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wire:
+    """Carries a request of the library's to the token endpoint, as a BaseAdapter of requests.
+
+    By itself requests has no deadline for the whole, goes by the environment's proxies and ~/.netrc, and takes the code
+    and the client's secret along to wherever it is redirected.
+    """
+
+    call: Call
+    transport: Transport
+
+    def send(self, request: Any, **_: object) -> Any:
+        from requests import Response
+
+        answer = ask_token(self.call, self.transport, request.url, request.body)
+        response = Response()
+        response.request, response.status_code, response.encoding = request, 200, "utf-8"
+        response.raw = BytesIO(json.dumps(answer).encode())
+        return response
 
 
 def _denied(error: str) -> LoginFailed:
