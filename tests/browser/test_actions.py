@@ -45,8 +45,8 @@ async def by_key(visit: Visit, key: str) -> None:
     await visit.press(key)
 
 
-async def as_if_pressed_just_now(visit: Visit, key: str, *, milliseconds: int = 0) -> None:
-    """Move the last press near, however long the next page took to come."""
+async def as_if_pressed_just_now(visit: Visit, key: str, *, milliseconds: int = -60_000) -> None:
+    """Move the last press near, however long the next page took to come and this one takes to be pressed a key on."""
     assert await visit.page.evaluate("JSON.parse(sessionStorage.getItem('pressed'))?.key") == key
     at = "performance.timeOrigin + performance.now()"
     keep = f"sessionStorage.setItem('pressed', JSON.stringify({{ key: '{key}', at: {at} - {milliseconds} }}))"
