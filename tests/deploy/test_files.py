@@ -5,7 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -89,14 +89,15 @@ class TestKubernetes:
         assert needed == {name: {"name": "email-assistant", "key": name} for name in shared}
 
     def test_policies_and_the_service_are_about_these_pods(self) -> None:
-        labels = [d["spec"]["template"]["metadata"]["labels"] for d in documents(_manifests()) if _is_part(d)]
-        found = {document["kind"]: [] for document in documents(_manifests())} | {"Service": [], "NetworkPolicy": []}
-        for document in documents(_manifests()):
-            if not _is_part(document):
-                spec = document["spec"]
-                wanted = spec["selector"] if "selector" in spec else spec["podSelector"]["matchLabels"]
-                found[document["kind"]].append(sum(wanted.items() <= each.items() for each in labels))
-        assert (found["Service"], found["NetworkPolicy"]) == ([1], [3, 1])
+        found = documents(_manifests())
+        pods = [each["spec"]["template"]["metadata"]["labels"] for each in found if each["kind"] == "Deployment"]
+
+        def meant(labels: dict[str, str]) -> int:
+            return sum(labels.items() <= pod.items() for pod in pods)
+
+        assert [meant(each["spec"]["selector"]) for each in found if each["kind"] == "Service"] == [1]
+        policies = [each["spec"]["podSelector"] for each in found if each["kind"] == "NetworkPolicy"]
+        assert [meant(each["matchLabels"]) for each in policies] == [3, 1]
 
 
 class TestSystemd:
@@ -169,22 +170,19 @@ def _manifests() -> str:
     ).stdout
 
 
-def _is_part(document: Mapping[str, Any]) -> bool:
-    return bool(document["kind"] == "Deployment")
-
-
 def _pod(part: str) -> dict[str, Any]:
     [pod] = [
         document["spec"]["template"]["spec"]
         for document in documents(_manifests())
-        if _is_part(document) and document["metadata"]["name"] == f"email-assistant-{part}"
+        if document["kind"] == "Deployment" and document["metadata"]["name"] == f"email-assistant-{part}"
     ]
     return dict(pod)
 
 
 def _image_user() -> str:
     """The number of the user as whom the image runs."""
-    return re.findall(r"^USER (\d+)", (FOLDER / "Dockerfile").read_text(), re.MULTILINE)[-1]
+    [user] = re.findall(r"^USER (\d+)", (FOLDER / "Dockerfile").read_text(), re.MULTILINE)
+    return str(user)
 
 
 def _texts() -> Iterator[str]:
