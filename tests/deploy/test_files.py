@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from googleapiclient.discovery_cache import get_static_doc
 
+from email_assistant.google.account import GoogleAccount
 from tests.deploy import COMPOSE, FOLDER, PARTS, commands_under, documents
 
 _TOOLS = Path(sys.executable).parent
@@ -30,6 +32,19 @@ def run(*command: str | Path, **environment: str) -> subprocess.CompletedProcess
 def test_the_dockerfile() -> None:
     done = run(_TOOLS / "hadolint", FOLDER / "Dockerfile")
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+async def test_the_image_keeps_what_is_read_of_google(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+
+    def note(name: str, version: str) -> str:
+        read.append(f"{name}.{version}.json")
+        return str(get_static_doc(name, version))  # type: ignore[no-untyped-call]
+
+    monkeypatch.setattr("email_assistant.google.client.get_static_doc", note)
+    login = dict.fromkeys(("refresh_token", "client_id", "client_secret"), "none")
+    await GoogleAccount(login, root=None, timeout=1).aclose()
+    assert re.findall(r"! -name (\S+)", (FOLDER / "Dockerfile").read_text()) == read
 
 
 class TestCompose:
