@@ -49,6 +49,13 @@ def login(
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port of this machine to which the browser returns; 0: any free one.")
     ] = 0,
+    host: Annotated[
+        str,
+        typer.Option(
+            help="Address to listen on for the browser's answer. In a container 0.0.0.0, with --port published on the "
+            "machine's loopback."
+        ),
+    ] = "127.0.0.1",
     since: Since = None,
 ) -> None:
     """Connect a mailbox, or log in to it again: you allow it in your browser, at Google.
@@ -64,7 +71,7 @@ def login(
         begin = triage_begin(since)
         async with opened() as app:
             client = await _client(app, address, client_secret)
-            grant = await _ask(app, client, address, port, browser=not no_browser)
+            grant = await _ask(app, client, address, host, port, browser=not no_browser)
             account = await _connect(app, grant, address, begin)
             await app.queue.poll([account.id])
         out.print(f"Connected {account.address}. `email-assistant up` watches it.", highlight=False)
@@ -140,7 +147,9 @@ async def _client(app: "App", address: str | None, file: Path | None) -> "OAuthC
     raise CommandError(_NO_CLIENT)
 
 
-async def _ask(app: "App", client: "OAuthClient", address: str | None, port: int, *, browser: bool) -> "Grant":
+async def _ask(
+    app: "App", client: "OAuthClient", address: str | None, host: str, port: int, *, browser: bool
+) -> "Grant":
     """Ask the person in the browser, and wait for the answer."""
     from email_assistant.google.login import Consent
     from email_assistant.google.loopback import Loopback
@@ -149,7 +158,7 @@ async def _ask(app: "App", client: "OAuthClient", address: str | None, port: int
     consent = Consent(client, settings.google_root, settings.google_timeout_seconds)
     loopback = Loopback(consent.state)
     try:
-        async with loopback.listen(port) as redirect_uri:
+        async with loopback.listen(port, host) as redirect_uri:
             await _show(consent.url(redirect_uri, address), redirect_uri, browser=browser)
             async with asyncio.timeout(settings.login_seconds):
                 answer = await loopback.answer()

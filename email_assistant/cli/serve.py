@@ -33,7 +33,7 @@ async def run_up(host: str, port: int, *, no_token: bool) -> None:
         raise CommandError("`email-assistant demo` is what runs the demo")
     with bound(host, port) as listener, opened_door(settings, listener, no_token=no_token) as door:
         async with _opened(settings) as app, open_daemon(app) as daemon:
-            _welcome(door, host)
+            _welcome(settings, door, host)
             await introduce(app)
             await until_stopped(daemon.run(), serve(app, door, host), follow(app), patience=patience(settings))
 
@@ -44,7 +44,7 @@ async def run_api(host: str, port: int, *, no_token: bool) -> None:
     settings = _settings()
     with bound(host, port) as listener, opened_door(settings, listener, no_token=no_token) as door:
         async with _opened(settings) as app:
-            _welcome(door, host)
+            _welcome(settings, door, host)
             await until_stopped(serve(app, door, host), patience=patience(settings))
 
 
@@ -172,9 +172,11 @@ def is_loopback(host: str) -> bool:
     return False
 
 
-def _welcome(door: Door, host: str) -> None:
+def _welcome(settings: Settings, door: Door, host: str) -> None:
     """Say where the inbox is."""
-    out.print(f"Your inbox: {door.link}", markup=False, highlight=False, soft_wrap=True)
+    # Beyond loopback this is a service's log, which others keep; who has set a token knows it.
+    link = door.link if is_loopback(host) or settings.api_token is None else f"{door.address}login"
+    out.print(f"Your inbox: {link}", markup=False, highlight=False, soft_wrap=True)
     if door.plain:
         out.print(f"(If your browser does not find that name: {door.plain})", highlight=False, soft_wrap=True)
     if not is_loopback(host):

@@ -118,8 +118,13 @@ def _apply_ours(url: str, folder: Path, schema: str, names: Collection[str] | No
     wanted = read_migrations(str(folder)).filter(lambda migration: names is None or migration.id in names)
     backend = get_backend(_yoyo_url(url, schema))
     try:
-        # Without yoyo's own lock, a row that would outlive a killed process.
-        backend.apply_migrations(backend.to_apply(wanted))
+        # Without yoyo's own lock, a row that would outlive a killed process; and with each migration noted where it is
+        # applied, which yoyo does in a second transaction: a process that died between them left a database for good
+        # to which the same was to be applied again.
+        for migration in backend.to_apply(wanted):
+            with backend.transaction():
+                migration.process_steps(backend, "apply")
+                backend.mark_one(migration, log=False)
     finally:
         backend.connection.close()
 

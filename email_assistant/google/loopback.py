@@ -1,4 +1,4 @@
-"""Where the browser brings Google's answer to a login: an HTTP server that only this machine can reach."""
+"""Where the browser brings Google's answer to a login: an HTTP server on loopback, as the browser sees it."""
 
 import asyncio
 import secrets
@@ -25,9 +25,14 @@ class Loopback:
         self._answer: asyncio.Future[dict[str, str]] = asyncio.get_running_loop().create_future()
 
     @asynccontextmanager
-    async def listen(self, port: int) -> AsyncIterator[str]:
-        """Listen while the block lasts; yields the redirect URI. Port 0 is any free one. Raises OSError."""
-        server = await asyncio.start_server(self._serve, _HOST, port, limit=_LONGEST)
+    async def listen(self, port: int, host: str = _HOST) -> AsyncIterator[str]:
+        """Listen while the block lasts; yields the redirect URI. Raises OSError.
+
+        Args:
+            port: 0 is any free one.
+            host: another in a container, whose loopback is not the browser's.
+        """
+        server = await asyncio.start_server(self._serve, host, port, limit=_LONGEST)
         try:
             yield f"http://{_HOST}:{server.sockets[0].getsockname()[1]}/"
         finally:

@@ -334,6 +334,25 @@ class TestRefused:
         assert done.returncode == 1
         assert f"port {port} can't be used here; give another" in done.stderr
 
+    @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+    def test_in_a_container_the_answer_comes_to_another_address(
+        self, program: Daemon, client_file: Path, host: str
+    ) -> None:
+        """Where it is published on the machine's loopback; and nowhere else does anybody reach it there."""
+        login = begin(program, "--client-secret", client_file, "--host", host)
+        url = page(program, login)
+        [home] = parse_qs(urlsplit(url).query)["redirect_uri"]
+        assert home.startswith("http://127.0.0.1:")
+        there = home.replace("127.0.0.1", "127.0.0.2")
+        if host == "0.0.0.0":
+            assert httpx.get(there, trust_env=False).status_code == 400
+        else:
+            with pytest.raises(httpx.ConnectError):
+                httpx.get(there, trust_env=False)
+        assert "You can close this page" in consent(url).text
+        program.wait_for(lambda: not login.is_running, "the command ends")
+        assert login.exit_code == 0
+
     def test_a_login_that_nobody_finishes(self, make: Make, sandbox: Sandbox, client_file: Path) -> None:
         program = make(google_root=sandbox.root, login_seconds=0.2)
         done = program.run("auth", "login", "--no-browser", "--client-secret", str(client_file))

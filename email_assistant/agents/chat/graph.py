@@ -44,7 +44,7 @@ class ChatAgent:
     heard: Heard
     max_steps: int
 
-    def graph(self, checkpointer: BaseCheckpointSaver[Any]) -> "CompiledStateGraph[Any, Any, Any, Any]":
+    def graph(self, checkpointer: BaseCheckpointSaver[Any] | None) -> "CompiledStateGraph[Any, Any, Any, Any]":
         loop = Loop(
             propose=self.propose,
             judge=self.judge,

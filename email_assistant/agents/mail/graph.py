@@ -48,7 +48,7 @@ class MailAgent:
     sorts_by_rules: bool
     """Whether mail is sorted by its headers alone when the budget for the model is spent, rather than left waiting."""
 
-    def graph(self, checkpointer: BaseCheckpointSaver[Any]) -> "CompiledStateGraph[Any, Any, Any, Any]":
+    def graph(self, checkpointer: BaseCheckpointSaver[Any] | None) -> "CompiledStateGraph[Any, Any, Any, Any]":
         graph = StateGraph(MailState)
         graph.add_node(
             "triage_router", self.triage_router, destinations=("triage_interrupt_handler", "response_agent", END)

@@ -1,0 +1,206 @@
+"""Each file by the validator of those who read it, and by what no validator asks."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+from googleapiclient.discovery_cache import get_static_doc
+
+from email_assistant.google.account import GoogleAccount
+from tests.deploy import COMPOSE, FOLDER, PARTS, commands_under, documents
+
+_TOOLS = Path(sys.executable).parent
+_UNITS = FOLDER / "systemd"
+_SYSTEM_UNITS = Path("/usr/lib/systemd/system")
+_STARTED = ("email-assistant-api.service", "email-assistant-scheduler.service", "email-assistant-worker@1.service")
+_PROGRAM = "opt/email-assistant/bin/email-assistant"
+_EXPOSURE = 13
+"""What systemd's own rating may come to, in tenths: 100 is worst, and below 20 it says OK."""
+
+
+def run(*command: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True)
+
+
+def test_the_dockerfile() -> None:
+    done = run(_TOOLS / "hadolint", FOLDER / "Dockerfile")
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+async def test_the_image_keeps_what_is_read_of_google(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+
+    def note(name: str, version: str) -> str:
+        read.append(f"{name}.{version}.json")
+        return str(get_static_doc(name, version))  # type: ignore[no-untyped-call]
+
+    monkeypatch.setattr("email_assistant.google.client.get_static_doc", note)
+    login = dict.fromkeys(("refresh_token", "client_id", "client_secret"), "none")
+    await GoogleAccount(login, root=None, timeout=1).aclose()
+    assert re.findall(r"! -name (\S+)", (FOLDER / "Dockerfile").read_text()) == read
+
+
+class TestCompose:
+    def test_against_its_schema(self) -> None:
+        done = run(_TOOLS / "check-jsonschema", "--builtin-schema", "vendor.compose-spec", COMPOSE)
+        assert done.returncode == 0, done.stdout
+
+    @pytest.mark.parametrize("name", ["postgres", *PARTS])
+    def test_a_container_can_do_little(self, name: str) -> None:
+        service = _compose()["services"][name]
+        assert service["read_only"] is True
+        assert service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert service.get("user", _image_user()) not in ("", "0", "root")
+        assert "privileged" not in service
+
+    def test_only_the_inbox_is_published_and_on_loopback(self) -> None:
+        published = {name: service["ports"] for name, service in _compose()["services"].items() if "ports" in service}
+        assert published == {"api": ["127.0.0.1:8765:8765"]}
+
+    def test_nobody_outside_reaches_postgres(self) -> None:
+        compose = _compose()
+        assert compose["services"]["postgres"]["networks"] == ["database"]
+        assert compose["networks"]["database"] == {"internal": True}
+
+
+class TestKubernetes:
+    @pytest.mark.parametrize("kubernetes", ["1.31", "1.37"])
+    def test_against_its_schemas(self, tmp_path: Path, kubernetes: str) -> None:
+        """All files as one stream, as the documented command pipes them."""
+        stream = tmp_path / "all.yaml"
+        stream.write_text(_manifests())
+        done = run(_TOOLS / "kubernetes-validate", "--strict", "--quiet", "-k", kubernetes, stream)
+        assert (done.returncode, done.stdout + done.stderr) == (0, "")
+        kinds = [document["kind"] for document in documents(_manifests())]
+        assert sorted(kinds) == ["Deployment"] * 3 + ["NetworkPolicy"] * 2 + ["Service"]
+
+    @pytest.mark.parametrize("part", PARTS)
+    def test_a_pod_can_do_little(self, part: str) -> None:
+        pod = _pod(part)
+        assert pod["automountServiceAccountToken"] is False
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert str(pod["securityContext"]["runAsUser"]) == _image_user()
+        [container] = pod["containers"]
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+
+    @pytest.mark.parametrize("part", PARTS)
+    def test_no_pod_starts_without_what_all_share(self, part: str) -> None:
+        [container] = _pod(part)["containers"]
+        needed = {each["name"]: each["valueFrom"]["secretKeyRef"] for each in container["env"]}
+        shared = ("DATABASE_URL", "EMAIL_ASSISTANT_API_TOKEN", "EMAIL_ASSISTANT_SECRET_KEY")
+        assert needed == {name: {"name": "email-assistant", "key": name} for name in shared}
+
+    def test_policies_and_the_service_are_about_these_pods(self) -> None:
+        found = documents(_manifests())
+        pods = [each["spec"]["template"]["metadata"]["labels"] for each in found if each["kind"] == "Deployment"]
+
+        def meant(labels: dict[str, str]) -> int:
+            return sum(labels.items() <= pod.items() for pod in pods)
+
+        assert [meant(each["spec"]["selector"]) for each in found if each["kind"] == "Service"] == [1]
+        policies = [each["spec"]["podSelector"] for each in found if each["kind"] == "NetworkPolicy"]
+        assert [meant(each["matchLabels"]) for each in policies] == [3, 1]
+
+
+class TestSystemd:
+    @pytest.fixture(autouse=True, scope="class")
+    @staticmethod
+    def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+        """A system with these units and a program to start."""
+        root = tmp_path_factory.mktemp("root")
+        shutil.copytree(_SYSTEM_UNITS, root / _SYSTEM_UNITS.relative_to("/"), symlinks=True)
+        own = root / "etc/systemd/system"
+        own.mkdir(parents=True)
+        for path in _UNITS.glob("email-assistant*"):
+            if path.is_dir():
+                shutil.copytree(path, own / path.name)
+            else:
+                shutil.copy(path, own)
+        program = root / _PROGRAM
+        program.parent.mkdir(parents=True)
+        program.touch(0o755)
+        return root
+
+    def test_nothing_is_unknown_to_systemd(self, root: Path) -> None:
+        done = run("systemd-analyze", f"--root={root}", "verify", "email-assistant.target", *_STARTED)
+        assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+    @pytest.mark.parametrize("unit", _STARTED)
+    def test_a_unit_can_do_little(self, root: Path, unit: str) -> None:
+        rating = ("--offline=true", f"--threshold={_EXPOSURE}", "--no-pager", "security")
+        done = run("systemd-analyze", f"--root={root}", *rating, unit)
+        assert done.returncode == 0, done.stdout
+
+    def test_the_user_that_they_run_as_is_made(self, root: Path) -> None:
+        done = run("systemd-sysusers", f"--root={root}", _UNITS / "sysusers.conf")
+        assert done.returncode == 0, done.stderr
+        assert (root / "etc/passwd").read_text().startswith("email-assistant:")
+
+
+def test_all_start_the_same_parts() -> None:
+    compose = _compose()["services"]
+    for part in PARTS:
+        command = compose[part]["command"]
+        assert _pod(part)["containers"][0]["args"] == command
+        [unit] = _UNITS.glob(f"email-assistant-{part}*.service")
+        started = re.findall(r"^ExecStart=/(.*)$", unit.read_text(), re.MULTILINE)
+        assert started == [f"{_PROGRAM} {command[0]}"]
+
+
+def test_the_image_is_of_this_version() -> None:
+    named = re.findall(r"email-assistant:([\w.]+)\b", "".join(_texts()))
+    assert set(named) == {version("email-assistant")}
+
+
+def test_langgraph_takes_its_file() -> None:
+    file = FOLDER / "langgraph.json"
+    done = run(_TOOLS / "langgraph", "validate", "--config", file, LANGGRAPH_CLI_NO_ANALYTICS="1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 graphs found" in done.stdout
+
+
+def _compose() -> dict[str, Any]:
+    [content] = documents(COMPOSE.read_text())
+    return content
+
+
+def _manifests() -> str:
+    """What the documented command hands to kubectl."""
+    [piped] = [line for line in commands_under("Kubernetes").splitlines() if line.startswith("sed ")]
+    return subprocess.run(
+        piped.partition(" | kubectl")[0], shell=True, cwd=FOLDER.parent, check=True, capture_output=True, text=True
+    ).stdout
+
+
+def _pod(part: str) -> dict[str, Any]:
+    [pod] = [
+        document["spec"]["template"]["spec"]
+        for document in documents(_manifests())
+        if document["kind"] == "Deployment" and document["metadata"]["name"] == f"email-assistant-{part}"
+    ]
+    return dict(pod)
+
+
+def _image_user() -> str:
+    """The number of the user as whom the image runs."""
+    [user] = re.findall(r"^USER (\d+)", (FOLDER / "Dockerfile").read_text(), re.MULTILINE)
+    return str(user)
+
+
+def _texts() -> Iterator[str]:
+    for path in (FOLDER / "Dockerfile", COMPOSE, FOLDER.parent / "docs" / "deploy.md"):
+        yield path.read_text()
+    yield _manifests()
