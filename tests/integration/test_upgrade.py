@@ -6,6 +6,7 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import psycopg
+import pytest
 
 from email_assistant.db.migrate import MIGRATIONS, migrate
 from tests.doubles.daemon import Daemon
