@@ -14,34 +14,29 @@ import httpx
 from playwright.async_api import ViewportSize, async_playwright
 
 from tests.browser.conftest import CHROMIUM
-from tests.doubles.daemon import WAIT_SECONDS
 from tests.integration.home import until
 
 SIZE: ViewportSize = {"width": 1000, "height": 640}
+_LINK = re.compile(r"Your inbox: (http\S+)\n")
 _SETTLED = {"waiting", "done", "failed"}
 
 
 @asynccontextmanager
 async def demo(folder: Path) -> AsyncIterator[str]:
     """The link of a demo that runs while the block lasts, at a port of its own and on a home in this folder."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "email_assistant", "demo", "--port", "0"),
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": os.environ.get("PYTHONPATH", ""), "HOME": str(folder)},
-        cwd=folder,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    assert process.stderr
+    log = folder / "demo.log"
+    with log.open("wb") as said:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "email_assistant", "demo", "--port", "0"),
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": os.environ.get("PYTHONPATH", ""), "HOME": str(folder)},
+            cwd=folder,
+            stderr=said,
+        )
     try:
-        async with asyncio.timeout(WAIT_SECONDS):
-            said = ""
-            while not (link := re.search(r"Your inbox: (http\S+)\n", said)):
-                line = await process.stderr.readline()
-                assert line, said
-                said += line.decode()
-        reading = asyncio.create_task(process.stderr.read())
+        await until(lambda: _LINK.search(log.read_text()) or process.returncode is not None)
+        link = _LINK.search(log.read_text())
+        assert link, log.read_text()
         yield link[1]
-        process.terminate()
-        await reading
     finally:
         if process.returncode is None:
             process.terminate()
