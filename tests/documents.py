@@ -45,7 +45,9 @@ class Document:
     @property
     def spans(self) -> Iterator[str]:
         """What stands between backticks in its prose."""
-        yield from re.findall(r"`([^`\n]+)`", self.prose)
+        for paragraph in self.prose.split("\n\n"):
+            for span in re.findall(r"`([^`]+)`", paragraph):
+                yield " ".join(span.split())
 
 
 def documents() -> list[Document]:

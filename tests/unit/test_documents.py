@@ -138,12 +138,14 @@ class TestArchitecture:
 
 
 def named_paths() -> set[str]:
-    """Files and folders between backticks: what has a slash, or ends like a file."""
-    return {span.partition(":")[0] for span in ARCHITECTURE.spans if re.match(r"[\w./-]+(/|\.\w+)(:|$)", span)}
+    """Files and folders between backticks, which end like one."""
+    paths = {span.partition(":")[0] for span in ARCHITECTURE.spans}
+    return {path for path in paths if re.fullmatch(r"[\w./-]+(/|\.(py|md|json|example))", path)}
 
 
 def located(path: str) -> Path:
-    return ROOT / path if path.startswith(("servers/", "tests/", "docs/", ".")) else ROOT / "email_assistant" / path
+    at_root = path.startswith(("email_assistant/", "servers/", "tests/", "docs/", "."))
+    return ROOT / path if at_root else ROOT / "email_assistant" / path
 
 
 def glossary() -> list[str]:
