@@ -1,4 +1,4 @@
-"""The documents: what they name is there. That their commands do what they say, `integration/test_documents.py` shows."""
+"""The documents: what they name is there. `integration/test_documents.py` runs their commands."""
 
 import re
 import shlex
@@ -112,7 +112,9 @@ class TestArchitecture:
         missing = []
         for path, names in re.findall(r"`([\w/]+\.py): ([\w ,]+)`", ARCHITECTURE.text):
             source = located(path).read_text()
-            missing += [f"{path}: {name}" for name in re.findall(r"\w+", names) if not re.search(rf"\b{name}\b", source)]
+            missing += [
+                f"{path}: {name}" for name in re.findall(r"\w+", names) if not re.search(rf"\b{name}\b", source)
+            ]
         assert missing == []
 
     def test_every_room_is_in_it(self) -> None:
