@@ -31,7 +31,7 @@ def demo_settings(settings: Settings) -> Settings:
     """The demo's, as a command beside it needs them: where its mailbox and its model are, or were when it last ran."""
     found = settings.model_copy(update=_APART | {"home": settings.folder / "demo"})
     vars(found).pop("folder", None)  # a copy takes along what was cached of the other home
-    return found.model_copy(update=_between(found, _last_run(found.folder)))
+    return found.model_copy(update=_between(_last_run(found.folder), own_model=has_own_model(settings)))
 
 
 def running_settings(settings: Settings, mailbox: Path, root: str, model: dict[str, Any] | None) -> Settings:
@@ -44,7 +44,7 @@ def running_settings(settings: Settings, mailbox: Path, root: str, model: dict[s
     """
     run = {"google_root": root, "google_name": f"{DEMO}:{mailbox.stem}", "model": model}
     _note(settings.folder / _RUNNING, run)
-    return settings.model_copy(update=_between(settings, run))
+    return settings.model_copy(update=_between(run, own_model=model is None))
 
 
 def has_own_model(settings: Settings) -> bool:
@@ -52,9 +52,9 @@ def has_own_model(settings: Settings) -> bool:
     return settings.openai_api_key is not None or settings.openai_base_url is not None
 
 
-def _between(settings: Settings, run: dict[str, Any]) -> dict[str, Any]:
+def _between(run: dict[str, Any], *, own_model: bool) -> dict[str, Any]:
     changes = {"google_root": run["google_root"], "google_name": run["google_name"]}
-    if run["model"] is None or has_own_model(settings):
+    if run["model"] is None or own_model:
         return changes
     return changes | {
         "openai_base_url": run["model"]["base_url"],

@@ -1,6 +1,6 @@
 """What the Google doubles lack, each with why: behaviour, double, reason.
 
-A gap of every double is a behaviour that no test stands behind; the README lists those.
+A gap of every double is a behaviour that no test stands behind; CONTRIBUTING.md lists those.
 """
 
 from typing import Final

@@ -79,4 +79,4 @@ def require_llama() -> None:
     """Who has no llama.cpp goes without its tests, and is told; in CI nothing is left out."""
     if not _PYTHON.exists():
         say = pytest.fail if os.environ.get("CI") else pytest.skip
-        say("llama.cpp needs the two commands that the README names for it")
+        say("llama.cpp needs the two commands that CONTRIBUTING.md names for it")
