@@ -343,6 +343,10 @@ class Taught:
     """A machine sent it."""
     beside_accepted: bool
     """Something else that was proposed on the same mail was accepted."""
+    mails: Sequence[str]
+    """What the mails of its conversation say, each with its sender's name, its subject and what it quotes."""
+    items: Sequence[Item]
+    """What the assistant has asked in its conversation, itself too."""
 
 
 class Inbox:
@@ -989,20 +993,26 @@ class Inbox:
                     )
 
     async def taught(self, item: Item) -> Taught:
-        """What an applied answer says beside its own words."""
+        """What stands around an applied answer."""
         async with self._pool.connection() as conn:
             cursor = await conn.execute(
                 """select coalesce((m.content->>'bulk')::boolean, false) as bulk,
                           coalesce((m.content->>'auto_submitted')::boolean, false) as automatic,
                           exists (select from inbox_items p where p.run_id = i.run_id and p.id <> i.id
                                   and p.kind <> 'notification' and p.status = 'applied'
-                                  and p.decision->>'type' = any(%s)) as beside_accepted
+                                  and p.decision->>'type' = any(%s)) as beside_accepted,
+                          array(select concat_ws(E'\n', c.content->'sender'->>'name', c.subject, c.content->>'text')
+                                from mails c where c.thread_id = i.thread_id) as mails
                    from inbox_items i left join mails m on m.account_id = i.account_id and m.gmail_id = i.mail_id
                    where i.id = %s""",
                 (list(ACTS), item.id),
             )
             row = await cursor.fetchone()
-        return Taught(**row) if row else Taught(bulk=False, automatic=False, beside_accepted=False)
+        if row is None:
+            raise NoItem(f"there is no item {item.id}")
+        # What no interrupt asks is what the person had decided, in their own words maybe.
+        asked = [each for each in await self.of_thread(item.user_id, item.thread_id) if each.interrupt_id]
+        return Taught(**row, items=asked)
 
     async def learned(self, item_id: UUID) -> None:
         async with self._pool.connection() as conn:
