@@ -1102,9 +1102,12 @@ class Inbox:
         if not isinstance(args, Mapping):
             raise Invalid("an edit is an object with the tool's arguments")
         given = dict(args)
-        to = given.setdefault("email_address", item.args["email_address"]) if "email_address" in item.args else "nobody"
-        if not str(to or "").strip():
-            raise Invalid("To is empty: say to whom it goes, as the one that was proposed is not put back by itself")
+        if item.action == LETTER:
+            if "email_address" not in given:
+                raise Invalid("email_address is left out: an edit is all of the arguments, so it says to whom it goes")
+            if not str(given["email_address"] or "").strip():
+                raise Invalid("To is empty: say to whom it goes")
+            given.setdefault("additional_recipients", [])  # nobody: who else was proposed is not put back either
         async with self._pool.connection() as conn:
             cursor = await conn.execute("select input from runs where id = %s", (item.run_id,))
             row = await cursor.fetchone()
