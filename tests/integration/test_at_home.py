@@ -384,7 +384,9 @@ class TestPatience:
             conn.execute("lock table email_assistant.inbox_items")
             assert "another process holds the database's tables" in self.ended(program, *command)
 
-    @pytest.mark.parametrize("command", [("status",), ("backup", "new.tar.gz")])
+    @pytest.mark.parametrize(
+        "command", [("status",), ("backup", "new.tar.gz"), ("restore", "there.tar.gz", "--replace")]
+    )
     def test_a_migration_that_does_not_end(self, program: Daemon, database_url: str, command: tuple[str, ...]) -> None:
         with psycopg.connect(database_url) as conn:
             conn.execute("select pg_advisory_lock(%s)", (0x6D61696C,))
