@@ -260,6 +260,12 @@ class TestUp:
         assert f"Mailbox: {ADA}, not watched now; `email-assistant status` says more.\n" in up.log
         assert "No account is watched" not in up.log
 
+    def test_it_says_that_other_machines_reach_it(self, program: Daemon) -> None:
+        refused = program.run("up", "--host", "0.0.0.0", "--no-token")
+        assert "--no-token works on a loopback address only, not on 0.0.0.0" in refused.stderr
+        assert "It is reachable from other machines: put TLS in front.\n" in program.up("--host", "0.0.0.0").log
+        assert "other machines" not in program.up().log
+
     def test_it_tells_what_failed(self, start: Start, google: Google, model: Model) -> None:
         daemon = start(max_tries=1)
         [up] = daemon.processes
