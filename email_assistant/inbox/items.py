@@ -23,6 +23,7 @@ from psycopg.types.json import Json
 from email_assistant.accounts.accounts import SERVED
 from email_assistant.db.order import lock_account
 from email_assistant.db.pool import Connection, Pool
+from email_assistant.db.values import read_time, zone_named
 from email_assistant.inbox import counts
 from email_assistant.inbox.counts import Counts
 from email_assistant.inbox.describe import Newer, describe
@@ -217,7 +218,7 @@ class Item:
 
     @property
     def zone(self) -> ZoneInfo:
-        return ZoneInfo(self.timezone or "UTC")
+        return zone_named(self.timezone)
 
     @property
     def marks(self) -> list[Mark]:
@@ -1116,6 +1117,8 @@ class Inbox:
             complete = await self._complete(row["input"], item.action, given)
         except ToolError as error:
             raise Invalid(str(error)) from None
+        except (KeyError, TypeError):  # what the run was given is none of ours
+            raise Invalid(UNREADABLE) from None
         if str(given.get("from_address") or item.sent_from).lower() != str(item.sent_from).lower():
             raise Invalid(f"from_address: this goes from {item.sent_from}; leave {given['from_address']} out")
         if complete.get("from_address") != item.args.get("from_address"):
@@ -1131,8 +1134,9 @@ class Inbox:
             return await cursor.fetchall()
 
 
-def _item(parts: Sequence[Mapping[str, Any]] | None, **columns: Any) -> Item:
-    return Item(parts=[Part.of(part) for part in parts or ()], **judged(columns))
+def _item(parts: Sequence[Mapping[str, Any]] | None, newer: Sequence[Newer], **columns: Any) -> Item:
+    came = [Newer(**{**each, "received_at": read_time(each["received_at"]).isoformat()}) for each in newer]
+    return Item(parts=[Part.of(part) for part in parts or ()], newer=came, **judged(columns))
 
 
 def _believed(item: Item) -> Item:
