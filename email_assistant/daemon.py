@@ -10,13 +10,14 @@ from uuid import UUID
 
 import psycopg
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
+from langchain_core.messages import ToolMessage
 
 from email_assistant.accounts.accounts import UnknownAccount
 from email_assistant.accounts.vault import VaultError
 from email_assistant.app import App, class_labels, open_chat, open_memory
 from email_assistant.db.checkpoints import FencedSaver
 from email_assistant.google.errors import GoogleError
-from email_assistant.inbox.items import Invalid, Item
+from email_assistant.inbox.items import Invalid, Item, Taught
 from email_assistant.inbox.mails import Correction
 from email_assistant.memory.correction import teach_triage
 from email_assistant.memory.learn import Learner, Lesson, ProfileChanged
@@ -207,7 +208,9 @@ class Daemon:
     async def _learn_from(self, item: Item) -> None:
         inbox = self.app.inbox
         try:
-            lesson = Lesson.of(item, await inbox.taught(item))
+            taught = await inbox.taught(item)
+            told = await self._told(item, taught)
+            lesson = await asyncio.to_thread(Lesson.of, item, taught, told)  # a conversation may be long
             if lesson is not None:
                 await self.learner.learn(lesson)
         except (ModelDown, BudgetSpent, ProfileChanged):
@@ -217,6 +220,13 @@ class Daemon:
                 log.warning("nothing learned from item %s: %s", item.id, type(error).__name__)
         else:
             await inbox.learned(item.id)
+
+    async def _told(self, item: Item, taught: Taught) -> list[str]:
+        """What tools told the assistant in an item's run. What the person answered comes to it in the same way."""
+        answered = {each.call_id for each in taught.items if each.decision and each.decision["type"] == "response"}
+        messages = await self.advancer.invoker.messages(item.run_id)
+        answers = [each for each in messages if isinstance(each, ToolMessage)]
+        return [each.text for each in answers if each.tool_call_id not in answered | {item.call_id}]
 
     async def tidy(self) -> None:
         """Close what nobody answered, drop what is left of dead processes and old logins, drafts of mail that was sent,

@@ -65,8 +65,9 @@ class Usage:
     async def today(self, account: Account) -> Day:
         midnight = datetime.now(account.zone).replace(hour=0, minute=0, second=0, microsecond=0)
         [row] = await self._rows(
-            """select coalesce(sum(prompt_tokens + completion_tokens), 0)::bigint as tokens,
-                      coalesce(sum(cost), 0) as money from model_usage where account_id = %s and at >= %s""",
+            """select coalesce(sum(prompt_tokens::bigint + completion_tokens), 0)::bigint as tokens,
+                      coalesce(sum(cost) filter (where cost between 0 and 1e9), 0) as money
+               from model_usage where account_id = %s and at >= %s""",
             account.id,
             midnight,
         )
@@ -96,8 +97,8 @@ class Usage:
     async def since(self, user_id: UUID, at: datetime) -> dict[str, int]:
         """Model `calls`, their `prompt_tokens` and `completion_tokens`, and replies `sent`, since a time."""
         [row] = await self._rows(
-            """select count(*) as calls, coalesce(sum(prompt_tokens), 0)::int as prompt_tokens,
-                      coalesce(sum(completion_tokens), 0)::int as completion_tokens,
+            """select count(*) as calls, coalesce(sum(prompt_tokens), 0)::bigint as prompt_tokens,
+                      coalesce(sum(completion_tokens), 0)::bigint as completion_tokens,
                       (select count(*) from effects where user_id = %s and tool = 'send_email_tool'
                        and state = 'done' and finished_at >= %s) as sent
                from model_usage where user_id = %s and at >= %s""",

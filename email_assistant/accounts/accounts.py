@@ -5,16 +5,20 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapp
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal, get_args
+from decimal import Decimal
+from math import isfinite
+from typing import Annotated, Any, Final, Literal, get_args
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import psycopg
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
+from pydantic import AfterValidator, TypeAdapter
 
 from email_assistant.accounts.vault import Vault
 from email_assistant.db.pool import Connection, Pool
+from email_assistant.db.values import zone_named
 from email_assistant.mail.address import Address, untagged
 from email_assistant.settings import GOOGLE, LOCAL_SERVER, is_of_demo
 
@@ -160,7 +164,7 @@ class Account:
 
     @property
     def zone(self) -> ZoneInfo:
-        return ZoneInfo(self.timezone or "UTC")
+        return zone_named(self.timezone)
 
     @property
     def wants_backfill(self) -> bool:
@@ -176,9 +180,21 @@ class Account:
         if self.backfill_seconds < _MEASURED_SECONDS or self.backfill_messages == 0:
             return progress
         left = (self.backfill_total - self.backfill_done) * self.backfill_seconds / self.backfill_messages
-        return replace(progress, seconds_left=round(left))
+        return replace(progress, seconds_left=round(left)) if isfinite(left) else progress
 
 
+def _is_zone(name: str) -> str:
+    if zone_named(name).key != name:
+        raise ValueError("there is no such timezone")
+    return name
+
+
+_SHAPES: Final[Mapping[str, TypeAdapter[Any]]] = {
+    "aliases": TypeAdapter(tuple[Identity, ...] | None),
+    "labels": TypeAdapter(dict[str, str]),
+    "scopes": TypeAdapter(list[str] | None),
+    "timezone": TypeAdapter(Annotated[str, AfterValidator(_is_zone)] | None),
+}
 _MEASURED_SECONDS = 5.0
 """A pace from less than this is not told."""
 
@@ -532,12 +548,18 @@ class Accounts:
 
 
 def _account(row: dict[str, Any]) -> Account:
-    aliases, history_id = row.pop("aliases"), row.pop("history_id")
-    return Account(
-        **row,
-        aliases=None if aliases is None else tuple(Identity(**alias) for alias in aliases),
-        history_id=None if history_id is None else int(history_id),
-    )
+    """An account as it is kept. What this program never writes is left out, and asked for anew."""
+    history_id: Decimal | None = row["history_id"]
+    kept = {name: _judged(name, row[name]) for name in _SHAPES}
+    known = int(history_id) if history_id is not None and history_id.is_finite() else None
+    return Account(**{**row, **kept, "history_id": known})
+
+
+def _judged(name: str, value: Any) -> Any:
+    try:
+        return _SHAPES[name].validate_python(value)
+    except ValueError:
+        return {} if name == "labels" else None
 
 
 def _about(seconds: int) -> str:

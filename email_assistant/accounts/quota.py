@@ -20,17 +20,21 @@ from email_assistant.google.quota import Limits, is_calendar, is_sending
 log = logging.getLogger(__name__)
 
 # The rows are locked in one order, for the length of this one statement; whoever waits for a lock sees the new level.
+# Google names no time later than tomorrow: a level or a time that can't be is somebody else's, and counts for nothing.
 _ADMIT = """
 with bucket as (
-    select q.name, q.closed_until, w.cost, w.room, w.rate,
-           greatest(q.level - w.rate * extract(epoch from clock_timestamp() - q.at)::float8, 0) as level
+    select q.name, w.cost, w.room, w.rate,
+           case when q.closed_until between clock_timestamp() and clock_timestamp() + interval '2 days'
+                then extract(epoch from q.closed_until - clock_timestamp())::float8 else 0 end as closed,
+           case when isfinite(q.at) and q.level < 1e9
+                then greatest(q.level - w.rate * extract(epoch from clock_timestamp() - q.at)::float8, 0)
+                else 0 end as level
     from quota q join unnest(%s::text[], %s::float8[], %s::float8[], %s::float8[]) w (name, cost, room, rate)
          on w.name = q.name
     order by q.name for update of q
 ), verdict as (
     select count(*) as found, max(greatest(
-        (level + cost - room) / rate,
-        extract(epoch from greatest(closed_until, clock_timestamp()) - clock_timestamp())::float8, 0)) as wait
+        (level + cost - room) / rate, closed, 0)) as wait
     from bucket
 ), spent as (
     update quota q set level = b.level + b.cost, at = clock_timestamp() from bucket b, verdict v

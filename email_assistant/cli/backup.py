@@ -58,7 +58,7 @@ def restore(
                 check_secret_key(settings, found.keys["secret_key"])
                 psycopg.connect(url).close()  # or it is said that the database does not answer
                 patience.end()  # there may be much to put back
-                await put_back(url, file, replace=replace)
+                await put_back(url, file, replace=replace, patience=SECONDS)
                 keep_secret_key(settings, found.keys["secret_key"])
                 async with open_app(settings, url, patience=SECONDS) as app:
                     accounts = await app.accounts.of_user(app.user_id)

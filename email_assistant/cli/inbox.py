@@ -304,9 +304,9 @@ def _object(text: str) -> dict[str, Any]:
     try:
         parsed = json.loads(text)
     except ValueError as error:
-        raise CommandError(f'--args takes a JSON object such as {{"response_text": "Fine."}}: {error}') from None
+        raise CommandError(f"--args takes a JSON object with all fields of the proposal: {error}") from None
     if not isinstance(parsed, dict):
-        raise CommandError('--args takes a JSON object such as {"response_text": "Fine."}')
+        raise CommandError("--args takes a JSON object with all fields of the proposal")
     return parsed
 
 

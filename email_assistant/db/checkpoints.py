@@ -11,17 +11,25 @@ from typing import Any
 from uuid import UUID
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import WRITES_IDX_MAP, ChannelVersions, Checkpoint, CheckpointMetadata
+from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+)
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.serde.types import ERROR
 
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Pool
-from email_assistant.db.serializer import PlainSerializer
+from email_assistant.db.serializer import ForeignCheckpoint, PlainSerializer
 
 _PULLED = "~__pregel_pull"
 """How the path of a task begins that a channel has triggered (`langgraph._internal._constants.PULL`)."""
 
+_KEPT = {"v", "id", "channel_versions", "versions_seen"}
+"""What LangGraph looks into, of a checkpoint."""
 _FIRST_NODE = 1
 """LangGraph's number of the step in which the first node runs; in those before it takes its input."""
 
@@ -49,6 +57,17 @@ class FencedSaver(AsyncPostgresSaver):
     def __init__(self, pool: Pool) -> None:
         super().__init__(pool, serde=PlainSerializer())
         self._pool = pool
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Raises ForeignCheckpoint: what is kept can't be read."""
+        try:
+            found = await super().aget_tuple(config)
+            if found and not (found.checkpoint.keys() >= _KEPT and "step" in found.metadata):
+                raise ForeignCheckpoint
+        except (TypeError, AttributeError, KeyError, ValueError):
+            # Not the cause's own words: they may quote what was kept.
+            raise ForeignCheckpoint from None
+        return found
 
     async def aput(
         self,

@@ -8,6 +8,8 @@ from psycopg import AsyncConnection, conninfo
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool
 
+from email_assistant.db.values import ADAPTERS
+
 SCHEMA = "email_assistant"
 TABLES_HELD = "another process holds the database's tables, and has for ten seconds; nothing was changed, try again"
 """What a person is told who waited in vain."""
@@ -46,7 +48,7 @@ def parameters(url: str) -> dict[str, Any]:
 def session_settings(url: str, schema: str = SCHEMA) -> dict[str, Any]:
     """Keyword arguments that every connection of this program opens with. Raises UnusableDatabase."""
     options = f"{parameters(url).get('options') or ''} -c search_path={schema},public -c timezone=UTC"
-    return {"options": options.strip(), "application_name": "email-assistant"}
+    return {"options": options.strip(), "application_name": "email-assistant", "context": ADAPTERS}
 
 
 def connection_settings(url: str, schema: str = SCHEMA) -> dict[str, Any]:

@@ -49,11 +49,12 @@ delete from presences;
 """
 
 
-async def restore(url: str, source: Path, *, replace: bool) -> None:
+async def restore(url: str, source: Path, *, replace: bool, patience: float | None = None) -> None:
     """Put a backup in place of what the database holds: all of it, or nothing.
 
     Args:
         replace: even if accounts are connected there.
+        patience: seconds to wait for another process that brings tables up to date; None: as long as it takes.
 
     Raises:
         BackupError: nothing was changed.
@@ -62,9 +63,9 @@ async def restore(url: str, source: Path, *, replace: bool) -> None:
     with _alone(url) as conn, _explained(source):
         _check_target(conn, replace=replace)
         try:
-            await migrate(url, schema=_BESIDE, names=applied)
+            await migrate(url, schema=_BESIDE, names=applied, patience=patience)
             await asyncio.to_thread(_fill, url, source)
-            await migrate(url, schema=_BESIDE)
+            await migrate(url, schema=_BESIDE, patience=patience)
             await asyncio.to_thread(_put_in_place, url, replace=replace)
         finally:
             _drop_beside(conn)

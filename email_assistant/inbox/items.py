@@ -23,6 +23,7 @@ from psycopg.types.json import Json
 from email_assistant.accounts.accounts import SERVED
 from email_assistant.db.order import lock_account
 from email_assistant.db.pool import Connection, Pool
+from email_assistant.db.values import read_time, zone_named
 from email_assistant.inbox import counts
 from email_assistant.inbox.counts import Counts
 from email_assistant.inbox.describe import Newer, describe
@@ -217,7 +218,7 @@ class Item:
 
     @property
     def zone(self) -> ZoneInfo:
-        return ZoneInfo(self.timezone or "UTC")
+        return zone_named(self.timezone)
 
     @property
     def marks(self) -> list[Mark]:
@@ -343,6 +344,10 @@ class Taught:
     """A machine sent it."""
     beside_accepted: bool
     """Something else that was proposed on the same mail was accepted."""
+    mails: Sequence[str]
+    """What the mails of its conversation say, each with its sender's name, its subject and what it quotes."""
+    items: Sequence[Item]
+    """What the assistant has asked in its conversation, itself too."""
 
 
 class Inbox:
@@ -989,20 +994,26 @@ class Inbox:
                     )
 
     async def taught(self, item: Item) -> Taught:
-        """What an applied answer says beside its own words."""
+        """What stands around an applied answer."""
         async with self._pool.connection() as conn:
             cursor = await conn.execute(
                 """select coalesce((m.content->>'bulk')::boolean, false) as bulk,
                           coalesce((m.content->>'auto_submitted')::boolean, false) as automatic,
                           exists (select from inbox_items p where p.run_id = i.run_id and p.id <> i.id
                                   and p.kind <> 'notification' and p.status = 'applied'
-                                  and p.decision->>'type' = any(%s)) as beside_accepted
+                                  and p.decision->>'type' = any(%s)) as beside_accepted,
+                          array(select concat_ws(E'\n', c.content->'sender'->>'name', c.subject, c.content->>'text')
+                                from mails c where c.thread_id = i.thread_id) as mails
                    from inbox_items i left join mails m on m.account_id = i.account_id and m.gmail_id = i.mail_id
                    where i.id = %s""",
                 (list(ACTS), item.id),
             )
             row = await cursor.fetchone()
-        return Taught(**row) if row else Taught(bulk=False, automatic=False, beside_accepted=False)
+        if row is None:
+            raise NoItem(f"there is no item {item.id}")
+        # What no interrupt asks is what the person had decided, in their own words maybe.
+        asked = [each for each in await self.of_thread(item.user_id, item.thread_id) if each.interrupt_id]
+        return Taught(**row, items=asked)
 
     async def learned(self, item_id: UUID) -> None:
         async with self._pool.connection() as conn:
@@ -1092,9 +1103,12 @@ class Inbox:
         if not isinstance(args, Mapping):
             raise Invalid("an edit is an object with the tool's arguments")
         given = dict(args)
-        to = given.setdefault("email_address", item.args["email_address"]) if "email_address" in item.args else "nobody"
-        if not str(to or "").strip():
-            raise Invalid("To is empty: say to whom it goes, as the one that was proposed is not put back by itself")
+        if item.action == LETTER:
+            if "email_address" not in given:
+                raise Invalid("email_address is left out: an edit is all of the arguments, so it says to whom it goes")
+            if not str(given["email_address"] or "").strip():
+                raise Invalid("To is empty: say to whom it goes")
+            given.setdefault("additional_recipients", [])  # nobody: who else was proposed is not put back either
         async with self._pool.connection() as conn:
             cursor = await conn.execute("select input from runs where id = %s", (item.run_id,))
             row = await cursor.fetchone()
@@ -1103,6 +1117,8 @@ class Inbox:
             complete = await self._complete(row["input"], item.action, given)
         except ToolError as error:
             raise Invalid(str(error)) from None
+        except (KeyError, TypeError):  # what the run was given is none of ours
+            raise Invalid(UNREADABLE) from None
         if str(given.get("from_address") or item.sent_from).lower() != str(item.sent_from).lower():
             raise Invalid(f"from_address: this goes from {item.sent_from}; leave {given['from_address']} out")
         if complete.get("from_address") != item.args.get("from_address"):
@@ -1118,8 +1134,9 @@ class Inbox:
             return await cursor.fetchall()
 
 
-def _item(parts: Sequence[Mapping[str, Any]] | None, **columns: Any) -> Item:
-    return Item(parts=[Part.of(part) for part in parts or ()], **judged(columns))
+def _item(parts: Sequence[Mapping[str, Any]] | None, newer: Sequence[Newer], **columns: Any) -> Item:
+    came = [Newer(**{**each, "received_at": read_time(each["received_at"]).isoformat()}) for each in newer]
+    return Item(parts=[Part.of(part) for part in parts or ()], newer=came, **judged(columns))
 
 
 def _believed(item: Item) -> Item:

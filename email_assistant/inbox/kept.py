@@ -4,21 +4,17 @@ Somebody else may have written to the database, or made the backup that it came 
 this program writes is left out here: it makes its own item unreadable, and no other.
 """
 
-import json
 from collections.abc import Mapping
-from math import isfinite
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
+from email_assistant.db.values import read_json
 from email_assistant.inbox.recipients import MarkKind
 from email_assistant.tools.spec import Answer
 
 UNREADABLE = "it was damaged in the database, or changed by somebody else, and can't be shown: it can only be ignored"
-
-_DEEPEST = 100
-"""Levels; what is nested deeper, not everybody who is handed an item can write down."""
 
 
 class UnreadableAnswer(Exception):
@@ -110,6 +106,8 @@ def judged(columns: Mapping[str, Any]) -> dict[str, Any]:
     try:
         read = {name: _read(columns[name], shape) for name, shape in shapes.items()}
         read |= {name: shape.validate_python(columns[name]) for name, shape in _LISTS.items()}
+        if columns["status"] in ("decided", "applied") and not (read["decision"] and columns["decided_at"]):
+            raise ValueError("it says that it was answered, and not how or when")
     except ValueError:
         decision = decision_in(columns["decision"])
         read = {**_NOTHING, "allowed": ["ignore"], "decision": decision, "taken_back": None, "reopened": None}
@@ -137,22 +135,4 @@ def args_in(text: str) -> dict[str, Any]:
 
 def _read(text: str | None, shape: TypeAdapter[Any]) -> Any:
     """Raises ValueError."""
-    try:
-        value = None if text is None else json.loads(text)
-    except RecursionError:
-        raise ValueError("it is nested too deep") from None
-    if not _is_plain(value, _DEEPEST):
-        raise ValueError("it can't be written down again")
-    return shape.validate_python(value)
-
-
-def _is_plain(value: object, levels: int) -> bool:
-    match value:
-        case dict():
-            return levels > 0 and all(_is_plain(each, levels - 1) for each in value.values())
-        case list():
-            return levels > 0 and all(_is_plain(each, levels - 1) for each in value)
-        case float():
-            return isfinite(value)
-        case _:
-            return True
+    return shape.validate_python(None if text is None else read_json(text))

@@ -8,6 +8,7 @@ from typing import Any, Self
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+from email_assistant.db.values import read_time
 from email_assistant.inbox.kept import decision_in
 from email_assistant.tools.spec import Answer, Kind
 
@@ -151,4 +152,4 @@ def _put_off(part: Part, zone: ZoneInfo) -> str:
 
 
 def _time(value: str | None) -> datetime | None:
-    return datetime.fromisoformat(value) if value else None
+    return read_time(value) if value else None

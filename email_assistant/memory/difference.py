@@ -1,12 +1,12 @@
 """What a person made of a proposal, in their own words alone.
 
 What was proposed may be an attacker's, so none of it is told. Of what they took out it is told only how much that was
-and where it stood. Words of the proposal or of the mail that stand in what they wrote, as a quotation or moved to
-another place, are left out of it too.
+and where it stood. Words of the proposal or of the conversation that stand in what they wrote, as a quotation or moved
+to another place, are left out of it too.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -14,36 +14,32 @@ from email_assistant.mail.diff import compare
 
 _WORD = re.compile(r"\w+")
 _WHITE = re.compile(r"\s+")
+_LINE = re.compile(r"[^\n]*\n?")
 _QUOTED = 4
 """So many words in a row that stand elsewhere are a quotation."""
 _LAST_LINES = 5
 LEFT_OUT = "[…]"
 
+Words = tuple[str, ...]
+
 
 def own_words(text: str, others: Iterable[str]) -> str:
     """A person's text without what it quotes from other texts."""
-    quoted = {run for other in others for _, run in _runs(list(_WORD.finditer(other)))}
-    words = list(_WORD.finditer(text))
-    ours, at = "", 0
-    for start, run in _runs(words):
-        if run in quoted and words[start + _QUOTED - 1].end() > at:
-            begin = words[start].start()
-            if begin >= at:
-                ours += text[at:begin] + LEFT_OUT
-            at = words[start + _QUOTED - 1].end()
-    return ours + text[at:]
+    return _unquoted(text, _quoted([text], others))
 
 
 def difference(proposed: Mapping[str, Any], final: Mapping[str, Any], others: Iterable[str]) -> list[str]:
     """What an edit changed, one line each: lengths, times, and what was put in."""
-    elsewhere = [*others, *texts_in(proposed)]
+    texts = texts_in(proposed)
+    quoted = _quoted(texts_in(final), [*others, *texts])
+    lines = {_folded(line) for text in texts for line in text.splitlines()} - {()}
     before, after = _minutes(proposed), _minutes(final)
     lasts = [f"lasts: {before} minutes became {after} minutes"] if before != after else []
     return lasts + [
         line
         for name in dict.fromkeys([*proposed, *final])
         if name != "email_id" and proposed.get(name) != final.get(name)
-        for line in _changed(name, proposed.get(name), final.get(name), elsewhere)
+        for line in _changed(name, proposed.get(name), final.get(name), quoted, lines)
     ]
 
 
@@ -52,7 +48,11 @@ def texts_in(args: Mapping[str, Any]) -> list[str]:
     return [_plain(value) for value in args.values()]
 
 
-def _changed(name: str, before: Any, after: Any, elsewhere: list[str]) -> Iterator[str]:
+def _changed(name: str, before: Any, after: Any, quoted: Collection[Words], lines: Collection[Words]) -> Iterator[str]:
+    """
+    Args:
+        lines: those that were proposed.
+    """
     if _is_time(before) and _is_time(after):
         yield f"{name}: {before} became {after}"
         return
@@ -64,9 +64,20 @@ def _changed(name: str, before: Any, after: Any, elsewhere: list[str]) -> Iterat
         place = _place(new, at)
         if piece.kind == "gone" and _WORD.search(piece.text):
             yield f"{name}, taken out {place}: {_count(piece.text)}"
-        elif piece.kind == "new" and (ours := own_words(piece.text, elsewhere).strip()):
-            yield f"{name}, put in {place}: {_WHITE.sub(' ', ours)}"
+        elif piece.kind == "new":
+            unproposed = _unmoved(new, at, at + len(piece.text), lines)
+            if ours := _unquoted(unproposed, quoted).strip():
+                yield f"{name}, put in {place}: {_WHITE.sub(' ', ours)}"
         at += len(piece.text) if piece.kind != "gone" else 0
+
+
+def _unmoved(text: str, begin: int, end: int, lines: Collection[Words]) -> str:
+    """A piece of a text without what stands in a line that was proposed as a whole, however short: it was moved."""
+    return "".join(
+        text[max(line.start(), begin) : min(line.end(), end)]
+        for line in _LINE.finditer(text)
+        if line.start() < end and begin < line.end() and _folded(line[0]) not in lines
+    )
 
 
 def _place(text: str, at: int) -> str:
@@ -102,8 +113,30 @@ def _plain(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else "" if value is None else str(value)
 
 
-def _runs(words: list[re.Match[str]]) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Each place where so many words in a row begin, and those words."""
-    folded = [word[0].casefold() for word in words]
+def _quoted(texts: Iterable[str], others: Iterable[str]) -> set[Words]:
+    """The runs of words in a person's texts that stand in other texts, which may be far longer."""
+    theirs = {run for text in texts for _, run in _runs(text)}
+    return theirs.intersection(run for other in others for _, run in _runs(other))
+
+
+def _unquoted(text: str, quoted: Collection[Words]) -> str:
+    words = list(_WORD.finditer(text))
+    ours, at = "", 0
+    for start, run in _runs(text):
+        if run in quoted and words[start + _QUOTED - 1].end() > at:
+            begin = words[start].start()
+            if begin >= at:
+                ours += text[at:begin] + LEFT_OUT
+            at = words[start + _QUOTED - 1].end()
+    return ours + text[at:]
+
+
+def _runs(text: str) -> Iterator[tuple[int, Words]]:
+    """Each place where so many words in a row begin, by the number of its first word, and those words."""
+    words = _folded(text)
     for start in range(len(words) - _QUOTED + 1):
-        yield start, tuple(folded[start : start + _QUOTED])
+        yield start, words[start : start + _QUOTED]
+
+
+def _folded(text: str) -> Words:
+    return tuple(word.casefold() for word in _WORD.findall(text))

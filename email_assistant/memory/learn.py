@@ -1,11 +1,13 @@
 """Learn from a person's answer: add, revise or remove one rule.
 
-The model that writes the rule reads nothing that somebody else may have written: neither the mail nor the proposal, nor
-what of them the person quotes. So there is nothing in its prompt that could tell it what to write but the person.
+The model that writes the rule reads nothing that somebody else may have written: no mail of the conversation, no
+proposal and no calendar, nor what of them the person quotes. So there is nothing in its prompt that could tell it what
+to write but the person.
 """
 
 import json
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -57,16 +59,20 @@ class Lesson:
     """The person's own words."""
 
     @classmethod
-    def of(cls, item: Item, taught: Taught) -> "Lesson | None":
-        """The lesson of an applied inbox item; None if the answer teaches nothing."""
+    def of(cls, item: Item, taught: Taught, told: Sequence[str]) -> "Lesson | None":
+        """The lesson of an applied inbox item; None if the answer teaches nothing.
+
+        Args:
+            told: what the tools told the assistant, such as what stands in the calendar.
+        """
         answer, kind = item.decision or {"type": None}, item.kind
-        others = [item.mail_text, *texts_in(item.args)]
+        others = [*taught.mails, *told, *(text for each in taught.items for text in _shown(each))]
         profile: Profile = "cal_preferences" if kind == "meeting" else "response_preferences"
         did, changes, words = "", list[str](), None
         match answer["type"]:
             case "edit":
                 did = "The person edited the proposal before accepting it."
-                changes = difference(item.args, answer["args"], [item.mail_text])
+                changes = difference(item.args, answer["args"], others)
             case "ignore" if taught.beside_accepted or not is_valid_address(item.sender or ""):
                 return None
             case "ignore" if kind == "notification":
@@ -88,6 +94,10 @@ class Lesson:
     def is_about_sender(self) -> bool:
         """Whether its rule may name who wrote the mail: as the one whose mail it is about, to whom nothing goes."""
         return self.profile == "triage_preferences" and is_valid_address(self.sender)
+
+
+def _shown(item: Item) -> list[str]:
+    return [item.mail_text, *texts_in(item.args), *(item.conflicts or ()), *item.calendars]
 
 
 def _mail(taught: Taught) -> str:

@@ -18,6 +18,7 @@ from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationEr
 from typing_extensions import TypedDict
 
 from email_assistant.db.pool import Connection, Pool
+from email_assistant.db.values import FIRST, LAST
 from email_assistant.inbox.items import Conflict, Invalid, NoItem
 from email_assistant.mail.charset import one_line
 from email_assistant.mail.prompt import rule as as_rule
@@ -76,8 +77,9 @@ class Rule:
 
 
 def _a_time(text: str) -> str:
-    if datetime.fromisoformat(text).tzinfo is None:
-        raise ValueError("it has no timezone")
+    at = datetime.fromisoformat(text)
+    if at.tzinfo is None or not FIRST <= at <= LAST:
+        raise ValueError("it is no time that every timezone has")
     return text
 
 

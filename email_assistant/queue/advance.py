@@ -19,6 +19,7 @@ from email_assistant.accounts.clients import Clients
 from email_assistant.db.holder import Holder
 from email_assistant.db.lease import Lease, LeaseLost, held
 from email_assistant.db.pool import Pool
+from email_assistant.db.serializer import ForeignCheckpoint
 from email_assistant.google.errors import NotFound, Refused
 from email_assistant.google.quota import Urgency, calls_are
 from email_assistant.inbox.describe import mail_as_text
@@ -75,7 +76,11 @@ class Advancer:
 
     async def _step(self, lease: Lease) -> bool:
         """Do the next thing; False when there is nothing left, or nothing that can be done now."""
-        conversation = await self.conversations.load(lease.thread_id)
+        try:
+            conversation = await self.conversations.load(lease.thread_id)
+        except ForeignCheckpoint as error:
+            await self._give_up(lease, str(error))
+            return False
         if conversation is None:
             return False
         acting = conversation.run_in("acting")
@@ -217,6 +222,14 @@ class Advancer:
             await lease.check(conn)
             await self.inbox.expire_run(conn, run.id)
             await self.conversations.fail(conn, run.id, reason, after=after)
+
+    async def _give_up(self, lease: Lease, reason: str) -> None:
+        """Set all of a conversation aside that can't be read."""
+        log.warning("conversation %s: %s", lease.thread_id, ForeignCheckpoint.__name__)
+        async with self.pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            for run_id in await self.conversations.fail_all(conn, lease.thread_id, reason):
+                await self.inbox.expire_run(conn, run_id)
 
     async def _current(self, lease: Lease, run: RunRow | None) -> RunRow | None:
         """The run that was being worked on; a step may have started or applied one since it looked."""

@@ -23,6 +23,7 @@ from email_assistant.agents.chat.graph import link_in
 from email_assistant.db.holder import Holder
 from email_assistant.db.lease import Lease, LeaseLost, held
 from email_assistant.db.pool import Pool
+from email_assistant.db.serializer import ForeignCheckpoint
 from email_assistant.google.errors import GoogleError, NotFound, Refused
 from email_assistant.google.quota import Urgency, calls_are
 from email_assistant.inbox.items import Asked, Conflict, Inbox, Item
@@ -232,7 +233,12 @@ class Chat:
 
     async def _step(self, lease: Lease, turn: TurnRow | None, watch: Watch | None) -> bool:
         """Do the next thing; False when there is nothing left, or nothing that can be done now."""
-        if turn is None or not turn.is_open or (turn.waits and not turn.decided):
+        if turn is None or not turn.is_open:
+            return False
+        if turn.unreadable:
+            await self._fail(lease, turn, str(ForeignCheckpoint()))
+            return False
+        if turn.waits and not turn.decided:
             return False
         if not turn.is_new and not await self._may_work(turn):
             return False

@@ -11,7 +11,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 from zoneinfo import ZoneInfo
 
 from psycopg.types.json import Json
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from email_assistant.accounts.accounts import SERVED, Account
 from email_assistant.agents.mail.prompts import Classification
@@ -19,6 +19,7 @@ from email_assistant.agents.mail.run import Reply, Run
 from email_assistant.db.holder import Holder
 from email_assistant.db.lease import FREE, Lease
 from email_assistant.db.pool import Connection, Pool
+from email_assistant.db.serializer import ForeignCheckpoint
 from email_assistant.mail.excerpt import tokens
 from email_assistant.mail.message import Mail, references_of
 from email_assistant.mail.prompt import FEW_LISTED, MOST_LISTED, for_prompt
@@ -243,7 +244,11 @@ class Conversations:
         return [row["id"] for row in rows]
 
     async def load(self, thread_id: UUID) -> Conversation | None:
-        """The conversation as it stands; None if its account is gone or not to be worked on."""
+        """The conversation as it stands; None if its account is gone or not to be worked on.
+
+        Raises:
+            ForeignCheckpoint: it can't be read.
+        """
         rows = await self._rows(
             """select t.account_id, t.gmail_id, t.drafted, (
                    select r.id from runs r join mails m on m.account_id = r.account_id and m.gmail_id = r.closed_with
@@ -265,6 +270,8 @@ class Conversations:
                order by r.created_at""",
             thread_id,
         )
+        if not all(isinstance(run["input"], dict) for run in runs):
+            raise ForeignCheckpoint
         return Conversation(
             thread_id,
             rows[0]["account_id"],
@@ -290,7 +297,10 @@ class Conversations:
                where thread_id = %s order by received_at, gmail_id""",
             thread_id,
         )
-        return [StoredMail(mail=_MAIL.validate_python(row.pop("content")), **row) for row in rows]
+        try:
+            return [StoredMail(mail=_MAIL.validate_python(row.pop("content")), **row) for row in rows]
+        except ValidationError:
+            raise ForeignCheckpoint from None
 
     async def start(
         self, lease: Lease, conversation: Conversation, mail: StoredMail, account: Account, *, triage_only: bool
@@ -575,9 +585,29 @@ class Conversations:
             (after, reason, reason, run_id),
         )
 
+    async def fail_all(self, conn: Connection, thread_id: UUID, reason: str) -> list[UUID]:
+        """Set all that is open in a conversation aside; returns its runs."""
+        cursor = await conn.execute(
+            "select id from runs where thread_id = %s and state in ('running', 'waiting', 'acting') order by id",
+            (thread_id,),
+        )
+        run_ids = [row["id"] for row in await cursor.fetchall()]
+        for run_id in run_ids:
+            await self.fail(conn, run_id, reason)
+        await conn.execute(
+            """update mails set state = 'failed', tries = 0, reason = %s
+               where thread_id = %s and not own and state in ('new', 'triaging', 'waiting', 'acting')""",
+            (reason, thread_id),
+        )
+        return run_ids
+
     async def input_of(self, run_id: UUID) -> dict[str, Any]:
+        """Raises ForeignCheckpoint."""
         rows = await self._rows("select input from runs where id = %s", run_id)
-        return dict(rows[0]["input"])
+        found = rows[0]["input"]
+        if not isinstance(found, dict):
+            raise ForeignCheckpoint
+        return found
 
     async def back_off(
         self, lease: Lease, run: RunRow | None, reason: str, until: datetime | None, *, outage: bool

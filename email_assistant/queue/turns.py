@@ -3,13 +3,13 @@
 A chat is a row of `threads`, each request in it a run: its turn. Of one chat only the newest turn can be open.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 from uuid import NAMESPACE_URL, UUID, uuid5
 
-from psycopg.rows import class_row
+from psycopg.rows import kwargs_row
 from psycopg.types.json import Json
 
 from email_assistant.accounts.accounts import Account
@@ -55,6 +55,8 @@ class TurnRow:
     """Something in it was decided, and is not carried out."""
     asks: bool
     """Something in it waits for the person."""
+    unreadable: bool = False
+    """What it was given was damaged in the database, or changed by somebody else; `input` says what is known beside."""
     is_new: bool = False
     """It was made just now, by whoever goes on with it; its first start is counted already."""
 
@@ -80,12 +82,14 @@ left join runs first on first.thread_id = t.id and first.attempt = 1
 left join lateral (select created_at from runs r where r.thread_id = t.id order by attempt desc limit 1) as last on true
 where t.user_id = %s and t.chat_id is not null"""
 _TOLD = """
-select r.id, r.attempt, r.input, r.state, r.reason, r.answer, r.created_at, count(i.id) > 0 as waits,
+select r.id, r.attempt, r.input, r.account_id, t.chat_id, r.state, r.reason, r.answer, r.created_at,
+       count(i.id) > 0 as waits,
        coalesce(bool_and(i.status = 'decided' and i.undo_until <= clock_timestamp()), false) as decided,
        coalesce(bool_or(i.status = 'decided'), false) as answered,
        coalesce(bool_or(i.status = 'pending'), false) as asks
-from runs r left join inbox_items i on i.run_id = r.id and i.status in ('pending', 'decided')
-where {} group by r.id"""
+from runs r join threads t on t.id = r.thread_id
+left join inbox_items i on i.run_id = r.id and i.status in ('pending', 'decided')
+where {} group by r.id, t.chat_id"""
 _TURNS = f"{_TOLD.format('r.thread_id = %s and {}')} order by r.attempt desc limit %s"
 _LASTS = _TOLD.format("""r.id in (select (select id from runs where thread_id = chat.id order by attempt desc limit 1)
     from unnest(%s::uuid[]) as chat (id))""")
@@ -137,29 +141,33 @@ class Turns:
 
     async def newest(self, thread_id: UUID, most: int) -> list[TurnRow]:
         """The last turns of a chat, the newest first."""
-        return await self._read(TurnRow, _TURNS.format("true"), thread_id, most)
+        return await self._read(_turn, _TURNS.format("true"), thread_id, most)
 
     async def last(self, thread_id: UUID) -> TurnRow | None:
         return next(iter(await self.newest(thread_id, 1)), None)
 
     async def lasts(self, chats: Sequence[ChatRow]) -> dict[str, TurnRow]:
         """The last turn of each chat in which there is one, by the client's id of the chat."""
-        found = await self._read(TurnRow, _LASTS, [chat.id for chat in chats])
+        found = await self._read(_turn, _LASTS, [chat.id for chat in chats])
         return {turn.input["chat"]: turn for turn in found}
 
     async def last_begun(self, thread_id: UUID, before: int) -> TurnRow | None:
         """The last turn before another, by its number, whose graph got as far as a checkpoint."""
         begun = "r.attempt < %s and exists (select from checkpoints c where c.thread_id = r.id::text)"
-        return next(iter(await self._read(TurnRow, _TURNS.format(begun), thread_id, before, 1)), None)
+        return next(iter(await self._read(_turn, _TURNS.format(begun), thread_id, before, 1)), None)
 
     async def input_of(self, run_id: UUID) -> Turn:
         """What a turn's graph was started with."""
         async with self._pool.connection() as conn:
-            cursor = await conn.execute("select input from runs where id = %s", (run_id,))
+            cursor = await conn.execute(
+                """select r.input, r.account_id, t.chat_id from runs r join threads t on t.id = r.thread_id
+                   where r.id = %s""",
+                (run_id,),
+            )
             row = await cursor.fetchone()
         assert row is not None
-        found: Turn = row["input"]
-        return found
+        known = _known(run_id, row["account_id"], row["chat_id"])
+        return row["input"] if _is_of(known, row["input"]) else known
 
     async def begin(
         self, lease: Lease, account: Account, chat_id: str, request: str, *, held_up: UUID | None = None
@@ -295,11 +303,31 @@ class Turns:
         await conn.execute("update runs set tries = greatest(0, tries - 1) where id = %s", (turn.id,))
 
     async def _last(self, conn: Connection, thread_id: UUID) -> TurnRow | None:
-        async with conn.cursor(row_factory=class_row(TurnRow)) as cursor:
+        async with conn.cursor(row_factory=kwargs_row(_turn)) as cursor:
             await cursor.execute(_TURNS.format("true").encode(), (thread_id, 1))
             return await cursor.fetchone()
 
-    async def _read(self, kind: type[T], query: str, *parameters: object) -> list[T]:
-        async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(kind)) as cursor:
+    async def _read(self, make: Callable[..., T], query: str, *parameters: object) -> list[T]:
+        async with self._pool.connection() as conn, conn.cursor(row_factory=kwargs_row(make)) as cursor:
             await cursor.execute(query.encode(), parameters)
             return await cursor.fetchall()
+
+
+def _turn(*, account_id: UUID, chat_id: str, **columns: Any) -> TurnRow:
+    known = _known(columns["id"], account_id, chat_id)
+    readable = _is_of(known, columns["input"])
+    return TurnRow(**{**columns, "input": columns["input"] if readable else known}, unreadable=not readable)
+
+
+def _known(run_id: UUID, account_id: UUID, chat_id: str) -> Turn:
+    """What is known of what a turn was given, without what the person asked for."""
+    return Turn(agent="chat", id=str(run_id), account_id=str(account_id), address="", chat=chat_id, request="")
+
+
+def _is_of(known: Turn, given: Any) -> bool:
+    """Whether that is what a turn was given, as this program writes it."""
+    return (
+        isinstance(given, dict)
+        and all(given.get(name) == known[name] for name in ("id", "account_id", "chat"))
+        and all(isinstance(given.get(name), str) for name in ("address", "request"))
+    )

@@ -26,15 +26,16 @@ _DECISIONS = _DAYS.format(
     what="""count(*) as decided,
             count(*) filter (where decision->>'type' = 'accept' and kind in ('draft', 'meeting')) as unchanged,
             count(*) filter (where kind in ('draft', 'meeting')) as proposals,
-            percentile_cont(0.5) within group (order by extract(epoch from decided_at - i.created_at))::float8
-                as median_seconds""",
+            percentile_cont(0.5) within group (order by extract(epoch from decided_at - i.created_at))
+                filter (where isfinite(i.created_at))::float8 as median_seconds""",
     table="inbox_items i",
     condition="""i.user_id = %(user)s and i.account_id = d.account_id and i.decided_at >= d.starts
                  and i.decided_at < d.ends""",
 )
 _USAGE = _DAYS.format(
     what="""count(*) as model_calls, sum(prompt_tokens)::bigint as prompt_tokens,
-            sum(completion_tokens)::bigint as completion_tokens, sum(cost)::float8 as cost""",
+            sum(completion_tokens)::bigint as completion_tokens,
+            sum(cost) filter (where cost between 0 and 1e9)::float8 as cost""",
     table="model_usage u",
     condition="u.account_id = d.account_id and u.at >= d.starts and u.at < d.ends",
 )

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from email_assistant.db.pool import Pool
 from email_assistant.inbox.items import NoItem
+from email_assistant.inbox.kept import args_in, decision_in
 from email_assistant.inbox.mails import CORRECTED
 from email_assistant.memory.profiles import Memory
 
@@ -57,8 +58,8 @@ from its join runs r on r.id = its.id cross join lateral (
     from model_usage where account_id = r.account_id and run_id = r.id) as u
 order by r.created_at"""
 _ITEMS = """
-select id, run_id, kind, action, args, status, decision, decided_by, decided_at, applied_at, superseded_by, ended_at,
-       created_at
+select id, run_id, kind, action, args::text, status, decision::text, decided_by, decided_at, applied_at,
+       superseded_by, ended_at, created_at
 from inbox_items where run_id = any(%s) order by created_at, id"""
 _EFFECTS_OF = """
 select run_id, tool, state, external_id, result, started_at, finished_at from effects where run_id = any(%s)
@@ -162,11 +163,11 @@ def _of_item(item: Row) -> Iterator[Event]:
     def event(at: datetime | None, what: What, text: str, by: str | None = None, **detail: Any) -> Event:
         return Event(at, what, text, by, item["run_id"], item["id"], {"kind": item["kind"], **detail})
 
-    proposal = {"action": item["action"], "args": item["args"]}
-    yield event(item["created_at"], "proposed", _PROPOSED[item["kind"]], **proposal)
-    if decision := item["decision"]:
+    proposed = args_in(item["args"])
+    yield event(item["created_at"], "proposed", _PROPOSED[item["kind"]], action=item["action"], args=proposed)
+    if decision := decision_in(item["decision"]):
         answer, args = decision["type"], decision["args"]
-        changes = differences(item["args"], args) if answer == "edit" else {}
+        changes = differences(proposed, args) if answer == "edit" else {}
         text = f"{_ANSWERS[answer]}: {args}" if answer == "response" else f"{_ANSWERS[answer]}."
         yield event(item["decided_at"], "decided", text, item["decided_by"], decision=decision, changes=changes)
     match item["status"]:

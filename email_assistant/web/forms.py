@@ -105,7 +105,7 @@ class ProposalForm:
             elif isinstance(self._args.get(field.name), list):
                 args[field.name] = []  # emptied, which may mean something else than never given
             elif field.name == _TO:
-                args[field.name] = ""  # refused where it is taken; left out, the one that was proposed would stand in
+                args[field.name] = ""  # refused where it is taken, as what it is
             else:
                 args.pop(field.name, None)
         return args

@@ -33,7 +33,7 @@ class Decision(BaseModel):
 
     type: Answer
     args: dict[str, Any] | str | None = Field(
-        None, description="For edit the tool's arguments, for response a text, else nothing."
+        None, description="For edit all of the tool's arguments, for response a text, else nothing."
     )
 
 

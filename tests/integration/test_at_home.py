@@ -262,6 +262,12 @@ class TestUp:
         assert f"Mailbox: {ADA}, not watched now; `email-assistant status` says more.\n" in up.log
         assert "No account is watched" not in up.log
 
+    def test_it_says_that_other_machines_reach_it(self, program: Daemon) -> None:
+        refused = program.run("up", "--host", "0.0.0.0", "--no-token")
+        assert "--no-token works on a loopback address only, not on 0.0.0.0" in refused.stderr
+        assert "It is reachable from other machines: put TLS in front.\n" in program.up("--host", "0.0.0.0").log
+        assert "other machines" not in program.up().log
+
     def test_it_tells_what_failed(self, start: Start, google: Google, model: Model) -> None:
         daemon = start(max_tries=1)
         [up] = daemon.processes
@@ -386,7 +392,9 @@ class TestPatience:
             conn.execute("lock table email_assistant.inbox_items")
             assert "another process holds the database's tables" in self.ended(program, *command)
 
-    @pytest.mark.parametrize("command", [("status",), ("backup", "new.tar.gz")])
+    @pytest.mark.parametrize(
+        "command", [("status",), ("backup", "new.tar.gz"), ("restore", "there.tar.gz", "--replace")]
+    )
     def test_a_migration_that_does_not_end(self, program: Daemon, database_url: str, command: tuple[str, ...]) -> None:
         with psycopg.connect(database_url) as conn:
             conn.execute("select pg_advisory_lock(%s)", (0x6D61696C,))

@@ -17,6 +17,7 @@ import pytest
 import pytest_asyncio
 from langgraph.checkpoint.serde import jsonplus
 
+from email_assistant.db.migrate import migrate
 from email_assistant.db.pool import session_settings
 from email_assistant.inbox.items import Item
 from email_assistant.web.app import create_api
@@ -156,6 +157,7 @@ JOBS: list[tuple[str, object]] = [
     ("advance_thread", {"thread_id": {"lc": 2, "type": "constructor", "id": ["os", "system"]}, "more": 1}),
     ("advance_thread", ["not", "named"]),
     ("learn", {"account_id": "00000000-0000-0000-0000-000000000000"}),
+    ("learn", json.loads("[" * 900 + "]" * 900)),
 ]
 """What is to be done, by name, and what with."""
 
@@ -186,6 +188,21 @@ async def _are_gone(home: Home) -> bool:
     )
 
 
+@in_one_loop
+async def test_a_job_at_no_time_holds_up_no_other(home: Home, model: Model) -> None:
+    model.script([[reply("Friday is fine."), DONE]])
+    for at in ("-infinity", "infinity", "10000-01-01", "0044-03-15 BC"):
+        await home.sql(
+            """insert into procrastinate_jobs (queue_name, task_name, args, scheduled_at)
+               values ('background', 'learn', '{"account_id": "00000000-0000-0000-0000-000000000000"}', %s)""",
+            at,
+        )
+    home.google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+
+    async with home.at_work():
+        await until(home.pending)
+
+
 @pytest_asyncio.fixture(loop_scope="module")
 async def http(home: Home) -> AsyncIterator[httpx.AsyncClient]:
     transport = httpx.ASGITransport(app=create_api(home.app, home.works.chat, token=None, host="127.0.0.1"))
@@ -203,7 +220,6 @@ BAD_ITEMS: dict[str, str] = {
     "args, beyond numbers": """args = '{"a": 1e999}'""",
     "decision, a text": """decision = '"accept"'""",
     "decision, of no kind": """decision = '{"type": "obey", "args": null}'""",
-    "decision, what is no text": r"""decision = '{"type": "\u0000", "args": null}'""",
     "marks, an object": """marks = '{"kind": "new_recipient"}'""",
     "marks, half of one": """marks = '[{"kind": "new_recipient"}]'""",
     "reopened, a list": "reopened = '[1]'",
@@ -323,3 +339,191 @@ async def test_a_rule_that_is_none_of_ours_is_left_out_and_the_rest_goes_on(
     said = [record.getMessage() for record in caplog.records if "left out" in record.getMessage()]
     assert said
     assert not any("secret" in line or "some day" in line for line in said)
+
+
+NO_TEXT = [r'"\u0000"', r'"\ud800"', r'"\udc00\ud800"']
+"""What JSON may say, and no text can hold."""
+
+
+@in_one_loop
+@pytest.mark.parametrize("value", NO_TEXT)
+async def test_an_answer_that_holds_no_text_is_refused_by_the_database(home: Home, model: Model, value: str) -> None:
+    item, _ = await two_wait(home, model)
+    for column in ("decision", "taken_back", "reopened"):
+        with pytest.raises(psycopg.DataError):
+            await home.sql(f"update inbox_items set {column} = %s::json where id = %s", f'{{"type": {value}}}', item.id)
+    text = r"a \u0000 that was typed, \ud800 too"
+    await home.answer(item, "edit", {**item.args, "response_text": text})
+    assert [sent.text for sent in home.google.sent] == [text]
+
+
+@in_one_loop
+async def test_what_was_damaged_so_before_is_shown_as_unreadable(
+    home: Home, model: Model, http: httpx.AsyncClient, database_url: str
+) -> None:
+    waits, answered = await two_wait(home, model)
+    await home.answer(answered, "accept")
+    await home.sql("alter table inbox_items drop constraint inbox_items_sound")
+    await home.sql("delete from _yoyo_migration where migration_id = '0014_sound_answers'")
+    await home.sql("update inbox_items set taken_back = %s where id = %s", r'{"type": "\u0000"}', waits.id)
+    await home.sql("update inbox_items set decision = %s where id = %s", r'{"type": "\ud800"}', answered.id)
+
+    await migrate(database_url)
+
+    listed = (await http.get("/api/inbox")).json()["items"]
+    assert [(item["allowed"], item["args"]) for item in listed] == [(["ignore"], {})] * 2
+    for path in ("/", "/activity", f"/items/{waits.id}", f"/items/{answered.id}"):
+        assert (await http.get(path)).status_code == 200, path
+
+
+PLACES = ["/?status=decided", "/?status=applied", "/api/inbox?status=applied", "/api/inbox?sort=urgency&limit=1"]
+SOME_DAYS = ["infinity", "-infinity", "9999-12-31 23:59:59+00", "0044-03-15 BC"]
+KEPT_APART = "procrastinate_|checkpoint|store|_?yoyo_"
+"""Tables of the libraries, and what is looked at above."""
+
+
+async def pages(home: Home, http: httpx.AsyncClient) -> list[str]:
+    """Every place that a person or a program can look at."""
+    items, mails = await home.items(), await home.mails()
+    listed = (await http.get("/openapi.json")).json()["paths"]
+    api = [path for path, how in listed.items() if "get" in how and "{" not in path and path != "/api/events"]
+    shown = ["/", "/mails", "/memory", "/activity", "/accounts", "/chat", "/chat/a", "/tools", "/api/chat/a"]
+    for item in items:
+        shown += [f"/items/{item.id}", f"/api/inbox/{item.id}", f"/api/inbox/{item.id}/context"]
+        shown += [f"/threads/{item.run_id}", f"/threads/{item.run_id}/state"]
+    shown += [f"{place}/{mail.id}/trail" for mail in mails for place in ("/mails", "/api/mails")]
+    found = {path: (await http.get(path)).status_code for path in [*PLACES, *api, *shown]}
+    assert {path: code for path, code in found.items() if code not in (200, 422)} == {}
+    return [path for path, code in found.items() if code == 200]
+
+
+async def a_day_of_it(home: Home, model: Model, http: httpx.AsyncClient) -> None:
+    """Something of everything: what waits, what was answered, learned, corrected and talked about."""
+    model.script(lambda _: [reply("Friday is fine."), DONE])
+    model.on_policy()
+    model.on_chat({"hello": ["Hello."]})
+    for subject in ("Accepted", "Taken back", "Changed", "Put off"):
+        await home.receive(subject)
+    items = {item.subject: item for item in await home.pending()}
+    await home.answer(items["Accepted"], "accept")
+    await home.answer(items["Changed"], "response", "Shorter")
+    await home.works.learn(home.account_id)
+    await home.decide(items["Taken back"], "accept")
+    for where, body in (
+        ("/run", {"thread_id": "a", "user_request": "hello"}),
+        (f"/api/inbox/{items['Put off'].id}/snooze", {"until": "2099-01-01T00:00:00+00:00"}),
+    ):
+        answer = await http.post(where, json=body)
+        assert answer.status_code == 200, answer.text
+
+
+async def goes_on(home: Home) -> None:
+    """All that the daemon does by itself, once."""
+    await home.works.poll()
+    await home.works.sweep()
+    await home.works.tidy()
+    await home.works.tell()
+    await home.works.send_digests()
+    await home.works.learn(home.account_id)
+    await home.sync()
+    await home.step()
+
+
+@in_one_loop
+@pytest.mark.parametrize("moment", SOME_DAYS)
+async def test_a_time_that_python_has_none_for_costs_no_page_and_no_work(
+    home: Home, model: Model, http: httpx.AsyncClient, moment: str
+) -> None:
+    await a_day_of_it(home, model, http)
+    places = await pages(home, http)
+    tables = await home.sql(
+        """select table_name as name, array_agg(column_name::text) as columns from information_schema.columns
+           where table_schema = 'email_assistant' and data_type = 'timestamp with time zone'
+           and table_name !~ %s group by table_name order by table_name = 'accounts', table_name""",
+        f"^({KEPT_APART})",
+    )
+    bad, seen = list[str](), 0
+    for table in tables:
+        changes = ", ".join(f"{column} = %s" for column in table["columns"])
+        damaged = await home.sql(
+            f"""update {table["name"]} set {changes} where ctid = (select min(ctid) from {table["name"]})
+                returning true""",
+            *[moment] * len(table["columns"]),
+        )
+        seen += len(damaged)
+        bad += [f"{table['name']}: {path}" for path in places if (await http.get(path)).status_code != 200]
+        try:
+            await goes_on(home)
+        except Exception as error:
+            bad.append(f"{table['name']}: {type(error).__name__} {error}")
+    assert bad == []
+    assert seen > 10
+
+
+JSON_OF_OURS: list[tuple[str, str, str]] = [
+    ("runs", "input", "mail_id is not null and state = 'waiting'"),
+    ("runs", "input", "mail_id is null"),
+    ("mails", "content", "not own"),
+    ("accounts", "labels", "true"),
+    ("accounts", "aliases", "true"),
+    ("effects", "args", "true"),
+    ("mcp_tools", "schema", "true"),
+    ("mcp_tools", "new_schema", "true"),
+    ("store", "value", "true"),
+    ("checkpoints", "checkpoint", "true"),
+    ("checkpoints", "metadata", "true"),
+]
+"""Table, column, and which rows."""
+FOREIGN_JSON = {
+    "a number": "5",
+    "a list": "[1]",
+    "an object": "{}",
+    "too deep to read": f'{{"a": {"[" * 2000}{"]" * 2000}}}',
+    "too deep to write": f'{{"a": {"[" * 300}{"]" * 300}}}',
+    "beyond numbers": '{"a": 1e999}',
+}
+
+
+@in_one_loop
+@pytest.mark.parametrize("what", FOREIGN_JSON)
+async def test_json_that_is_none_of_ours_costs_at_most_its_own_conversation(
+    home: Home, model: Model, http: httpx.AsyncClient, what: str
+) -> None:
+    await a_day_of_it(home, model, http)
+    await home.sql(
+        """insert into mcp_tools (user_id, server, tool, hash, description, schema, new_hash, new_schema)
+           select id, 'there', 'look_up', 'x', 'Looks up.', '{}', 'y', '{}' from users"""
+    )
+    places = await pages(home, http)
+    bad = list[str]()
+    for table, column, where in JSON_OF_OURS:
+        changed = await home.sql(
+            f"""update {table} set {column} = %s where ctid = (select min(ctid) from {table} where {where})
+                returning true""",
+            FOREIGN_JSON[what],
+        )
+        assert len(changed) == 1
+        for path in places:
+            if (code := (await http.get(path)).status_code) != 200:
+                bad.append(f"{table}.{column}: {path} {code}")
+        try:
+            await goes_on(home)
+            mail_id = await home.receive(f"After {table}.{column}")
+            if (await home.mail(mail_id)).state != "waiting":
+                bad.append(f"{table}.{column}: new mail: {await home.reason(mail_id)}")
+        except Exception as error:
+            bad.append(f"{table}.{column}: {type(error).__name__} {error}")
+    assert bad == []
+
+
+@in_one_loop
+@pytest.mark.parametrize("name", ["Nowhere/Town", "Europe", "../../etc/passwd", "", "x" * 300])
+async def test_an_account_in_no_timezone_is_in_utc(
+    home: Home, model: Model, http: httpx.AsyncClient, name: str
+) -> None:
+    await a_day_of_it(home, model, http)
+    await home.sql("update accounts set timezone = %s", name)
+    assert [path for path in await pages(home, http) if (await http.get(path)).status_code != 200] == []
+    await goes_on(home)
+    assert (await home.mail(await home.receive("New"))).state == "waiting"
+    assert (await home.account()).zone.key == "UTC"

@@ -40,16 +40,30 @@ async def test_security_txt_says_whom_to_tell(root: str) -> None:
     assert timedelta() < expires - datetime.now(UTC) < timedelta(days=365)
 
 
-async def test_each_page_forbids_what_is_not_ours(home: Home, browser: httpx.AsyncClient) -> None:
+async def _places(home: Home) -> list[str]:
     item = await home.draft(await home.account())
-    places = ["/", f"/items/{item.id}", "/mails", "/memory", "/activity", "/accounts", "/chat", "/docs", "/nothing"]
-    for path in places:
+    return ["/", f"/items/{item.id}", "/mails", "/memory", "/activity", "/accounts", "/chat", "/docs", "/nothing"]
+
+
+async def test_no_page_holds_a_secret(home: Home, browser: httpx.AsyncClient) -> None:
+    secrets = [TOKEN, *browser.cookies.values()]
+    assert len(secrets) == 2
+    for path in await _places(home):
+        text = (await browser.get(path)).text
+        assert [secret for secret in secrets if secret in text] == [], path
+
+
+async def test_each_page_forbids_what_is_not_ours(home: Home, browser: httpx.AsyncClient) -> None:
+    for path in await _places(home):
         answer = await browser.get(path)
         policy = dict(part.strip().partition(" ")[::2] for part in answer.headers["content-security-policy"].split(";"))
         assert policy["default-src"] == "'none'"
         assert policy["script-src"] == policy["style-src"] == "'self'"
         assert policy["frame-ancestors"] == policy["base-uri"] == "'none'"
         assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["referrer-policy"] == "same-origin"
+        assert answer.headers["cross-origin-opener-policy"] == "same-origin"
+        assert answer.headers["cross-origin-resource-policy"] == "same-origin"
         assert answer.headers["cache-control"] == "no-store"
 
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from email_assistant.inbox.items import Invalid, Item
+from email_assistant.inbox.items import Item
 from email_assistant.web.app import create_api
 from tests.doubles.daemon import Daemon
 from tests.doubles.google import Google
@@ -81,17 +81,30 @@ class TestKnown:
         await home.answer(one, "accept")
         assert (await home.item(two)).first_answer is None
 
-    async def test_an_emptied_to_is_refused_and_one_that_is_left_out_stays_as_shown(
-        self, home: Home, google: Google, model: Model
+    async def test_is_put_back_by_no_edit_that_empties_to_or_leaves_it_out(
+        self, home: Home, google: Google, model: Model, http: httpx.AsyncClient
     ) -> None:
         asks(model, to="carol@example.com")
         await home.receive(headers={"Reply-To": EVE})
         item = await asked(home)
-        for empty in ("", None, "  "):
-            with pytest.raises(Invalid, match="To is empty: say to whom"):
-                await home.decide(item, "edit", {**item.args, "email_address": empty})
-        await home.answer(item, "edit", {"response_text": "Yes."})
+        without = {name: value for name, value in item.args.items() if name != "email_address"}
+        for given, says in (
+            *(({**without, "email_address": empty}, "To is empty: say to whom") for empty in ("", None, "  ")),
+            (without, "email_address is left out: an edit is all of the arguments"),
+            ({"action": item.action, "args": without}, "email_address is left out"),
+        ):
+            refused = await http.post(f"/api/inbox/{item.id}/decision", json={"type": "edit", "args": given})
+            assert (refused.status_code, says in refused.json()["detail"]) == (422, True), given
+        await home.answer(item, "edit", {**without, "email_address": "carol@example.com"})
         assert [sent.recipients for sent in google.sent] == [["carol@example.com"]]
+
+    async def test_in_copy_is_put_back_by_no_edit_either(self, home: Home, google: Google, model: Model) -> None:
+        asks(model)
+        await home.receive(headers={"Reply-To": f"bob@example.org, {DAN}"})
+        item = await asked(home)
+        assert item.args["additional_recipients"] == [DAN]
+        await home.answer(item, "edit", {"email_address": "bob@example.org", "response_text": "Yes."})
+        assert [sent.recipients for sent in google.sent] == [["bob@example.org"]]
 
     async def test_one_with_a_name_is_judged_and_known_by_the_address(
         self, home: Home, google: Google, model: Model

@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from mcp import types
-from psycopg.rows import class_row
+from psycopg.rows import kwargs_row
 from psycopg.types.json import Json
 
 from email_assistant.db.pool import Pool
@@ -102,12 +102,18 @@ class SeenTools:
         return cursor.rowcount == 1
 
     async def _read(self, where: str, *parameters: object) -> list[SeenTool]:
-        async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(SeenTool)) as cursor:
+        async with self._pool.connection() as conn, conn.cursor(row_factory=kwargs_row(_seen)) as cursor:
             await cursor.execute(
                 f"select {_COLUMNS} from mcp_tools where user_id = %s and {where}".encode(),
                 (self._user_id, *parameters),
             )
             return await cursor.fetchall()
+
+
+def _seen(*, schema: Any, new_schema: Any, **columns: Any) -> SeenTool:
+    """A schema that is none was changed in the database by somebody else; it counts for nothing, and is shown empty."""
+    told = {name: each if isinstance(each, dict) else {} for name, each in (("old", schema), ("new", new_schema))}
+    return SeenTool(schema=told["old"], new_schema=None if new_schema is None else told["new"], **columns)
 
 
 def _hash(tool: types.Tool) -> str:
