@@ -528,8 +528,9 @@ class TestDecision:
             (("--args", "{"), "--args takes a JSON object"),
             (("--args", "5"), "--args takes a JSON object"),
             (("--args", '[["response_text", "Yes."]]'), "--args takes a JSON object"),
-            (("--args", '{"response_text": 5}'), "response_text"),
+            (("--args", '{"email_address": "bob@example.org", "response_text": 5}'), "response_text"),
             (("response_text",), "write FIELD=VALUE"),
+            (("--args", '{"response_text": "Yes."}'), "email_address is left out"),
             (("weather=sunny",), "weather"),
         ):
             assert says in complaint(at_work.run("inbox", "edit", item["id"], *arguments)), arguments
