@@ -18,6 +18,8 @@ from tests.doubles.model import ModelRequest, tool
 from tests.doubles.serving import Hold
 from tests.integration.scene import ADA
 
+pytestmark = pytest.mark.sampled
+
 Prepare = Callable[..., Stage]
 
 TURNS: dict[str, Any] = {

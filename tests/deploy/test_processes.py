@@ -17,8 +17,6 @@ from tests.doubles.model import Answer, Model, ModelRequest
 from tests.doubles.serving import Hold
 from tests.integration.scene import ADA, BOB, DONE, reply
 
-pytestmark = pytest.mark.slow
-
 WORKERS = 3
 MAILS = 9
 PORT = "8765"

@@ -27,6 +27,8 @@ from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
 from tests.doubles.serving import Hold, Server
 
+pytestmark = pytest.mark.sampled
+
 ADA = "ada@example.com"
 BOB = "Bob Berg <bob@example.org>"
 PASSWORD = "the-password-of-the-test"

@@ -25,6 +25,8 @@ from tests.doubles.nursery import Child, nursery
 from tests.integration.conftest import Start
 from tests.integration.scene import ADA
 
+pytestmark = pytest.mark.sampled
+
 _IN_OPEN: Final = 0x20
 """Of inotify(7): something in the folder, or the folder itself, was opened."""
 _NOBODY: Final = str(uuid4())

@@ -26,6 +26,8 @@ from tests.doubles.model import Model
 from tests.integration.home import Home, in_one_loop, until
 from tests.integration.scene import ADA, BOB, DONE, reply
 
+pytestmark = pytest.mark.sampled
+
 Row = tuple[str, bytes]
 """The name of a format, and the bytes."""
 

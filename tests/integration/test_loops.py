@@ -7,7 +7,7 @@ from tests.doubles.model import Model
 from tests.integration.home import Home, OpenHome, in_one_loop
 from tests.integration.scene import DONE, reply
 
-pytestmark = [in_one_loop, pytest.mark.slow]
+pytestmark = in_one_loop
 
 AUTOMATIC = {"Auto-Submitted": "auto-replied"}
 BULK = {"List-Unsubscribe": "<https://example.org/leave>", "Precedence": "bulk"}
