@@ -28,6 +28,7 @@ from textual.widgets import Input, TextArea
 from email_assistant.app import open_app
 from email_assistant.cli.screen.app import InboxApp
 from email_assistant.cli.screen.desk import Desk
+from email_assistant.cli.screen.waiting import WaitingScreen
 from email_assistant.inbox.items import Item
 from email_assistant.memory.profiles import Memory, RuleChange
 from email_assistant.settings import Settings
@@ -86,6 +87,10 @@ class View:
 
     async def misses(self, text: str) -> None:
         await until(lambda: text not in self.text)
+
+    async def marks(self) -> None:
+        """A row is marked, which keys are about."""
+        await until(lambda: isinstance(self.app.screen, WaitingScreen) and self.app.screen.marked)
 
     def seconds_left(self) -> int:
         """To take the last answer back, as the screen says."""
@@ -262,7 +267,8 @@ class TestAnswers:
             view.press_at("i", now + 0.6)  # another key came between
             await view.sees("1 waiting for you")
             await decided(home, second)
-            view.press_at("i", now + 1.2)
+            await view.marks()
+            view.press_at("i", now + 1.25)  # later than a slip
             await decided(home, third)
 
     async def test_the_mouse_between_two_presses_makes_the_second_a_new_one(self, home: Home, account: UUID) -> None:
