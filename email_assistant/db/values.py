@@ -34,7 +34,7 @@ def read_json(text: str | bytes) -> Any:
     return value
 
 
-def read_time(text: str) -> datetime:
+def time_in_json(text: str) -> datetime:
     """A time as Postgres writes it into JSON."""
     try:
         return _within(datetime.fromisoformat(text))

@@ -23,7 +23,7 @@ from psycopg.types.json import Json
 from email_assistant.accounts.accounts import SERVED
 from email_assistant.db.order import lock_account
 from email_assistant.db.pool import Connection, Pool
-from email_assistant.db.values import read_time, zone_named
+from email_assistant.db.values import time_in_json, zone_named
 from email_assistant.inbox import counts
 from email_assistant.inbox.counts import Counts
 from email_assistant.inbox.describe import Newer, describe
@@ -1135,7 +1135,7 @@ class Inbox:
 
 
 def _item(parts: Sequence[Mapping[str, Any]] | None, newer: Sequence[Newer], **columns: Any) -> Item:
-    came = [Newer(**{**each, "received_at": read_time(each["received_at"]).isoformat()}) for each in newer]
+    came = [Newer(**{**each, "received_at": time_in_json(each["received_at"]).isoformat()}) for each in newer]
     return Item(parts=[Part.of(part) for part in parts or ()], newer=came, **judged(columns))
 
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from email_assistant.db.values import read_time
+from email_assistant.db.values import time_in_json
 from email_assistant.inbox.kept import decision_in
 from email_assistant.tools.spec import Answer, Kind
 
@@ -152,4 +152,4 @@ def _put_off(part: Part, zone: ZoneInfo) -> str:
 
 
 def _time(value: str | None) -> datetime | None:
-    return read_time(value) if value else None
+    return time_in_json(value) if value else None
