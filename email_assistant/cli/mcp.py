@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from email_assistant.cli.context import CommandError, chosen, complain, err, load_settings, opened, print_json, run
+from email_assistant.cli.context import CommandError, chosen, complain, load_settings, opened, print_json, run, tell
 from email_assistant.programs import become
 
 if TYPE_CHECKING:
@@ -71,13 +71,13 @@ def config(
         }
         print_json({"servers" if vscode else "mcpServers": servers})
         if http:
-            _hint(
+            tell(
                 "Whoever has this token can read your mail and send as you: share the text with nobody "
                 "(`email-assistant mcp new-token` makes another). "
                 "Run `email-assistant mcp serve calendar --http`, and the same with mail."
             )
         elif any(value.startswith("YOUR-") for value in _pinned(own).values()):
-            _hint("Put your own values in the place of YOUR-….")
+            tell("Put your own values in the place of YOUR-….")
 
     run(command)
 
@@ -93,7 +93,7 @@ def new_token() -> None:
         if settings.mcp_token:
             raise CommandError("EMAIL_ASSISTANT_MCP_TOKEN sets the token: change it there, and start the servers again")
         renew_mcp_token(settings)
-        _hint("The old token opens nothing any more; `email-assistant mcp config --http` prints the new one.")
+        tell("The old token opens nothing any more; `email-assistant mcp config --http` prints the new one.")
 
     run(command)
 
@@ -108,7 +108,7 @@ async def _check_account(app: "App", address: str | None) -> None:
     except UnknownAccount as error:
         if address is not None:
             raise
-        _hint(f"As it stands, the servers do not start: {error}")
+        tell(f"As it stands, the servers do not start: {error}")
 
 
 def _pinned(settings: "Settings") -> dict[str, str]:
@@ -171,7 +171,3 @@ def _command() -> list[str]:
     if not Path(sys.executable).is_file():
         raise CommandError("this Python can't be named; write the command that starts email-assistant yourself")
     return [sys.executable, "-P", "-m", "email_assistant"]  # -P: nothing of the folder that it is started in
-
-
-def _hint(line: str) -> None:
-    err.print(line, markup=False, highlight=False, soft_wrap=True)

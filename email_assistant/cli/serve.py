@@ -14,7 +14,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from email_assistant.app import App, database, open_app, open_chat
-from email_assistant.cli.context import CommandError, err, load_settings, out
+from email_assistant.cli.context import CommandError, err, load_settings, out, tell
 from email_assistant.cli.door import Door, opened_door
 from email_assistant.cli.follow import follow, introduce
 from email_assistant.cli.patience import Patience
@@ -192,8 +192,7 @@ def _settings() -> Settings:
     settings = load_settings()
     log_to_stderr(settings.log_level)
     if there := settings.unread_env_file:
-        line = f"{there} is not read: settings come from the environment and from {settings.env_file}."
-        err.print(line, markup=False, highlight=False, soft_wrap=True)
+        tell(f"{there} is not read: settings come from the environment and from {settings.env_file}.")
     return settings
 
 
