@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
     from email_assistant.memory.profiles import Memory
+    from email_assistant.model import Models
     from email_assistant.queue.chat import Chat
     from email_assistant.queue.removal import Removal
     from email_assistant.tools.catalogue import Catalogue
@@ -113,6 +114,13 @@ class App:
         """Put together at first use: what it takes to import is more than all else that most commands do."""
         return _fill_toolbox(self)
 
+    @cached_property
+    def models(self) -> "Models":
+        """Loaded at first use, as the toolbox is."""
+        from email_assistant.model import Models
+
+        return Models(self.settings, self.usage, self.accounts)
+
     @property
     def tools(self) -> "Registry":
         """The mail agent's."""
@@ -140,6 +148,8 @@ class App:
         """Leave what was opened meanwhile."""
         if "toolbox" in self.__dict__:
             await self.toolbox.servers.aclose()
+        if "models" in self.__dict__:
+            await self.models.aclose()
         await self.clients.aclose()
         await self.holder.aclose()
 
@@ -280,7 +290,6 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
     """
     from email_assistant.agents.chat.graph import ChatAgent
     from email_assistant.db.checkpoints import FencedSaver
-    from email_assistant.model import Models
     from email_assistant.queue.chat import Chat
     from email_assistant.queue.invoke import Invoker
     from email_assistant.queue.turns import Turns
@@ -288,12 +297,11 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
 
     keep_langsmith_off()
     settings = app.settings
-    models = Models(settings, app.usage, app.accounts)
     agent = ChatAgent(
         app.accounts,
         app.clients,
         open_memory(app),
-        models,
+        app.models,
         app.catalogue,
         app.ledger,
         Heard(app.pool),

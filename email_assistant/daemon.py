@@ -22,7 +22,7 @@ from email_assistant.inbox.mails import Correction
 from email_assistant.memory.correction import teach_triage
 from email_assistant.memory.learn import Learner, Lesson, ProfileChanged
 from email_assistant.memory.profiles import Memory
-from email_assistant.model import ModelDown, Models
+from email_assistant.model import ModelDown
 from email_assistant.queue.advance import Advancer
 from email_assistant.queue.chat import Chat
 from email_assistant.queue.conversations import Conversations
@@ -257,7 +257,6 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
     conversations = Conversations(
         app.pool, settings.provider, app.holder, waits_when_spent=settings.when_spent == "wait", labels=bool(names)
     )
-    models = Models(settings, app.usage, app.accounts)
     memory = open_memory(app)
     mailboxes = Mailboxes(app.pool, app.accounts, app.clients, enqueue=app.queue.arrived, labels=names)
     backfill = Backfill(
@@ -281,7 +280,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
         app.accounts,
         app.clients,
         memory,
-        models,
+        app.models,
         app.tools,
         app.ledger,
         handover,
@@ -329,7 +328,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
             backfill,
             watches,
             advancer,
-            Learner(memory, models),
+            Learner(memory, app.models),
             memory,
             saver,
             open_chat(app, callbacks),

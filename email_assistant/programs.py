@@ -53,7 +53,8 @@ def _command(name: str, *arguments: str) -> list[str]:
 async def _ready(process: Process, name: str) -> dict[str, Any]:
     assert process.stdout is not None
     assert process.stderr is not None
-    line = await asyncio.wait_for(process.stdout.readline(), _READY_SECONDS)
+    async with asyncio.timeout(_READY_SECONDS):
+        line = await process.stdout.readline()
     if not line:
         complaint = (await process.stderr.read()).decode().strip().splitlines()
         raise StandInFailed(complaint[-1] if complaint else f"{name} did not start")

@@ -201,7 +201,8 @@ async def _served(home: Path, url: str) -> AsyncIterator[str]:
     )  # fmt: skip
     assert process.stdout is not None
     try:
-        line = await asyncio.wait_for(process.stdout.readline(), _START_SECONDS)
+        async with asyncio.timeout(_START_SECONDS):
+            line = await process.stdout.readline()
         _, found, rest = line.decode().partition("http://")
         if not found:
             raise BenchFailed("the API did not start")

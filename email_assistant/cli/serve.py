@@ -100,10 +100,7 @@ async def until_stopped(*work: Coroutine[Any, Any, None], patience: float) -> No
 
 
 async def _end(tasks: Collection[asyncio.Task[None]], patience: float) -> None:
-    """Cancel, and wait for what runs. What does not end in time is left as if the process had been killed.
-
-    A worker that is just starting can lose a cancellation and work on: 4 of 23 did that were stopped within 0.1 s.
-    """
+    """Cancel, and wait for what runs. What does not end in time is left as if the process had been killed."""
     for task in tasks:
         task.cancel()
     _, left = await asyncio.wait(tasks, timeout=patience)

@@ -50,7 +50,8 @@ class Holder:
         if self._keeper is None:
             self._keeper = asyncio.create_task(self._keep())
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._tried.wait(), _GRACE_SECONDS)
+            async with asyncio.timeout(_GRACE_SECONDS):
+                await self._tried.wait()
 
     async def aclose(self) -> None:
         """Let go: whatever this process still holds is as that of a dead one."""

@@ -1,5 +1,6 @@
 """Connections to Postgres: one pool a process, all of our tables in one schema."""
 
+import asyncio
 import select
 from typing import Any
 
@@ -7,6 +8,7 @@ import psycopg
 from psycopg import AsyncConnection, conninfo
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool
+from psycopg_pool.abc import ACT
 
 from email_assistant.db.values import ADAPTERS
 
@@ -15,7 +17,31 @@ TABLES_HELD = "another process holds the database's tables, and has for ten seco
 """What a person is told who waited in vain."""
 
 Connection = AsyncConnection[DictRow]
-Pool = AsyncConnectionPool[Connection]
+
+
+class StoppablePool(AsyncConnectionPool[ACT]):
+    """A pool whose waits can be cancelled.
+
+    It waits by `asyncio.wait_for`, which before Python 3.12 drops a cancellation that comes together with the
+    connection (https://github.com/python/cpython/issues/86296): a worker that was told to stop then worked on.
+    """
+
+    async def getconn(self, timeout: float | None = None) -> ACT:  # noqa: ASYNC109 - the library's own
+        before = _cancellations()
+        conn = await super().getconn(timeout)
+        if _cancellations() > before:
+            await self.putconn(conn)
+            raise asyncio.CancelledError
+        return conn
+
+
+def _cancellations() -> int:
+    task = asyncio.current_task()
+    return task.cancelling() if task else 0
+
+
+Pool = StoppablePool[Connection]
+
 
 _EXAMPLE = "postgresql://user:password@host:5432/database"
 
@@ -65,7 +91,7 @@ def make_pool(url: str, *, size: int, idle_seconds: float) -> Pool:
     """
     idle = f" -c idle_in_transaction_session_timeout={idle_seconds * 1000:.0f}"
     settings = connection_settings(url)
-    return AsyncConnectionPool(
+    return Pool(
         url,
         kwargs={**settings, "options": settings["options"] + idle},
         min_size=1,
@@ -96,4 +122,4 @@ async def _check_if_spoken_to(conn: Connection) -> None:
     poll = select.poll()
     poll.register(conn.fileno(), select.POLLIN)
     if poll.poll(0):
-        await AsyncConnectionPool.check_connection(conn)
+        await Pool.check_connection(conn)

@@ -51,7 +51,8 @@ class Listener:
     async def next(self, seconds: float) -> tuple[str, dict[str, Any]] | None:
         """The event to send; None if nothing happened for so long."""
         try:
-            await asyncio.wait_for(self._something.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._something.wait()
         except TimeoutError:
             return None
         await asyncio.sleep(_GATHER_SECONDS)

@@ -9,7 +9,7 @@ import json
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cached_property, partial
 from typing import Any, Literal, TypeVar
 from uuid import UUID
 
@@ -68,6 +68,16 @@ class Models:
         self._accounts = accounts
         self._abilities: defaultdict[str, Abilities] = defaultdict(Abilities)
         """By the model's name: all are asked for at one server."""
+        self._made: dict[tuple[str, Streaming], Client] = {}
+
+    @cached_property
+    def _http(self) -> openai.DefaultAsyncHttpxClient:
+        # Left to itself the library keeps one for the process, whose connections fail in a second event loop.
+        return openai.DefaultAsyncHttpxClient(timeout=self._settings.model_timeout_seconds)
+
+    async def aclose(self) -> None:
+        if "_http" in self.__dict__:
+            await self._http.aclose()
 
     async def call(
         self,
@@ -285,25 +295,26 @@ class Models:
         return answer
 
     def _client(self, model: str, streaming: Streaming) -> Client:
+        made = self._made.get((model, streaming))
+        if made is None:
+            made = self._made[model, streaming] = self._make_client(model, streaming)
+        return made
+
+    def _make_client(self, model: str, streaming: Streaming) -> Client:
         settings = self._settings
-        key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else "none"
-        return _make_client(model, settings.openai_base_url, key, settings.model_timeout_seconds, streaming)
-
-
-@lru_cache
-def _make_client(model: str, base_url: str | None, key: str, timeout: float, streaming: Streaming) -> Client:
-    # The client would sleep out a Retry-After in a worker's slot; the conversation's own back-off does not.
-    return Client(
-        model=model,
-        base_url=base_url,
-        api_key=SecretStr(key),
-        timeout=timeout,
-        max_retries=0,
-        use_responses_api=False,
-        disable_streaming=streaming == "whole",
-        stream_usage=streaming == "with usage",
-        stream_chunk_timeout=None,  # the time-out of the whole call is the shorter one
-    )
+        # The client would sleep out a Retry-After in a worker's slot; the conversation's own back-off does not.
+        return Client(
+            model=model,
+            base_url=settings.openai_base_url,
+            api_key=settings.openai_api_key or SecretStr("none"),
+            timeout=settings.model_timeout_seconds,
+            http_async_client=self._http,
+            max_retries=0,
+            use_responses_api=False,
+            disable_streaming=streaming == "whole",
+            stream_usage=streaming == "with usage",
+            stream_chunk_timeout=None,  # the time-out of the whole call is the shorter one
+        )
 
 
 def _tokens(messages: Sequence[AnyMessage], answer: AIMessage) -> tuple[int, int]:

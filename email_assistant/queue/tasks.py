@@ -15,7 +15,7 @@ from procrastinate import App, PsycopgConnector
 from procrastinate.exceptions import AlreadyEnqueued
 from procrastinate.types import JSONDict
 
-from email_assistant.db.pool import Connection, Pool, session_settings
+from email_assistant.db.pool import Connection, Pool, StoppablePool, session_settings
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,13 @@ class Queue:
         self._pool = pool
         # A pool of its own: the listener opens its connection with the pool's settings and autocommit, named twice.
         self._app = App(
-            connector=PsycopgConnector(conninfo=url, kwargs=session_settings(url), min_size=0, max_size=_CONNECTIONS)
+            connector=PsycopgConnector(
+                pool_factory=StoppablePool,
+                conninfo=url,
+                kwargs=session_settings(url),
+                min_size=0,
+                max_size=_CONNECTIONS,
+            )
         )
 
     async def open(self) -> None:

@@ -100,7 +100,7 @@ class TestLimits:
     async def test_one_small_question_that_went_wrong_turns_no_tool_calls_off(self, open_home: OpenHome) -> None:
         with LimitedModel() as model:
             async with at_home(open_home, model) as home:
-                models, tools = Models(home.app.settings, home.app.usage, home.app.accounts), [tool_schema("look")]
+                models, tools = home.app.models, [tool_schema("look")]
                 model.unreadable = 2  # of the answer, and of the question whether it makes calls at all
                 for calls in ([], [tool("look", at="noon")]):
                     model.calls = calls
@@ -192,7 +192,7 @@ class TestStreaming:
 
     @staticmethod
     def _models(home: Home) -> Models:
-        return Models(home.app.settings, home.app.usage, home.app.accounts)
+        return home.app.models
 
     @staticmethod
     async def _used(home: Home) -> list[tuple[int, int]]:

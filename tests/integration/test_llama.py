@@ -56,7 +56,7 @@ async def home(open_home: OpenHome, llama: Llama) -> AsyncIterator[Home]:
 
 @pytest.fixture
 def models(home: Home) -> Models:
-    return Models(home.app.settings, home.app.usage, home.app.accounts)
+    return home.app.models
 
 
 async def used(home: Home) -> list[tuple[int, int]]:
