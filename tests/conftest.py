@@ -18,6 +18,7 @@ from tests.databases import TEMPLATE, databases
 
 _SERVER = pytest.StashKey[EmbeddedPostgres]()
 _FOLDER = pytest.StashKey[Path]()
+_UNIT = Path(__file__).parent / "unit"
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -33,13 +34,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a function with many cases the first lane takes the first; of a unit test, which costs nothing, all."""
     sampled: set[str] = set()
     for item in items:
-        if item.get_closest_marker("sampled"):
-            function = item.nodeid.partition("[")[0]
-            if function in sampled:
-                item.add_marker("long")
-            sampled.add(function)
+        if item.path.is_relative_to(_UNIT) and not item.get_closest_marker("sampled"):
+            continue
+        function = item.nodeid.partition("[")[0]
+        if function in sampled:
+            item.add_marker("long")
+        sampled.add(function)
 
 
 def _prepare(server: EmbeddedPostgres) -> None:

@@ -9,6 +9,7 @@ from tests.picture import SIZE, take
 _HEADER = b"\x89PNG\r\n\x1a\n"
 
 
+@pytest.mark.long
 @pytest.mark.asyncio(loop_scope="session")
 async def test_it_can_be_taken_anew(tmp_path: Path) -> None:
     target = tmp_path / "inbox.png"

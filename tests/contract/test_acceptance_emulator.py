@@ -20,8 +20,6 @@ from tests.doubles.model import Model, tool
 from tests.doubles.serving import Hold
 from tests.integration.scene import ADA, BOB, DONE, NEXT_WEEK, meeting, reply
 
-pytestmark = pytest.mark.sampled
-
 ASKS = "Does Friday suit you?"
 
 

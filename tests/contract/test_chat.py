@@ -543,6 +543,7 @@ class TestOneTurnAtATime:
         assert talk.run_when_free("more").response == "More."
         assert len(stage.calendar.used("list_events")) == 1
 
+    @pytest.mark.long
     def test_fifty_threads_at_once(self, stage: Stage) -> None:
         talks = [stage.talk() for _ in range(50)]
         stage.model.on_chat({f"plan {n}": [[listing(), event(f"Meeting {n}")], f"Done {n}."] for n in range(50)})

@@ -18,8 +18,6 @@ from tests.doubles.model import ModelRequest, tool
 from tests.doubles.serving import Hold
 from tests.integration.scene import ADA
 
-pytestmark = pytest.mark.sampled
-
 Prepare = Callable[..., Stage]
 
 TURNS: dict[str, Any] = {
@@ -126,6 +124,7 @@ class TestDownAfterAnEffect:
         assert talk.approve(call).refusal == (409, "error")
         assert len(stage.calendar.used("create_event")) == 1
 
+    @pytest.mark.long
     def test_a_longer_outage_than_a_turn_may_be_tried(self, prepare: Prepare) -> None:
         stage = prepare(max_tries=1)
         stage.up()
@@ -253,6 +252,7 @@ class TestDownAfterAnEffect:
         assert talk.shown()["response"] == response
 
 
+@pytest.mark.long
 def test_a_request_may_take_as_many_steps_as_the_person_allows(prepare: Prepare) -> None:
     stage = prepare(max_steps=60)
     stage.up()
@@ -318,6 +318,7 @@ class TestCalendarDown:
         stage.daemon.until_polled(5)  # as a measure of time: what would repeat it had many occasions
         assert len(stage.calendar.used("create_event")) == 1
 
+    @pytest.mark.long
     def test_it_never_answers(self, impatient: Stage) -> None:
         talk = impatient.talk()
         impatient.calendar.greets = False
@@ -374,6 +375,7 @@ def dying_in(stage: Stage, tool_name: str, at: Literal["before", "after"], doing
 
 
 class TestDatabaseDown:
+    @pytest.mark.long
     def test_it_is_told_and_the_thread_goes_on_once_it_is_back(
         self, stage: Stage, talk: Talk, database_url: str, postgres_url: str
     ) -> None:

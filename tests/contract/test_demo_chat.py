@@ -16,8 +16,6 @@ from email_assistant.tools.own.mail import FoundOut, MessageOut, SearchOut, Thre
 from email_assistant.tools.rows import row, told
 from tests.contract.demo_stage import STRING, STRINGS, Messages, complete, json_schema, serving, tool, tool_calls
 
-pytestmark = pytest.mark.sampled
-
 LABEL = "(Draft by the demo model: fixed templates, no language model.)"
 ZONE = "Europe/Amsterdam"
 PERSON = "You are the assistant of Alex Kim <alex@sandbox.example>, who talks to you."

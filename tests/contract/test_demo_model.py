@@ -30,8 +30,6 @@ from tests.contract.demo_stage import (
     tool_calls,
 )
 
-pytestmark = pytest.mark.sampled
-
 LABEL = "(Draft by the demo model: fixed templates, no language model.)"
 SYSTEM = "You write for Alex Kim <alex@sandbox.example>.\nToday is Tuesday 5 May 2026. Timezone: Europe/Amsterdam.\n"
 CALENDAR = "Thursday 7 May 2026\n10:00-11:00 Standup\nFree: 09:00-10:00, 11:00-17:00"

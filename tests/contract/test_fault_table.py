@@ -22,8 +22,6 @@ from tests.doubles.front import Call
 from tests.doubles.model import Answer, Model, ModelRequest
 from tests.integration.scene import ADA, BOB, DONE, NEXT_WEEK, meeting, reply
 
-pytestmark = pytest.mark.sampled
-
 Operation = Literal["read", "modify", "send", "event insert"]
 OPERATIONS: Final[dict[Operation, str]] = {
     "read": "messages.get",

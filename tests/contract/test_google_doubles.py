@@ -40,8 +40,6 @@ from tests.contract.google_stage import (
 )
 from tests.doubles.consent import agree
 
-pytestmark = pytest.mark.sampled
-
 Check = Callable[[Stage], Awaitable[None]]
 BEHAVIOURS: dict[str, Check] = {}
 

@@ -23,8 +23,6 @@ import pytest
 from google.oauth2.credentials import Credentials
 from googleapiclient.discovery import build_from_document  # type: ignore[attr-defined]
 
-pytestmark = pytest.mark.sampled
-
 COMMAND = [sys.executable, "-m", "email_assistant_servers.google_sandbox"]
 ALEX = "alex@sandbox.example"
 GMAIL = "/gmail/v1/users/me"
@@ -1191,6 +1189,7 @@ def test_a_file_that_is_no_mailbox_is_refused(tmp_path: Path, content: bytes | N
     assert complaint in _refusal(tmp_path, "--mbox", str(path))
 
 
+@pytest.mark.long
 def test_other_bad_input_is_refused(tmp_path: Path) -> None:
     assert "is a folder" in _refusal(tmp_path, "--mbox", str(tmp_path))
     assert "timezone" in _refusal(tmp_path, "--timezone", "Europe/Atlantis")

@@ -29,7 +29,7 @@ from tests.doubles.model import tool as proposed
 from tests.integration.conftest import google, model, open_home  # noqa: F401 - fixtures
 from tests.integration.home import Home, OpenHome, in_one_loop, until
 
-pytestmark = [in_one_loop, pytest.mark.sampled]
+pytestmark = in_one_loop
 
 READS = (  # noqa: SIM905 - easier to read
     "hang die huge big long flood garble change image steps raise echo link ask_link ask_form may_ask lie words "
@@ -206,6 +206,7 @@ class TestAnswers:
             assert "answered with more than 4 MB" in await nasty.refused("huge")
             assert "did echo" in await nasty.call("echo", "still there")
 
+    @pytest.mark.long
     @pytest.mark.parametrize("transport", ["stdio", "http"])
     async def test_a_flood_ends(self, open_nasty: OpenNasty, transport: str) -> None:
         async with open_nasty(transport, timeout_seconds=60) as nasty:
@@ -388,6 +389,7 @@ class TestWrites:
             assert {call["key"] for call in nasty.asked("add_and_die")} == {nasty.asked("add_and_die")[0]["key"]}
             assert len(nasty.asked("add_and_die")) == 2
 
+    @pytest.mark.long
     async def test_one_that_may_be_repeated_comes_back_later(self, open_nasty: OpenNasty) -> None:
         async with open_nasty("stdio", repeats="safe") as nasty:
             for _ in range(3):
@@ -489,6 +491,7 @@ class TestTrust:
             await nasty.call("create_event", arguments=event)
         assert await nasty.state() == "started"
 
+    @pytest.mark.long
     async def test_a_changed_tool_is_accepted_as_it_was_shown(
         self, open_nasty: OpenNasty, tmp_path: Path, database_url: str
     ) -> None:

@@ -746,6 +746,7 @@ SCENARIOS = ("server-initialize", "ping", "tools-list", "dns-rebinding-protectio
 
 
 class TestTheProtocolsOwnTools:
+    @pytest.mark.long
     @pytest.mark.parametrize("what", TOOLS)
     async def test_conformance(self, stage: Stage, npm: Path, what: What) -> None:
         with with_token(stage.urls[what]) as url:
@@ -753,6 +754,7 @@ class TestTheProtocolsOwnTools:
             ended = await asyncio.gather(*(_run(npm, *suite, scenario) for scenario in SCENARIOS))
         assert [output for code, output in ended if code != 0] == []
 
+    @pytest.mark.long
     @pytest.mark.parametrize("what", TOOLS)
     async def test_the_inspector_lists_and_calls_every_tool(
         self, stage: Stage, google: Google, npm: Path, what: What

@@ -36,8 +36,6 @@ from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
 from tests.integration.test_api import ADA, TOKEN, Home, served
 
-pytestmark = pytest.mark.sampled
-
 EXAMPLES = 12
 SECONDS = 15
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
@@ -245,6 +243,7 @@ def described(document: Document) -> Iterator[tuple[str, Document]]:
             yield f"{method.upper()} {path}", operation
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", GenerationMode)
 def test_every_answer_is_one_that_the_document_speaks_of(
     world: World, operations: list[Any], mode: GenerationMode, subtests: pytest.Subtests

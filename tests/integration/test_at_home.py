@@ -139,6 +139,7 @@ class TestDemo:
         program.environment |= NO_MODEL
         return program
 
+    @pytest.mark.long
     def test_nothing_of_it_stands_among_ones_own(self, program: Daemon, database_url: str) -> None:
         summary = program.cli("demo", "--exit-when-idle", "--json", "--port", "0")
 
@@ -166,6 +167,7 @@ class TestDemo:
         with psycopg.connect(database_url) as conn:
             assert conn.execute("select count(*) from email_assistant.inbox_items").fetchone() == (0,)
 
+    @pytest.mark.long
     def test_it_says_that_a_database_of_ones_own_is_left_alone(self, program: Daemon) -> None:
         done = program.run("demo", "--exit-when-idle", "--json", "--port", "0")
         assert "DATABASE_URL is left alone" in done.stderr
@@ -183,6 +185,7 @@ class TestDemo:
         assert talk["status"] == "success"
         assert program.cli("chat", "--list", "--json") == []
 
+    @pytest.mark.long
     def test_chat_says_that_it_is_not_running(self, program: Daemon) -> None:
         program.cli("demo", "--exit-when-idle", "--json", "--port", "0")
         done = program.run("--demo", "chat", "what waits for me?")
@@ -377,6 +380,7 @@ class TestPatience:
         program.cli("backup", str(program.home / "there.tar.gz"))
         return program
 
+    @pytest.mark.long
     @pytest.mark.parametrize("command", [("status",), ("backup", "new.tar.gz"), ("restore", "there.tar.gz")])
     def test_a_database_that_does_not_answer(self, program: Daemon, command: tuple[str, ...]) -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -392,6 +396,7 @@ class TestPatience:
             conn.execute("lock table email_assistant.inbox_items")
             assert "another process holds the database's tables" in self.ended(program, *command)
 
+    @pytest.mark.long
     @pytest.mark.parametrize(
         "command", [("status",), ("backup", "new.tar.gz"), ("restore", "there.tar.gz", "--replace")]
     )
@@ -400,12 +405,14 @@ class TestPatience:
             conn.execute("select pg_advisory_lock(%s)", (0x6D61696C,))
             assert "bringing the database up to date for 10 s" in self.ended(program, *command)
 
+    @pytest.mark.long
     def test_a_file_that_can_not_be_read(self, program: Daemon) -> None:
         """A pipe that nobody writes to hangs as a disk does that is gone."""
         folder = program.home / "assistant"
         os.mkfifo(folder / "tools.yaml")
         assert f"the database, or {folder}, has not answered for 10 s" in self.ended(program, "status")
 
+    @pytest.mark.long
     def test_what_stays_waits_and_says_so(self, program: Daemon) -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
             program.environment["DATABASE_URL"] = f"postgresql://ada@127.0.0.1:{silent.getsockname()[1]}/mail"

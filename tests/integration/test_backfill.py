@@ -77,6 +77,7 @@ class TestResume:
 
 
 class TestProgress:
+    @pytest.mark.long
     def test_it_is_shown_everywhere_with_an_honest_time_left_and_gone_at_the_end(
         self, connect: Start, google: Google, model: Model
     ) -> None:

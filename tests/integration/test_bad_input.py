@@ -27,8 +27,6 @@ from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
 from tests.doubles.serving import Hold, Server
 
-pytestmark = pytest.mark.sampled
-
 ADA = "ada@example.com"
 BOB = "Bob Berg <bob@example.org>"
 PASSWORD = "the-password-of-the-test"
@@ -368,6 +366,7 @@ class TestGoogleUnreachable:
         back.up()
         back.until_mail(mail, "waiting")
 
+    @pytest.mark.long
     def test_the_demo_needs_none(self, make: Make) -> None:
         demo = make(google_root=CLOSED, OPENAI_API_KEY="", OPENAI_BASE_URL="", undo_seconds=0)
         assert demo.cli("demo", "--exit-when-idle", "--json", "--port", "0")["mails"] > 0
@@ -634,6 +633,7 @@ class TestFullDisk:
             subprocess.run(["mount", "-o", "remount,size=200m", disk.folder], check=True)
         assert daemon.cli("status", "--json")["mails"] == 0
 
+    @pytest.mark.long
     def test_while_it_runs(self, make: Make, google: Google, small_disk: Callable[[int], SmallDisk]) -> None:
         disk = small_disk(120)
         daemon = make(EMAIL_ASSISTANT_HOME=disk.folder, DATABASE_URL="")
@@ -716,6 +716,7 @@ class TestInterruption:
         program.wait_for(lambda: any(word in running.log for word in ("Working", "Scheduling", "Your inbox:")))
         _interrupted(running, 0, 130)
 
+    @pytest.mark.long
     def test_of_a_server_of_tools(self, program: Daemon) -> None:
         program.account_add(ADA)
         running = program._start("mcp", "mcp", "serve", "mail", "--http", "--port", "0")

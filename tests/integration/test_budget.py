@@ -25,6 +25,7 @@ def account(daemon: Daemon) -> dict[str, object]:
 
 
 class TestWhatIsSpent:
+    @pytest.mark.long
     def test_new_mail_waits_and_says_so_while_answers_are_carried_out(
         self, start: Start, google: Google, model: Model
     ) -> None:

@@ -302,6 +302,7 @@ class TestConversation:
         assert "this is 20,001 characters long" in capsys.readouterr().err
         chat.ask.assert_not_called()
 
+    @pytest.mark.long
     def test_what_was_answered_elsewhere_says_how_it_stands(
         self, stage: Stage, open_terminal: Callable[..., Terminal]
     ) -> None:

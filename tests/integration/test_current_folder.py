@@ -25,8 +25,6 @@ from tests.doubles.nursery import Child, nursery
 from tests.integration.conftest import Start
 from tests.integration.scene import ADA
 
-pytestmark = pytest.mark.sampled
-
 _IN_OPEN: Final = 0x20
 """Of inotify(7): something in the folder, or the folder itself, was opened."""
 _NOBODY: Final = str(uuid4())
@@ -250,6 +248,7 @@ def test_up_says_that_a_file_here_is_not_read(program: Daemon, trap: Trap, googl
     assert "is not read" not in said
 
 
+@pytest.mark.long
 def test_a_client_in_that_folder_starts_what_was_printed(program: Daemon, trap: Trap) -> None:
     """With the variables of the folder in its environment, as some editors put them there."""
     printed = json.loads(program.cli("mcp", "config", "--account", ADA))["mcpServers"]["email-assistant-mail"]

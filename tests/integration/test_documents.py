@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
+import pytest
 
 from tests.documents import ROOT, documents
 from tests.doubles.daemon import WAIT_SECONDS
@@ -293,6 +294,7 @@ async def _use(shell: Shell, http: httpx.AsyncClient) -> None:
     shell.known |= {"thread": "lunch", "call": waiting["pending_action"]["tool_calls"][0]["call_id"]}
 
 
+@pytest.mark.long
 async def test_what_is_shown_on_waiting_mail(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     async with demo(shell):
@@ -318,6 +320,7 @@ def is_served(paths: Mapping[str, Mapping[str, Any]], method: str, path: str) ->
     return any(re.fullmatch(pattern, served) and method.lower() in methods for served, methods in paths.items())
 
 
+@pytest.mark.long
 async def test_what_is_shown_of_the_demo(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     (tmp_path / "All mail.mbox").write_bytes(
@@ -327,6 +330,7 @@ async def test_what_is_shown_of_the_demo(tmp_path: Path) -> None:
     await shell.run_all(DEMOS)
 
 
+@pytest.mark.long
 async def test_what_is_shown_on_a_mailbox_of_ones_own(
     tmp_path: Path, database_url: str, empty_database_url: str
 ) -> None:

@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 from cryptography.fernet import Fernet
 from pydantic import SecretStr
 
@@ -134,6 +135,7 @@ def _bare(message_ids: str) -> str:
     return re.sub(r"\d{6,}", "", message_ids)
 
 
+@pytest.mark.long
 async def test_all_tools_on_a_server_do_what_they_do_here(tmp_path: Path, postgres_url: str) -> None:
     seen = {}
     for where in ("local", "in process", "stdio"):

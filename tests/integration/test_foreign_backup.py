@@ -28,8 +28,6 @@ from tests.databases import databases
 from tests.integration.conftest import Start
 from tests.integration.scene import ADA
 
-pytestmark = pytest.mark.sampled
-
 PARTS = ("manifest.json", "keys.json", "database.sql")
 EVE = "eve@example.net"
 # Whatever psql or the server would run, if somebody asked them to.

@@ -26,8 +26,6 @@ from tests.doubles.model import Model
 from tests.integration.home import Home, in_one_loop, until
 from tests.integration.scene import ADA, BOB, DONE, reply
 
-pytestmark = pytest.mark.sampled
-
 Row = tuple[str, bytes]
 """The name of a format, and the bytes."""
 
@@ -431,6 +429,7 @@ async def goes_on(home: Home) -> None:
     await home.step()
 
 
+@pytest.mark.long
 @in_one_loop
 @pytest.mark.parametrize("moment", SOME_DAYS)
 async def test_a_time_that_python_has_none_for_costs_no_page_and_no_work(
@@ -486,6 +485,7 @@ FOREIGN_JSON = {
 }
 
 
+@pytest.mark.long
 @in_one_loop
 @pytest.mark.parametrize("what", FOREIGN_JSON)
 async def test_json_that_is_none_of_ours_costs_at_most_its_own_conversation(

@@ -84,6 +84,7 @@ class TestFrozen:
         daemon.wait_for(lambda: google.calls("history.list"), "the mailbox is polled")
         return workers
 
+    @pytest.mark.long
     def test_in_the_model_call(self, daemon: Daemon, google: Google, model: Model, workers: list[Process]) -> None:
         hold = Hold()
         model.fault("response", hold=hold)

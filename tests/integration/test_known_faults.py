@@ -12,6 +12,7 @@ from email.message import EmailMessage
 from zoneinfo import ZoneInfo
 
 import psycopg
+import pytest
 
 from email_assistant.db.pool import session_settings
 from tests.doubles.daemon import Daemon, Item
@@ -232,6 +233,7 @@ class TestFault07:
 
 
 class TestFault08:
+    @pytest.mark.long
     def test_each_of_a_hundred_and_more_mails_is_triaged_once_whatever_is_wrong_with_others(
         self, start: Start, google: Google, model: Model
     ) -> None:

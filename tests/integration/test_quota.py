@@ -53,6 +53,7 @@ def most_over(spending: list[tuple[float, int]], limit: int, late: float = 1.5) 
 
 
 class TestBucket:
+    @pytest.mark.long
     def test_two_processes_together_never_pass_the_limit(self, connect: Start, google: Google, model: Model) -> None:
         model.on_triage("ignore")
         for n in range(60):

@@ -585,6 +585,7 @@ class TestAModelThatHangs:
 class TestStopping:
     """The end of the process is nobody's fault: what ran is handed back."""
 
+    @pytest.mark.long
     def test_a_signal_in_triage_ends_it_cleanly(
         self, connect: Start, database_url: str, google: Google, model: Model
     ) -> None:

@@ -456,6 +456,7 @@ class TestCommands:
         assert refused.returncode == 1
 
 
+@pytest.mark.long
 @in_one_loop
 @pytest.mark.parametrize(
     ("days", "expected"), [(14, ["Mail 35"]), (400, ["Mail 35", "Mail 47"])], ids=["two weeks stored", "all stored"]

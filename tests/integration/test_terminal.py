@@ -253,6 +253,7 @@ class TestAnswers:
             await view.press("z")
             await view.sees("There is nothing to undo.")
 
+    @pytest.mark.long
     async def test_one_key_pressed_twice_by_a_slip_decides_one_item(self, home: Home, account: UUID) -> None:
         first, second, third = await three(home, account)
         async with shown(home) as view:

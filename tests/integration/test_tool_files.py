@@ -123,6 +123,7 @@ class TestSeen:
             tool_permissions=tmp_path / "permissions.json",
         )
 
+    @pytest.mark.long
     def test_what_changes_is_shown_and_accepted(self, daemon: Daemon, tmp_path: Path) -> None:
         def listed() -> dict[str, Any]:
             return {row["name"]: row for row in daemon.cli("tools", "--json")}
@@ -174,6 +175,7 @@ class TestSeen:
         assert http.post("/api/tools/drift/accept", json={"hash": seen["new_hash"]}).status_code == 409
         assert http.get("/api/tools/drift").json()["tool"]["state"] == "ready"
 
+    @pytest.mark.long
     @pytest.mark.parametrize(("key", "code", "state"), [(b"n", 1, "changed"), (b"y", 0, "ready")])
     def test_a_person_is_asked_in_a_terminal(
         self, daemon: Daemon, database_url: str, tmp_path: Path, key: bytes, code: int, state: str

@@ -95,6 +95,7 @@ class TestOn:
         }
         assert not any(text in span.SerializeToString() for span in shown for text in (SECRET.encode(), b"model-key"))
 
+    @pytest.mark.long
     @in_one_loop
     async def test_a_server_that_is_gone_or_never_answers_holds_up_nothing(
         self, open_home: OpenHome, model: Model, langfuse: Receiver, monkeypatch: pytest.MonkeyPatch
@@ -132,6 +133,7 @@ class TestOn:
 
 
 class TestOff:
+    @pytest.mark.long
     def test_the_variables_alone_send_nothing_and_load_nothing(
         self, connect: Start, google: Google, model: Model, langfuse: Receiver
     ) -> None:

@@ -180,6 +180,7 @@ def gmail_payload(message: Message) -> dict[str, Any]:
     }
 
 
+@pytest.mark.long
 @given(to=PEOPLE, cc=PEOPLE | st.just([]), text=WORDS, signature=WORDS | st.none())
 def test_our_own_mail_is_recognised_after_any_transport(
     to: list[str], cc: list[str], text: str, signature: str | None
