@@ -6,6 +6,7 @@ from typing import Annotated, cast
 from uuid import UUID
 
 import psycopg
+from anyio import CancelScope
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import StreamingResponse
 
@@ -49,10 +50,16 @@ async def events(app: Assistant, session: LoggedIn, feed: Annotated[Feed, Depend
     """
 
     async def may_hear() -> bool:
+        if session is None:
+            return True
         try:
-            return session is None or await app.sessions.is_open(session)
+            # A browser that leaves has its stream cancelled again and again, which a query answers by closing its
+            # connection (psycopg, `AsyncConnection.wait`).
+            with CancelScope(shield=True):
+                is_open = await app.sessions.is_open(session)
         except psycopg.Error:
             return False  # the browser asks again by itself
+        return is_open
 
     return StreamingResponse(
         _stream(feed, app.user_id, may_hear), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}

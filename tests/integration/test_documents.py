@@ -44,6 +44,7 @@ NOT_RUN = {
     "uv run ruff check . && uv run ruff format --check . && uv run mypy": "`.ci/run` does",
     "uv run pytest": "this is it",
     "uv run pytest -m long": "this is the other lane",
+    'uv run pytest -m "long or not long" tests/integration/test_kill.py': "a part of both",
     'EMAIL_ASSISTANT_CHAOS_KILLS=1000 uv run pytest -s -m "long or not long" tests/chaos/test_storm.py': "20 minutes; "
     "the storm of the tests themselves is a short one",
     "uv run python -m tests.picture docs/inbox.png": "`browser/test_picture.py` does",

@@ -200,6 +200,27 @@ def test_open_pages_hold_up_no_stop_and_a_page_that_leaves_is_forgotten(start: S
     daemon.wait_for(lambda: _listening(database_url) == own, "it listens no more")
 
 
+def test_a_browser_that_leaves_costs_no_connection(start: Start, database_url: str) -> None:
+    daemon = start()
+    with httpx.Client(base_url=root_of(daemon), trust_env=False, timeout=WAIT_SECONDS) as browser:
+        browser.get("/", params={"token": API_TOKEN})
+        with (
+            browser.stream("GET", "/api/events") as answer,
+            psycopg.connect(database_url, **_plain(database_url)) as conn,
+        ):
+            lines = answer.iter_lines()
+            assert next(line for line in lines if line.startswith("event")) == "event: reload"
+            conn.execute("lock table sessions in access exclusive mode")
+            _touch(database_url)
+            daemon.wait_for(lambda: _waits_for_sessions(database_url), "it asks whether the browser is still logged in")
+            answer.close()
+            for _ in range(20):  # turns of the server's loop, in which it notes that
+                daemon.http.get("/health")
+    daemon.wait_for(lambda: not _waits_for_sessions(database_url), "it has its answer")
+    daemon.stop()
+    assert "psycopg" not in daemon.logs()
+
+
 def test_it_asks_for_the_token(start: Start) -> None:
     daemon = start()
     refused = httpx.get(f"{root_of(daemon)}/api/events", trust_env=False)
@@ -223,6 +244,13 @@ def _listening(url: str) -> int:
                and query ~* '^(listen email_assistant$|select clock_timestamp|select user_id, id, kind)'"""
         ).fetchall()
     return int(rows[0][0])
+
+
+def _waits_for_sessions(url: str) -> bool:
+    with psycopg.connect(url, autocommit=True, **_plain(url)) as conn:
+        return bool(
+            conn.execute("select from pg_locks where not granted and relation = 'sessions'::regclass").fetchall()
+        )
 
 
 def _touch(url: str) -> bool:

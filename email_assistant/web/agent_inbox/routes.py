@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 from uuid import UUID
 
+from anyio import CancelScope
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.exceptions import HTTPException
@@ -175,7 +176,8 @@ async def _progress(threads: Threads, item: Item) -> AsyncIterator[str]:
     until = datetime.now(UTC) + _PATIENCE
     acts = False
     while (item.undo_until or until) <= until:
-        thread = await threads.get(item.run_id)
+        with CancelScope(shield=True):  # as for `web/events.py`
+            thread = await threads.get(item.run_id)
         if thread and thread.state == "failed":
             yield _error("RunFailed", thread.reason or "it failed")
         if thread and thread.state == "acting" and not acts:
