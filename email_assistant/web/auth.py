@@ -73,7 +73,7 @@ class Access:
 
     async def session(self, request: Request) -> Session | None:
         """The session of the browser that the request comes from; it is looked up once for a request."""
-        secret = request.cookies.get(_cookie(request))
+        secret = request.cookies.get(self._cookie(request))
         if self._token is None or not secret:
             return None
         if not hasattr(request.state, "session"):
@@ -95,7 +95,7 @@ class Access:
         agent = browser(request.headers.get("user-agent", ""))
         secret = await self._sessions.begin(self._user_id, self._token, _host(request), agent)
         response.set_cookie(
-            _cookie(request),
+            self._cookie(request),
             secret,
             max_age=int(LONGEST.total_seconds()),
             httponly=True,
@@ -105,7 +105,16 @@ class Access:
 
     def forget(self, request: Request, response: Response) -> None:
         """Take the cookie of a session that has ended from its browser."""
-        response.delete_cookie(_cookie(request), httponly=True, samesite="strict", secure=_is_https(request))
+        response.delete_cookie(self._cookie(request), httponly=True, samesite="strict", secure=_is_https(request))
+
+    def _cookie(self, request: Request) -> str:
+        """Its name is the home's: cookies know no ports, and two homes would log each other's browsers out.
+
+        Of the prefix, browsers take and send a cookie over https to this very host only, and nobody else's in its place
+        (https://datatracker.ietf.org/doc/html/draft-ietf-httpbis-rfc6265bis#name-the-__host-prefix).
+        """
+        name = f"{_COOKIE}_{self._user_id.hex[:8]}"
+        return f"__Host-{name}" if _is_https(request) else name
 
 
 class Guard:
@@ -279,9 +288,3 @@ def _host(request: Request) -> str:
 
 def _is_https(request: Request) -> bool:
     return request.url.scheme == "https"
-
-
-def _cookie(request: Request) -> str:
-    """Of this prefix, browsers take and send a cookie over https to this very host only, and nobody else's in its place
-    (https://datatracker.ietf.org/doc/html/draft-ietf-httpbis-rfc6265bis#name-the-__host-prefix)."""
-    return f"__Host-{_COOKIE}" if _is_https(request) else _COOKIE

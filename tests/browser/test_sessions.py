@@ -172,7 +172,8 @@ async def test_another_server_learns_nothing_that_opens_the_inbox(
         await page.goto(link)
         assert await page.title() == "Waiting – Email assistant"
         [cookie] = await context.cookies()
-        assert (cookie["name"], cookie["domain"], cookie["sameSite"]) == (COOKIE, name, "Strict")
+        assert cookie["name"].startswith(COOKIE)
+        assert (cookie["domain"], cookie["sameSite"]) == (name, "Strict")
 
         there = f"http://127.0.0.1:{other.port}/"
         for attributes in ({}, {"target": "_blank"}, {"target": "_blank", "rel": "opener"}):
@@ -249,7 +250,9 @@ async def test_at_the_plain_address_the_cookie_is_what_is_left(home: Home, conte
         await follow(page, f"http://127.0.0.1:{other.port}/")
         await page.wait_for_function("document.title === 'told'")
         assert cookie["value"] in other.everything
-        async with httpx.AsyncClient(trust_env=False, headers={"cookie": f"{COOKIE}={cookie['value']}"}) as thief:
+        async with httpx.AsyncClient(
+            trust_env=False, headers={"cookie": f"{cookie['name']}={cookie['value']}"}
+        ) as thief:
             assert (await thief.get(root)).status_code == 200
             await page.goto(root)
             await page.get_by_role("button", name="Log out").click()

@@ -777,7 +777,8 @@ GUARDED = ["/api/inbox", "/api/mails", "/api/accounts", f"/api/inbox/{UUID(int=0
 
 
 class TestToken:
-    async def test_the_api_is_closed_without_it(self, root: str) -> None:
+    async def test_the_api_is_closed_without_it(self, root: str, browser: httpx.AsyncClient) -> None:
+        [cookie] = browser.cookies
         strangers = [
             {},
             {"authorization": "Bearer wrong"},
@@ -785,8 +786,8 @@ class TestToken:
             {"authorization": "Bearer"},
             {"x-api-key": "wrong"},
             {"x-api-key": ""},
-            {"cookie": "email_assistant_session=wrong"},
-            {"cookie": f"email_assistant_session={TOKEN}"},
+            {"cookie": f"{cookie}=wrong"},
+            {"cookie": f"{cookie}={TOKEN}"},
         ]
         for headers in strangers:
             async with client(root, **headers) as stranger:

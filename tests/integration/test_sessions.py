@@ -13,6 +13,7 @@ import psycopg
 import pytest
 from pydantic import SecretStr
 
+from email_assistant.app import open_app
 from email_assistant.cli.door import Door, opened_door
 from email_assistant.cli.serve import bound
 from email_assistant.daemon import open_daemon
@@ -47,12 +48,19 @@ async def log_in(root: str, **headers: str) -> str:
     """The cookie of a browser that came by the link."""
     async with client(root, **headers) as http:
         assert (await http.get("/", params={"token": TOKEN})).status_code == 303
-        return http.cookies[COOKIE]
+        return cookie_of(http)
+
+
+def cookie_of(http: httpx.AsyncClient) -> str:
+    """Name and value."""
+    [(name, value)] = http.cookies.items()
+    assert name.startswith(COOKIE)
+    return f"{name}={value}"
 
 
 async def opens(root: str, cookie: str) -> bool:
     """Whether whoever has this cookie can read the inbox."""
-    async with client(root, cookie=f"{COOKIE}={cookie}") as http:
+    async with client(root, cookie=cookie) as http:
         statuses = {(await http.get(path)).status_code for path in ("/", "/api/inbox", "/api/push")}
     assert statuses in ({200}, {401})
     return statuses == {200}
@@ -93,7 +101,7 @@ class TestBeginning:
             answer = await http.get("/mails", params={"token": TOKEN, "state": "done"})
             assert (answer.status_code, answer.headers["refresh"]) == (200, "0; url=/mails?state=done")
             assert TOKEN not in answer.text
-            assert await opens(root, http.cookies[COOKIE])
+            assert await opens(root, cookie_of(http))
 
     async def test_the_link_again_begins_no_other(self, home: Home, browser: httpx.AsyncClient) -> None:
         began = await row(home)
@@ -120,20 +128,29 @@ class TestBeginning:
             assert (await anybody.post("/logout")).status_code == 303
         assert await home.column("select id from sessions") == []
 
+    async def test_another_home_on_this_machine_logs_nobody_out(
+        self, root: str, settings: Settings, tmp_path: Path, empty_database_url: str
+    ) -> None:
+        theirs = settings.model_copy(update={"home": tmp_path / "theirs"})
+        async with open_app(theirs, empty_database_url) as app, served(app) as other, client(root) as http:
+            for address in (root, other):
+                await http.get(address, params={"token": TOKEN})
+            assert [(await http.get(address)).status_code for address in (root, other)] == [200, 200]
+
 
 class TestEnd:
     async def test_logging_out_ends_it_whoever_has_the_cookie(self, root: str) -> None:
         mine, other = await log_in(root), await log_in(root)
-        async with client(root, cookie=f"{COOKIE}={mine}") as http:
+        async with client(root, cookie=mine) as http:
             answer = await http.post("/logout")
             assert (answer.status_code, answer.headers["location"]) == (303, "/login")
-            assert f'{COOKIE}=""' in answer.headers["set-cookie"]
+            assert answer.headers["set-cookie"].startswith(f'{mine.partition("=")[0]}=""')
         assert not await opens(root, mine)
         assert await opens(root, other)
 
     async def test_everywhere(self, root: str) -> None:
         cookies = [await log_in(root) for _ in range(3)]
-        async with client(root, cookie=f"{COOKIE}={cookies[0]}") as http:
+        async with client(root, cookie=cookies[0]) as http:
             form = next(f for f in (await page(http, "/sessions")).forms if "true" in f.buttons)
             assert form.buttons["true"] == "Log out everywhere"
             await http.post(form.action, data={"everywhere": "true"})
@@ -142,7 +159,7 @@ class TestEnd:
     async def test_one_of_them_by_its_button(self, home: Home, root: str) -> None:
         mine = await log_in(root, **{"user-agent": FIREFOX})
         lost = await log_in(root, **{"user-agent": PHONE})
-        async with client(root, cookie=f"{COOKIE}={mine}") as http:
+        async with client(root, cookie=mine) as http:
             shown = await page(http, "/sessions")
             assert "Firefox on Linux (this one)" in " ".join(shown.text.split())
             assert "Safari on iPhone" in shown.text
@@ -220,12 +237,12 @@ class TestNotices:
         kept, lost = Browser(receiver, "/push/kept"), Browser(receiver, "/push/lost")
         cookies = [await log_in(root) for _ in range(2)]
         for cookie, device in zip(cookies, (kept, lost), strict=True):
-            async with client(root, cookie=f"{COOKIE}={cookie}") as http:
+            async with client(root, cookie=cookie) as http:
                 assert (await http.post("/api/push/subscribe", json=device.subscription)).status_code == 204
                 assert await is_told(http, device)
-        async with client(root, cookie=f"{COOKIE}={cookies[1]}") as http:
+        async with client(root, cookie=cookies[1]) as http:
             await http.post("/logout")
-        async with client(root, cookie=f"{COOKIE}={cookies[0]}") as http:
+        async with client(root, cookie=cookies[0]) as http:
             assert [await is_told(http, device) for device in (kept, lost)] == [True, False]
             assert (await http.get("/accounts")).text.count("<b>Browser</b>") == 1
         await home.draft(await home.account())
@@ -303,7 +320,7 @@ class TestName:
     async def test_a_login_counts_at_the_host_only_that_it_was_begun_at(self, home: Home) -> None:
         async with named(home) as (plain, under_name), visitor(plain) as http:
             await http.get(under_name, params={"token": TOKEN})
-            [stolen] = [cookie.value for cookie in http.cookies.jar if cookie.name == COOKIE]
+            stolen = cookie_of(http)
             assert (await http.get(under_name)).status_code == 200
             assert stolen
             assert not await opens(plain, stolen)
@@ -348,11 +365,11 @@ class TestName:
             answer = await http.get("/", params={"token": TOKEN}, headers={"x-forwarded-proto": "https"})
             assert (answer.status_code, answer.headers["location"]) == (303, "/")
             cookie = answer.headers["set-cookie"]
-            assert cookie.startswith(f"__Host-{COOKIE}=")
+            assert cookie.startswith(f"__Host-{COOKIE}")
             assert "Secure" in cookie
-            secret = cookie.partition("=")[2].partition(";")[0]
-            for name, status in ((COOKIE, 401), (f"__Host-{COOKIE}", 200)):
-                headers = {"x-forwarded-proto": "https", "cookie": f"{name}={secret}"}
+            pair = cookie.partition(";")[0]
+            for sent, status in ((pair.removeprefix("__Host-"), 401), (pair, 200)):
+                headers = {"x-forwarded-proto": "https", "cookie": sent}
                 assert (await http.get("/mails", headers=headers)).status_code == status
 
 
