@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from email_assistant.app import App, database, open_app
 from email_assistant.cli.context import CommandError, err, out, print_json
-from email_assistant.cli.demo_home import demo_settings, has_own_model, running_settings
+from email_assistant.cli.demo_home import alone, demo_settings, has_own_model, running_settings
 from email_assistant.cli.door import opened_door
 from email_assistant.cli.serve import bound, patience, serve, until_stopped
 from email_assistant.daemon import Daemon, open_daemon
@@ -56,7 +56,7 @@ async def run_demo(
     arguments = ["--data", str(mailbox), "--pace", "0" if exit_when_idle else str(_PACE_SECONDS)]
     arguments += ["--mbox", str(mbox)] if mbox else []
     arguments += ["--address", address] if address else []
-    with _listener(host, port) as listener:
+    with alone(settings), _listener(host, port) as listener:
         async with stand_in("google_sandbox", *arguments) as google, _model(has_own_model(own)) as model:
             settings = running_settings(settings, mailbox, google["root"], model)
             with opened_door(settings, listener) as door, database(settings, keep=True) as url:

@@ -150,7 +150,7 @@ class EmbeddedPostgres:
 
     def _own(self) -> bool:
         """Take the lock and serve; False if another process has it."""
-        lock = _try_lock(self._beside("lock"))
+        lock = try_lock(self._beside("lock"))
         if lock is None:
             return False
         try:
@@ -163,7 +163,7 @@ class EmbeddedPostgres:
 
     def _serve(self) -> None:
         deadline = time.monotonic() + START_SECONDS
-        while (running := _try_lock(self._beside("server.lock"))) is None:
+        while (running := try_lock(self._beside("server.lock"))) is None:
             # Only Linux ends a server with its owner; elsewhere one that was left behind goes on serving.
             if sys.platform != "linux" and self._answers():
                 return
@@ -428,7 +428,7 @@ def _socket_dir(data_dir: Path) -> Path:
     return _SHORT_SOCKETS / f"email-assistant-{hashlib.sha256(os.fsencode(data_dir)).hexdigest()[:16]}"
 
 
-def _try_lock(path: Path) -> IO[bytes] | None:
+def try_lock(path: Path) -> IO[bytes] | None:
     """Open and lock the file; None if another process holds it. Closing it, also by dying, unlocks."""
     import fcntl
 

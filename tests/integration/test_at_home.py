@@ -181,6 +181,8 @@ class TestDemo:
         program.wait_for(lambda: program.cli("status", "--demo", "--json")["waiting"], "something waits in the demo")
         assert program.cli("status", "--json")["waiting"] == 0
 
+        second = program.run("demo", "--port", "0")
+        assert (second.returncode, "a demo is running here already" in second.stderr) == (1, True)
         talk = program.cli("chat", "--demo", "--json", "what waits for me?")
         assert talk["status"] == "success"
         assert program.cli("chat", "--list", "--json") == []
