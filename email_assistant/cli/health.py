@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import typer
 from rich.text import Text
 
-from email_assistant.cli.context import AsJson, opened, out, print_json, run
+from email_assistant.cli.context import AsJson, here, opened, out, print_json, run
 from email_assistant.cli.model_health import Check, check_models, check_tracing
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def doctor() -> None:
                 checks += await _check_account(app, account)
         for name, problem, detail in checks:
             mark = ("✗", "red") if problem else ("✓", "green")
-            out.print(Text.assemble(mark, f" {name}: {problem or detail}"), soft_wrap=True)
+            out.print(Text.assemble(mark, here(f" {name}: {problem or detail}")), soft_wrap=True)
         return all(problem is None for _, problem, _ in checks)
 
     if not run(command):

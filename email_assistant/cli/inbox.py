@@ -17,6 +17,7 @@ from email_assistant.cli.context import (
     CommandError,
     OfAccount,
     complain,
+    invocation,
     opened,
     out,
     print_json,
@@ -220,15 +221,17 @@ def undo(item: ItemId) -> None:
 
 def _again(item: "Item") -> str:
     """The command that gives the answer that was taken back once more; empty if nothing was typed in it."""
-    command = f"email-assistant inbox {{}} {str(item.id)[:8]} "
+    id_ = str(item.id)[:8]
     match item.taken_back:
         case {"type": "response", "args": str(text)}:
-            return command.format("respond") + shlex.quote(text)
+            return invocation(f"inbox respond {id_} {shlex.quote(text)}")
         case {"type": "edit", "args": dict(args)}:
             changed = {name: value for name, value in args.items() if value != item.args.get(name)}
             if all(isinstance(value, str) for value in changed.values()):
-                return command.format("edit") + shlex.join(f"{name}={value}" for name, value in changed.items())
-            return command.format("edit") + shlex.join(["--args", json.dumps(args, ensure_ascii=False)])
+                values = [f"{name}={value}" for name, value in changed.items()]
+            else:
+                values = ["--args", json.dumps(args, ensure_ascii=False)]
+            return invocation(f"inbox edit {id_} {shlex.join(values)}")
         case _:
             return ""
 

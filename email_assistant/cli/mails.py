@@ -8,6 +8,7 @@ from email_assistant.cli.context import (
     AsJson,
     CommandError,
     OfAccount,
+    here,
     opened,
     out,
     print_json,
@@ -73,13 +74,13 @@ async def _list(state: str | None, account: str | None, cursor: str | None, *, a
                 m.subject or "(no subject)",
                 m.state,
                 m.classification or "",
-                m.reason or "",
+                here(m.reason or ""),
             ]
             for m in rows
         ],
     )
     if following:
-        out.print(f"More: email-assistant mails --cursor {following}", soft_wrap=True)
+        out.print(f"More: the same with --cursor {following}", soft_wrap=True, highlight=False)
 
 
 async def _trail(mail: str, account: str | None, *, as_json: bool) -> None:
