@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass, is_dataclass
+from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
 from uuid import UUID
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 OfAccount = Annotated[str | None, typer.Option("--account", help="Only this account's (an address).")]
+
+NO_MODEL = "is set: give OPENAI_API_KEY, or GOOGLE_API_KEY alone, or OPENAI_BASE_URL for a server of your own"
 
 _UNPRINTABLE = re.compile(r"[\x7f-\x9f\ud800-\udfff]")
 """What JSON may hold as it is, and a terminal or UTF-8 may not."""
@@ -173,6 +176,11 @@ def tell(line: str) -> None:
     from email_assistant.mail.charset import plain
 
     err.print(plain(line), markup=False, highlight=False, soft_wrap=True)
+
+
+def when(at: datetime, zone: tzinfo | None = None) -> str:
+    """A time to the minute: in the account's timezone, or this machine's for what is of none."""
+    return f"{at.astimezone(zone):%Y-%m-%d %H:%M %Z}"
 
 
 def print_version(wanted: bool) -> None:
