@@ -164,6 +164,7 @@ class TestDemo:
         )
         served = program.run("--demo", "mcp", "serve", "mail", "--account", ADA)
         assert f"no account {ADA}; there are: {account['address']}" in served.stderr
+        program.environment["EMAIL_ASSISTANT_UNDO_SECONDS"] = "30"
         taken = program.cli("--demo", "inbox", "ignore", items[0]["id"][:8])
         assert "nothing is running since" in taken
         assert "start `email-assistant demo`" in taken

@@ -411,7 +411,7 @@ class TestAnswers:
     ) -> None:
         monkeypatch.setattr(chosen, "env_file", Path("of work.env"))
         await three(home, account)
-        async with shown(home) as view:
+        async with shown(home, size=(200, 50)) as view:
             await view.press("i")
             await view.sees("start `email-assistant --env-file 'of work.env' up`")
 
