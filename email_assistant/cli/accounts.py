@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from email_assistant.cli.context import AsJson, CommandError, err, opened, out, print_json, print_table, run
+from email_assistant.cli.context import AsJson, CommandError, err, here, opened, out, print_json, print_table, run, when
 
 if TYPE_CHECKING:
     from email_assistant.settings import Settings
@@ -232,5 +232,5 @@ def triage_begin(since: str | None) -> datetime:
 
 def _text(value: object) -> str:
     if isinstance(value, datetime):
-        return f"{value.astimezone():%Y-%m-%d %H:%M}"
-    return "" if value is None else str(value)
+        return when(value)
+    return "" if value is None else here(str(value))

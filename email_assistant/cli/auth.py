@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from email_assistant.cli.accounts import Address, Since, check_address, first_mode, say_mode, triage_begin
-from email_assistant.cli.context import AsJson, CommandError, opened, out, print_json, run
+from email_assistant.cli.context import AsJson, CommandError, opened, out, print_json, run, when
 
 if TYPE_CHECKING:
     from email_assistant.accounts.accounts import Account
@@ -21,15 +21,14 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="The logins at Google.", no_args_is_help=True)
 
-PUBLISH = (
-    "in the Google Cloud console, under Google Auth Platform > Audience, choose Publish app (logins of a client in "
-    "Testing end after 7 days), then log in again"
-)
+_AUDIENCE = "under Google Auth Platform > Audience, choose Publish app (logins of a client in Testing end after 7 days)"
+PUBLISH = f"in the Google Cloud console, {_AUDIENCE}, then log in again"
 SOON = timedelta(days=3)
 
 _NO_CLIENT = (
-    "this needs an OAuth client: in the Google Cloud console enable the Gmail and Calendar APIs, make a client of type "
-    "Desktop app under Google Auth Platform > Clients, download its JSON, and give it as --client-secret FILE"
+    "this needs an OAuth client: in the Google Cloud console enable the Gmail and Calendar APIs; "
+    f"{_AUDIENCE}; make a client of type Desktop app under Google Auth Platform > Clients, download its JSON, and give "
+    "it as --client-secret FILE"
 )
 _CONNECTIONS = "https://myaccount.google.com/connections"
 
@@ -95,7 +94,7 @@ def status(as_json: AsJson = False) -> None:
         if not accounts:
             out.print("No account yet. `email-assistant auth login --help` says how, `demo` needs none.")
         for account in accounts:
-            _say(f"{account.address}: {account.state}, since {account.login_at.astimezone():%Y-%m-%d %H:%M}")
+            _say(f"{account.address}: {account.state}, since {when(account.login_at, account.zone)}")
             if account.last_error:
                 _say(f"  {account.last_error}")
             if account.scopes is not None:
@@ -285,9 +284,8 @@ def end_problem(account: "Account") -> str | None:
     """When Google ends the login by itself, and how to prevent it."""
     if account.login_ends is None:
         return None
-    when = f"{account.login_ends.astimezone():%Y-%m-%d %H:%M}"
     soon = account.login_ends - datetime.now(UTC) < SOON
-    return f"the login ends {'soon, ' if soon else ''}on {when}: {PUBLISH}"
+    return f"the login ends {'soon, ' if soon else ''}on {when(account.login_ends, account.zone)}: {PUBLISH}"
 
 
 def _missing(account: "Account") -> "list[Scope]":

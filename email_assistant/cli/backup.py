@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from email_assistant.cli.context import opened_database, out, run
+from email_assistant.cli.context import opened_database, out, run, when
 
 
 def backup(
@@ -63,7 +63,7 @@ def restore(
                 async with open_app(settings, url, patience=SECONDS) as app:
                     accounts = await app.accounts.of_user(app.user_id)
         addresses = ", ".join(account.address for account in accounts) or "no account"
-        return f"Restored {addresses}, as of {found.created_at.astimezone():%Y-%m-%d %H:%M}."
+        return f"Restored {addresses}, as of {when(found.created_at)}."
 
     out.print(run(command), highlight=False)
     out.print("`email-assistant up` goes on from there; it looks first at what happened since.")

@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from email_assistant.cli.context import (
+    NO_MODEL,
     AsJson,
     CommandError,
     OfAccount,
@@ -21,6 +22,7 @@ from email_assistant.cli.context import (
     print_json,
     print_table,
     run,
+    when,
 )
 
 if TYPE_CHECKING:
@@ -153,7 +155,7 @@ async def _list(*, as_json: bool) -> None:
         rows = [
             [
                 c.chat_id,
-                f"{c.at:%Y-%m-%d %H:%M}" if c.at else "",
+                when(c.at) if c.at else "",
                 "for you" if waiting else "at work" if status == "working" else "",
                 one_line(c.request or "")[:80],
             ]
@@ -254,7 +256,4 @@ async def _check_model(app: "App") -> None:
     if app.settings.is_demo and (absence := await app.presence.absence()):
         raise CommandError(f"{absence}, which runs its mailbox and its model")
     if app.settings.openai_api_key is None and app.settings.openai_base_url is None:
-        raise CommandError(
-            "no model is set: give OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own; the demo's assistant "
-            "is talked to with `email-assistant --demo chat`"
-        )
+        raise CommandError(f"no model {NO_MODEL}; the demo's assistant is talked to with `email-assistant --demo chat`")

@@ -4,10 +4,12 @@ import asyncio
 import json
 import os
 import re
+import shlex
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass, is_dataclass
+from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
 from uuid import UUID
@@ -25,14 +27,27 @@ if TYPE_CHECKING:
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 OfAccount = Annotated[str | None, typer.Option("--account", help="Only this account's (an address).")]
 
+NO_MODEL = "is set: give OPENAI_API_KEY, or GOOGLE_API_KEY alone, or OPENAI_BASE_URL for a server of your own"
+
 _UNPRINTABLE = re.compile(r"[\x7f-\x9f\ud800-\udfff]")
 """What JSON may hold as it is, and a terminal or UTF-8 may not."""
 
 _UNFOLDED = 20_000
 """Columns of a table that goes into a pipe or a file, where a line that is folded is two."""
 
-out = Console()
-err = Console(stderr=True)
+_COMMANDS = re.compile(r"`email-assistant (--demo )?([^`]*)`")
+_STARTS = ("up", "demo")
+
+
+class _OurWords(Console):
+    """Prints sentences of ours. What others wrote goes through `print_text`, and stays as it is."""
+
+    def print(self, *objects: Any, **given: Any) -> None:
+        super().print(*(here(each) if isinstance(each, str) else each for each in objects), **given)
+
+
+out = _OurWords()
+err = _OurWords(stderr=True)
 
 
 class _HasId(Protocol):
@@ -56,6 +71,25 @@ class _Chosen:
 
 
 chosen = _Chosen()
+
+
+def invocation(words: str, *, of_demo: bool = False) -> str:
+    """What the person types to have this done on the installation that this command is for.
+
+    Args:
+        words: what follows the program's name, such as "inbox undo 3f2a".
+        of_demo: done on the demo's, whichever this is for.
+    """
+    demo = chosen.demo or of_demo
+    if demo and words in _STARTS:  # what `up` is to one's own mail
+        words, demo = "demo", False
+    file = ["--env-file", str(chosen.env_file)] if chosen.env_file else []
+    return f"{shlex.join(['email-assistant', *file, *(['--demo'] if demo else [])])} {words}"
+
+
+def here(said: str) -> str:
+    """A sentence of ours, in which each `command` is the one for this installation."""
+    return _COMMANDS.sub(lambda found: f"`{invocation(found[2], of_demo=bool(found[1]))}`", said)
 
 
 def load_settings() -> "Settings":
@@ -134,7 +168,7 @@ def one_by_id(found: Sequence[Found], prefix: str, what: str, shown_by: str) -> 
 
 
 def complain(line: str) -> None:
-    err.print(Text.assemble(("Error: ", "red"), line), soft_wrap=True)
+    err.print(Text.assemble(("Error: ", "red"), here(line)), soft_wrap=True)
 
 
 def tell(line: str) -> None:
@@ -142,6 +176,11 @@ def tell(line: str) -> None:
     from email_assistant.mail.charset import plain
 
     err.print(plain(line), markup=False, highlight=False, soft_wrap=True)
+
+
+def when(at: datetime, zone: tzinfo | None = None) -> str:
+    """A time to the minute: in the account's timezone, or this machine's for what is of none."""
+    return f"{at.astimezone(zone):%Y-%m-%d %H:%M %Z}"
 
 
 def print_version(wanted: bool) -> None:
@@ -184,7 +223,7 @@ def print_text(text: str, style: str | None = None) -> None:
     """Print what a mail, a model or a person wrote: none of it is markup, none of it steers the terminal."""
     from email_assistant.mail.charset import plain
 
-    out.print(plain(text), markup=False, highlight=False, soft_wrap=True, style=style)
+    out.print(Text(plain(text), style or ""), soft_wrap=True)
 
 
 def print_table(columns: list[str], rows: list[list[str]]) -> None:

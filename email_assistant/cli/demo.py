@@ -144,7 +144,7 @@ async def _show(app: App, progress: Progress, task: Any) -> None:
     by_state = counts["by_state"]
     total = sum(by_state.values())
     settled = sum(by_state.get(state, 0) for state in ("waiting", "done", "failed"))
-    waiting, failed = by_state.get("waiting", 0), by_state.get("failed", 0)
+    waiting, failed = await _waiting(app), by_state.get("failed", 0)
     words = f"{waiting} wait for you" + (f", {failed} failed" if failed else "")
     if held_up := await _held_up(app) if settled < total else None:
         words += f"; {held_up}"
@@ -166,12 +166,17 @@ async def _summary(app: App, began: datetime, inbox_url: str) -> dict[str, Any]:
     return {
         "mails": sum(counts["by_state"].values()),
         **counts,
-        "waiting": counts["by_state"].get("waiting", 0),
+        "waiting": await _waiting(app),
         "model_calls": used["calls"],
         "prompt_tokens": used["prompt_tokens"],
         "sent": used["sent"],
         "inbox_url": inbox_url,
     }
+
+
+async def _waiting(app: App) -> int:
+    """Items, as the inbox and `status` count them; of one mail there may be several, or none that is not snoozed."""
+    return (await app.inbox.counts(app.user_id)).by_status["pending"]
 
 
 def _at_its_pace(settings: Settings, inbox_url: str, *, exit_when_idle: bool) -> Settings:

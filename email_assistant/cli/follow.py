@@ -15,7 +15,7 @@ import psycopg
 from email_assistant.accounts.accounts import UnknownAccount
 from email_assistant.app import App, open_memory
 from email_assistant.cli.accounts import MODES
-from email_assistant.cli.context import out, print_text
+from email_assistant.cli.context import here, invocation, out, print_text
 from email_assistant.inbox.feed import Change, Feed, Listener
 from email_assistant.inbox.items import Item, NoItem
 from email_assistant.mail.charset import one_line
@@ -49,9 +49,9 @@ async def introduce(app: App) -> None:
         elif account.state == "active":
             print_text(f"Mailbox: {account.address}, in {account.mode} mode: {MODES[account.mode]}.")
         else:
-            print_text(f"Mailbox: {account.address}, not watched now; `email-assistant status` says more.")
+            print_text(here(f"Mailbox: {account.address}, not watched now; `email-assistant status` says more."))
     if all(away.values()):
-        print_text("No account is watched yet: `email-assistant auth login --help` says how.")
+        print_text(here("No account is watched yet: `email-assistant auth login --help` says how."))
     settings = app.settings
     host = urlsplit(settings.openai_base_url or "https://api.openai.com").hostname
     print_text(f"Model: {settings.model}, at {host}")
@@ -98,12 +98,12 @@ class _Teller:
                 await self._mail(change["id"], change["state"])
             case "item" if self._is_news(change["id"], change["status"]) and change["status"] == "pending":
                 item = await self._app.inbox.get(self._app.user_id, change["id"])
-                which = f"`email-assistant inbox show {str(item.id)[:8]}`"
+                which = f"`{invocation(f'inbox show {str(item.id)[:8]}')}`"
                 self._line(f"Waits for you: {_NAMES[item.kind]}", item.account, self._of_item(item), which)
             case "account":
                 account = await self._app.accounts.get(change["id"])
                 if self._is_news(account.id, account.last_error) and account.last_error:
-                    self._line("Trouble", account.address, account.last_error)
+                    self._line("Trouble", account.address, here(account.last_error))
 
     async def _mail(self, mail_id: str, state: str) -> None:
         mail = await self._app.mails.get(self._app.user_id, mail_id)

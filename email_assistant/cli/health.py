@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import typer
 from rich.text import Text
 
-from email_assistant.cli.context import AsJson, opened, out, print_json, run
+from email_assistant.cli.context import AsJson, here, opened, out, print_json, run, when
 from email_assistant.cli.model_health import Check, check_models, check_tracing
 
 if TYPE_CHECKING:
@@ -70,9 +70,7 @@ def status(as_json: AsJson = False) -> None:
             out.print(absence.sentence, markup=False, highlight=False, soft_wrap=True)
         for account, day in zip(accounts, days, strict=True):
             seen = (
-                f"last looked at {account.listed_at.astimezone():%Y-%m-%d %H:%M}"
-                if account.listed_at
-                else "not looked at yet"
+                f"last looked at {when(account.listed_at, account.zone)}" if account.listed_at else "not looked at yet"
             )
             out.print(f"{account.address}: {account.state}, {seen}", highlight=False)
             if account.older_mail:
@@ -118,7 +116,7 @@ def doctor() -> None:
                 checks += await _check_account(app, account)
         for name, problem, detail in checks:
             mark = ("✗", "red") if problem else ("✓", "green")
-            out.print(Text.assemble(mark, f" {name}: {problem or detail}"), soft_wrap=True)
+            out.print(Text.assemble(mark, here(f" {name}: {problem or detail}")), soft_wrap=True)
         return all(problem is None for _, problem, _ in checks)
 
     if not run(command):

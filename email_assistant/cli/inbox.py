@@ -6,7 +6,6 @@ import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from html import unescape
 from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar
 from uuid import UUID
 
@@ -17,6 +16,7 @@ from email_assistant.cli.context import (
     CommandError,
     OfAccount,
     complain,
+    invocation,
     opened,
     out,
     print_json,
@@ -24,6 +24,7 @@ from email_assistant.cli.context import (
     print_text,
     run,
     tell,
+    when,
 )
 
 if TYPE_CHECKING:
@@ -111,10 +112,11 @@ def show(item: ItemId, as_json: AsJson = False) -> None:
     async def command() -> None:
         async with _opened() as app:
             found = await app.inbox.find(app.user_id, item)
+            whole = _whole(app, found)
         if as_json:
             print_json(as_dict(found))
             return
-        print_text(unescape(found.description))
+        print_text(whole)
         out.print(f"\n{_stands(found)}; takes {', '.join(found.allowed)}", markup=False, highlight=False)
         out.print(f"For scripts: {_as_shown(found)}", style="dim", highlight=False, soft_wrap=True)
         if found.chat:
@@ -220,15 +222,17 @@ def undo(item: ItemId) -> None:
 
 def _again(item: "Item") -> str:
     """The command that gives the answer that was taken back once more; empty if nothing was typed in it."""
-    command = f"email-assistant inbox {{}} {str(item.id)[:8]} "
+    id_ = str(item.id)[:8]
     match item.taken_back:
         case {"type": "response", "args": str(text)}:
-            return command.format("respond") + shlex.quote(text)
+            return invocation(f"inbox respond {id_} {shlex.quote(text)}")
         case {"type": "edit", "args": dict(args)}:
             changed = {name: value for name, value in args.items() if value != item.args.get(name)}
             if all(isinstance(value, str) for value in changed.values()):
-                return command.format("edit") + shlex.join(f"{name}={value}" for name, value in changed.items())
-            return command.format("edit") + shlex.join(["--args", json.dumps(args, ensure_ascii=False)])
+                values = [f"{name}={value}" for name, value in changed.items()]
+            else:
+                values = ["--args", json.dumps(args, ensure_ascii=False)]
+            return invocation(f"inbox edit {id_} {shlex.join(values)}")
         case _:
             return ""
 
@@ -250,7 +254,7 @@ def snooze(
             found = await app.inbox.find(app.user_id, item)
             until = datetime.now(UTC) + length if length else None
             snoozed = await app.inbox.snooze(app.user_id, found.id, until)
-        out.print(f"Back at {until.astimezone():%Y-%m-%d %H:%M}." if until else "It waits for you.", highlight=False)
+        out.print(f"Back at {when(until, found.zone)}." if until else "It waits for you.", highlight=False)
         for note in snoozed.notes:
             out.print(f"{note}.", highlight=False, markup=False)
 
@@ -361,8 +365,9 @@ async def _accept_alone(prefix: str) -> None:
     shown = _read_shown(prefix)
     async with _opened() as app:
         found = await app.inbox.find(app.user_id, prefix.partition("@")[0])
+        whole = _whole(app, found)
     if shown is None and _is_terminal(sys.stdin) and _is_terminal(sys.stdout):
-        print_text(unescape(found.description))
+        print_text(whole)
         if not typer.confirm("\nAccept this?"):
             raise CommandError("nothing was accepted")
         shown = found.id, found.hash
@@ -421,12 +426,23 @@ async def _chosen(app: "App", items: Sequence["Item"]) -> list[tuple[UUID, str |
     if not shown:
         raise CommandError("there is nothing here to accept together")
     for item in shown:
-        print_text(f"\n{'—' * 20} {str(item.id)[:8]}\n{unescape(item.description)}")
+        print_text(f"\n{'—' * 20} {str(item.id)[:8]}\n{_whole(app, item)}")
     if not (_is_terminal(sys.stdin) and _is_terminal(sys.stdout)):
         raise CommandError("nothing was accepted: without a terminal, name each as ID@HASH, as `inbox show` prints it")
     if not typer.confirm(f"\nAccept all {len(shown)}?"):
         raise CommandError("nothing was accepted")
     return [(item.id, item.hash) for item in shown]
+
+
+def _whole(app: "App", item: "Item") -> str:
+    """The mail, and what the assistant proposes, in the words of the full screen."""
+    from email_assistant.cli.screen.desk import Desk
+    from email_assistant.cli.screen.words import PROPOSES, proposal
+    from email_assistant.inbox.sentences import sentence
+
+    proposed = proposal(item, Desk(app).form(item), sentence(item, item.zone)).rstrip("\n")
+    notes = [f"{note}." for note in item.notes]
+    return "\n".join([f"{'! ' * bool(item.marks)}{item.mail_text}", "", f"{PROPOSES}:", proposed, *notes])
 
 
 def _as_shown(item: "Item") -> str:

@@ -1,6 +1,6 @@
 """`email-assistant mails` and `retry`"""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -8,13 +8,20 @@ from email_assistant.cli.context import (
     AsJson,
     CommandError,
     OfAccount,
+    here,
     opened,
     out,
     print_json,
     print_table,
     print_text,
     run,
+    when,
 )
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
+    from email_assistant.app import App
 
 MailId = Annotated[str, typer.Argument(metavar="MAIL", help="Gmail's id of a mail, as `mails` shows it.")]
 
@@ -59,6 +66,7 @@ async def _list(state: str | None, account: str | None, cursor: str | None, *, a
         if account is not None:
             await app.accounts.find(app.user_id, account)
         rows, following = await app.mails.page(app.user_id, state=chosen, account=account, cursor=cursor)
+        zones = await _zones(app)
     if as_json:
         print_json({"items": rows, "next": following})
         return
@@ -68,18 +76,23 @@ async def _list(state: str | None, account: str | None, cursor: str | None, *, a
         [
             [
                 m.id,
-                f"{m.received_at.astimezone():%Y-%m-%d %H:%M}",
+                when(m.received_at, zones.get(m.account)),
                 m.sender,
                 m.subject or "(no subject)",
                 m.state,
                 m.classification or "",
-                m.reason or "",
+                here(m.reason or ""),
             ]
             for m in rows
         ],
     )
     if following:
-        out.print(f"More: email-assistant mails --cursor {following}", soft_wrap=True)
+        out.print(f"More: the same with --cursor {following}", soft_wrap=True, highlight=False)
+
+
+async def _zones(app: "App") -> dict[str, "ZoneInfo"]:
+    """The timezone of each mailbox."""
+    return {account.address: account.zone for account in await app.accounts.of_user(app.user_id)}
 
 
 async def _trail(mail: str, account: str | None, *, as_json: bool) -> None:
@@ -89,12 +102,14 @@ async def _trail(mail: str, account: str | None, *, as_json: bool) -> None:
     async with opened() as app:
         if account is not None:
             await app.accounts.find(app.user_id, account)
-        events = await Trail(app.pool, open_memory(app)).of_mail(app.user_id, mail, account)
+        of = await app.mails.get(app.user_id, mail, account)
+        events = await Trail(app.pool, open_memory(app)).of_mail(app.user_id, mail, of.account)
+        zone = (await _zones(app)).get(of.account)
     if as_json:
         print_json({"events": events})
         return
     for event in events:
-        print_text(event.line())
+        print_text(event.line(zone))
 
 
 async def _correct(mail: str, classification: str, account: str | None) -> None:

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import typer
 
-from email_assistant.cli.context import AsJson, CommandError, OfAccount, opened, out, print_json, print_text, run
+from email_assistant.cli.context import AsJson, CommandError, OfAccount, opened, out, print_json, print_text, run, when
 
 if TYPE_CHECKING:
     from email_assistant.accounts.accounts import Account
@@ -158,7 +158,7 @@ def lessons(account: OfAccount = None, as_json: AsJson = False) -> None:
             out.print("Nothing was learned yet.")
         for each in () if as_json else found:
             gone = " (taken back)" if each.taken_back_at else ""
-            print_text(f"{str(each.id)[:8]}  {each.at:%Y-%m-%d %H:%M}  {each.said}{gone}")
+            print_text(f"{str(each.id)[:8]}  {when(each.at)}  {each.said}{gone}")
 
     run(command)
 

@@ -3,6 +3,8 @@
 import json
 from typing import TYPE_CHECKING, Any, get_args
 
+from email_assistant.cli.context import NO_MODEL
+
 if TYPE_CHECKING:
     import httpx
 
@@ -20,7 +22,7 @@ async def check_models(settings: "Settings") -> list[Check]:
     from email_assistant.settings import Role
 
     if settings.openai_api_key is None and settings.openai_base_url is None:
-        return [("model", "none is set: give OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own", "")]
+        return [("model", f"none {NO_MODEL}", "")]
     models = sorted({settings.model_for(role) for role in get_args(Role)})
     return [check for model in models for check in await _check_model(settings, model)]
 

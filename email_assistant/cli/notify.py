@@ -4,14 +4,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from email_assistant.cli.context import AsJson, CommandError, one_by_id, opened, out, print_json, print_table, run
+from email_assistant.cli.context import AsJson, CommandError, one_by_id, opened, out, print_json, print_table, run, when
 
 if TYPE_CHECKING:
     from email_assistant.app import App
     from email_assistant.notify.channels import Channel
 
 app = typer.Typer(
-    help="Where you are told that something waits. A browser is added by the button on the inbox's page, "
+    help="Where you are told that something waits. A browser is added by the button on the page Accounts, "
     "the daily digest by EMAIL_ASSISTANT_DIGEST_AT.",
     no_args_is_help=True,
 )
@@ -100,4 +100,4 @@ async def _find(app: "App", which: str) -> "Channel":
 
 
 def _told(channel: "Channel") -> str:
-    return f"{channel.told_at.astimezone():%Y-%m-%d %H:%M}" if channel.told_at else ""
+    return when(channel.told_at) if channel.told_at else ""

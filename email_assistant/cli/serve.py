@@ -14,7 +14,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from email_assistant.app import App, database, open_app, open_chat
-from email_assistant.cli.context import CommandError, err, load_settings, out, tell
+from email_assistant.cli.context import NO_MODEL, CommandError, err, load_settings, out, tell
 from email_assistant.cli.door import Door, opened_door
 from email_assistant.cli.follow import follow, introduce
 from email_assistant.cli.patience import Patience
@@ -196,10 +196,7 @@ def _settings() -> Settings:
 def _ready_settings() -> Settings:
     settings = _settings()
     if settings.openai_api_key is None and settings.openai_base_url is None:
-        raise CommandError(
-            "no model is set: give OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own; "
-            "`email-assistant demo` needs neither"
-        )
+        raise CommandError(f"no model {NO_MODEL}; `email-assistant demo` needs none of them")
     return settings
 
 

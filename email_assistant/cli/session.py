@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from email_assistant.cli.context import AsJson, one_by_id, opened, out, print_json, print_table, run
+from email_assistant.cli.context import AsJson, one_by_id, opened, out, print_json, print_table, run, when
 
 if TYPE_CHECKING:
     from email_assistant.accounts.sessions import Session
@@ -25,7 +25,7 @@ def list_sessions(as_json: AsJson = False) -> None:
     if as_json:
         print_json({"items": found})
     elif found:
-        rows = [[str(s.id)[:8], s.browser, *(f"{at.astimezone():%Y-%m-%d %H:%M}" for at in _times(s))] for s in found]
+        rows = [[str(s.id)[:8], s.browser, *(when(at) for at in _times(s))] for s in found]
         print_table(["id", "browser", "logged_in", "last_used", "ends"], rows)
     else:
         out.print("No browser is logged in.")

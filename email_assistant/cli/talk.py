@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from rich.text import Text
+
 from email_assistant.accounts.accounts import Account
 from email_assistant.app import App
-from email_assistant.cli.context import complain, err, out, print_text
+from email_assistant.cli.context import complain, err, here, invocation, out, print_text
 from email_assistant.inbox.describe import COUNTED, FIRST_ANSWER, NOT_IN_COPY, UNKNOWN_CONFLICTS, shortly
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
 from email_assistant.inbox.sentences import did_in_words, done_in_words, link_host, sentence
@@ -110,7 +112,7 @@ class Session:
         for name, data in seen(mode, chunk):
             if name == "token":
                 self._spoken += data["text"]
-                out.print(plain(data["text"]), end="", markup=False, highlight=False, soft_wrap=True)
+                out.print(Text(plain(data["text"])), end="", soft_wrap=True)
             elif name == "call":
                 if self._spoken:
                     out.print()
@@ -227,13 +229,13 @@ async def print_talk(app: App, talk: Talk) -> int:
     for item in talk.waiting:
         if item.kind == "link":
             _print_link(item.args)
-            how = f"email-assistant inbox accept {str(item.id)[:8]}"
+            how = invocation(f"inbox accept {str(item.id)[:8]}")
         elif item.kind == "question":
             print_text(f"{item.args.get('question', '')}\n{item.args.get('context') or ''}".strip())
-            how = f"email-assistant chat answer {talk.chat.chat_id} --reply {item.call_id} TEXT"
+            how = invocation(f"chat answer {talk.chat.chat_id} --reply {item.call_id} TEXT")
         else:
             print_call(item, item.args)
-            how = f"email-assistant chat answer {talk.chat.chat_id} --approve {answered_as(item)}"
+            how = invocation(f"chat answer {talk.chat.chat_id} --approve {answered_as(item)}")
         print_text(f"Waits for you: {how}\n", style="dim")
     return _status(talk)
 
@@ -249,12 +251,12 @@ def _print_stand(talk: Talk, spoken: str = "") -> None:
     turn = talk.turn
     if turn and talk.done:
         print_text(done_in_words(talk.done))
-        print_text(f"{what_follows(turn, talk.done)}.", style="dim")
+        print_text(f"{here(what_follows(turn, talk.done))}.", style="dim")
     elif turn and turn.state == "failed":
         complain(what_follows(turn, ()))
     elif turn and turn.is_open:
         if not talk.waiting:
-            print_text(f"It is still being worked on{f' ({turn.why})' if turn.why else ''}.")
+            print_text(f"It is still being worked on{f' ({here(turn.why)})' if turn.why else ''}.")
     elif turn and turn.answer and turn.answer.strip() != readable(spoken).strip():
         print_text(turn.answer)
 

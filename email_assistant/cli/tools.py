@@ -11,6 +11,7 @@ from email_assistant.cli.context import (
     AsJson,
     CommandError,
     complain,
+    here,
     opened,
     out,
     print_json,
@@ -143,7 +144,7 @@ def _touches(labels: "Labels | None") -> str:
 
 
 def _state(row: Any) -> str:
-    return f"{row.state} ({row.reason})" if row.reason else str(row.state)
+    return here(f"{row.state} ({row.reason})") if row.reason else str(row.state)
 
 
 def _plain(row: Any) -> dict[str, Any]:

@@ -91,6 +91,12 @@ class Lesson:
         return cls(item.id, item.account_id, item.run_id, profile, did, sender, subject, changes, words)
 
     @property
+    def told(self) -> str:
+        """What they did, as the person is told of it."""
+        said = self.did.replace(_SENDER, self.sender).replace("the person wants", "you want")
+        return said.replace("The person ", "You ").replace("the person ", "you ")
+
+    @property
     def is_about_sender(self) -> bool:
         """Whether its rule may name who wrote the mail: as the one whose mail it is about, to whom nothing goes."""
         return self.profile == "triage_preferences" and is_valid_address(self.sender)
@@ -123,7 +129,7 @@ class Learner:
         """
         origin = {
             "item": str(lesson.item_id),
-            "did": lesson.did.replace(_SENDER, lesson.sender),
+            "did": lesson.told,
             "sender": lesson.sender,
             "subject": lesson.subject,
         }

@@ -37,6 +37,8 @@ class ToolRow:
     """The type that chat chooses it by."""
     backend: str
     """Where it runs: `local`, or a server's name."""
+    is_own: bool
+    """Whether that is ours."""
     review: Rule
     labels: Labels | None
     """None: nobody has said what it touches."""
@@ -84,7 +86,9 @@ class Overview:
     async def _row(self, name: str, tool: ToolConfig) -> ToolRow:
         labels = self._labels.get(name)
         state, reason = await self._state(name, tool, labels)
-        return ToolRow(name, tool.type, tool.backend, tool.review, labels, state, reason)
+        return ToolRow(
+            name, tool.type, tool.backend, self._servers.is_own(tool.backend), tool.review, labels, state, reason
+        )
 
     async def _state(self, name: str, tool: ToolConfig, labels: Labels | None) -> tuple[State, str | None]:
         if labels is not None and not labels.enabled:

@@ -84,7 +84,7 @@ class Event:
 
     def line(self, zone: tzinfo | None = None) -> str:
         """When it was, in a timezone or else that of this machine, and what."""
-        at = f"{self.at.astimezone(zone):%Y-%m-%d %H:%M:%S}" if self.at else "-"
+        at = f"{self.at.astimezone(zone):%Y-%m-%d %H:%M:%S %Z}" if self.at else "-"
         return f"{at}  {self.text}"
 
 

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 from email_assistant.accounts.accounts import Mode
+from email_assistant.gate.policy import Rule
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.sentences import cut, moment, read_time
 from email_assistant.inbox.standing import MANY, NAMES, said_of
@@ -12,6 +13,7 @@ from email_assistant.mail.charset import one_line
 from email_assistant.memory.profiles import Profile
 from email_assistant.queue.turns import TurnRow
 from email_assistant.tools.effects import Effect
+from email_assistant.tools.overview import ToolRow
 from email_assistant.tools.spec import Answer, Kind
 
 _BROWSERS = (
@@ -180,8 +182,16 @@ TOOL_STATES = {
     "unusable": "can't be used",
     "down": "its server is down",
 }
-REVIEWS = {
+_REVIEWS: Mapping[Rule, str] = {
     "always": "you are always asked",
     "gate": "you are asked where it may change something",
     "never": "you are never asked",
 }
+
+
+def when_asked(tool: ToolRow) -> str:
+    """When a person is asked about a tool's calls."""
+    if tool.review != "gate" or tool.labels is None or tool.labels.write_operation:
+        return _REVIEWS[tool.review]
+    unless = "" if tool.is_own else ", unless a chat has read your mail or calendar before"
+    return f"you are not asked, as it changes nothing{unless}"

@@ -1053,6 +1053,8 @@ def test_later_mails_arrive_once_ever_and_answers_after_the_pace(launch: Any) ->
     quiet.stop()
     paced = launch("--pace", "0.05")
     _wait_for_total(paced, begin + 6)
+    newest = paced.get(f"{GMAIL}/messages/{paced.search('in:inbox')[0]['id']}")  # it takes a meeting away
+    assert header(newest, "Subject") == "Re: Contract renewal: half an hour this week?"
     message = paced.get(f"{GMAIL}/messages/{paced.search('from:lea.brandt')[0]['id']}")
     paced.post(GMAIL + "/messages/send", {"raw": encoded(reply_to(message)), "threadId": message["threadId"]})
     _wait_for_total(paced, begin + 8)

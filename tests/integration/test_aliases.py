@@ -250,9 +250,12 @@ def test_every_face_of_an_item_says_them(start: Start, google: Google, model: Mo
     assert (as_json["sent_from"], as_json["left_out"]) == (INFO, ["carol@example.org"])
     shown = daemon.cli("inbox", "show", item["id"])
     thread = str(daemon.http.get(f"/threads/{item['run']}").json())
-    for text in (shown, thread, item["description"]):
-        assert f"- From: {INFO}" in text
-        assert "- Not in copy: carol@example.org" in text
+    for text, sign in ((shown, ""), (thread, "- "), (item["description"], "- ")):
+        assert f"{sign}From: {INFO}" in text
+        assert f"{sign}Not in copy: carol@example.org" in text
+    assert f"From: {INFO}\nTo: bob@example.org\n" in shown
+    assert "\nSubject: Re: Lunch?\n\nFriday is fine." in shown
+    assert "email_" not in shown
     page = daemon.http.get(f"/items/{item['id']}").text
     assert f"From: <strong><bdi>{INFO}</bdi></strong>" in page
     assert "Not in copy: <bdi>carol@example.org</bdi>" in page

@@ -2,9 +2,12 @@
 
 import os
 import re
+import shlex
 import socket
 import time
+from datetime import datetime
 from importlib.metadata import version
+from zoneinfo import ZoneInfo
 
 import psycopg
 import pytest
@@ -161,9 +164,14 @@ class TestDemo:
         )
         served = program.run("--demo", "mcp", "serve", "mail", "--account", ADA)
         assert f"no account {ADA}; there are: {account['address']}" in served.stderr
+        program.environment["EMAIL_ASSISTANT_UNDO_SECONDS"] = "30"
         taken = program.cli("--demo", "inbox", "ignore", items[0]["id"][:8])
         assert "nothing is running since" in taken
         assert "start `email-assistant demo`" in taken
+        assert f"`email-assistant --demo inbox undo {items[0]['id'][:8]}` takes it back" in taken
+        program.cli("--demo", "inbox", "snooze", items[1]["id"], "3d")
+        again = program.cli("demo", "--exit-when-idle", "--json", "--port", "0")
+        assert again["waiting"] == program.cli("status", "--demo", "--json")["waiting"] == len(items) - 2
         with psycopg.connect(database_url) as conn:
             assert conn.execute("select count(*) from email_assistant.inbox_items").fetchone() == (0,)
 
@@ -185,6 +193,10 @@ class TestDemo:
         assert (second.returncode, "a demo is running here already" in second.stderr) == (1, True)
         talk = program.cli("chat", "--demo", "--json", "what waits for me?")
         assert talk["status"] == "success"
+        asked = program.run("--demo", "chat", "Put lunch with Bob on my calendar on Friday at 12").stdout
+        found = re.search(r"Waits for you: email-assistant (--demo chat answer .*)", asked)
+        assert found, asked
+        assert program.run(*found[1].split()).returncode == 0
         assert program.cli("chat", "--list", "--json") == []
 
     @pytest.mark.long
@@ -205,7 +217,34 @@ class TestDemo:
         assert remedy not in program.cli("status")
 
 
+@pytest.mark.parametrize("command", ["up", "doctor", "chat"])
+def test_without_a_model_all_that_set_one_are_named(program: Daemon, command: str) -> None:
+    program.environment |= NO_MODEL
+    done = program.run(command, *(["hello"] if command == "chat" else []))
+    assert done.returncode == 1
+    assert "give OPENAI_API_KEY, or GOOGLE_API_KEY alone, or OPENAI_BASE_URL" in done.stdout + done.stderr
+
+
+class TestTimes:
+    def test_they_are_in_the_timezone_of_the_mailbox_and_say_so(
+        self, start: Start, google: Google, model: Model
+    ) -> None:
+        google.timezone = "Asia/Tokyo"
+        daemon = start()
+        model.script(lambda _: [reply("Friday is fine."), DONE])
+        google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+        [item] = daemon.pending()
+        received = datetime.fromisoformat(daemon.mails()[0]["received_at"]).astimezone(ZoneInfo("Asia/Tokyo"))
+        assert f"{received:%Y-%m-%d %H:%M} JST" in daemon.cli("mails")
+        assert f"{received:%Y-%m-%d %H:%M:%S} JST  It came in" in daemon.cli("mails", "trail", item["mail_id"])
+        assert re.fullmatch(r"Back at [-\d]+ [:\d]+ JST\.\n", daemon.cli("inbox", "snooze", item["id"], "1d"))
+
+
 class TestHelp:
+    def test_where_a_browser_is_added(self, daemon: Daemon) -> None:
+        assert "the button on the page Accounts" in " ".join(daemon.cli("notify", "--help").split())
+        assert "Tell me in this browser" in daemon.http.get("/accounts").text
+
     def test_its_version(self, program: Daemon) -> None:
         assert program.cli("--version") == f"email-assistant {version('email-assistant')}\n"
 
@@ -337,6 +376,22 @@ class TestUndo:
         assert "Taken back" in daemon.cli(*found[1].split())
         assert daemon.item(item["id"])["status"] == "pending"
         assert google.sent == []
+
+    def test_what_is_printed_is_for_the_same_settings(self, start: Start, google: Google, model: Model) -> None:
+        daemon = start(undo_seconds=1)
+        model.script(lambda _: [reply("Friday is fine."), DONE])
+        google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+        [item] = daemon.pending()
+        file = daemon.home / "my own.env"
+        file.touch()
+        option = f"--env-file '{file}'"
+        taken = daemon.cli("inbox", "respond", item["id"], "shorter", "--env-file", str(file))
+        found = re.search(rf"`email-assistant ({re.escape(option)} inbox undo {item['id'][:8]})` takes it back", taken)
+        assert found, taken
+        back = daemon.cli(*shlex.split(found[1]))
+        assert f"to go on from it: email-assistant {option} inbox respond {item['id'][:8]} shorter\n" in back
+        refused = daemon.run("--env-file", str(file), "retry", "none").stderr
+        assert f"`email-assistant {option} mails --state failed` shows what can be tried" in refused
 
     def test_notices_that_were_put_away_come_back(self, start: Start, google: Google, model: Model) -> None:
         daemon = start(undo_seconds=1)

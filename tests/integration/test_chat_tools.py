@@ -520,7 +520,7 @@ class TestTheInbox:
         mail_id = await home.receive("Offer", from_="Eve <eve@example.net>")
         told = within(await turn.does("explain_mail", mail_id=mail_id))
         at = (await home.mail(mail_id)).received_at.astimezone(BERLIN)
-        assert told[0] == f"{at:%Y-%m-%d %H:%M:%S} It came in from eve@example.net."
+        assert told[0] == f"{at:%Y-%m-%d %H:%M:%S %Z} It came in from eve@example.net."
         reason = await home.reason(mail_id)
         assert reason
         assert any(f"It was classified as ignore: {reason}" in line for line in told)
@@ -545,7 +545,7 @@ class TestTheInbox:
         [waiting] = within(await turn.does("list_waiting"))
         assert waiting.count("|") == 3
         trail = within(await turn.does("explain_mail", mail_id=mail_id))
-        assert [line.split(" ")[2] for line in trail] == ["It", "The", "It", "The"]
+        assert [line.split(" ")[3] for line in trail] == ["It", "The", "It", "The"]
         assert "You corrected its class." in trail[2]
 
 

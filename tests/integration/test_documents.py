@@ -76,7 +76,7 @@ ANY_PORT = {"email-assistant up": "email-assistant up --port 0"}  # the usual on
 ON_THE_DEMO = {
     "uv run email-assistant inbox list --demo": Comes("{item}"),
     "uv run email-assistant inbox list": Comes("{item}"),
-    "uv run email-assistant inbox show ITEM": Comes("response_text: ", put={"ITEM": "{item}"}),
+    "uv run email-assistant inbox show ITEM": Comes("\nTo: ", put={"ITEM": "{item}"}),
     "uv run email-assistant inbox": Comes("waiting for you", keys=b"q"),
     "uv run email-assistant status": Comes("Waiting for you: [1-9]"),
     "uv run email-assistant doctor": Comes("✓ database"),

@@ -386,6 +386,7 @@ class TestRefused:
         done = program.run("auth", "login", "--no-browser", *option)
         assert (done.returncode, done.stdout) == (1, "")
         assert says in done.stderr
+        assert "choose Publish app (logins of a client in Testing end after 7 days)" in done.stderr
         assert "Google Auth Platform > Clients" in done.stderr
         assert len(done.stderr.splitlines()) == 1
 

@@ -54,6 +54,11 @@ class TestRules:
         [learned] = await listed(http)
         assert (learned["text"], learned["version"]) == ("Sign with Ada.", 1)
         assert learned["origin"]["item"] == str(item.id)
+        page = " ".join((await http.get("/memory")).text.split())
+        assert (
+            "You edited the proposal before accepting it. From <bdi>bob@example.org</bdi>: <bdi>Lunch?</bdi></p>"
+            in page
+        )
         path = f"{RULES}/{REPLIES}/{learned['id']}"
 
         answer = await http.put(path, json={"text": "Sign  with\nyour Ada.", "version": 1})

@@ -437,7 +437,7 @@ class TestCommands:
         shown = {item["id"]: f"{item['id']}@{item['hash']}" for item in listed}
         unseen = daemon.run("inbox", "accept", one["id"], two["id"])
         assert unseen.returncode == 1
-        assert unseen.stdout.count("- response_text: Fine.") == 2
+        assert unseen.stdout.count("\nTo: bob@example.org\n") == unseen.stdout.count("\n\nFine.\n") == 2
         assert "nothing was accepted" in unseen.stderr
         done = daemon.run("inbox", "accept", shown[one["id"]], f"{two['id']}@{'0' * 64}")
         assert done.returncode == 1

@@ -26,6 +26,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input, TextArea
 
 from email_assistant.app import open_app
+from email_assistant.cli.context import chosen
 from email_assistant.cli.screen.app import InboxApp
 from email_assistant.cli.screen.desk import Desk
 from email_assistant.cli.screen.waiting import WaitingScreen
@@ -404,6 +405,15 @@ class TestAnswers:
             await view.press("z")
             await view.sees("Taken back; it waits for you again.")
             assert kept not in view.text
+
+    async def test_commands_that_it_names_are_for_the_same_installation(
+        self, home: Home, account: UUID, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(chosen, "env_file", Path("of work.env"))
+        await three(home, account)
+        async with shown(home, size=(200, 50)) as view:
+            await view.press("i")
+            await view.sees("start `email-assistant --env-file 'of work.env' up`")
 
     async def test_what_a_chat_without_a_mailbox_asks_is_shown(self, home: Home) -> None:
         none = await home.app.accounts.for_chat(home.app.user_id)

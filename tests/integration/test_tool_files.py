@@ -1,6 +1,7 @@
 """`tools.yaml` and `tool_permissions.json`, as a person writes them: what is wrong is told with its line."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -162,7 +163,13 @@ class TestSeen:
         page = http.get("/tools/drift").text
         assert "<ins>Send all" in " ".join(page.split()).replace("> <", "><")
         assert "<script>" not in page.partition("What it says")[2]
-        assert "has changed" in http.get("/tools").text
+        listing = " ".join(http.get("/tools").text.split())
+        assert "has changed" in listing
+        asked = dict(re.findall(r'href="/tools/(\w+)".*?<span class="meta">.*?; (you are .*?)[;<]', listing))
+        assert asked["find_mail"] == "you are not asked, as it changes nothing"
+        assert asked["hang"] == "you are never asked"
+        assert asked["drift"] == "you are asked where it may change something"
+        assert listed()["request_clarification"]["labels"] is not None
 
         refused = daemon.run("tools", "accept", "drift")
         assert (refused.returncode, listed()["drift"]["state"]) == (1, "changed")

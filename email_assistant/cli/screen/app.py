@@ -11,6 +11,7 @@ from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.widgets import Input, TextArea
 
+from email_assistant.cli.context import here
 from email_assistant.cli.explain import explain
 from email_assistant.cli.screen.base import LiveScreen
 from email_assistant.cli.screen.desk import Desk
@@ -85,10 +86,9 @@ class InboxApp(App[None]):
     def line(self) -> tuple[str, bool]:
         """What is to be said now, and whether it is an error."""
         if self._trouble:
-            return f"{self._trouble}. Trying again.", True
-        if self._said[0]:
-            return " ".join([self._said[0], *self._news, *self._why_kept]), self._said[1]
-        return " ".join([*self._way_back, *self._news, *self._why_kept]), False
+            return f"{here(self._trouble)}. Trying again.", True
+        said, is_error = self._said if self._said[0] else (" ".join(self._way_back), False)
+        return " ".join([*filter(None, [here(said)]), *self._news, *map(here, self._why_kept)]), is_error
 
     @property
     def _way_back(self) -> list[str]:

@@ -80,8 +80,11 @@ class Desk:
             account = await self._app.accounts.get(item.account_id)
             context = await self._contexts.of(item)
             events = await self._trail.of_mail(self.user_id, item.mail_id, item.account) if item.mail_id else []
-        form = ProposalForm(item.args, self._arguments(item), account.zone)
-        return Sight(item, account.zone, form, context, events)
+        return Sight(item, account.zone, self.form(item), context, events)
+
+    def form(self, item: Item) -> ProposalForm:
+        """What it proposes, as labelled fields."""
+        return ProposalForm(item.args, self._arguments(item), item.zone)
 
     async def answer(self, item: Item, answer: Mapping[str, Any]) -> Item:
         """Answer an item as it was shown. Raises NoItem, Conflict, Invalid."""

@@ -22,9 +22,10 @@ from email_assistant.mail.compose import reply_subject
 from email_assistant.mail.diff import compare
 from email_assistant.trail.context import Letter
 from email_assistant.trail.story import Event
-from email_assistant.web.forms import Field
+from email_assistant.web.forms import Field, ProposalForm
 from email_assistant.web.wording import about, waits, who
 
+PROPOSES = "What the assistant proposes"
 NEW = " (new recipient: never written to before)"
 _AGE_WIDTH = 8
 _WARNING = "$text-warning bold"
@@ -56,11 +57,16 @@ def sight(seen: Sight, does: str) -> Content:
     """One item: what is asked, why, the conversation, and what happened so far."""
     return Content.assemble(
         *_head(seen),
-        *_section("What the assistant proposes", _proposal(seen, does)),
+        *_section(PROPOSES, _proposal(seen.item, seen.form, does)),
         *_section("Why", _reasons(seen)),
         *_section("What you asked for" if seen.item.chat else "The conversation", _conversation(seen)),
         *_section("What happened", (_event(event, seen) for event in seen.events)),
     )
+
+
+def proposal(item: Item, form: ProposalForm, does: str) -> str:
+    """What is asked, as plain text."""
+    return Content.assemble(*_proposal(item, form, does)).plain
 
 
 def difference(before: Field, after: Field, strangers: Iterable[str]) -> Content:
@@ -111,11 +117,10 @@ def _section(title: str, lines: Iterable[Part]) -> Iterator[Part]:
     yield from lines
 
 
-def _proposal(seen: Sight, does: str) -> Iterator[Part]:
-    item = seen.item
+def _proposal(item: Item, form: ProposalForm, does: str) -> Iterator[Part]:
     for each in item.newer:
         yield f"Also in this conversation: {line(said_of(each))}\n", "$text-warning bold"
-    shown = [field for field in seen.form.fields if field.kind != "hidden" and field.parts]
+    shown = [field for field in form.fields if field.kind != "hidden" and field.parts]
     if item.kind != "draft" or not shown:
         yield f"{line(does)}\n"
     if item.kind == "link":
@@ -129,7 +134,7 @@ def _proposal(seen: Sight, does: str) -> Iterator[Part]:
     for field in (each for each in shown if each.kind != "text"):
         yield f"{field.label}: ", "dim"
         yield from _value(field, item)
-        yield f" ({seen.form.zone.key})\n" if field.kind == "time" else "\n"
+        yield f" ({form.zone.key})\n" if field.kind == "time" else "\n"
     if item.left_out:
         yield f"{NOT_IN_COPY}: {line(shortly(item.left_out))}\n", "$text-warning"
     for mark in item.marks:

@@ -11,7 +11,7 @@ from email_assistant.tools.mcp.seen import SeenTool
 from email_assistant.tools.overview import NotAsShown
 from email_assistant.web.dependencies import Assistant, Services
 from email_assistant.web.rendering import render
-from email_assistant.web.wording import REVIEWS, TOOL_STATES
+from email_assistant.web.wording import TOOL_STATES, when_asked
 
 router = APIRouter()
 
@@ -23,7 +23,7 @@ async def show(app: Assistant) -> Response:
         tools=await app.overview.rows(),
         remarks=app.overview.remarks(),
         states=TOOL_STATES,
-        reviews=REVIEWS,
+        when_asked=when_asked,
     )
 
 
@@ -52,7 +52,7 @@ async def _page(app: Services, name: str, refusal: NotAsShown | None = None) -> 
         seen=seen,
         pieces=_pieces(seen) if seen else [],
         states=TOOL_STATES,
-        reviews=REVIEWS,
+        when_asked=when_asked,
     )
 
 

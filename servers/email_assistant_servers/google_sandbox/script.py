@@ -424,27 +424,6 @@ The Mail Team
 
 LATER = (
     Mail(
-        key="contract-call-moved",
-        sender=TOMAS,
-        subject="Re: Contract renewal: half an hour this week?",
-        reply_to="contract-call",
-        text="""Hello Alex,
-
-a small change on my side: on $meeting_day I am free from 15:30 only. Would 15:30 suit you as well, or shall we
-find another day?
-
-Best regards
-Tomas
-""",
-        answer="""Hello Alex,
-
-fine by me, thank you. Until then!
-
-Best regards
-Tomas
-""",
-    ),
-    Mail(
         key="werkstatt",
         sender="Lea Brandt <lea.brandt@stadtbuecherei.example>",
         subject="Führung für unsere neue Gruppe?",
@@ -515,6 +494,28 @@ Priya
         answer="""Thank you, Alex, you saved the weekend.
 
 Priya
+""",
+    ),
+    # Last, as it takes away the meeting that it moves, which is to be seen first.
+    Mail(
+        key="contract-call-moved",
+        sender=TOMAS,
+        subject="Re: Contract renewal: half an hour this week?",
+        reply_to="contract-call",
+        text="""Hello Alex,
+
+a small change on my side: on $meeting_day I am free from 15:30 only. Would 15:30 suit you as well, or shall we
+find another day?
+
+Best regards
+Tomas
+""",
+        answer="""Hello Alex,
+
+fine by me, thank you. Until then!
+
+Best regards
+Tomas
 """,
     ),
 )
