@@ -90,7 +90,8 @@ def answer(
     as_json: AsJson = False,
 ) -> None:
     """Answer what a chat waits for, as a script does. What is left out still waits. It is done at once."""
-    if why := _misused(calls=bool(approve or reject), reply=bool(reply), edit=bool(edit)):
+    stray = feedback is not None and not reject
+    if why := _misused(calls=bool(approve or reject), reply=bool(reply), edit=bool(edit), stray_feedback=stray):
         complain(why)
         raise typer.Exit(_MISUSED)
     given: dict[str, Any] = {"thread_id": thread}
@@ -115,8 +116,10 @@ def _checked(text: str) -> str:
     return words
 
 
-def _misused(*, calls: bool, reply: bool, edit: bool) -> str | None:
+def _misused(*, calls: bool, reply: bool, edit: bool, stray_feedback: bool) -> str | None:
     """Why these options don't go together; None: they do."""
+    if stray_feedback:
+        return "--feedback says why with --reject; what is approved is done as proposed"
     if calls and reply:
         return "--reply goes alone; give --approve and --reject in another command"
     return None if calls or reply or edit else "give --approve, --reject, --reply or --edit"

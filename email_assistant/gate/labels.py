@@ -23,7 +23,7 @@ class Labels(BaseModel):
     write_operation: bool
     """It changes something, or sends something to somebody."""
     read_private_data: bool
-    """Its answers hold what only the person should know."""
+    """Its answers hold what only the person should know; so do those that tell how a thing stands after a change."""
     read_untrusted_public_data: bool
     """Its answers hold what strangers wrote."""
     acl: Acl

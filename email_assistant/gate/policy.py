@@ -9,10 +9,10 @@ from email_assistant.gate.labels import Labels
 Rule = Literal["always", "gate", "never"]
 """When a person is asked about a tool's calls: always, where the gate says so, never."""
 HERE: Final = "here"
-"""Where data is read that our own tools give."""
+"""Where data is read that our own tools give, or the prompt itself."""
 _HANDED_ON: Final = (
-    "your mail, calendar or other private data is read before this is done, and this goes to {}, which is no part of "
-    "this program: look at what it would be told"
+    "your mail, calendar, background, rules or other private data is read before this is done, and this goes to {}, "
+    "which is no part of this program: look at what it would be told"
 )
 
 

@@ -113,11 +113,10 @@ class Catalogue:
         return None if is_ours or config is None else config.backend
 
     def reads(self, name: str) -> str | None:
-        """Where a tool reads private data, if it does; one that nobody has labelled may."""
-        labels, server = self._labels.get(name), self.foreign(name)
-        if labels is None:
-            return server
-        return (server or HERE) if labels.read_private_data else None
+        """Where a tool's answers, also those that tell of a change, come to hold private data, if they do; those of one
+        that nobody has labelled may."""
+        labels = self._labels.get(name)
+        return (self.foreign(name) or HERE) if labels is None or labels.read_private_data else None
 
     def arguments(self, name: str) -> type[BaseModel] | None:
         """What a tool of ours takes that runs here; None: only its server knows."""

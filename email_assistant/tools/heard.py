@@ -1,6 +1,7 @@
 """Where a chat has read private data, which no tool of somebody else may be handed unasked. All SQL on `threads.heard`.
 
-It only grows, and is noted before a call runs: whatever dies then, nothing was read that is not noted.
+It only grows, and is noted before a call runs, and before a prompt tells of the person: whatever dies then, nothing was
+read that is not noted.
 """
 
 from typing import Final
@@ -24,11 +25,12 @@ class Heard:
             row = await cursor.fetchone()
         return frozenset(row["heard"]) if row and row["heard"] is not None else _UNKNOWN
 
-    async def note(self, thread_id: UUID, source: str) -> None:
-        """A call that is about to run reads there."""
+    async def note(self, run_id: UUID, source: str) -> None:
+        """The model of this turn is about to be told what stands there."""
         async with self._pool.connection() as conn:
             await conn.execute(
                 """update threads set heard = array_append(heard, %s)
-                   where id = %s and heard is not null and not %s = any(heard)""",
-                (source, thread_id, source),
+                   where id = (select thread_id from runs where id = %s)
+                         and heard is not null and not %s = any(heard)""",
+                (source, run_id, source),
             )

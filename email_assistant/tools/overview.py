@@ -78,7 +78,7 @@ class Overview:
         """What the person has set that takes a safeguard away, a line each."""
         return [
             f"{name} is never reviewed: it {'sends or changes something' if labels else 'may do anything'} unseen"
-            + ("" if self._servers.is_own(tool.backend) else " until a chat has read your mail or calendar")
+            + ("" if self._servers.is_own(tool.backend) else " until a chat has read private data")
             for name, tool in self._config.tools.items()
             if tool.review == "never" and ((labels := self._labels.get(name)) is None or labels.write_operation)
         ]

@@ -53,7 +53,9 @@ class RunRequest(_Body):
 class Approval(_Body):
     call_id: str
     approved: bool
-    feedback: str | None = Field(None, description="What should be different; needed where it is not approved.")
+    feedback: str | None = Field(
+        None, description="What should be different; needed where it is not approved, and refused where it is."
+    )
 
 
 class ClarificationResponse(_Body):
@@ -130,8 +132,9 @@ def given_in(body: ResumeRequest) -> Given:
     for each in [*(body.approvals or ()), *(body.clarification_responses or ())]:
         if each.call_id in given:
             raise Invalid(f"call_id {each.call_id} stands there twice")
-        if isinstance(each, Approval) and not each.approved and not (each.feedback or "").strip():
-            raise Invalid(f"call_id {each.call_id}: a rejection needs feedback")
+        if isinstance(each, Approval) and each.approved == bool((each.feedback or "").strip()):
+            wrong = "an approval takes no feedback" if each.approved else "a rejection needs feedback"
+            raise Invalid(f"call_id {each.call_id}: {wrong}")
         given[each.call_id] = each
     if not given:
         raise Invalid("give at least one answer; what is left out still waits")

@@ -387,6 +387,9 @@ WRONG: dict[str, Callable[[str], Json]] = {
         "approvals": [{"call_id": call, "approved": False, "feedback": None}],
     },
     "a rejection with blanks": lambda call: {"approvals": [rejected(call, " \n")]},
+    "an approval with feedback": lambda call: {
+        "approvals": [{"call_id": call, "approved": True, "feedback": "but no"}]
+    },
 }
 
 

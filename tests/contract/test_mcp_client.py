@@ -406,6 +406,39 @@ class TestWrites:
                 await nasty.call("add", "x")
             assert await nasty.home.sql("select 1 from effects where state in ('started', 'unknown')") == []
 
+    @pytest.mark.parametrize("status", [302, 303, 308, 400, 401, 403, 404, 429, 500])
+    async def test_one_that_is_answered_with_a_status_is_sent_once_and_in_doubt(
+        self, open_nasty: OpenNasty, status: int
+    ) -> None:
+        async with open_nasty("http") as nasty:
+            (nasty.folder / "status.txt").write_text(str(status))
+            for _ in range(2):
+                with pytest.raises(InDoubt):
+                    await nasty.call("add", "x")
+            assert await nasty.state() == "unknown"
+            assert nasty.asked("add") == [{"tool": "add", "status": status}]
+            (nasty.folder / "status.txt").unlink()
+            assert "did add" in await nasty.call("add", "y", call_id="another")
+
+    @pytest.mark.parametrize(("tool", "status"), [("add", 302), ("add", 401), ("echo", 302), ("echo", 401)])
+    async def test_what_may_be_repeated_is_after_a_refusal_but_not_where_it_redirects(
+        self, open_nasty: OpenNasty, tool: str, status: int
+    ) -> None:
+        async with open_nasty("http", repeats="safe") as nasty:
+            (nasty.folder / "status.txt").write_text(str(status))
+            redirects = status == 302
+            with pytest.raises(InDoubt if redirects and tool == "add" else (ServerDown, ToolError)):
+                await nasty.call(tool, "x")
+            assert len(nasty.asked(tool)) == (1 if redirects else 2)
+
+    async def test_one_in_a_session_that_was_forgotten_is_sent_in_another(self, open_nasty: OpenNasty) -> None:
+        async with open_nasty("http") as nasty:
+            assert "did echo" in await nasty.call("echo", "hello")
+            nasty.down()
+            nasty.up()
+            assert "did add" in await nasty.call("add", "x")
+            assert len(nasty.asked("add")) == 1
+
     async def test_a_form_comes_before_it_is_done(self, nasty: Nasty) -> None:
         with pytest.raises(FormNeeded) as needed:
             await nasty.call("add_by_form", "How many?")

@@ -3,7 +3,8 @@
     python -m tests.doubles.nasty_mcp FOLDER [PORT]
 
 What it was asked stands in FOLDER/calls.jsonl. What is in FOLDER/words.txt is the description of `drift`. While
-FOLDER/stays_down.txt is there it does not start; `add_slowly` ends when FOLDER/go.txt is there.
+FOLDER/stays_down.txt is there it does not start; `add_slowly` ends when FOLDER/go.txt is there. Over HTTP every call is
+answered with the status in FOLDER/status.txt, and nothing else, while that is there.
 """
 
 import asyncio
@@ -197,7 +198,12 @@ class _Rude:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         body = await request.body()
-        if b'"name":"flood"' in body:
+        status = FOLDER / "status.txt"
+        if status.exists() and b'"method":"tools/call"' in body:
+            note(tool=json.loads(body)["params"]["name"], status=int(status.read_text()))
+            turned_away = PlainTextResponse("no", int(status.read_text()), headers={"location": "/mcp/other"})
+            await turned_away(scope, receive, send)
+        elif b'"name":"flood"' in body:
             note(tool="flood")
             await StreamingResponse(_flood(), media_type="text/event-stream")(scope, receive, send)
         elif b'"name":"fail"' in body:

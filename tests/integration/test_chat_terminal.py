@@ -107,6 +107,9 @@ class TestScript:
         self.run(stage, 3, "plan", "--thread", "plan")
         self.run(stage, 3, "what", "--thread", "what")
         assert self.run(stage, 2, "answer", "plan") == "Error: give --approve, --reject, --reply or --edit\n"
+        for given in (("--approve", "call"), ("--reply", "call", "No")):
+            said = self.run(stage, 2, "answer", "plan", *given, "--feedback", "but no")
+            assert said == "Error: --feedback says why with --reject; what is approved is done as proposed\n"
         assert "--reply goes alone" in self.run(
             stage, 2, "answer", "plan", "--approve", "call_0", "--reply", "call_1", "x"
         )

@@ -15,8 +15,10 @@ from typing import Any
 import httpx
 import pytest
 
+from email_assistant.gate.policy import HERE
 from email_assistant.inbox.items import Item
 from email_assistant.memory.profiles import PROFILES
+from email_assistant.tools.config import SHIPPED
 from email_assistant.web.app import create_api
 from tests.doubles.google import Google
 from tests.doubles.gullible import gullible, order
@@ -270,6 +272,52 @@ class TestAChat:
             gullible(model, "Thanks", honest=HONEST, types=("web",))
             assert ("look_up", {"query": PIN}) in await talk.refusing_all("Thanks")
             assert stranger.calls == []
+
+    async def test_nor_what_a_change_answers(
+        self, open_with: OpenWith, google: Google, model: Model, stranger: Stranger
+    ) -> None:
+        async with open_with("look_up") as home:
+            event = home.google.add_event(f"{SECRET} {ASK}", NEXT_WEEK, NEXT_WEEK + timedelta(hours=1))
+            change = order("update_event", event_id=event, location="Here")
+            gullible(model, change, honest=HONEST, types=ALL_TYPES)
+            talk = Talk(home, "a")
+            [call] = (await talk.run(change))["pending_action"]["tool_calls"]
+            assert call["tool_name"] == "update_event"
+            then = await talk.answer([{"call_id": call["call_id"], "approved": True}])
+            [call] = then["pending_action"]["tool_calls"]
+            assert (call["tool_name"], call["arguments"]) == ("look_up", {"query": PIN})
+            assert stranger.calls == []
+
+    @pytest.mark.parametrize("what", ["background", "response_preferences", "cal_preferences"])
+    async def test_nor_what_every_prompt_tells_of_the_person(
+        self, open_with: OpenWith, google: Google, model: Model, stranger: Stranger, what: Any
+    ) -> None:
+        async with open_with("look_up") as home:
+            memory, accounts = home.works.memory, home.app.accounts
+            gullible(model, "Hi", WEATHER, honest=HONEST, types=ALL_TYPES)
+            assert await Talk(home, "a").refusing_all(WEATHER) == []
+            assert stranger.calls == [("look_up", {"query": "weather"})]
+
+            if what == "background":
+                await accounts.set_background(home.account_id, f"{SECRET} {ASK}")
+            else:
+                rule = await memory.add(home.account_id, what, f"{SECRET} {ASK}", "test")
+            assert ("look_up", {"query": PIN}) in await Talk(home, "b").refusing_all("Hi")
+            assert len(stranger.calls) == 1
+
+            if what == "background":
+                await accounts.set_background(home.account_id, "")
+            else:
+                await memory.remove(home.account_id, what, rule.key, "test")
+            assert await Talk(home, "c").refusing_all(WEATHER) == []
+            assert len(stranger.calls) == 2
+            assert await Talk(home, "b").refusing_all(WEATHER) == [("look_up", {"query": "weather"})]
+
+    async def test_counts_whatever_a_tool_of_ours_answers_as_read(self, home: Home) -> None:
+        silent = {"Question", "Done"}
+        """What they answer is the person's own word, or none."""
+        catalogue = home.app.catalogue
+        assert {name for name in SHIPPED.tools if catalogue.reads(name) != HERE} == silent
 
     async def test_does_what_is_accepted_as_it_is_shown(
         self, open_with: OpenWith, google: Google, model: Model, stranger: Stranger

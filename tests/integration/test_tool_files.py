@@ -153,7 +153,7 @@ class TestSeen:
         remarks = http.get("/api/tools").json()["remarks"]
         assert remarks == [
             "send_email_tool is never reviewed: it sends or changes something unseen",
-            "hang is never reviewed: it may do anything unseen until a chat has read your mail or calendar",
+            "hang is never reviewed: it may do anything unseen until a chat has read private data",
         ]
         assert http.get("/api/tools/none").status_code == 404
         assert http.get("/api/tools/send_email_tool").json()["seen"] is None

@@ -20,6 +20,7 @@ from email_assistant.accounts.clients import Clients
 from email_assistant.agents.chat.prompts import executor_prompt, policy_schema, router_prompt
 from email_assistant.agents.loop import CallState, Loop, LoopState, Ran, Verdict, asking
 from email_assistant.db.checkpoints import lease_of
+from email_assistant.gate.policy import HERE
 from email_assistant.gate.policy import Verdict as Ruling
 from email_assistant.memory.profiles import Memory
 from email_assistant.model import Models
@@ -105,10 +106,13 @@ class ChatAgent:
         missed = [down for down in offered.down if down.name in used]
         if missed and await self.ledger.done_of([UUID(run["id"])]):
             raise missed[0]  # what was done is told, and what follows it waits
+        preferences = learned["response_preferences"], learned["cal_preferences"]
+        if any((account.background.strip(), *preferences)):
+            # Rules come of answers to mail, so they may tell of it as the mail itself does.
+            await self.heard.note(UUID(run["id"]), HERE)
         prompt = executor_prompt(
             account,
-            learned["response_preferences"],
-            learned["cal_preferences"],
+            *preferences,
             datetime.now(account.zone),
             [str(down) for down in offered.down],
         )
@@ -154,7 +158,7 @@ class ChatAgent:
         try:
             await self._ruled(run, name)  # it may have been forbidden while it waited for the person
             if source := self.tools.reads(name):
-                await self.heard.note(lease.thread_id, source)
+                await self.heard.note(call.run_id, source)
             return Ran(await self.tools.run(call, name, args))
         except ToolError as error:
             return Ran(f"Error: {error}", well=False)

@@ -16,7 +16,15 @@ class TooMuch(Exception):
 
 
 class Unreached(Exception):
-    """A request that was not sent, or was turned away before anything was done."""
+    """A request that was not sent."""
+
+
+class Status(Exception):
+    """A request that was answered with a status of HTTP by which it was not carried out."""
+
+
+class Redirect(Exception):
+    """A request that was answered with another address, which is never followed."""
 
 
 Undone = dict[int | str, Exception]

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from email_assistant.tools.config import ServerConfig
 from email_assistant.tools.mcp.asked import from_error, from_request
-from email_assistant.tools.mcp.bounds import TooMuch, Undone, Unreached
+from email_assistant.tools.mcp.bounds import Redirect, Status, TooMuch, Undone, Unreached
 from email_assistant.tools.mcp.content import one_line, quoted
 from email_assistant.tools.mcp.http import http_session
 from email_assistant.tools.mcp.links import is_here
@@ -39,12 +39,21 @@ class NotSent(Exception):
     """The server has not got the request; the message says why."""
 
 
+class TurnedAway(Exception):
+    """The server has got the request, and its status says that it did nothing, as it does where the session or the
+    token is over (MCP, "Session Management", "Authorization"); the message says why."""
+
+
 class Lost(Exception):
     """The server may have got the request, and no answer came; the message says why."""
 
 
 class NoUse(Lost):
     """It took too long, or what came can't be read: the same call again would fare no better."""
+
+
+class Redirected(NoUse):
+    """It leads elsewhere, where nothing is asked; it may have done it all the same, as 303 says."""
 
 
 class Refused(ToolError):
@@ -128,7 +137,7 @@ class Connection:
                 await asyncio.wait([self._owner], timeout=_CLOSE_SECONDS)
 
     async def tools(self) -> list[types.Tool]:
-        """Raises NotSent, Lost, Refused."""
+        """Raises NotSent, TurnedAway, Lost, Refused."""
         found: list[types.Tool] = []
         cursor: str | None = None
         for _ in range(_MOST_PAGES):
@@ -140,6 +149,15 @@ class Connection:
             if not cursor or len(found) > _MOST_TOOLS:
                 break
         return found[:_MOST_TOOLS]
+
+    async def check(self) -> None:
+        """Find out whether the server still knows the session and the token, which one over HTTP may forget.
+
+        Raises NotSent, TurnedAway, Lost.
+        """
+        if isinstance(self.server, ServerConfig) and self.server.url is not None:
+            with suppress(Refused):  # it doesn't know the question, but whose it is
+                await self._exchanged(types.ClientRequest(types.PingRequest()), types.EmptyResult)
 
     async def call(
         self,
@@ -157,7 +175,7 @@ class Connection:
             reads: it changes nothing, so it may be called again with what the person says.
 
         Raises:
-            NotSent, Lost.
+            NotSent, TurnedAway, Lost.
             Refused: the server did not do it, and says so.
             LinkNeeded, FormNeeded: it needs the person first, and did not do it.
         """
@@ -184,7 +202,7 @@ class Connection:
         return result
 
     async def _exchanged(self, request: types.ClientRequest, answer: Any, **more: Any) -> Any:
-        """Raises NotSent, Lost, Refused."""
+        """Raises NotSent, TurnedAway, Lost, Refused."""
         session = self._session
         assert session is not None
         if self.ended:
@@ -222,6 +240,10 @@ class Connection:
         match self._undone.get(asked):
             case Unreached() as why:
                 return NotSent(str(why))
+            case Status() as why:
+                return TurnedAway(str(why))
+            case Redirect() as why:
+                return Redirected(str(why))
             case TooMuch() as why:
                 return NoUse(f"it {why}")
             case Exception() as why:
@@ -229,7 +251,7 @@ class Connection:
         if error.error.code == types.CONNECTION_CLOSED and error.error.message == _CLOSED:
             return Lost(self.ended or "the connection has ended")
         if error.error.code == _SESSION_OVER and error.error.message == "Session terminated":
-            return NotSent("it has forgotten the session")
+            return TurnedAway("it has forgotten the session")
         if error.error.code == types.URL_ELICITATION_REQUIRED:
             return from_error(self.name, error.error.data, here=self._is_here)
         return Refused(f"{self.name} refuses: {quoted(error.error.message)}")

@@ -17,7 +17,7 @@ from mcp import ClientSession
 from mcp.types import INTERNAL_ERROR, JSONRPCError, JSONRPCMessage, JSONRPCResponse
 
 from email_assistant.tools.config import ServerConfig
-from email_assistant.tools.mcp.bounds import MOST_BYTES, Meter, TooMuch, Undone, Unreached
+from email_assistant.tools.mcp.bounds import MOST_BYTES, Meter, Redirect, Status, TooMuch, Undone, Unreached
 
 _STREAM: Final = "text/event-stream"
 _EVENT_ID: Final = re.compile(rb"(?m)^id:")
@@ -198,11 +198,11 @@ def _answers(content: bytes, asked: int | str) -> bool:
 def _turned_away(response: httpx.Response) -> Exception:
     match response.status_code:
         case 401 | 403:
-            return Unreached(f"it answers {response.status_code}: check the token in its headers")
+            return Status(f"it answers {response.status_code}: check the token in its headers")
         case 400 | 404 | 405 | 406 | 413 | 415 | 429:
-            return Unreached(f"it answers {response.status_code}")
+            return Status(f"it answers {response.status_code}")
         case status if 300 <= status < 400:
-            return Unreached("it redirects: set the address that it leads to as its url")
+            return Redirect("it redirects: set the address that it leads to as its url")
         case status if status >= 400:
             return ConnectionError(f"it answers {status}")
         case _:

@@ -12,7 +12,7 @@ from mcp import types
 from mcp.server.lowlevel import Server
 
 from email_assistant.tools.config import ServerConfig
-from email_assistant.tools.mcp.connection import Connection, Lost, NotSent, NoUse, Refused
+from email_assistant.tools.mcp.connection import Connection, Lost, NotSent, NoUse, Refused, TurnedAway
 from email_assistant.tools.mcp.schema import UnusableTool
 from email_assistant.tools.spec import FilledIn, Progress, ServerDown
 
@@ -74,7 +74,7 @@ class _Seat:
             self.has_changed = False
             try:
                 listing = {tool.name: tool for tool in await connection.tools()}
-            except (NotSent, Lost, Refused) as error:
+            except (NotSent, TurnedAway, Lost, Refused) as error:
                 connection.leave(str(error))
                 raise ServerDown(self.name, f"its tools can't be listed: {error}") from None
             if not self.has_changed:
@@ -137,6 +137,16 @@ class Servers:
             raise UnusableTool(f"{tool} has changed: `email-assistant tools show {tool}` shows how")
         return told
 
+    async def renew(self, name: str, account_id: UUID) -> None:
+        """See to a session that its server knows, for a call that may be sent once only. Raises ServerDown."""
+        seat = self._seat(name, account_id)
+        connection = await seat.opened()
+        try:
+            await connection.check()
+        except (NotSent, TurnedAway, Lost) as error:
+            connection.leave(str(error))
+            await seat.opened()
+
     async def call(
         self,
         name: str,
@@ -154,7 +164,8 @@ class Servers:
         Args:
             meta: told to the server beside the arguments.
             filled_in: the server's forms that the person has filled in before.
-            repeatable: doing it twice does no harm, so it is called again where the connection has died.
+            repeatable: doing it twice does no harm, so it is called again where the connection has died, or the server
+                turns it away; what is not is sent once.
             reads: it changes nothing at all.
 
         Raises:
@@ -172,8 +183,10 @@ class Servers:
                 raise lost or error from None
             try:
                 return await connection.call(tool, arguments, meta, progress, filled_in, reads=reads)
-            except NotSent as error:
+            except (NotSent, TurnedAway) as error:
                 connection.leave(str(error))
+                if isinstance(error, TurnedAway) and not repeatable:
+                    raise Lost(str(error)) from None  # what a server says of itself is no reason to do it twice
                 if is_last:
                     raise lost or ServerDown(name, str(error)) from None
             except NoUse:

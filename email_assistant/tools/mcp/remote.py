@@ -8,7 +8,7 @@ from mcp import types
 from email_assistant.google.errors import RateLimited
 from email_assistant.tools.effects import Effect, InDoubt, Ledger
 from email_assistant.tools.mcp import content
-from email_assistant.tools.mcp.connection import Lost
+from email_assistant.tools.mcp.connection import Lost, Redirected
 from email_assistant.tools.mcp.pool import Servers
 from email_assistant.tools.mcp.schema import Schema, UnusableTool
 from email_assistant.tools.mcp.words import AGAIN, EXTERNAL_ID, KEY, LIMITED
@@ -94,6 +94,8 @@ class Remote:
             await self._ledger.lose(effect)
         try:
             # Where it can't be asked, nothing is started.
+            if not again:
+                await self._servers.renew(self._server, call.account.id)
             await self._servers.told(self._server, call.account.id, self._tool)
             await self._ledger.start(effect, call.lease)
             result = await self._call(call, sent, told, repeatable=again, reads=False)
@@ -107,7 +109,8 @@ class Remote:
             raise
         except ToolError as refusal:
             raise ToolError(await self._ledger.fail(effect, str(refusal))) from None
-        except Lost:
+        except Lost as lost:
+            again = again and not isinstance(lost, Redirected)
             await (self._ledger.not_found(effect) if again else self._ledger.lose(effect))
             raise AssertionError("both raise") from None
         return await self._settled(effect, result, again)
