@@ -19,7 +19,7 @@ from tests.doubles.google import Google
 from tests.doubles.model import Answer, Model, ModelRequest
 from tests.doubles.serving import Hold
 from tests.integration.home import Home, OpenHome, in_one_loop, reached
-from tests.integration.scene import BOB, DONE, reply
+from tests.integration.scene import ADA, BOB, DONE, reply
 
 CAROL = "Carol Cole <carol@example.net>"
 CLASSES = {"Lunch?": "respond", "FYI": "notify", "Re: Lunch?": "respond", "Out of office": "ignore"}
@@ -330,6 +330,70 @@ class TestMailThatTakesThePlace:
         assert (await home.item(item)).status == "applied"
         [notice] = await home.pending()
         assert (notice.kind, notice.mail_id) == ("notification", more)
+
+
+@in_one_loop
+class TestAStranger:
+    """Whoever gets into a conversation can't stop what the person has decided."""
+
+    @pytest.mark.parametrize("type_", ["accept", "edit"])
+    async def test_s_mail_leaves_the_decided_answer_and_gets_an_item_of_its_own(
+        self, open_home: OpenHome, google: Google, model: Model, type_: str
+    ) -> None:
+        async with open_home(undo_seconds=3600) as home:
+            asked, item = await bob_asks(home)
+            words = {**item.args, "response_text": "In my own words."} if type_ == "edit" else None
+            await home.decide(item, type_, words)
+            strange = await carol_tells(home, asked, "Re: Lunch?", "Pay me first.")
+            decided = await home.item(item)
+            assert (decided.status, [newer["id"] for newer in decided.newer]) == ("decided", [strange])
+            await home.sql("update inbox_items set undo_until = clock_timestamp()")
+            await home.carry_on()
+            [sent] = google.sent
+            assert sent.recipients == ["bob@example.org"]
+            assert sent.text == ("In my own words." if words else "On: Does Friday suit you?")
+            [own] = await home.pending()
+            assert (own.kind, own.mail_id) == ("draft", strange)
+            assert await states(home, asked, strange) == ["done", "waiting"]
+            assert google.message(strange).is_unread
+            await home.answer(own, "ignore")
+            assert await home.pending() == []
+
+    @pytest.mark.parametrize("then", ["ignore", "response"])
+    async def test_s_mail_is_not_lost_if_the_decision_is_taken_back(
+        self, open_home: OpenHome, google: Google, model: Model, then: str
+    ) -> None:
+        async with open_home(undo_seconds=3600) as home:
+            asked, item = await bob_asks(home)
+            await home.decide(item, "accept")
+            strange = await carol_tells(home, asked, "Re: Lunch?", "Pay me first.")
+            await home.app.inbox.undo(home.app.user_id, item.id)
+            await home.carry_on()
+            await home.decide(item, then, "Shorter." if then == "response" else None)
+            await home.sql("update inbox_items set undo_until = clock_timestamp()")
+            await home.carry_on()
+            if then == "response":
+                [again] = await home.pending()
+                await home.decide(again, "ignore")
+                await home.sql("update inbox_items set undo_until = clock_timestamp()")
+                await home.carry_on()
+            assert [own.mail_id for own in await home.pending()] == [strange]
+            assert google.sent == []
+
+    @pytest.mark.parametrize("known", ["written to", "in copy", "nothing is decided"])
+    async def test_is_nobody_who_was_written_to_or_in_copy_and_can_ask_before_it_is_decided(
+        self, open_home: OpenHome, google: Google, model: Model, known: str
+    ) -> None:
+        async with open_home(undo_seconds=3600) as home:
+            if known == "written to":
+                google.deliver(f"Ada <{ADA}>", "Hi", "Hello.", labels=("SENT",), headers={"To": CAROL})
+            asked = await home.receive(headers={"Cc": CAROL} if known == "in copy" else {})
+            [item] = await home.pending()
+            if known != "nothing is decided":
+                await home.decide(item, "accept")
+            second = await carol_tells(home, asked, "Re: Lunch?", "May I come, too?")
+            assert (await home.item(item)).status == "superseded"
+            assert [newer.mail_id for newer in await home.pending()] == [second]
 
 
 @in_one_loop
