@@ -6,6 +6,7 @@ protocols.
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import httpx
@@ -26,10 +27,16 @@ CLASSES = {"Lunch?": "respond", "FYI": "notify", "Re: Lunch?": "respond", "Out o
 SHOWN = "Also in this conversation"
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def api(home: Home) -> AsyncIterator[httpx.AsyncClient]:
+@asynccontextmanager
+async def pages(home: Home) -> AsyncIterator[httpx.AsyncClient]:
     transport = httpx.ASGITransport(create_api(home.app, home.works.chat, token=None, host="127.0.0.1"))
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        yield client
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def api(home: Home) -> AsyncIterator[httpx.AsyncClient]:
+    async with pages(home) as client:
         yield client
 
 
@@ -310,6 +317,57 @@ class TestMailThatTakesThePlace:
             await home.decide(newer, "response", "In French, please.")
             await home.receive("FYI", "And wine.", thread=asked)
             assert "Instruction from the person: In French, please." in model.calls("response")[-1].text
+
+    @pytest.mark.parametrize("subject", ["Re: Lunch?", "FYI"])
+    async def test_tells_that_the_answer_was_not_sent_and_gives_the_persons_words_back(
+        self, open_home: OpenHome, google: Google, model: Model, subject: str
+    ) -> None:
+        async with open_home(undo_seconds=3600) as home, pages(home) as http:
+            asked, item = await bob_asks(home)
+            await home.decide(item, "edit", {**item.args, "response_text": "Not <b>Friday</b>,\nbut Monday."})
+            await home.receive(subject, "I bring cake.", thread=asked)
+            [newer] = await home.pending()
+            told = "your answer to bob@example.org was not sent, as newer mail came; you had written: "
+            assert newer.asked_because == f"{told}Not <b>Friday</b>, but Monday."
+            assert newer.taken_back
+            assert newer.taken_back["args"]["response_text"] == "Not <b>Friday</b>,\nbut Monday."
+            assert "Not <b>Friday</b>,\nbut Monday." in model.calls("response")[-1].text
+            assert told in (HumanInterrupt.of(newer).description or "")
+            page = (await http.get(f"/items/{newer.id}")).text
+            assert told in page
+            assert ">\nNot &lt;b&gt;Friday&lt;/b&gt;,\nbut Monday.</textarea>" in page
+            assert "Asked again: " in (await http.get("/")).text
+            assert "You had written" in (await http.get(f"/items/{item.id}")).text
+            story = (await http.get(f"/api/mails/{asked}/trail")).text
+            assert "What you had decided was not done: the conversation went on before." in story
+
+            await home.decide(newer, "accept")
+            await home.receive("Re: Lunch?", "And wine.", thread=asked)
+            [newest] = await home.pending()
+            assert newest.asked_because
+            assert "was not sent, as newer mail came; you had accepted: On: " in newest.asked_because
+            assert newest.taken_back is None
+            await home.decide(newest, "response", "Shorter.")
+            await home.sql("update inbox_items set undo_until = clock_timestamp()")
+            await home.carry_on()
+            [shorter] = await home.pending()
+            assert (shorter.asked_because, shorter.taken_back) == (None, None)
+
+    async def test_of_somebody_else_is_no_draft_of_what_was_written_to_the_first(
+        self, open_home: OpenHome, google: Google, model: Model
+    ) -> None:
+        async with open_home(undo_seconds=3600) as home:
+            asked = await home.receive(headers={"Cc": CAROL})
+            [item] = await home.pending()
+            await home.decide(item, "edit", {**item.args, "response_text": "Only for Bob."})
+            model.script([[reply("You, too.", email_address="carol@example.net"), DONE]])
+            await carol_tells(home, asked, "Re: Lunch?", "May I come, too?")
+            [newer] = await home.pending()
+            assert newer.asked_because
+            assert newer.asked_because.startswith("your answer to bob@example.org was not sent")
+            assert newer.asked_because.endswith("you had written: Only for Bob.")
+            assert newer.args["email_address"] == "carol@example.net"
+            assert newer.taken_back is None
 
     async def test_and_finds_the_answer_decided_for_good_is_worked_on_by_itself(
         self, home: Home, google: Google, model: Model
