@@ -1,11 +1,14 @@
 """What an inbox item says: the mail, sender and subject first, then the formatted call."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import Any, TypedDict
 
 from email_assistant.inbox.recipients import Mark
-from email_assistant.mail.excerpt import excerpt
+from email_assistant.mail.address import address_of
+from email_assistant.mail.charset import one_line
+from email_assistant.mail.excerpt import beginning, excerpt
 from email_assistant.mail.message import Mail
 
 FIRST_ANSWER = "First answer to them, as far as the mail here goes back"
@@ -29,6 +32,44 @@ class Newer(TypedDict):
     """None: it has not been read yet, or need not be."""
     received_at: str
     """ISO 8601."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What the person had decided, and newer mail came before it was done."""
+
+    kind: str
+    args: Mapping[str, Any]
+    """As it was proposed."""
+    decision: Mapping[str, Any]
+
+    def typed_again(self, proposed: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The edit to be offered with a new proposal, {type, args}; None if it was none, or of a letter to others.
+
+        Args:
+            proposed: {kind, args}.
+        """
+        args = proposed["args"]
+        same = self.kind == proposed["kind"] == "draft" and _to(self.args) == _to(args)
+        if self.decision["type"] != "edit" or not same:
+            return None
+        changed = {name: value for name, value in self.decision["args"].items() if value != self.args.get(name)}
+        return {"type": "edit", "args": {**args, **changed}}
+
+
+def not_done(undone: Undone) -> str:
+    """Says that it was not done, with the person's own words."""
+    args = undone.decision["args"] or undone.args
+    if undone.kind == "draft":
+        did = "written" if undone.decision["type"] == "edit" else "accepted"
+        text = one_line(beginning(str(args.get("response_text", "")), _EXCERPT))
+        return f"your answer to {_to(args)} was not sent, as newer mail came; you had {did}: {text}"
+    what = ", ".join(f"{name}: {_plain(value)}" for name, value in args.items() if value)
+    return f"what you had decided was not done, as newer mail came: {one_line(beginning(what, _EXCERPT))}"
+
+
+def _to(args: Mapping[str, Any]) -> str:
+    return address_of(str(args.get("email_address") or ""))
 
 
 def mail_as_text(mail: Mail) -> str:

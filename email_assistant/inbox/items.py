@@ -26,7 +26,7 @@ from email_assistant.db.pool import Connection, Pool
 from email_assistant.db.values import time_in_json, zone_named
 from email_assistant.inbox import counts
 from email_assistant.inbox.counts import Counts
-from email_assistant.inbox.describe import Newer, describe
+from email_assistant.inbox.describe import Newer, Undone, describe, not_done
 from email_assistant.inbox.kept import UNREADABLE, UnreadableAnswer, args_in, decision_in, judged
 from email_assistant.inbox.listing import AWAKE, STATUSES, Status, Wanted, listed, order, position
 from email_assistant.inbox.recipients import Judged, Mark, addresses_in, unproposed
@@ -757,15 +757,23 @@ class Inbox:
         )
 
     async def project(self, conn: Connection, run_id: UUID, mail_text: str, asked: Iterable[Asked]) -> None:
-        """Make a row of each question; a repeat changes nothing."""
+        """Make a row of each question; a repeat changes nothing.
+
+        What the person had decided in runs that this one took the place of was not done: what it asks first says so,
+        and what they had written stands in its field again.
+        """
+        undone = await self._undone(conn, run_id)
         for question in asked:
             value = question.value
+            told = "; ".join(map(not_done, undone)) or None
+            typed = next((again for each in undone if (again := each.typed_again(value))), None)
             await conn.execute(
                 f"""insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, mail_text, call_id,
                                             interrupt_id, group_id, kind, action, args, allowed, new_recipients, marks,
-                                            first_answer, left_out, conflicts, calendars, teaches, because, words)
+                                            first_answer, left_out, conflicts, calendars, teaches, because,
+                                            asked_because, taken_back, words)
                    select user_id, account_id, thread_id, id, mail_id, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,
-                          %s, %s, %s, %s, {WORDS}
+                          %s, %s, %s, %s, %s, %s, {WORDS}
                    from runs where id = %s on conflict (run_id, interrupt_id) do nothing""".encode(),
                 (
                     mail_text,
@@ -784,10 +792,31 @@ class Inbox:
                     question.calendars,
                     value["teaches"],
                     value.get("because"),
+                    told,
+                    Json(typed) if typed else None,
                     *words(mail_text, value["args"]),
                     run_id,
                 ),
             )
+
+    async def _undone(self, conn: Connection, run_id: UUID) -> list[Undone]:
+        """What the person had decided to do in the runs that a run took the place of, before it asks anything: of each
+        kind the last."""
+        cursor = await conn.execute(
+            """with recursive before as (
+                   select id, thread_id from runs where id = %(run)s
+                   union select r.id, r.thread_id from runs r
+                         join before b on r.thread_id = b.thread_id and r.superseded_by = b.id)
+               select distinct on (kind) kind, args::text, decision::text from inbox_items
+               where run_id in (select id from before) and status = 'superseded'
+               and decision->>'type' in ('accept', 'edit') and kind <> 'notification'
+               and not exists (select from inbox_items where run_id = %(run)s)
+               order by kind, decided_at desc""",
+            {"run": run_id},
+        )
+        rows = await cursor.fetchall()
+        read = [(row["kind"], args_in(row["args"]), decision_in(row["decision"])) for row in rows]
+        return [Undone(kind, args, decision) for kind, args, decision in read if decision]
 
     async def ask_again(self, conn: Connection, effect: Effect, mail_text: str) -> None:
         """Ask the person about an effect that was refused, or of which nobody can tell whether it happened."""

@@ -19,7 +19,7 @@ from email_assistant.db.pool import Connection, Pool
 from email_assistant.google.errors import GoogleError, NotFound
 from email_assistant.google.gmail import Gmail
 from email_assistant.mail.address import Address, address_of, is_valid_address, parse_addresses
-from email_assistant.mail.lookalike import People, resemblance
+from email_assistant.mail.lookalike import People, address_inside, borrowed_name, name_key, resemblance
 from email_assistant.mail.message import Mail
 from email_assistant.mail.parse import parse_gmail
 
@@ -45,22 +45,34 @@ and not exists (select from inbox_items where account_id = %(account)s and decis
                 and typed <> '{}' and typed @> array[given.address])"""
 _PEOPLE = """
 with written as materialized (
-    select lower(person->>'email') as address, person->>'name' as name from mails, jsonb_array_elements(
-        coalesce(content->'to', '[]') || coalesce(content->'cc', '[]') || coalesce(content->'bcc', '[]')) as person
-        where account_id = %(account)s and own
-    union select unnest(addresses_in(args)), '' from effects where account_id = %(account)s and state = 'done'
-    union select unnest(typed), '' from inbox_items
+    select lower(person->>'email') as address, person->>'name' as name, min(received_at) as at
+        from mails, jsonb_array_elements(
+            coalesce(content->'to', '[]') || coalesce(content->'cc', '[]') || coalesce(content->'bcc', '[]')) as person
+        where account_id = %(account)s and own group by 1, 2
+    union select unnest(addresses_in(args)), '', null from effects where account_id = %(account)s and state = 'done'
+    union select unnest(typed), '', null from inbox_items
         where account_id = %(account)s and decision is not null and typed <> '{}'
-    union select address, '' from asked_recipients where account_id = %(account)s and written)
-select address, name from written
+    union select address, '', null from asked_recipients where account_id = %(account)s and written)
+select address, name, at from written
 union
--- What they call themselves: of many mails from each, one is looked at.
-select address, said.name from (select distinct address from written) as known, lateral (
-    select content->'sender'->>'name' as name from mails where account_id = %(account)s and sender = address
-    and not own limit 1) as said"""
+-- What they called themselves first: of many mails from each, one is looked at.
+select address, content->'sender'->>'name', said.at from (select distinct address from written) as known, lateral (
+    select content, received_at as at from mails where account_id = %(account)s and sender = address
+    and not own order by received_at limit 1) as said
+order by at nulls last, address"""
 _CALLED = """
 select sender as address, content->'sender'->>'name' as name from mails
 where account_id = %(account)s and sender = any(%(addresses)s) and not own limit %(most)s"""
+# What passed between the account and one address, oldest first; a mail of the account's own names its recipient so.
+_BETWEEN = """
+select own, case when own then (select person->>'name' from jsonb_array_elements(
+        coalesce(content->'to', '[]') || coalesce(content->'cc', '[]') || coalesce(content->'bcc', '[]')) as person
+        where lower(person->>'email') = %(address)s limit 1) else content->'sender'->>'name' end as name
+from (select own, content, received_at from mails where account_id = %(account)s
+          and own and recipients_of(content) @> array[%(address)s]
+      union all select own, content, received_at from mails where account_id = %(account)s
+          and not own and sender = %(address)s) as passed
+order by received_at"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +138,13 @@ class Recipients:
         reached = addresses_in(args)
         # A notice, or a question, reaches nobody: then it is whom it comes from that may not be who they seem.
         looked_at = reached or ([answered.sender.email.lower()] if answered and answered.sender else [])
-        own = account.own_addresses
-        unwritten = await self._unwritten(account.id, [each for each in looked_at if each not in own])
-        if not unwritten:
+        others = [each for each in looked_at if each not in account.own_addresses]
+        if not others:
             return Judged()
         mails = [*around, *([answered] if answered else [])]
         called = [each for written in _recipients_in(args) for each in parse_addresses(written)]
         called += [each for mail in mails for each in _people_in(mail)]
+        unwritten = await self._unwritten(account.id, others)
         alike = await self._resembling(account, list(unwritten), called)
         first = _only_from(answered)
         # The From that is answered bears no mark for being new. So Gmail is asked about it only where a likeness is
@@ -142,10 +154,14 @@ class Recipients:
         }
         asked = await self._ask(account, to_ask)
         marks: list[Mark] = []
-        for address in [each for each in unwritten if not asked.get(each)]:
-            if address in alike:
-                marks.append(Mark.lookalike(address, alike[address]))
-            if address in reached and address != first:
+        for address in others:
+            names = _names_of(address, called)
+            new = address in unwritten and not asked.get(address)
+            seems = address_inside(address, names)
+            seems = seems or (alike.get(address) if new else await self._borrowed(account, address, names))
+            if seems:
+                marks.append(Mark.lookalike(address, seems))
+            if new and address in reached and address != first:
                 marks.append(Mark.unknown(address) if asked[address] is None else Mark.new(address))
         is_first = first in reached and first in unwritten and not asked.get(first)
         return Judged(marks, first if is_first else None)
@@ -177,29 +193,43 @@ class Recipients:
             cursor = await conn.execute(_WRITTEN_TO.encode(), {"account": account_id, "addresses": list(addresses)})
             return {row["address"]: row["written"] for row in await cursor.fetchall() if not row["written"]}
 
+    async def _people(self, account: Account) -> People:
+        async with self._pool.connection() as conn:
+            known = await (await conn.execute(_PEOPLE.encode(), {"account": account.id})).fetchall()
+        own = [(each, account.name) for each in account.own_addresses]
+        return People(account.own_addresses, [*own, *((row["address"], row["name"] or "") for row in known)])
+
     async def _resembling(
         self, account: Account, addresses: Sequence[str], called: Iterable[Address]
     ) -> dict[str, str]:
-        """Whom those of the addresses pass for that pass for somebody.
+        """Whom those of the addresses pass for that pass for somebody, though they were never written to.
 
         Args:
             called: what names the mail and the call give them.
         """
+        if not addresses:
+            return {}
         given = {"account": account.id, "addresses": list(addresses), "most": _MOST_NAMES}
         async with self._pool.connection() as conn:
-            known = await (await conn.execute(_PEOPLE.encode(), given)).fetchall()
             before = await (await conn.execute(_CALLED.encode(), given)).fetchall()
-        names: dict[str, set[str]] = {own: {account.name} for own in account.own_addresses}
-        for row in known:
-            names.setdefault(row["address"], set()).add(row["name"] or "")
-        people = People(account.own_addresses, names)
-        theirs = [(each.email.lower(), each.name) for each in called]
-        theirs += [(row["address"], row["name"] or "") for row in before]
+        people = await self._people(account)
+        theirs = [*called, *(Address(row["name"] or "", row["address"]) for row in before)]
         found = {
-            address: resemblance(address, dict.fromkeys(name for email, name in theirs if email == address), people)
+            address: address_inside(address, names) or resemblance(address, names, people)
             for address in addresses
+            for names in [_names_of(address, theirs)]
         }
         return {address: why for address, why in found.items() if why}
+
+    async def _borrowed(self, account: Account, address: str, names: Iterable[str]) -> str | None:
+        """Whose name somebody bears now who was written to, and was so under another name, or before they bore it."""
+        given = {"account": account.id, "address": address}
+        async with self._pool.connection() as conn:
+            rows = await (await conn.execute(_BETWEEN.encode(), given)).fetchall()
+        passed = [(row["own"], row["name"] or "") for row in rows]
+        odd = [name for name in names if name_key(name) and not _is_accepted(name, passed)]
+        people = await self._people(account) if odd else None
+        return next((why for name in odd if people and (why := borrowed_name(address, name, people))), None)
 
     async def _ask(self, account: Account, said: Mapping[str, bool | None]) -> dict[str, bool | None]:
         """Whether they were ever written to, by Gmail's own search where that was not asked before; None: not known."""
@@ -256,6 +286,26 @@ def _only_from(mail: Mail | None) -> str | None:
         return None
     sender = mail.sender.email.lower()
     return sender if all(each.email.lower() == sender for each in mail.reply_to) else None
+
+
+def _names_of(address: str, called: Iterable[Address]) -> list[str]:
+    return list(dict.fromkeys(each.name for each in called if each.email.lower() == address))
+
+
+def _is_accepted(name: str, passed: Sequence[tuple[bool, str]]) -> bool:
+    """Whether the person calls an address so, or it never called itself otherwise and was written to since, as a
+    friend's second address. What Gmail alone knows to be written to must only have called itself so always.
+
+    Args:
+        passed: what passed between them, oldest first: whether the person wrote it, and the name in it.
+    """
+    key = name_key(name)
+    if any(own and name_key(called) == key for own, called in passed):
+        return True
+    wrote = [at for at, (own, _) in enumerate(passed) if own]
+    theirs = [at for at, (own, _) in enumerate(passed) if not own]
+    is_always_so = all(name_key(passed[at][1]) == key for at in theirs)
+    return is_always_so and (not wrote or wrote[-1] > min(theirs, default=len(passed)))
 
 
 def _people_in(mail: Mail) -> list[Address]:

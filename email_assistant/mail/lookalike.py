@@ -7,7 +7,7 @@ one holds what is drawn alike in names and domains: other scripts' letters, digi
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -43,10 +43,15 @@ _LETTERS = str.maketrans({alike: letter for letter, others in _DRAWN_LIKE.items(
 _PAIRS = (("rn", "m"), ("vv", "w"), ("cl", "d"))
 _STROKES = str.maketrans(dict.fromkeys("i1|!", "l"))
 _ADDRESS = re.compile(r"[^\s<>()\[\],;:\"'@]+@[^\s<>()\[\],;:\"'@]+\.[^\s<>()\[\],;:\"'@.]+")
+_DIGITS = re.compile(r"\d")
 _COUNTRY = 2
 """Letters of a country's domain."""
 _LEAST_WORDS = 2
 """Of a name: many people are called Bob."""
+_LEAST_LETTERS = 6
+"""Of a domain's own label that is a slip of another's: short ones, as gmail and ymail, are near each other anyway."""
+_LEAST_LETTERS_OF_THEIRS = 4
+"""The same, where what stands before the @ is the same too."""
 
 
 @dataclass(frozen=True)
@@ -55,26 +60,38 @@ class People:
 
     own: Collection[str]
     """Their own addresses; all addresses are in lower case."""
-    names: Mapping[str, Collection[str]]
-    """What those are called whom they have written to, and they themselves, by address."""
-
-    @cached_property
-    def domains(self) -> Mapping[str, str]:
-        """By skeleton."""
-        return {skeleton(domain): domain for domain in map(_domain, self.names)}
+    called: Sequence[tuple[str, str]]
+    """Whom they have written to, and they themselves, each with a name, or with none; what was first comes first."""
 
     @cached_property
     def addresses(self) -> Mapping[str, str]:
         """By skeleton."""
-        return {skeleton(address): address for address in self.names}
+        return {skeleton(address): address for address, _ in self.called}
 
     @cached_property
-    def named(self) -> Mapping[str, list[str]]:
-        """Addresses by the skeleton of a name."""
+    def domains(self) -> Mapping[str, str]:
+        """By skeleton."""
+        return {skeleton(domain): domain for domain in self.known_domains}
+
+    @cached_property
+    def known_domains(self) -> Collection[str]:
+        return dict.fromkeys(_domain(address) for address, _ in self.called)
+
+    @cached_property
+    def local_parts(self) -> Mapping[str, list[str]]:
+        """Addresses by what stands before their @."""
         found: dict[str, list[str]] = {}
-        for address, names in self.names.items():
-            for key in {key for name in names if (key := _name_key(name))}:
-                found.setdefault(key, []).append(address)
+        for address in dict.fromkeys(address for address, _ in self.called):
+            found.setdefault(address.rpartition("@")[0], []).append(address)
+        return found
+
+    @cached_property
+    def bearers(self) -> Mapping[str, str]:
+        """Whose a name is: the address that bore it first, by the name's skeleton. So nobody takes it over later."""
+        found: dict[str, str] = {}
+        for address, name in self.called:
+            if key := name_key(name):
+                found.setdefault(key, address)
         return found
 
 
@@ -87,31 +104,84 @@ def skeleton(text: str) -> str:
     return seen.translate(_STROKES)
 
 
+def address_inside(address: str, names: Iterable[str]) -> str | None:
+    """What is to be said of an address whose name holds another one, as the end of a sentence about it."""
+    inside = [found for name in names for found in _ADDRESS.findall(name)]
+    other = next((found for found in inside if found.lower() != address), None)
+    return f"its name holds another address, {other}" if other else None
+
+
 def resemblance(address: str, names: Iterable[str], people: People) -> str | None:
     """Whom an address that was never written to passes for, as the end of a sentence about it; None: for nobody.
 
     Args:
         names: what mail calls it.
     """
-    names = list(names)
-    inside = [found for name in names for found in _ADDRESS.findall(name)]
-    if other := next((found for found in inside if found.lower() != address), None):
-        return f"its name holds another address, {other}"
-    if known := people.addresses.get(skeleton(address)):
+    if known := people.addresses.get(skeleton(address)) or _theirs_elsewhere(address, people):
         return f"looks like {known}, and is another address"
     if domain := _domain_alike(_domain(address), people):
         return f"its domain looks like {domain}, and is another"
-    return next((found for name in names if (found := _name_alike(address, name, people))), None)
+    return next((found for name in names if (found := borrowed_name(address, name, people))), None)
+
+
+def borrowed_name(address: str, name: str, people: People) -> str | None:
+    """Whose name it is that an address bears, as the end of a sentence about it; None: its own, or of its own domain,
+    where people may have several addresses."""
+    bearer = people.bearers.get(name_key(name) or "")
+    if bearer is None or _domain(bearer) == _domain(address):
+        return None
+    if bearer in people.own:
+        return "bears your own name, from another domain"
+    return f"bears the name of {bearer}, and is at another domain"
+
+
+def _theirs_elsewhere(address: str, people: People) -> str | None:
+    """An address that is the same before the @, and nearly so behind it: bob@friend.co of bob@friend.org. Of others at
+    such a domain nothing is said: many a firm has it in several countries."""
+    local, _, domain = address.rpartition("@")
+    for known in people.local_parts.get(local, []):
+        (label, ending), (other, its_ending) = _own_label(domain), _own_label(_domain(known))
+        if label == other and ending != its_ending:
+            return known
+        if ending == its_ending and _is_slip(label, other, _LEAST_LETTERS_OF_THEIRS):
+            return known
+        if label == _domain(known).replace(".", "-"):
+            return known
+    return None
 
 
 def _domain_alike(domain: str, people: People) -> str | None:
-    known = set(map(_domain, people.names))
     for ending in _endings(domain):
-        if ending in known:
+        if ending in people.known_domains:
             return None
         if alike := people.domains.get(skeleton(ending)):
             return alike
-    return next((begins for begins in _beginnings(domain) if begins in known), None)
+    if begins := next((begins for begins in _beginnings(domain) if begins in people.known_domains), None):
+        return begins
+    label, ending = _own_label(domain)
+    others = ((known, _own_label(known)) for known in people.known_domains)
+    return next(
+        (known for known, (other, its) in others if ending == its and _is_slip(label, other, _LEAST_LETTERS)), None
+    )
+
+
+def _own_label(domain: str) -> tuple[str, str]:
+    """The label that its owner chose, and what stands behind: friend and co.uk of mail.friend.co.uk."""
+    labels = domain.split(".")
+    is_second = len(labels) > 2 and len(labels[-1]) == _COUNTRY and len(labels[-2]) <= _COUNTRY + 1
+    end = len(labels) - (2 if is_second else 1)
+    return labels[max(0, end - 1)], ".".join(labels[end:])
+
+
+def _is_slip(one: str, other: str, least: int) -> bool:
+    """Whether one letter was left out, added or changed, or two neighbours were swapped (a Damerau-Levenshtein distance
+    of one, where most misspellings are: Damerau 1964). A number is none: firm1 and firm2 are two firms."""
+    if min(len(one), len(other)) < least or _DIGITS.sub("", one) == _DIGITS.sub("", other):
+        return False
+    same = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    one, other = one[same:], other[same:]
+    is_swap = one[:2] == other[1::-1] and one[2:] == other[2:]
+    return is_swap or one[1:] == other[1:] or one[1:] == other or one == other[1:]
 
 
 def _endings(domain: str) -> Iterator[str]:
@@ -127,16 +197,7 @@ def _beginnings(domain: str) -> Iterator[str]:
             yield ".".join(labels[:end])
 
 
-def _name_alike(address: str, name: str, people: People) -> str | None:
-    same = people.named.get(_name_key(name) or "", [])
-    if not same or _domain(address) in map(_domain, same):
-        return None
-    if any(known in people.own for known in same):
-        return "bears your own name, from another domain"
-    return f"bears the name of {same[0]}, and is at another domain"
-
-
-def _name_key(name: str) -> str | None:
+def name_key(name: str) -> str | None:
     """A name by its words, in whatever order they stand; None if it says too little."""
     words = sorted(skeleton(word) for word in re.findall(r"\w+", _visible(name)))
     return " ".join(words) if len(words) >= _LEAST_WORDS else None

@@ -1,13 +1,13 @@
 """Learn from a person's answer: add, revise or remove one rule.
 
 The model that writes the rule reads nothing that somebody else may have written: no mail of the conversation, no
-proposal and no calendar, nor what of them the person quotes. So there is nothing in its prompt that could tell it what
-to write but the person.
+proposal and no calendar, nor what of them the person quotes, and no sender's address, in rules neither. So there is
+nothing in its prompt that could tell it what to write but the person.
 """
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -135,16 +135,17 @@ class Learner:
         }
         if await self._memory.knows(lesson.account_id, lesson.profile, lesson.item_id):
             return
-        rules = await self._memory.rules(lesson.account_id, lesson.profile)
+        rules = await self._memory.learned(lesson.account_id, lesson.profile)
+        called = _called(lesson, rules)
         change = await self._models.parse(
             "memory",
-            _messages(lesson, rules),
+            _messages(lesson, rules, called),
             RuleChange,
             "rule_change",
             account_id=lesson.account_id,
             run_id=lesson.run_id,
         )
-        stated = change.model_copy(update={"text": _with_sender(lesson, change.text)})
+        stated = change.model_copy(update={"text": _with_senders(change.text, called)})
         if _names_strangers(lesson, stated, rules):
             log.warning("nothing learned from item %s: the rule names what the person did not type", lesson.item_id)
             return
@@ -161,15 +162,31 @@ def _names_strangers(lesson: Lesson, change: RuleChange, rules: list[Rule]) -> b
     return bool(strangers(change.text, [*typed, lesson.sender] if lesson.is_about_sender else typed))
 
 
-def _with_sender(lesson: Lesson, text: str) -> str:
-    return text.replace(_SENDER, lesson.sender if lesson.is_about_sender else "the sender")
+def _called(lesson: Lesson, rules: list[Rule]) -> dict[str, str]:
+    """How the model calls each sender whom a rule may name, by address, the longest first: whoever writes can choose
+    one that reads like an order. Rules on replies and meetings name whom the person typed, and nobody else."""
+    if lesson.profile != "triage_preferences":
+        return {}
+    its = {lesson.sender: _SENDER} if lesson.is_about_sender else {}
+    others = {sender for rule in rules for sender in rule.senders if is_valid_address(sender)} - its.keys()
+    called = its | {sender: f"<sender {number}>" for number, sender in enumerate(sorted(others), 2)}
+    return dict(sorted(called.items(), key=lambda each: -len(each[0])))
 
 
-def _messages(lesson: Lesson, rules: list[Rule]) -> list[AnyMessage]:
-    texts = [as_rule(rule.text) for rule in rules]
-    known = [text.replace(lesson.sender, _SENDER) if lesson.is_about_sender else text for text in texts]
+def _with_senders(text: str, called: Mapping[str, str]) -> str:
+    for sender, name in called.items():
+        text = text.replace(name, sender)
+    return text.replace(_SENDER, "the sender")
+
+
+def _messages(lesson: Lesson, rules: list[Rule], called: Mapping[str, str]) -> list[AnyMessage]:
+    known = [as_rule(rule.text) for rule in rules]
+    for sender, name in called.items():
+        known = [text.replace(sender, name) for text in known]
     listed = "\n".join(f"{number}. {text}" for number, text in enumerate(known, 1)) or "(none)"
-    parts = [f"{lesson.profile}, rules on {_ABOUT[lesson.profile]}:\n{listed}", lesson.did]
+    about = f"{lesson.profile}, rules on {_ABOUT[lesson.profile]}"
+    about += ", where <sender 2> and on are others" if any("<sender " in text for text in known) else ""
+    parts = [f"{about}:\n{listed}", lesson.did]
     if lesson.changes:
         parts.append(delimited("difference", "\n".join(lesson.changes)))
     if lesson.words is not None:

@@ -71,6 +71,16 @@ class Rule:
         return [*self.history, _version(self)]
 
     @property
+    def is_corrected(self) -> bool:
+        """Whether it states a correction of a triage: code wrote it, and no model reads or changes it."""
+        return any("correction" in version["origin"] for version in self.versions)
+
+    @property
+    def senders(self) -> set[str]:
+        """Who wrote the mails that it was learned from."""
+        return {str(version["origin"].get("sender")) for version in self.versions}
+
+    @property
     def items(self) -> set[str]:
         """Every inbox item that this rule was learned from."""
         return {str(version["origin"].get("item")) for version in self.versions}
@@ -126,6 +136,10 @@ class Memory:
         """The rules in force, oldest first."""
         return [rule for rule in await self._all(account_id, profile) if not rule.removed]
 
+    async def learned(self, account_id: UUID, profile: Profile) -> list[Rule]:
+        """Those of the rules in force that the memory model is shown, and may change."""
+        return [rule for rule in await self.rules(account_id, profile) if not rule.is_corrected]
+
     async def text(self, account_id: UUID, profile: Profile) -> str:
         return render(await self.rules(account_id, profile))
 
@@ -151,9 +165,10 @@ class Memory:
     async def change(
         self, account_id: UUID, profile: Profile, change: RuleChange, shown: list[Rule], origin: dict[str, Any]
     ) -> bool:
-        """Carry out one change to the profile that was `shown`; False if it is another by now, and nothing was done."""
+        """Carry out one change to those rules that were `shown`, as `learned` gives them; False if they are others by
+        now, and nothing was done."""
         async with self._locked(account_id, profile) as conn:
-            if await self.rules(account_id, profile) != shown:
+            if await self.learned(account_id, profile) != shown:
                 return False
             if written := await self._write(account_id, profile, change, shown, origin):
                 await self._note(conn, account_id, profile, written, written.version)
@@ -357,7 +372,7 @@ class Memory:
         text = " ".join(change.text.split())
         origin = {**origin, "reason": change.reason}
         match change.action:
-            case "add" if text and len(shown) < _MOST_RULES:
+            case "add" if text and len(await self.rules(account_id, profile)) < _MOST_RULES:
                 rule = Rule(str(origin["item"]), text, origin, _now(), [], removed=False)
                 await self._put(account_id, profile, rule)
                 return rule

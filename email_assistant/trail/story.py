@@ -10,6 +10,7 @@ from email_assistant.db.pool import Pool
 from email_assistant.inbox.items import NoItem
 from email_assistant.inbox.kept import args_in, decision_in
 from email_assistant.inbox.mails import CORRECTED
+from email_assistant.inbox.standing import ACTS
 from email_assistant.memory.profiles import Memory
 
 What = Literal[
@@ -175,6 +176,8 @@ def _of_item(item: Row) -> Iterator[Event]:
             yield event(item["applied_at"], "applied", "The time to take it back was over.")
         case "superseded":
             text = "It was not needed any more: the conversation went on."
+            if decision and decision["type"] in ACTS:
+                text = "What you had decided was not done: the conversation went on before."
             yield event(item["ended_at"], "superseded", text, superseded_by=item["superseded_by"])
         case "expired":
             yield event(item["ended_at"], "expired", "It could not be answered any more.")

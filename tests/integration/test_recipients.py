@@ -286,6 +286,84 @@ class TestLookalikes:
         assert item.first_answer == address
         assert says in (await http.get("/")).text
 
+    @pytest.mark.parametrize(
+        ("sender", "says"),
+        [
+            pytest.param(f"Bob Berg <{EVE}>", "bears the name of bob@example.org", id="name"),
+            pytest.param(f'"bob@example.org" <{EVE}>', "holds another address, bob@example.org", id="inside"),
+        ],
+    )
+    @pytest.mark.parametrize("called", [f"Eve Adams <{EVE}>", EVE], ids=["named", "bare"])
+    async def test_who_was_written_to_can_pass_for_nobody_else(
+        self, home: Home, google: Google, model: Model, sender: str, says: str, called: str
+    ) -> None:
+        wrote(google, age=timedelta(days=2), To="Bob Berg <bob@example.org>")
+        wrote(google, age=timedelta(days=1), To=called)
+        asks(model, to=EVE)
+        await home.receive(from_=sender)
+        item = await asked(home)
+        assert kinds(item) == {EVE: {"lookalike"}}
+        assert says in item.marks[0].text
+        assert item.first_answer is None
+
+    async def test_a_name_stays_with_whom_it_was_first_though_an_impostor_is_answered(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        wrote(google, age=timedelta(days=2), To="Bob Berg <bob@example.org>")
+        wrote(google, age=timedelta(days=1), To=f"Eve Adams <{EVE}>")
+        for sender, marked in (
+            (f"Bob Berg <{EVE}>", {EVE}),
+            (f"Bob Berg <{EVE}>", {EVE}),  # who has called themselves otherwise is marked again, though answered
+            ("Bob Berg <third@example.com>", {"third@example.com"}),
+            ("Bob Berg <bob@example.org>", set()),
+        ):
+            asks(model, to=sender.rpartition("<")[2].rstrip(">"))
+            await home.receive("One more", from_=f"Eve Adams <{EVE}>")
+            await home.answer((await home.pending())[0], "ignore")
+            await home.receive(from_=sender)
+            [item] = await home.pending()
+            assert set(kinds(item)) == marked, sender
+            assert all("bears the name of bob@example.org" in mark.text for mark in item.marks)
+            await home.answer(item, "accept")
+
+    async def test_a_friends_second_address_is_marked_until_it_is_answered(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        wrote(google, age=timedelta(days=1), To="Bob Berg <bob@example.org>")
+        asks(model, to="bob@home.example.net")
+        for marked in ({"bob@home.example.net"}, set()):
+            await home.receive(from_="Bob Berg <bob@home.example.net>")
+            item = await asked(home)
+            assert set(kinds(item)) == marked
+            await home.answer(item, "accept")
+
+    @pytest.mark.parametrize(
+        ("address", "says"),
+        [
+            pytest.param("tom@freidnly.test", None, id="two slips"),
+            pytest.param("tom@freindly.test", "domain looks like friendly.test", id="swapped"),
+            pytest.param("tom@friendlys.test", "domain looks like friendly.test", id="added"),
+            pytest.param("tom@frendly.test", "domain looks like friendly.test", id="left out"),
+            pytest.param("tom@mail.friently.test", "domain looks like friendly.test", id="changed"),
+            pytest.param("bob@friendly.example", "looks like bob@friendly.test", id="elsewhere"),
+            pytest.param("bob@friendly-test.example", "looks like bob@friendly.test", id="hyphen"),
+            pytest.param("tom@friendly.example", None, id="another at a firm's other domain"),
+            pytest.param("tom@office2.example", None, id="a number"),
+            pytest.param("tom@ymail.example", None, id="short"),
+            pytest.param("sue@friends.friendly.test", None, id="known domain"),
+        ],
+    )
+    async def test_a_slip_of_a_known_domain(
+        self, home: Home, google: Google, model: Model, address: str, says: str | None
+    ) -> None:
+        known = "Bob Berg <bob@friendly.test>, ann@office1.example, ann@gmail.example"
+        wrote(google, age=timedelta(days=1), To=known)
+        asks(model, to=address)
+        await home.receive(from_=f"X <{address}>")
+        marks = (await asked(home)).marks
+        assert [mark.kind for mark in marks] == (["lookalike"] if says else [])
+        assert says is None or says in marks[0].text
+
     async def test_ones_own_name_from_a_foreign_domain(self, home: Home, google: Google, model: Model) -> None:
         await home.sync()
         await home.sql("update accounts set name = 'Ada Lovelace'")

@@ -6,6 +6,7 @@ protocols.
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import httpx
@@ -19,17 +20,23 @@ from tests.doubles.google import Google
 from tests.doubles.model import Answer, Model, ModelRequest
 from tests.doubles.serving import Hold
 from tests.integration.home import Home, OpenHome, in_one_loop, reached
-from tests.integration.scene import BOB, DONE, reply
+from tests.integration.scene import ADA, BOB, DONE, reply
 
 CAROL = "Carol Cole <carol@example.net>"
 CLASSES = {"Lunch?": "respond", "FYI": "notify", "Re: Lunch?": "respond", "Out of office": "ignore"}
 SHOWN = "Also in this conversation"
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def api(home: Home) -> AsyncIterator[httpx.AsyncClient]:
+@asynccontextmanager
+async def pages(home: Home) -> AsyncIterator[httpx.AsyncClient]:
     transport = httpx.ASGITransport(create_api(home.app, home.works.chat, token=None, host="127.0.0.1"))
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        yield client
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def api(home: Home) -> AsyncIterator[httpx.AsyncClient]:
+    async with pages(home) as client:
         yield client
 
 
@@ -311,6 +318,57 @@ class TestMailThatTakesThePlace:
             await home.receive("FYI", "And wine.", thread=asked)
             assert "Instruction from the person: In French, please." in model.calls("response")[-1].text
 
+    @pytest.mark.parametrize("subject", ["Re: Lunch?", "FYI"])
+    async def test_tells_that_the_answer_was_not_sent_and_gives_the_persons_words_back(
+        self, open_home: OpenHome, google: Google, model: Model, subject: str
+    ) -> None:
+        async with open_home(undo_seconds=3600) as home, pages(home) as http:
+            asked, item = await bob_asks(home)
+            await home.decide(item, "edit", {**item.args, "response_text": "Not <b>Friday</b>,\nbut Monday."})
+            await home.receive(subject, "I bring cake.", thread=asked)
+            [newer] = await home.pending()
+            told = "your answer to bob@example.org was not sent, as newer mail came; you had written: "
+            assert newer.asked_because == f"{told}Not <b>Friday</b>, but Monday."
+            assert newer.taken_back
+            assert newer.taken_back["args"]["response_text"] == "Not <b>Friday</b>,\nbut Monday."
+            assert "Not <b>Friday</b>,\nbut Monday." in model.calls("response")[-1].text
+            assert told in (HumanInterrupt.of(newer).description or "")
+            page = (await http.get(f"/items/{newer.id}")).text
+            assert told in page
+            assert ">\nNot &lt;b&gt;Friday&lt;/b&gt;,\nbut Monday.</textarea>" in page
+            assert "Asked again: " in (await http.get("/")).text
+            assert "You had written" in (await http.get(f"/items/{item.id}")).text
+            story = (await http.get(f"/api/mails/{asked}/trail")).text
+            assert "What you had decided was not done: the conversation went on before." in story
+
+            await home.decide(newer, "accept")
+            await home.receive("Re: Lunch?", "And wine.", thread=asked)
+            [newest] = await home.pending()
+            assert newest.asked_because
+            assert "was not sent, as newer mail came; you had accepted: On: " in newest.asked_because
+            assert newest.taken_back is None
+            await home.decide(newest, "response", "Shorter.")
+            await home.sql("update inbox_items set undo_until = clock_timestamp()")
+            await home.carry_on()
+            [shorter] = await home.pending()
+            assert (shorter.asked_because, shorter.taken_back) == (None, None)
+
+    async def test_of_somebody_else_is_no_draft_of_what_was_written_to_the_first(
+        self, open_home: OpenHome, google: Google, model: Model
+    ) -> None:
+        async with open_home(undo_seconds=3600) as home:
+            asked = await home.receive(headers={"Cc": CAROL})
+            [item] = await home.pending()
+            await home.decide(item, "edit", {**item.args, "response_text": "Only for Bob."})
+            model.script([[reply("You, too.", email_address="carol@example.net"), DONE]])
+            await carol_tells(home, asked, "Re: Lunch?", "May I come, too?")
+            [newer] = await home.pending()
+            assert newer.asked_because
+            assert newer.asked_because.startswith("your answer to bob@example.org was not sent")
+            assert newer.asked_because.endswith("you had written: Only for Bob.")
+            assert newer.args["email_address"] == "carol@example.net"
+            assert newer.taken_back is None
+
     async def test_and_finds_the_answer_decided_for_good_is_worked_on_by_itself(
         self, home: Home, google: Google, model: Model
     ) -> None:
@@ -330,6 +388,70 @@ class TestMailThatTakesThePlace:
         assert (await home.item(item)).status == "applied"
         [notice] = await home.pending()
         assert (notice.kind, notice.mail_id) == ("notification", more)
+
+
+@in_one_loop
+class TestAStranger:
+    """Whoever gets into a conversation can't stop what the person has decided."""
+
+    @pytest.mark.parametrize("type_", ["accept", "edit"])
+    async def test_s_mail_leaves_the_decided_answer_and_gets_an_item_of_its_own(
+        self, open_home: OpenHome, google: Google, model: Model, type_: str
+    ) -> None:
+        async with open_home(undo_seconds=3600) as home:
+            asked, item = await bob_asks(home)
+            words = {**item.args, "response_text": "In my own words."} if type_ == "edit" else None
+            await home.decide(item, type_, words)
+            strange = await carol_tells(home, asked, "Re: Lunch?", "Pay me first.")
+            decided = await home.item(item)
+            assert (decided.status, [newer["id"] for newer in decided.newer]) == ("decided", [strange])
+            await home.sql("update inbox_items set undo_until = clock_timestamp()")
+            await home.carry_on()
+            [sent] = google.sent
+            assert sent.recipients == ["bob@example.org"]
+            assert sent.text == ("In my own words." if words else "On: Does Friday suit you?")
+            [own] = await home.pending()
+            assert (own.kind, own.mail_id) == ("draft", strange)
+            assert await states(home, asked, strange) == ["done", "waiting"]
+            assert google.message(strange).is_unread
+            await home.answer(own, "ignore")
+            assert await home.pending() == []
+
+    @pytest.mark.parametrize("then", ["ignore", "response"])
+    async def test_s_mail_is_not_lost_if_the_decision_is_taken_back(
+        self, open_home: OpenHome, google: Google, model: Model, then: str
+    ) -> None:
+        async with open_home(undo_seconds=3600) as home:
+            asked, item = await bob_asks(home)
+            await home.decide(item, "accept")
+            strange = await carol_tells(home, asked, "Re: Lunch?", "Pay me first.")
+            await home.app.inbox.undo(home.app.user_id, item.id)
+            await home.carry_on()
+            await home.decide(item, then, "Shorter." if then == "response" else None)
+            await home.sql("update inbox_items set undo_until = clock_timestamp()")
+            await home.carry_on()
+            if then == "response":
+                [again] = await home.pending()
+                await home.decide(again, "ignore")
+                await home.sql("update inbox_items set undo_until = clock_timestamp()")
+                await home.carry_on()
+            assert [own.mail_id for own in await home.pending()] == [strange]
+            assert google.sent == []
+
+    @pytest.mark.parametrize("known", ["written to", "in copy", "nothing is decided"])
+    async def test_is_nobody_who_was_written_to_or_in_copy_and_can_ask_before_it_is_decided(
+        self, open_home: OpenHome, google: Google, model: Model, known: str
+    ) -> None:
+        async with open_home(undo_seconds=3600) as home:
+            if known == "written to":
+                google.deliver(f"Ada <{ADA}>", "Hi", "Hello.", labels=("SENT",), headers={"To": CAROL})
+            asked = await home.receive(headers={"Cc": CAROL} if known == "in copy" else {})
+            [item] = await home.pending()
+            if known != "nothing is decided":
+                await home.decide(item, "accept")
+            second = await carol_tells(home, asked, "Re: Lunch?", "May I come, too?")
+            assert (await home.item(item)).status == "superseded"
+            assert [newer.mail_id for newer in await home.pending()] == [second]
 
 
 @in_one_loop
