@@ -65,7 +65,7 @@ def sight(seen: Sight, does: str) -> Content:
 
 def difference(before: Field, after: Field, strangers: Iterable[str]) -> Content:
     """What an edit makes of one field; addresses that were never written to are marked."""
-    pieces = compare(plain(before.value), plain(after.value))
+    pieces = compare(plain(before.told), plain(after.told))
     new = [written for written in after.parts if after.holds_addresses and address_of(written) in strangers]
     return Content.assemble(
         (f"{before.label}\n", "bold"),
@@ -129,7 +129,7 @@ def _proposal(seen: Sight, does: str) -> Iterator[Part]:
     for field in (each for each in shown if each.kind != "text"):
         yield f"{field.label}: ", "dim"
         yield from _value(field, item)
-        yield f" ({seen.form.zone.key})\n" if field.kind == "time" else "\n"
+        yield "\n"
     if item.left_out:
         yield f"{NOT_IN_COPY}: {line(shortly(item.left_out))}\n", "$text-warning"
     for mark in item.marks:
@@ -152,6 +152,9 @@ def _proposal(seen: Sight, does: str) -> Iterator[Part]:
 def _value(field: Field, item: Item) -> Iterator[Part]:
     if field.kind == "json":
         yield plain(field.value)
+        return
+    if field.kind == "time":
+        yield line(field.told)
         return
     for number, part in enumerate(field.parts):
         yield ", " * bool(number) + line(part)
