@@ -47,9 +47,7 @@ Shown = Callable[[Daemon, Item], str]
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_it_is_shown_at_the_time_that_it_would_be_made(
-    daemon: Daemon, google: Google, model: Model, case: str
-) -> None:
+def test_it_is_shown_at_the_time_that_it_would_be_made(daemon: Daemon, google: Google, model: Model, case: str) -> None:
     args, start, (shown, slot, beside), end = CASES[case]
     google.add_event("Dentist", start, start + HOUR)
     model.script([[meeting(**args)], [DONE]])
