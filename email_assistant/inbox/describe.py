@@ -92,6 +92,7 @@ def describe(
     conflicts: Iterable[str] | None,
     *,
     newer: Iterable[Newer] = (),
+    when: str | None = None,
     sent_from: str | None = None,
     left_out: Sequence[str] = (),
     calendars: Sequence[str] = (),
@@ -108,6 +109,7 @@ def describe(
     lines += [f"- Also in this conversation: {said_of(each)}" for each in newer]
     lines += [action]
     lines += [f"- You are asked again: {asked_because}"] if asked_because else []
+    lines += [f"- When: {when}"] if when else []
     lines += [f"- From: {sent_from}"] if sent_from else []
     lines += [f"- {name}: {_plain(value)}" for name, value in args.items() if name != "from_address"]
     lines += [f"- {NOT_IN_COPY}: {shortly(left_out)}"] if left_out else []

@@ -44,6 +44,7 @@ from email_assistant.inbox.standing import (
     takes_effect,
 )
 from email_assistant.tools.effects import Effect
+from email_assistant.tools.meeting_time import MEETING, MeetingTime
 from email_assistant.tools.send_email import LETTER
 from email_assistant.tools.spec import Answer, Kind, ToolError, check_storable
 
@@ -240,6 +241,12 @@ class Item:
         return str(self.args.get("from_address") or self.account)
 
     @property
+    def when(self) -> str | None:
+        """When the meeting is that it proposes, at home and as it is written; None: it proposes none."""
+        when = MeetingTime.read(self.args, self.zone) if self.action == MEETING else None
+        return when.told(self.zone) if when else None
+
+    @property
     def description(self) -> str:
         """Mail and proposal as escaped Markdown."""
         return self._described(self.notes)
@@ -253,6 +260,7 @@ class Item:
             self.first_answer,
             self.conflicts,
             newer=self.newer,
+            when=self.when,
             sent_from=self.sent_from,
             left_out=self.left_out,
             calendars=self.calendars,

@@ -1,19 +1,18 @@
 """What the assistant would do, and what it did, in a sentence each: the same on pages, in terminals and in chat."""
 
 from collections.abc import Mapping, Sequence
-from datetime import MAXYEAR, MINYEAR, datetime
+from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
-
-from pydantic import TypeAdapter, ValidationError
 
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.kept import UNREADABLE
 from email_assistant.mail.charset import one_line
+from email_assistant.tools import meeting_time
 from email_assistant.tools.effects import Effect
 from email_assistant.tools.mcp.links import leads_to
+from email_assistant.tools.meeting_time import MeetingTime
 
-_TIME = TypeAdapter(datetime)
 _EXCERPT = 120
 
 _DONE: Mapping[str, str] = {
@@ -56,7 +55,7 @@ def _proposal(item: Item, zone: ZoneInfo) -> str:
                 f"Reply to {_people(args, 'email_address', 'additional_recipients')}: {_short(args, 'response_text')}"
             )
         case "meeting":
-            when = _when(args.get("start_time"), zone)
+            when = _when(args, zone)
             return f"Schedule {_short(args, 'title')}, {when}, with {_people(args, 'attendees')}"
         case "notification":
             return "Thinks that you should see this; no answer is planned."
@@ -93,17 +92,7 @@ def done_in_words(effects: Sequence[Effect]) -> str:
 
 def moment(at: datetime, zone: ZoneInfo) -> str:
     """A time to the minute; one without a timezone is taken to be in `zone`."""
-    local = at.astimezone(zone) if at.tzinfo else at.replace(tzinfo=zone)
-    return f"{local:%a %d %b %Y, %H:%M %Z}"
-
-
-def read_time(value: object) -> datetime | None:
-    """The time that an argument stands for; None if it stands for none that every timezone has."""
-    try:
-        time = _TIME.validate_python(value)
-    except ValidationError:
-        return None
-    return time if MINYEAR < time.year < MAXYEAR else None
+    return meeting_time.moment(meeting_time.in_zone(at, zone), zone)
 
 
 def cut(text: str) -> str:
@@ -119,9 +108,9 @@ def _short(args: Mapping[str, Any], name: str) -> str:
     return cut(one_line(str(args.get(name, ""))))
 
 
-def _when(value: object, zone: ZoneInfo) -> str:
-    time = read_time(value)
-    return moment(time, zone) if time else str(value)
+def _when(args: Mapping[str, Any], zone: ZoneInfo) -> str:
+    when = MeetingTime.read(args, zone)
+    return meeting_time.moment(when.start, zone) if when else str(args.get("start_time"))
 
 
 def _people(args: Mapping[str, Any], *names: str) -> str:

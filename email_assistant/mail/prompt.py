@@ -7,6 +7,7 @@ from datetime import datetime, tzinfo
 
 from .address import Address
 from .excerpt import LEAST, Measure, beginning, excerpt
+from .invisible import clean
 from .message import Attachment, CalendarEvent, Mail
 
 FEW_LISTED = 5
@@ -19,14 +20,6 @@ _MAX_ENTRY = _MAX_HEADER // FEW_LISTED
 _ROOM_TO_SAY_SO = 40
 """Characters, where only the beginning of a text is left."""
 
-# Control characters, zero-width and bidi marks, fillers without ink, variation selectors and tag characters:
-# invisible to the person, readable to a model.
-_INVISIBLE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
-    "\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
-    "\U000e0000-\U000e0fff\ud800-\udfff]"
-)
-_LINE_BREAKS = re.compile("\r\n?|[\x85\u2028\u2029]")
 _TAGS = ("mail", "calendar", "draft", "difference", "data")
 """Every block of data that a prompt may hold. What stands inside one can open or close none of them."""
 _TAG = re.compile(rf"<(?=[\s/\\]*(?:{'|'.join(_TAGS)}))", re.IGNORECASE)
@@ -108,11 +101,6 @@ def inert(text: str) -> str:
 def rule(text: str) -> str:
     """A learned rule as one line of a prompt, which stands in no block: it can neither open nor close any."""
     return _ANY_TAG.sub("‹", unicodedata.normalize("NFKC", " ".join(clean(text).split())))
-
-
-def clean(text: str) -> str:
-    """Text without characters that a person doesn't see."""
-    return _INVISIBLE.sub("", _LINE_BREAKS.sub("\n", text))
 
 
 def one_line(text: str, limit: int = _MAX_HEADER) -> str:

@@ -8,7 +8,7 @@ from email.message import EmailMessage
 from zoneinfo import ZoneInfo
 
 from email_assistant.accounts.accounts import Account
-from email_assistant.mail.prompt import clean
+from email_assistant.mail.invisible import clean
 from email_assistant.memory.lessons import Learned
 
 MARK = "X-Email-Assistant-Digest"

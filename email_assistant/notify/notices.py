@@ -9,7 +9,7 @@ from uuid import UUID, uuid5
 
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.vault import VaultError
-from email_assistant.mail.prompt import clean
+from email_assistant.mail.invisible import clean
 from email_assistant.notify import push
 from email_assistant.notify.channels import Channel, Channels, Due, New
 from email_assistant.notify.outward import Answer, Outward, TargetRefused, Unreachable

@@ -15,7 +15,7 @@ from email_assistant.tools.effects import Effect, Ledger
 from email_assistant.tools.mcp.pool import Servers
 from email_assistant.tools.mcp.tool import McpTool
 from email_assistant.tools.reviewed import CONFIRMATION, reviewed
-from email_assistant.tools.spec import NEEDS_MAILBOX, Call, Review, ServerDown, Tool, ToolError
+from email_assistant.tools.spec import NEEDS_MAILBOX, Call, Review, ServerDown, Tool, ToolError, shown_whole
 
 
 class Offer(NamedTuple):
@@ -130,7 +130,7 @@ class Catalogue:
 
     async def complete(self, run: Mapping[str, Any], name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Arguments checked and completed for this run. Raises ToolError, ServerDown."""
-        return await (await self.get(UUID(run["account_id"]), name)).complete(run, arguments)
+        return await (await self.get(UUID(run["account_id"]), name)).complete(run, shown_whole(arguments))
 
     async def run(self, call: Call, name: str, arguments: dict[str, Any]) -> str:
         """Raises ToolError, LinkNeeded, FormNeeded, ServerDown."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from email_assistant.tools.effects import Effect
-from email_assistant.tools.spec import Call, Conflicts, Tool, ToolError
+from email_assistant.tools.spec import Call, Conflicts, Tool, ToolError, shown_whole
 
 
 class Registry:
@@ -24,7 +24,7 @@ class Registry:
 
     async def complete(self, run: Mapping[str, Any], name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Arguments checked and completed for this run. Raises ToolError."""
-        return await self.get(name).complete(run, arguments)
+        return await self.get(name).complete(run, shown_whole(arguments))
 
     async def run(self, call: Call, name: str, arguments: dict[str, Any]) -> str:
         """Raises ToolError."""

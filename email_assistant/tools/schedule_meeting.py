@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from pydantic import Field
 
@@ -16,6 +16,7 @@ from email_assistant.google.errors import Ambiguous, Exists, NotFound, RateLimit
 from email_assistant.mail.address import is_valid_address
 from email_assistant.tools.check_calendar import is_itself, told
 from email_assistant.tools.effects import Effect, Ledger
+from email_assistant.tools.meeting_time import MEETING, MeetingTime
 from email_assistant.tools.spec import Arguments, Call, Conflicts, Review, StringList, Tool, ToolError, ToolSpec
 
 
@@ -29,7 +30,7 @@ class ScheduleMeeting(Arguments):
 
 
 SPEC = ToolSpec(
-    name="schedule_meeting_tool",
+    name=MEETING,
     description="Put a meeting in the calendar and invite the attendees, at a time that is free; reply as well.",
     parameters={
         "properties": {
@@ -62,7 +63,7 @@ class ScheduleMeetingTool(Tool):
         if wrong := [a for a in given.attendees if not is_valid_address(a)]:
             raise ToolError(f"not an e-mail address: {', '.join(wrong)}")
         account = await self._accounts.get(UUID(run["account_id"]))
-        zone = _zone(given.timezone) if given.timezone else account.zone
+        zone = _when(given, account.zone).zone
         for name, time in (("start_time", given.start_time), ("end_time", given.end_time)):
             if time.tzinfo is None and (why := skipped(time, zone)):
                 raise ToolError(f"{name}: {why}")
@@ -82,9 +83,9 @@ class ScheduleMeetingTool(Tool):
         return await self._ledger.uninterrupted(self._insert(call, effect, given))
 
     async def conflicts(self, call: Call, arguments: dict[str, Any]) -> Conflicts:
-        start, end, _ = times(ScheduleMeeting.model_validate(arguments), call.account.zone)
         here = call.account.zone
-        agenda = await call.google.calendar.agenda(start.astimezone(here), end.astimezone(here))
+        when = _when(ScheduleMeeting.model_validate(arguments), here)
+        agenda = await call.google.calendar.agenda(when.start.astimezone(here), when.end.astimezone(here))
         invitation = call.run["invitation"]
         return Conflicts(
             [told(event, here) for event in agenda.events if event.busy and not is_itself(event, invitation)],
@@ -140,14 +141,14 @@ async def insert(
         Ambiguous: it may have been made, and can't be found.
         Refused.
     """
-    start, end, zone = times(given, home)
+    when = _when(given, home)
     try:
         return await calendar.insert(
             event_id,
             summary=given.title,
-            start=start,
-            end=end,
-            timezone=zone.key,
+            start=when.start,
+            end=when.end,
+            timezone=when.zone.key,
             attendees=given.attendees,
             meet=meet,
         )
@@ -161,23 +162,15 @@ async def insert(
 
 def scheduled(given: ScheduleMeeting, home: ZoneInfo, event: Event | None) -> str:
     """What the model is told of a meeting that is in the calendar."""
-    start, end, _ = times(given, home)
+    when = _when(given, home)
     link = f" Video link: {event.meet_link}" if event and event.meet_link else ""
-    return f"Meeting scheduled: {given.title}, {start.isoformat()} to {end.isoformat()}.{link}"
+    return f"Meeting scheduled: {given.title}, {when.start.isoformat()} to {when.end.isoformat()}.{link}"
 
 
-def times(given: ScheduleMeeting, home: ZoneInfo) -> tuple[datetime, datetime, ZoneInfo]:
-    """Start and end, and the timezone in which they are written if they name none themselves."""
-    zone = _zone(given.timezone) if given.timezone else home
-    return _aware(given.start_time, zone), _aware(given.end_time, zone), zone
-
-
-def _zone(name: str) -> ZoneInfo:
+def _when(given: ScheduleMeeting, home: ZoneInfo) -> MeetingTime:
     try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
-        raise ToolError(f"timezone: {name} is no IANA timezone, such as Europe/Amsterdam") from None
-
-
-def _aware(time: datetime, zone: ZoneInfo) -> datetime:
-    return time.replace(tzinfo=zone) if time.tzinfo is None else time.astimezone(zone)
+        return MeetingTime.of(given.start_time, given.end_time, given.timezone, home)
+    except ValueError as wrong:
+        raise ToolError(f"timezone: {wrong}") from None
+    except OverflowError:
+        raise ToolError("start_time, end_time: the first and the last day that there are are none everywhere") from None

@@ -14,6 +14,7 @@ from email_assistant.accounts.accounts import Account
 from email_assistant.db.lease import Lease
 from email_assistant.google.account import GoogleAccount
 from email_assistant.mail.address import split_recipients
+from email_assistant.mail.invisible import as_seen
 from email_assistant.tools.effects import Effect
 
 Answer = Literal["accept", "edit", "ignore", "response"]
@@ -233,6 +234,23 @@ def check_storable(value: object) -> None:
         if not level:
             return
     raise ToolError(f"lists and objects can't stand in one another more than {_DEEPEST} deep")
+
+
+def shown_whole(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments in which nothing stands that a person doesn't see: what they are shown is what is sent."""
+    return {name: _seen(value) for name, value in arguments.items()}
+
+
+def _seen(value: Any) -> Any:
+    match value:
+        case str():
+            return as_seen(value)
+        case list():
+            return [_seen(each) for each in value]
+        case Mapping():
+            return {name: _seen(each) for name, each in value.items()}
+        case _:
+            return value
 
 
 def _inside(value: object) -> list[object]:

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel
 
 from email_assistant.google.calendar import skipped
 from email_assistant.inbox.items import Invalid
-from email_assistant.inbox.sentences import read_time
 from email_assistant.mail.address import split_recipients
+from email_assistant.tools.meeting_time import in_zone, moment, read_time, zone_of
 
 FieldKind = Literal["line", "text", "list", "number", "time", "json", "hidden"]
 
@@ -41,7 +41,17 @@ class Field:
     label: str
     kind: FieldKind
     value: str
-    """As the form shows it."""
+    """As the form takes it."""
+    zone: ZoneInfo | None = None
+    """In which its time is meant; None: it is none."""
+    home: ZoneInfo | None = None
+    """The account's."""
+
+    @property
+    def told(self) -> str:
+        """As a person reads it: a time as it is at home, and beside that as it is where it is written."""
+        time = read_time(self.value) if self.zone else None
+        return moment(in_zone(time, self.zone), self.home or self.zone) if time and self.zone else self.value
 
     @property
     def holds_addresses(self) -> bool:
@@ -59,20 +69,20 @@ class ProposalForm:
         args: the proposed arguments; the form keeps their order.
         model: the tool's arguments; those that were not proposed stand empty at the end. None: its server alone knows
             them, so each is shown by what it holds, and what no field can hold as JSON.
-        home: the account's timezone; times are shown in the call's own, if it has one.
+        home: the account's timezone; fields take times in the call's own, if it has one.
     """
 
     def __init__(self, args: Mapping[str, Any], model: type[BaseModel] | None, home: ZoneInfo) -> None:
         self._args = args
         self.model = model
-        self._home = home
+        self.home = home
         offered = [name for name in model.model_fields if name not in _IDS] if model else []
         self.fields = [self._field(name, args.get(name)) for name in dict.fromkeys([*args, *offered])]
 
     @property
     def zone(self) -> ZoneInfo:
-        """The timezone that the times are shown in."""
-        return _zone(self._args.get("timezone")) or self._home
+        """The timezone that the fields take times in."""
+        return zone_of(self._args.get("timezone")) or self.home
 
     def filled_with(self, args: Mapping[str, Any]) -> dict[str, str]:
         """What stands in the form's fields when these are the arguments."""
@@ -80,7 +90,10 @@ class ProposalForm:
 
     def typed(self, given: Mapping[str, str]) -> list[Field]:
         """The fields as a person filled them in."""
-        return [replace(field, value=given.get(field.name, field.value)) for field in self.fields]
+        zone = self._zone_typed(given)
+        return [
+            replace(field, value=given.get(field.name, field.value), zone=field.zone and zone) for field in self.fields
+        ]
 
     def changed(self, given: Mapping[str, str]) -> list[Field]:
         """Those fields, as they were filled in, that say something else than the proposal."""
@@ -113,9 +126,9 @@ class ProposalForm:
     def _field(self, name: str, value: Any) -> Field:
         label = _LABELS.get(name) or name.replace("_", " ").capitalize()
         kind = self._kind(name, value)
-        time = read_time(value) if kind == "time" else None
-        if time is not None:
-            return Field(name, label, kind, _wall_time(time, self.zone))
+        if kind == "time":
+            time = read_time(value)
+            return Field(name, label, kind, _wall_time(time, self.zone) if time else "", self.zone, self.home)
         if kind == "json":
             return Field(name, label, kind, json.dumps(value, ensure_ascii=False, indent=2))
         if isinstance(value, list):
@@ -153,15 +166,19 @@ class ProposalForm:
                 return field.value
 
     def _moment(self, field: Field, given: Mapping[str, str]) -> str:
-        """A wall time is meant in the form's own timezone, unless the proposal left that to the account."""
+        """A wall time is meant in the timezone that the form names, unless the proposal left it without an offset."""
         proposed = read_time(self._args.get(field.name))
-        zone = _zone(given.get("timezone")) or self.zone
+        zone = self._zone_typed(given)
         time = read_time(field.value)
         if time is None or (proposed is not None and proposed.tzinfo is None):
             return field.value
         if why := skipped(time, zone):
             raise Invalid(f"{field.label}: {why}")
         return time.replace(tzinfo=zone).isoformat()
+
+    def _zone_typed(self, given: Mapping[str, str]) -> ZoneInfo:
+        """That in which times are meant once the form is filled in like this."""
+        return zone_of(given["timezone"]) or self.home if "timezone" in given else self.zone
 
     def _is_required(self, name: str) -> bool:
         return bool(self.model and name in self.model.model_fields and self.model.model_fields[name].is_required())
@@ -219,10 +236,3 @@ def _wall_time(time: datetime, zone: ZoneInfo) -> str:
     """In the form that `<input type=datetime-local>` takes."""
     local = time.astimezone(zone) if time.tzinfo else time
     return local.replace(tzinfo=None).isoformat(timespec="seconds" if local.second else "minutes")
-
-
-def _zone(name: object) -> ZoneInfo | None:
-    try:
-        return ZoneInfo(name) if isinstance(name, str) and name else None
-    except (ZoneInfoNotFoundError, ValueError):
-        return None

@@ -10,7 +10,7 @@ from email_assistant.inbox.describe import COUNTED, FIRST_ANSWER, NOT_IN_COPY, U
 from email_assistant.inbox.sentences import cut, link_host, moment
 from email_assistant.mail.address import address_of
 from email_assistant.mail.charset import plain
-from email_assistant.web.wording import about, became, counted, span, waits, wall, who
+from email_assistant.web.wording import about, became, counted, span, waits, who
 
 
 def render(
@@ -49,7 +49,6 @@ _environment.filters |= {
     "waits": waits,
     "became": became,
     "counted": counted,
-    "wall": wall,
     "span": span,
     "who": who,
     "about": about,

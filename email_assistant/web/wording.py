@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from zoneinfo import ZoneInfo
 
 from email_assistant.accounts.accounts import Mode
 from email_assistant.gate.policy import Rule
 from email_assistant.inbox.items import Item
-from email_assistant.inbox.sentences import cut, moment, read_time
+from email_assistant.inbox.sentences import cut
 from email_assistant.inbox.standing import MANY, NAMES, said_of
 from email_assistant.mail.charset import one_line
 from email_assistant.memory.profiles import Profile
@@ -159,12 +158,6 @@ def span(seconds: float) -> str:
     if minutes < 60:
         return f"{minutes} min"
     return f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // 1440} d"
-
-
-def wall(value: str, zone: ZoneInfo) -> str:
-    """A form's wall time, as a person reads it; what is none stands as it is."""
-    time = read_time(value)
-    return moment(time, zone) if time else value
 
 
 def browser(user_agent: str) -> str:

@@ -14,8 +14,8 @@ from email_assistant.cli.screen.base import InboxScreen
 from email_assistant.cli.screen.desk import Sight
 from email_assistant.cli.screen.review import ReviewScreen
 from email_assistant.inbox.items import Invalid
-from email_assistant.inbox.sentences import read_time
 from email_assistant.mail.charset import plain
+from email_assistant.tools.meeting_time import read_time
 from email_assistant.tools.spec import ToolError
 from email_assistant.web.forms import Field
 

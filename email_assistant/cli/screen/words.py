@@ -71,7 +71,7 @@ def proposal(item: Item, form: ProposalForm, does: str) -> str:
 
 def difference(before: Field, after: Field, strangers: Iterable[str]) -> Content:
     """What an edit makes of one field; addresses that were never written to are marked."""
-    pieces = compare(plain(before.value), plain(after.value))
+    pieces = compare(plain(before.told), plain(after.told))
     new = [written for written in after.parts if after.holds_addresses and address_of(written) in strangers]
     return Content.assemble(
         (f"{before.label}\n", "bold"),
@@ -134,7 +134,7 @@ def _proposal(item: Item, form: ProposalForm, does: str) -> Iterator[Part]:
     for field in (each for each in shown if each.kind != "text"):
         yield f"{field.label}: ", "dim"
         yield from _value(field, item)
-        yield f" ({form.zone.key})\n" if field.kind == "time" else "\n"
+        yield "\n"
     if item.left_out:
         yield f"{NOT_IN_COPY}: {line(shortly(item.left_out))}\n", "$text-warning"
     for mark in item.marks:
@@ -157,6 +157,9 @@ def _proposal(item: Item, form: ProposalForm, does: str) -> Iterator[Part]:
 def _value(field: Field, item: Item) -> Iterator[Part]:
     if field.kind == "json":
         yield plain(field.value)
+        return
+    if field.kind == "time":
+        yield line(field.told)
         return
     for number, part in enumerate(field.parts):
         yield ", " * bool(number) + line(part)

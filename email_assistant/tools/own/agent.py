@@ -29,7 +29,7 @@ from email_assistant.tools.schedule_meeting import ScheduleMeeting, event_id_of,
 from email_assistant.tools.send_email import SendEmail
 from email_assistant.tools.senders import answers_as, permitted
 from email_assistant.tools.sending import sent_to
-from email_assistant.tools.spec import ToolError, ToolSpec
+from email_assistant.tools.spec import ToolError, ToolSpec, shown_whole
 
 log = logging.getLogger(__name__)
 
@@ -149,7 +149,7 @@ def create_agent_server(mailbox: Mailbox, outbox: KeyedOutbox, hours: WorkingHou
             return _answer(f"there is no such tool; there are: {', '.join(offered)}", is_error=True)
         meta = server.request_context.meta
         try:
-            text, made = await offered[name][1](arguments, (meta.model_extra or {}) if meta else {})
+            text, made = await offered[name][1](shown_whole(arguments), (meta.model_extra or {}) if meta else {})
         except Limited as error:
             return _answer(str(error), is_error=True, meta={AGAIN: True, LIMITED: True})
         except TryAgain as error:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from email_assistant.tools.mcp.words import AGAIN, LIMITED
 from email_assistant.tools.own.mailbox import Limited, TryAgain
-from email_assistant.tools.spec import ToolError
+from email_assistant.tools.spec import ToolError, shown_whole
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ class Tool(Generic[A]):
 
     def _parsed(self, arguments: Mapping[str, Any]) -> A:
         try:
-            return self.arguments.model_validate_json(json.dumps(arguments))
+            return self.arguments.model_validate_json(json.dumps(shown_whole(arguments)))
         except ValidationError as error:
             raise ToolError("; ".join(f"{_place(e['loc'])}: {e['msg']}" for e in error.errors())) from None
 

@@ -13,7 +13,7 @@ from email_assistant.accounts.accounts import UnknownAccount
 from email_assistant.accounts.vault import VaultError
 from email_assistant.google.calendar import Event
 from email_assistant.google.errors import GoogleError
-from email_assistant.inbox.sentences import read_time
+from email_assistant.tools.meeting_time import MeetingTime, beside
 from email_assistant.web.dependencies import Assistant, ItemId, Services
 from email_assistant.web.rendering import render
 
@@ -32,6 +32,8 @@ class Slot:
     all_day: bool = False
     busy: bool = True
     proposed: bool = False
+    beside: str = ""
+    """When that is in the timezone in which it is proposed, if its clocks show another time."""
 
 
 @router.get("/items/{item_id}/day")
@@ -72,13 +74,11 @@ async def _events(app: Services, account_id: Any, proposal: Slot) -> tuple[Event
 
 
 def _proposal(args: dict[str, Any], zone: ZoneInfo) -> Slot | None:
-    start, end = (_local(read_time(args.get(name)), zone) for name in ("start_time", "end_time"))
-    return Slot(start, end, str(args.get("title", "")), proposed=True) if start and end else None
-
-
-def _local(at: datetime | None, zone: ZoneInfo) -> datetime | None:
-    """A time without a timezone is meant in the account's."""
-    return (at.astimezone(zone) if at.tzinfo else at.replace(tzinfo=zone)) if at else None
+    when = MeetingTime.read(args, zone)
+    if when is None:
+        return None
+    start, end = when.start.astimezone(zone), when.end.astimezone(zone)
+    return Slot(start, end, str(args.get("title", "")), proposed=True, beside=beside(when.start, zone))
 
 
 def _slot(event: Event, zone: ZoneInfo) -> Slot:

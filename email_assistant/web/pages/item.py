@@ -1,7 +1,7 @@
 """`/items/{id}`: one item, all that speaks for and against it, and the answers to it."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Form, Request
@@ -9,9 +9,10 @@ from fastapi.responses import RedirectResponse, Response
 
 from email_assistant.inbox.items import Conflict, Invalid, Item
 from email_assistant.inbox.listing import Wanted
-from email_assistant.inbox.sentences import read_time, sentence
+from email_assistant.inbox.sentences import sentence
 from email_assistant.mail.compose import reply_subject
 from email_assistant.mail.diff import Piece, compare
+from email_assistant.tools.meeting_time import MeetingTime
 from email_assistant.trail.context import Contexts
 from email_assistant.web.dependencies import Assistant, ItemId, Services
 from email_assistant.web.forms import Field, ProposalForm
@@ -150,13 +151,14 @@ async def _page(
         news=await news(),
         first_text=_first_to_edit(form),
         titles=TITLES,
-        does=sentence(item, form.zone) if item.kind in ("notification", "in_doubt") else None,
+        does=sentence(item, form.home) if item.kind in ("notification", "in_doubt") else None,
         did=did,
         profiles=PROFILE_NAMES,
         buttons=buttons(item),
-        zone=form.zone,
+        zone=form.home,
+        written_in=form.zone,
         subject=reply_subject(item.subject or "") if item.kind == "draft" and item.mail_id else None,
-        lasts=_minutes(item.args) if item.kind == "meeting" else None,
+        lasts=when.minutes if item.kind == "meeting" and (when := MeetingTime.read(item.args, form.home)) else None,
         newer=await _newer(app, item),
         newer_ids={each["id"] for each in item.newer},
         following=await _next(app, item, listing),
@@ -170,13 +172,6 @@ def _asked(posted: Mapping[str, str]) -> int | None:
     return int(given) if given.isdecimal() else None
 
 
-def _minutes(args: Mapping[str, Any]) -> int | None:
-    start, end = read_time(args.get("start_time")), read_time(args.get("end_time"))
-    if start is None or end is None or (start.tzinfo is None) != (end.tzinfo is None):
-        return None
-    return round((end - start).total_seconds() / 60)
-
-
 def _first_to_edit(form: ProposalForm) -> str | None:
     """The field that an edit most often means."""
     shown = [field for field in form.fields if field.kind != "hidden"]
@@ -188,9 +183,9 @@ def _edited(item: Item, form: ProposalForm) -> list[tuple[Field, list[Piece]]]:
     after = (item.decision or {}).get("args")
     if not isinstance(after, dict):
         return []
-    before = {field.name: field.value for field in form.fields}
-    fields = ProposalForm(after, form.model, form.zone).fields
-    return [(field, compare(before.get(field.name, ""), field.value)) for field in fields]
+    before = {field.name: field.told for field in form.fields}
+    fields = ProposalForm(after, form.model, form.home).fields
+    return [(field, compare(before.get(field.name, ""), field.told)) for field in fields]
 
 
 async def _newer(app: Services, item: Item) -> UUID | None:

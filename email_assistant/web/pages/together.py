@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
-from zoneinfo import ZoneInfo
 
 from fastapi.responses import Response
 
@@ -24,7 +23,6 @@ class Whole:
 
     item: Item
     fields: Sequence[Field]
-    zone: ZoneInfo
     subject: str | None
     """Of the letter, where it has no field for that."""
 
@@ -80,7 +78,7 @@ async def results_of(app: Services, seen: Sequence[str]) -> list[Answered]:
 async def _whole(app: Services, item: Item) -> Whole:
     form = await form_of(app, item)
     subject = reply_subject(item.subject or "") if item.kind == "draft" and item.mail_id else None
-    return Whole(item, form.fields, form.zone, subject)
+    return Whole(item, form.fields, subject)
 
 
 def _read(seen: str) -> tuple[UUID, str]:

@@ -1,0 +1,86 @@
+"""When a proposed meeting is: its arguments are read here alone, whoever makes it and wherever it is shown."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import MAXYEAR, MINYEAR, datetime
+from typing import Any, Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import TypeAdapter, ValidationError
+
+MEETING: Final = "schedule_meeting_tool"
+"""What the tool is called that proposes one."""
+_TIME: Final = TypeAdapter(datetime)
+_DAY: Final = "%a %d %b %Y"
+
+
+@dataclass(frozen=True, slots=True)
+class MeetingTime:
+    """`start` and `end` are aware, and in `zone`, which the proposal names or leaves to the account."""
+
+    start: datetime
+    end: datetime
+    zone: ZoneInfo
+
+    @classmethod
+    def of(cls, start: datetime, end: datetime, timezone: str | None, home: ZoneInfo) -> "MeetingTime":
+        """Raises ValueError: there is no such timezone."""
+        zone = zone_of(timezone) if timezone else home
+        if zone is None:
+            raise ValueError(f"{timezone} is no IANA timezone, such as Europe/Amsterdam")
+        return cls(in_zone(start, zone), in_zone(end, zone), zone)
+
+    @classmethod
+    def read(cls, args: Mapping[str, Any], home: ZoneInfo) -> "MeetingTime | None":
+        """None: these arguments say no time."""
+        start, end = read_time(args.get("start_time")), read_time(args.get("end_time"))
+        try:
+            return cls.of(start, end, args.get("timezone"), home) if start and end else None
+        except ValueError:
+            return None
+
+    @property
+    def minutes(self) -> int:
+        """How long it lasts, whatever the clocks do meanwhile."""
+        return round((self.end.timestamp() - self.start.timestamp()) / 60)
+
+    def told(self, home: ZoneInfo) -> str:
+        """From when to when, for a person at home in `home`."""
+        return f"{moment(self.start, home)} to {moment(self.end, home)}"
+
+
+def moment(at: datetime, home: ZoneInfo) -> str:
+    """An aware time to the minute at home, and beside that in its own timezone, where the clocks show another."""
+    shown = f"{at.astimezone(home):{_DAY}, %H:%M %Z}"
+    return f"{shown} ({own})" if (own := beside(at, home)) else shown
+
+
+def beside(at: datetime, home: ZoneInfo) -> str:
+    """An aware time as it is in its own timezone; empty where the clocks at home show the same."""
+    local = at.astimezone(home)
+    if local.utcoffset() == at.utcoffset():
+        return ""
+    own = f"{at:%H:%M}" if at.date() == local.date() else f"{at:{_DAY}, %H:%M}"
+    return f"{own} in {at.tzinfo}"  # no abbreviation: Algiers has CET in summer, when Berlin has not
+
+
+def in_zone(at: datetime, zone: ZoneInfo) -> datetime:
+    """A time in `zone`, in which it is meant if it names no offset."""
+    return at.replace(tzinfo=zone) if at.tzinfo is None else at.astimezone(zone)
+
+
+def read_time(value: object) -> datetime | None:
+    """The time that an argument stands for; None if it stands for none that every timezone has."""
+    try:
+        time = _TIME.validate_python(value)
+    except ValidationError:
+        return None
+    return time if MINYEAR < time.year < MAXYEAR else None
+
+
+def zone_of(name: object) -> ZoneInfo | None:
+    """The timezone of an IANA name; None if it is none."""
+    try:
+        return ZoneInfo(name) if isinstance(name, str) and name else None
+    except (ZoneInfoNotFoundError, ValueError):
+        return None
