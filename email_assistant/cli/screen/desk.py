@@ -80,7 +80,8 @@ class Desk:
             account = await self._app.accounts.get(item.account_id)
             context = await self._contexts.of(item)
             events = await self._trail.of_mail(self.user_id, item.mail_id, item.account) if item.mail_id else []
-        form = ProposalForm(item.args, self._arguments(item), account.zone)
+        said = self._app.catalogue.said(item.action) if item.chat is not None else ()
+        form = ProposalForm(item.args, self._arguments(item), account.zone, said)
         return Sight(item, account.zone, form, context, events)
 
     async def answer(self, item: Item, answer: Mapping[str, Any]) -> Item:
