@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -391,7 +391,7 @@ def _fill_toolbox(app: App) -> Toolbox:
         Registry(
             placed(tool, config, labels, servers, ledger) for tool in mail_tools(ledger, app.accounts, app.settings)
         ),
-        Catalogue(config, labels, local, servers, ledger),
+        Catalogue(config, labels, local, servers, ledger, partial(Mailbox, app.accounts, app.clients)),
         Overview(config, labels, servers, seen, app.user_id),
         servers,
     )

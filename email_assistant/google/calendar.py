@@ -52,6 +52,8 @@ class Event:
     description: str = ""
     calendar: str = PRIMARY
     """The id of the calendar that it was read from."""
+    etag: str = ""
+    """Tells what it is now from what it was."""
 
     def span(self, zone: tzinfo) -> tuple[datetime, datetime]:
         """When it begins and ends, in UTC, in which times can be compared across a change of the clocks; days without
@@ -203,8 +205,12 @@ class Calendar:
         description: str | None = None,
         location: str | None = None,
         send_updates: SendUpdates = "all",
+        etag: str = "",
     ) -> Event:
         """Change those fields of an event that are given, and nothing else; who stays invited keeps their answer.
+
+        Args:
+            etag: change it only if it is still as it was read with that (Refused with status 412); empty: in any case.
 
         Raises NotFound when there is no such event, Ambiguous, and ValueError for a naive datetime.
         """
@@ -220,6 +226,8 @@ class Calendar:
             invited = await self._client.read(request, _attendees)
             body["attendees"] = [invited.get(address.lower(), {"email": address}) for address in attendees]
         request = self._events.patch(calendarId=calendar, eventId=event_id, body=body, sendUpdates=send_updates)
+        if etag:
+            request.headers["If-Match"] = etag
         return await self._client.write(request, partial(_event, calendar=calendar))
 
     async def event(self, event_id: str, calendar: str = PRIMARY) -> Event:
@@ -376,6 +384,7 @@ def _event(answer: dict[str, Any], calendar: str) -> Event:
         location=answer.get("location", ""),
         description=answer.get("description", ""),
         calendar=calendar,
+        etag=answer.get("etag", ""),
     )
 
 

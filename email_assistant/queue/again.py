@@ -1,6 +1,6 @@
 """What follows when a person is asked about an effect again: it was refused, or nobody can tell whether it happened."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -17,13 +17,19 @@ class Completes(Protocol):
         """Raises ToolError, ServerDown."""
         ...
 
+    def said(self, name: str) -> Collection[str]:
+        """Those arguments of a call that only say what it is about: `complete` says them anew."""
+        ...
+
 
 async def as_it_can_be(tools: Completes, run: Mapping[str, Any], effect: Effect) -> Effect:
-    """A refused effect as it could be carried out now: the address that it was to go from may be gone."""
+    """A refused effect as it could be carried out now: the address that it was to go from may be gone, or the event
+    be another than was said."""
     if effect.state != "refused":
         return effect
+    args = {name: value for name, value in effect.args.items() if name not in tools.said(effect.tool)}
     try:
-        return replace(effect, args=await tools.complete(run, effect.tool, effect.args))
+        return replace(effect, args=await tools.complete(run, effect.tool, args))
     except (ToolError, ServerDown, GoogleError, VaultError):
         return effect
 

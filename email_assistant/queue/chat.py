@@ -7,7 +7,7 @@ anywhere: whoever asked may have gone, and another process takes up what a dead 
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
@@ -67,6 +67,10 @@ _NOT_KNOWN = "Not known: this was broken off, and may have been done."
 class Tools(Protocol):
     async def complete(self, run: Mapping[str, Any], name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Arguments checked and completed for a run. Raises ToolError, ServerDown."""
+        ...
+
+    def said(self, name: str) -> Collection[str]:
+        """Those arguments of a call that only say what it is about: `complete` says them anew."""
         ...
 
     async def left_out(self, run: Mapping[str, Any], name: str, arguments: Mapping[str, Any]) -> list[str]:

@@ -1,6 +1,6 @@
 """The tools that chat may be given: ours, and those of servers, by type."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -14,8 +14,10 @@ from email_assistant.tools.control import CLARIFICATION
 from email_assistant.tools.effects import Effect, Ledger
 from email_assistant.tools.mcp.pool import Servers
 from email_assistant.tools.mcp.tool import McpTool
+from email_assistant.tools.own.mailbox import Mailbox
 from email_assistant.tools.reviewed import CONFIRMATION, reviewed
 from email_assistant.tools.spec import NEEDS_MAILBOX, Call, Review, ServerDown, Tool, ToolError, shown_whole
+from email_assistant.tools.update_event import SAID, UPDATE_EVENT, UpdateEvent
 
 
 class Offer(NamedTuple):
@@ -30,6 +32,7 @@ class Catalogue:
     """
     Args:
         local: ours that run here.
+        mailbox: an account's, by its id.
     """
 
     def __init__(
@@ -39,12 +42,14 @@ class Catalogue:
         local: Iterable[Tool],
         servers: Servers,
         ledger: Ledger,
+        mailbox: Callable[[UUID], Mailbox],
     ) -> None:
         self._config = config
         self._labels = labels
         self._local = {tool.spec.name: tool for tool in local}
         self._servers = servers
         self._ledger = ledger
+        self._mailbox = mailbox
         self._made: dict[tuple[str, UUID, str], McpTool] = {}
         """By server, account and name: to check a schema takes longer than to call the tool."""
 
@@ -123,6 +128,10 @@ class Catalogue:
         tool = self._local.get(name)
         return tool.spec.arguments if tool else None
 
+    def said(self, name: str) -> Collection[str]:
+        """Those arguments of a tool of ours that say what its call is about, and that nobody fills in."""
+        return SAID if name == UPDATE_EVENT and self.foreign(name) is None else ()
+
     def review(self, name: str) -> Review:
         """How a person is asked about a call."""
         tool = self._local.get(name)
@@ -173,6 +182,7 @@ class Catalogue:
         place = (server, account_id, told.name)
         known = self._made.get(place)
         if known is None or known.told is not told:
-            known = McpTool(self._servers, self._ledger, server, told, self._labels.get(told.name))
+            what = self._servers, self._ledger, server, told, self._labels.get(told.name)
+            known = UpdateEvent(*what, self._mailbox(account_id)) if self.said(told.name) else McpTool(*what)
             self._made[place] = known
         return known

@@ -1,6 +1,6 @@
 """The tools of one agent, by name."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from email_assistant.tools.effects import Effect
@@ -25,6 +25,10 @@ class Registry:
     async def complete(self, run: Mapping[str, Any], name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Arguments checked and completed for this run. Raises ToolError."""
         return await self.get(name).complete(run, shown_whole(arguments))
+
+    def said(self, name: str) -> Collection[str]:
+        """Those arguments of a tool that only say what its call is about; none has any."""
+        return ()
 
     async def run(self, call: Call, name: str, arguments: dict[str, Any]) -> str:
         """Raises ToolError."""

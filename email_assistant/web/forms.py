@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -15,7 +15,8 @@ from email_assistant.inbox.items import Invalid
 from email_assistant.mail.address import split_recipients
 from email_assistant.tools.meeting_time import in_zone, moment, read_time, zone_of
 
-FieldKind = Literal["line", "text", "list", "number", "time", "json", "hidden"]
+FieldKind = Literal["line", "text", "list", "number", "time", "json", "hidden", "said"]
+"""One that is said is shown, and not to be filled in."""
 
 _LABELS: Mapping[str, str] = {
     "email_address": "To",
@@ -24,6 +25,11 @@ _LABELS: Mapping[str, str] = {
     "start_time": "Starts",
     "end_time": "Ends",
     "organizer_email": "Organiser",
+}
+_SAID_LABELS: Mapping[str, str] = {
+    "event_now": "The event now",
+    "invites": "Would be invited",
+    "disinvites": "Would be invited no longer",
 }
 _ADDRESSES = ("email_address", "additional_recipients", "attendees", "organizer_email")
 _TO = "email_address"
@@ -69,13 +75,17 @@ class ProposalForm:
         args: the proposed arguments; the form keeps their order.
         model: the tool's arguments; those that were not proposed stand empty at the end. None: its server alone knows
             them, so each is shown by what it holds, and what no field can hold as JSON.
+        said: arguments that nobody fills in, as they only say what the call is about.
         home: the account's timezone; fields take times in the call's own, if it has one.
     """
 
-    def __init__(self, args: Mapping[str, Any], model: type[BaseModel] | None, home: ZoneInfo) -> None:
+    def __init__(
+        self, args: Mapping[str, Any], model: type[BaseModel] | None, home: ZoneInfo, said: Collection[str] = ()
+    ) -> None:
         self._args = args
         self.model = model
         self.home = home
+        self._said = said
         offered = [name for name in model.model_fields if name not in _IDS] if model else []
         self.fields = [self._field(name, args.get(name)) for name in dict.fromkeys([*args, *offered])]
 
@@ -124,7 +134,8 @@ class ProposalForm:
         return args
 
     def _field(self, name: str, value: Any) -> Field:
-        label = _LABELS.get(name) or name.replace("_", " ").capitalize()
+        known = _SAID_LABELS if name in self._said else _LABELS
+        label = known.get(name) or name.replace("_", " ").capitalize()
         kind = self._kind(name, value)
         if kind == "time":
             time = read_time(value)
@@ -142,6 +153,8 @@ class ProposalForm:
         )
         if name in _IDS and self.model:
             return "hidden"
+        if name in self._said:
+            return "said"
         if annotation is None:
             return _kind_by_value(name, value)
         if isinstance(value, list) or annotation == list[str]:

@@ -3,7 +3,9 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
 from functools import partial
+from html import unescape
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,7 +16,7 @@ import pytest
 from tests.contract.chat_stage import TEN, Eavesdropper, Stage, event, listing, open_stage
 from tests.doubles.calendar_server import OFFERED
 from tests.doubles.chat import Reply, Talk, approved, at_once, checked, rejected
-from tests.doubles.model import ModelRequest, tool
+from tests.doubles.model import ModelRequest, ToolCall, tool
 from tests.doubles.serving import Hold
 from tests.integration.scene import ADA
 
@@ -646,6 +648,22 @@ class TestWhatIsAllowedAndNotDoneYet:
         assert stage.calendar.names == ["Team Meeting", "Lunch"]
 
 
+SAID = {
+    "event_now": "Plan, Mon 04 May 2026, 15:00 CEST to Mon 04 May 2026, 16:00 CEST, with bob@example.org, "
+    "cal@example.org",
+    "invites": ["eve@example.org"],
+    "disinvites": ["bob@example.org"],
+}
+
+
+def planned(stage: Stage) -> tuple[str, ToolCall]:
+    """An event with Bob and Cal, and the call that puts Eve in Bob's place."""
+    start = datetime(2026, 5, 4, 13, tzinfo=UTC)
+    people = [{"email": "bob@example.org"}, {"email": "cal@example.org"}]
+    event_id = stage.google.add_event("Plan", start, start + timedelta(hours=1), attendees=people)
+    return event_id, tool("update_event", event_id=event_id, attendees=["eve@example.org", "cal@example.org"])
+
+
 class TestOwnCalendar:
     """Without a calendar server of somebody else's, the program's own is used."""
 
@@ -680,6 +698,80 @@ class TestOwnCalendar:
         assert after["summary"] == "New plan"
         kept = ("start", "end", "location", "attendees", "id")
         assert [after.get(name) for name in kept] == [before.get(name) for name in kept]
+
+    def test_a_change_says_which_event_it_is_and_who_is_invited_or_no_longer(self, stage: Stage, talk: Talk) -> None:
+        event_id, invite = planned(stage)
+        stage.model.on_chat({"invite": [[invite], "Done."]})
+        waiting = talk.run("invite")
+
+        item = talk.item(waiting.call_id)
+        assert item["args"] == {**SAID, **invite.args}
+        for shown in (
+            stage.daemon.http.get(f"/items/{item['id']}").text,
+            stage.daemon.http.get(f"/chat/{item['chat']}").text,
+        ):
+            for label, value in (
+                ("The event now", SAID["event_now"]),
+                ("Would be invited", "eve@example.org"),
+                ("Would be invited no longer", "bob@example.org"),
+            ):
+                said = shown.split(f"<dt>{label}</dt>")[1].split("</dd>")[0]
+                assert value in said
+            assert "arg.attendees" in shown
+            assert "arg.event_now" not in shown
+        for told in (unescape(item["description"]), stage.daemon.cli("inbox", "show", item["id"])):
+            assert (
+                f"- event_now: {SAID['event_now']}\n- invites: eve@example.org\n- disinvites: bob@example.org" in told
+            )
+        assert f"Change in the calendar: event_now: {SAID['event_now'][:60]}" in stage.daemon.http.get("/").text
+
+        assert talk.approve(waiting.call_id).response == "Done."
+        invited = [person["email"] for person in stage.google.events[event_id]["attendees"]]
+        assert invited == ["eve@example.org", "cal@example.org"]
+
+    @pytest.mark.parametrize("how", ["it is moved", "somebody joins", "it is called otherwise"])
+    def test_a_change_of_what_has_changed_since_is_asked_again(self, stage: Stage, talk: Talk, how: str) -> None:
+        event_id, invite = planned(stage)
+        stage.model.on_chat({"invite": [[invite], "Done."]})
+        first = talk.run("invite")
+        event = stage.google.events[event_id]
+        match how:
+            case "it is moved":
+                event["end"] = {"dateTime": "2026-05-04T17:00:00+02:00"}
+            case "somebody joins":
+                event["attendees"].append({"email": "zoe@example.org"})
+            case _:
+                event["summary"] = "Board"
+        edited = stage.daemon.decide(talk.item(first.call_id)["id"], "edit", {**SAID, **invite.args, "title": "Hi"})
+        assert (edited.status_code, "changed since" in edited.text) == (422, True)
+
+        again = talk.approve(first.call_id)
+        assert stage.google.calls("events.patch") == []
+        item = talk.item(again.call_id)
+        assert "changed since" in item["asked_because"]
+        assert item["args"]["event_now"] != SAID["event_now"]
+        gone = ["bob@example.org", "zoe@example.org"] if how == "somebody joins" else ["bob@example.org"]
+        assert item["args"]["disinvites"] == gone
+        assert talk.approve(again.call_id).response == "Done."
+        assert len(stage.google.calls("events.patch")) == 1
+
+    def test_a_change_just_before_ours_is_noticed_by_google(self, stage: Stage, talk: Talk) -> None:
+        event_id, invite = planned(stage)
+        stage.google.events[event_id]["etag"] = '"1"'
+        stage.model.on_chat({"invite": [[invite], "Done."]})
+        first = talk.run("invite")
+        stage.google.fault("events.patch", status=412, reason="conditionNotMet")
+        again = talk.approve(first.call_id)
+        assert "changed since" in talk.item(again.call_id)["asked_because"]
+        assert talk.approve(again.call_id).response == "Done."
+        assert [call.headers.get("if-match") for call in stage.google.calls("events.patch")] == ['"1"', '"1"']
+
+    def test_a_change_whose_answer_was_lost_is_made_once(self, stage: Stage, talk: Talk) -> None:
+        _, invite = planned(stage)
+        stage.model.on_chat({"invite": [[invite], "Done."]})
+        stage.google.fault("events.patch", drop="after")
+        assert talk.approve(talk.run("invite").call_id).response == "Done."
+        assert len(stage.google.calls("events.patch")) == 1
 
     def test_a_limit_is_said_and_waited_out(self, stage: Stage, talk: Talk) -> None:
         plan = tool("create_event", title="Plan", start="2026-05-04T15:00", end="2026-05-04T16:00")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from tests.integration.scene import BOB, DONE, meeting
 
 HOUR = timedelta(hours=1)
 
-CASES = {
+CASES: dict[str, Any] = {
     "New York": (
         {"start_time": "2031-11-26T10:00:00", "end_time": "2031-11-26T11:00:00", "timezone": "America/New_York"},
         datetime(2031, 11, 26, 15, tzinfo=UTC),

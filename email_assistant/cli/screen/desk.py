@@ -84,7 +84,8 @@ class Desk:
 
     def form(self, item: Item) -> ProposalForm:
         """What it proposes, as labelled fields."""
-        return ProposalForm(item.args, self._arguments(item), item.zone)
+        said = self._app.catalogue.said(item.action) if item.chat is not None else ()
+        return ProposalForm(item.args, self._arguments(item), item.zone, said)
 
     async def answer(self, item: Item, answer: Mapping[str, Any]) -> Item:
         """Answer an item as it was shown. Raises NoItem, Conflict, Invalid."""

@@ -37,7 +37,7 @@ class EditScreen(InboxScreen):
     def __init__(self, seen: Sight) -> None:
         super().__init__()
         self._seen = seen
-        self._fields = [field for field in seen.form.fields if field.kind != "hidden"]
+        self._fields = [field for field in seen.form.fields if field.kind not in ("hidden", "said")]
         self._begun = _begun(seen)
         """By argument, what stands in the fields at first."""
         self._warned = False

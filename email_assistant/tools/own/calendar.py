@@ -11,19 +11,22 @@ from zoneinfo import ZoneInfo
 
 from mcp.server.lowlevel import Server
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
 from email_assistant.google.calendar import PRIMARY, Agenda, Calendar, Event, skipped
-from email_assistant.google.errors import Ambiguous, Exists, NotFound
+from email_assistant.google.errors import Ambiguous, Exists, NotFound, Refused
 from email_assistant.mail.address import is_valid_address
 from email_assistant.mail.prompt import delimited, inert
 from email_assistant.tools.own.mailbox import Mailbox
 from email_assistant.tools.own.server import Arguments, Result, Tool, create_server, in_brackets
 from email_assistant.tools.spec import ToolError
+from email_assistant.tools.update_event import CHANGED, EVENT_NOW, in_words
 
 _MOST_EVENTS: Final = 250
 _LONGEST: Final = timedelta(days=366)
 _MOST_TOLD: Final = 2_000
 """Characters of an event's description."""
+_PRECONDITION_FAILED: Final = 412
 _MOST_COPIES: Final = 10
 """Events with the same words at the same time that were deleted or changed, of which each keeps its id for ever."""
 
@@ -74,6 +77,8 @@ class UpdateEvent(Arguments):
     location: _Location | None = Field(None, description="Where it shall take place")
     description: _Description | None = Field(None, description="What it shall be about")
     calendar_id: _Id = Field(PRIMARY, description="Id of the calendar that the event stands in")
+    event_now: SkipJsonSchema[str | None] = None
+    """What the event is, in our own words, for whoever approved the change; of no other is it made."""
 
 
 class CalendarOut(Result):
@@ -220,7 +225,7 @@ class CalendarTools:
             return WrittenOut(timezone=visit.zone.key, event=_told(event, visit.zone))
 
     async def update_event(self, given: UpdateEvent) -> WrittenOut:
-        changed = given.model_dump(exclude={"event_id", "calendar_id"}, exclude_none=True)
+        changed = given.model_dump(exclude={"event_id", "calendar_id", EVENT_NOW}, exclude_none=True)
         if not changed:
             raise ToolError("say what to change: title, start, end, attendees, location or description")
         async with self._mailbox.visit("write") as visit:
@@ -232,9 +237,18 @@ class CalendarTools:
             if "title" in changed:
                 changed["summary"] = changed.pop("title")
             before = await calendar.event(given.event_id, given.calendar_id)
+            if given.event_now is not None and in_words(before, zone) != given.event_now:
+                if not _has(before, changed, zone):  # else a call of before had done it
+                    raise ToolError(CHANGED)
+                return WrittenOut(timezone=zone.key, event=_told(before, zone))
             _check_order(changed.get("start", before.start), changed.get("end", before.end), zone)
+            etag = before.etag if given.event_now is not None else ""
             try:
-                event = await calendar.patch(given.event_id, calendar=given.calendar_id, **changed)
+                event = await calendar.patch(given.event_id, calendar=given.calendar_id, etag=etag, **changed)
+            except Refused as refused:
+                if refused.status != _PRECONDITION_FAILED:
+                    raise
+                raise ToolError(CHANGED) from None
             except Ambiguous:
                 event = await calendar.event(given.event_id, given.calendar_id)
                 if not _has(event, changed, zone):

@@ -174,7 +174,7 @@ def _asked(posted: Mapping[str, str]) -> int | None:
 
 def _first_to_edit(form: ProposalForm) -> str | None:
     """The field that an edit most often means."""
-    shown = [field for field in form.fields if field.kind != "hidden"]
+    shown = [field for field in form.fields if field.kind not in ("hidden", "said")]
     return next((field.name for field in (*(f for f in shown if f.kind == "text"), *shown)), None)
 
 

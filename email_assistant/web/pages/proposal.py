@@ -26,7 +26,8 @@ async def fields_of(request: Request) -> dict[str, str]:
 
 async def form_of(app: Services, item: Item) -> ProposalForm:
     account = await app.accounts.get(item.account_id)
-    return ProposalForm(item.args, _arguments_of(app, item), account.zone)
+    said = app.catalogue.said(item.action) if item.chat is not None else ()
+    return ProposalForm(item.args, _arguments_of(app, item), account.zone, said)
 
 
 def inputs_of(form: ProposalForm, given: Mapping[str, str]) -> list[Input]:
