@@ -706,23 +706,24 @@ class TestOwnCalendar:
 
         item = talk.item(waiting.call_id)
         assert item["args"] == {**SAID, **invite.args}
+        labelled = (
+            ("The event now", str(SAID["event_now"])),
+            ("Would be invited", "eve@example.org"),
+            ("Would be invited no longer", "bob@example.org"),
+        )
         for shown in (
             stage.daemon.http.get(f"/items/{item['id']}").text,
             stage.daemon.http.get(f"/chat/{item['chat']}").text,
         ):
-            for label, value in (
-                ("The event now", SAID["event_now"]),
-                ("Would be invited", "eve@example.org"),
-                ("Would be invited no longer", "bob@example.org"),
-            ):
+            for label, value in labelled:
                 said = shown.split(f"<dt>{label}</dt>")[1].split("</dd>")[0]
                 assert value in said
             assert "arg.attendees" in shown
             assert "arg.event_now" not in shown
-        for told in (unescape(item["description"]), stage.daemon.cli("inbox", "show", item["id"])):
-            assert (
-                f"- event_now: {SAID['event_now']}\n- invites: eve@example.org\n- disinvites: bob@example.org" in told
-            )
+        told = f"- event_now: {SAID['event_now']}\n- invites: eve@example.org\n- disinvites: bob@example.org"
+        assert told in unescape(item["description"])
+        printed = stage.daemon.cli("inbox", "show", item["id"])
+        assert all(f"{label}: {value}" in printed for label, value in labelled)
         assert f"Change in the calendar: event_now: {SAID['event_now'][:60]}" in stage.daemon.http.get("/").text
 
         assert talk.approve(waiting.call_id).response == "Done."
