@@ -648,7 +648,7 @@ class TestWhatIsAllowedAndNotDoneYet:
         assert stage.calendar.names == ["Team Meeting", "Lunch"]
 
 
-SAID = {
+SAID: dict[str, Any] = {
     "event_now": "Plan, Mon 04 May 2026, 15:00 CEST to Mon 04 May 2026, 16:00 CEST, with bob@example.org, "
     "cal@example.org",
     "invites": ["eve@example.org"],
