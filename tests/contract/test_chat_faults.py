@@ -648,7 +648,7 @@ class TestWhatIsAllowedAndNotDoneYet:
         assert stage.calendar.names == ["Team Meeting", "Lunch"]
 
 
-SAID = {
+SAID: dict[str, Any] = {
     "event_now": "Plan, Mon 04 May 2026, 15:00 CEST to Mon 04 May 2026, 16:00 CEST, with bob@example.org, "
     "cal@example.org",
     "invites": ["eve@example.org"],
@@ -748,7 +748,7 @@ class TestOwnCalendar:
 
         again = talk.approve(first.call_id)
         assert stage.google.calls("events.patch") == []
-        item = talk.item(again.call_id)
+        [item] = stage.daemon.pending()
         assert "changed since" in item["asked_because"]
         assert item["args"]["event_now"] != SAID["event_now"]
         gone = ["bob@example.org", "zoe@example.org"] if how == "somebody joins" else ["bob@example.org"]
@@ -763,7 +763,8 @@ class TestOwnCalendar:
         first = talk.run("invite")
         stage.google.fault("events.patch", status=412, reason="conditionNotMet")
         again = talk.approve(first.call_id)
-        assert "changed since" in talk.item(again.call_id)["asked_because"]
+        [item] = stage.daemon.pending()
+        assert "changed since" in item["asked_because"]
         assert talk.approve(again.call_id).response == "Done."
         assert [call.headers.get("if-match") for call in stage.google.calls("events.patch")] == ['"1"', '"1"']
 

@@ -1,19 +1,18 @@
 """A meeting that is proposed in another timezone: wherever it is shown, it is the time at which it would be made."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from tests.doubles.daemon import Daemon, Item
+from tests.doubles.daemon import Daemon
 from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.integration.scene import BOB, DONE, meeting
 
 HOUR = timedelta(hours=1)
 
-CASES: dict[str, Any] = {
+CASES: dict[str, tuple[dict[str, Any], datetime, tuple[str, str, str], str]] = {
     "New York": (
         {"start_time": "2031-11-26T10:00:00", "end_time": "2031-11-26T11:00:00", "timezone": "America/New_York"},
         datetime(2031, 11, 26, 15, tzinfo=UTC),
@@ -43,8 +42,6 @@ CASES: dict[str, Any] = {
         "Mon 28 Jul 2031, 11:00 CEST",
     ),
 }
-
-Shown = Callable[[Daemon, Item], str]
 
 
 @pytest.mark.parametrize("case", CASES)
