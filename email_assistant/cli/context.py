@@ -34,6 +34,8 @@ _UNPRINTABLE = re.compile(r"[\x7f-\x9f\ud800-\udfff]")
 
 _UNFOLDED = 20_000
 """Columns of a table that goes into a pipe or a file, where a line that is folded is two."""
+_WIDEST = 400
+"""Characters of a line in a table; a rule has 300 at most."""
 
 _COMMANDS = re.compile(r"`email-assistant (--demo )?([^`]*)`")
 _STARTS = ("up", "demo")
@@ -235,9 +237,14 @@ def print_table(columns: list[str], rows: list[list[str]]) -> None:
         name = max((len(row[0]) for row in rows), default=0) if number == 0 else None
         table.add_column(column, overflow="fold", min_width=name, no_wrap=name is not None)
     for row in rows:
-        table.add_row(*(Text(plain(cell)) for cell in row))
+        table.add_row(*(Text("\n".join(map(_bounded, plain(cell).split("\n")))) for cell in row))
     console = out if out.is_terminal else Console(width=_UNFOLDED)
     console.print(table)
+
+
+def _bounded(line: str) -> str:
+    """A line of a cell: each row is as wide as the widest."""
+    return line if len(line) <= _WIDEST else f"{line[: _WIDEST - 1]}…"
 
 
 def _plain(value: object) -> object:

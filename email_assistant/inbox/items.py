@@ -180,14 +180,14 @@ class Item:
     asked: int
     """The how manieth time the person is asked about its call."""
     refusal: str | None
-    """How it was refused after they had decided it."""
+    """How it was refused after they had decided it, or what newer mail kept from being done."""
     because: str | None
     """Why they are asked at all, where their own rule would not have it."""
     status: Status
     decision: dict[str, Any] | None
     """{type, args}."""
     taken_back: dict[str, Any] | None
-    """While it waits again: the edit or the text that the person had answered with, {type, args}."""
+    """While it waits: the edit or the text that the person had answered with before, {type, args}."""
     decided_by: str | None
     decided_at: datetime | None
     undo_until: datetime | None
@@ -297,7 +297,7 @@ class Item:
 
     @property
     def asked_because(self) -> str | None:
-        """Why they are asked again: it was refused, or accepted together with what then was not."""
+        """Why they are asked again: it was refused, accepted together with what then was not, or newer mail came."""
         return self.refusal or (self.reopened["because"] if self.reopened else None)
 
     @property

@@ -15,7 +15,9 @@ from .inline_files import without_files
 from .message import Attachment, CalendarEvent, Mail
 from .mime import Part
 
-_MESSAGE_ID = re.compile(r"<[^<>\s]+>")
+_MAX_HEADER = 998
+"""Characters of a subject, a name, an address or a message id: a line of a mail has no more (RFC 5322, 2.1.1)."""
+_MESSAGE_ID = re.compile(rf"<[^<>\s]{{1,{_MAX_HEADER}}}>")
 _META_CHARSET = re.compile(rb"<meta[^>]{0,200}charset=[\"']?([\w.:-]{1,40})", re.IGNORECASE)
 _STUB = re.compile(
     r"\bhtml\b|(?:e-?mail|mail|message) (?:client|program|reader)|view (?:it|this)\b.{0,40}browser", re.IGNORECASE
@@ -79,7 +81,8 @@ def _mail(root: Part) -> Mail:
 def _addresses(root: Part, name: str) -> tuple[Address, ...]:
     # One by one: a quote that is left open in one field must not swallow the next.
     fields = root.headers.get_all(name, [])
-    return tuple(address for field in fields for address in parse_addresses(str(field)))
+    found = (address for field in fields for address in parse_addresses(str(field)))
+    return tuple(Address(_bounded(address.name), _bounded(address.email)) for address in found)
 
 
 def _sender(root: Part) -> Address | None:
@@ -95,7 +98,11 @@ def _subject(root: Part) -> str:
 
 
 def _header_text(root: Part, name: str) -> str:
-    return one_line(decode_words(root.header(name)))
+    return _bounded(one_line(decode_words(root.header(name))))
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= _MAX_HEADER else f"{text[: _MAX_HEADER - 1]}…"
 
 
 def _date(value: str) -> datetime | None:

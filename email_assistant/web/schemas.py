@@ -79,7 +79,8 @@ class ItemOut(_Out):
     waits_for: list[UUID] = Field(description="Parts that are yet to be decided before this answer takes effect.")
     decision: Decision | None
     taken_back: Decision | None = Field(
-        description="While it waits again: what the person had typed, an edit or a response, before they took it back."
+        description="What the person had typed, an edit or a response, before they took it back; or into a letter to "
+        "the same person that was not sent, as newer mail came."
     )
     decided_at: datetime | None
     undo_until: datetime | None = Field(description="Until then the decision can be taken back.")
@@ -110,7 +111,8 @@ class ItemOut(_Out):
     )
     asked: int = Field(description="1; more where the person is asked once more about the same call.")
     asked_because: str | None = Field(
-        description="Why it is asked again: it was refused, or it had been accepted with a part that then was not."
+        description="Why it is asked again: it was refused, it had been accepted with a part that then was not, or "
+        "newer mail came before what was decided was done, with the person's words."
     )
     calendars: list[str] = Field(description="Names of the calendars that counted in that: the person's own.")
     newer: list[NewerOut] = Field(

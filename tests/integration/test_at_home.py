@@ -348,6 +348,23 @@ class TestIds:
         assert item["id"][:8] in daemon.cli("inbox", "list")
         assert mail_id in daemon.cli("mails")
 
+    def test_a_row_is_no_wider_than_can_be_read_whatever_stands_in_the_mail(
+        self, start: Start, google: Google, model: Model, database_url: str
+    ) -> None:
+        daemon = start()
+        model.on_triage("notify")
+        google.deliver(f'"{"N" * 2_000}" <eve@evil.example.net>', "A" * 5_000, "Does Friday suit you?")
+        google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+        items = daemon.pending(2)
+        assert max(len(item["subject"]) for item in items) == 998
+        with psycopg.connect(database_url) as conn:  # as an earlier version stored it
+            conn.execute("update email_assistant.mails set subject = repeat('A', 900000) where subject like 'AAA%'")
+        for command in (("inbox", "list"), ("mails",)):
+            listed = daemon.cli(*command)
+            assert "Lunch?" in listed
+            assert "AAA…" in listed
+            assert max(map(len, listed.splitlines())) < 1_000
+
     def test_an_ambiguous_one_says_which(self, start: Start, google: Google, model: Model, database_url: str) -> None:
         daemon = start()
         model.on_triage("notify")

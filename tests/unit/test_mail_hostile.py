@@ -514,6 +514,24 @@ def test_a_hundred_thousand_nested_tags_keep_the_text() -> None:
     assert "hello" in html_to_text("<div>" * 100_000 + "hello")
 
 
+def test_headers_of_very_many_characters_are_kept_as_a_line_of_a_mail_is() -> None:
+    long = "A" * 400_000
+    head = f'From: "{long}" <eve@evil.example>\nTo: {long}@evil.example\nSubject: {long}\nMessage-ID: <{long}@x>\n'
+    whole = parse_bytes(head.encode() + b"In-Reply-To: <a@b>\n\nThe words.")
+    payload = {
+        "headers": [{"name": "Subject", "value": long}, {"name": "From", "value": f"{long} <eve@evil.example>"}],
+        "mimeType": "text/plain",
+        "body": {"data": "aGk="},
+    }
+    for mail in (whole, parse_gmail(payload)):
+        assert mail.sender
+        assert (mail.sender.email, mail.sender.name) == ("eve@evil.example", "A" * 997 + "…")
+        assert mail.subject == "A" * 997 + "…"
+    assert whole.to == (Address("", "A" * 997 + "…"),)
+    assert (whole.message_id, whole.in_reply_to) == (None, "<a@b>")
+    assert whole.text == "The words."
+
+
 def test_a_hundred_commas_before_an_address() -> None:
     mail = parse_bytes(b"To: " + b"a," * 100 + b" Ann <a@b.example>\n\nx")
     assert [address.email for address in mail.to] == ["a@b.example"]
