@@ -22,7 +22,7 @@ from email_assistant.accounts.vault import Vault, VaultError, keep_secret, kept_
 from email_assistant.db.embedded import EmbeddedPostgres
 from email_assistant.db.holder import Holder
 from email_assistant.db.migrate import migrate
-from email_assistant.db.pool import Pool, make_pool
+from email_assistant.db.pool import Pool, make_pool, named_in
 from email_assistant.db.presence import Presence
 from email_assistant.gate.labels import Labels, read_labels, shipped_labels
 from email_assistant.gate.source import Source
@@ -190,7 +190,7 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
         raise
     except psycopg.OperationalError as error:
         reason = str(error).strip().partition("\n")[0]
-        raise DatabaseDown(f"the database can't be used: {reason}; check DATABASE_URL") from None
+        raise DatabaseDown(f"the database can't be used: {reason}; check {named_in()}") from None
     async with make_pool(url, size=20, idle_seconds=settings.lease_seconds) as pool:
         queue = Queue(pool, url)
         await queue.open()

@@ -42,6 +42,11 @@ DEMO = "sandbox"
 """What the names of the demo's mailboxes begin with, as `google_name`."""
 
 
+Seconds = Annotated[float, Field(le=1_000_000, allow_inf_nan=False)]
+"""A duration, of eleven days at most: Postgres counts some of them in milliseconds of 31 bits."""
+Days = Annotated[int, Field(le=36_500)]
+
+
 class Price(BaseModel):
     """What a model's tokens cost, in money per million, in any one currency."""
 
@@ -137,23 +142,23 @@ class Settings(_Home):
     model_response: str | None = None
     model_memory: str | None = None
     model_chat: str | None = None
-    model_timeout_seconds: float = Field(90, gt=0)
+    model_timeout_seconds: Seconds = Field(90, gt=0)
     """Time-out of one model call."""
 
     google_root: str | None = None
     """Another server with Google's interface (Gmail at <root>/gmail/v1 and so on); unset: Google. Accounts are known by
     it, and their tokens sent to no other."""
-    google_timeout_seconds: float = Field(20, gt=0)
+    google_timeout_seconds: Seconds = Field(20, gt=0)
     """Total time of one request to Google, connecting and reading included."""
     google_name: str | None = None
     """Name of a server at `google_root` on this machine: its accounts are known by it, whatever its port is by now."""
-    poll_seconds: float = Field(20, gt=0)
+    poll_seconds: Seconds = Field(20, gt=0)
     """How often each account is asked for new mail."""
-    login_seconds: float = Field(600, gt=0)
+    login_seconds: Seconds = Field(600, gt=0)
     """How long `auth login` waits for you to answer in the browser."""
     shadow: bool = True
     """Whether a mailbox that is connected for the first time begins in shadow mode."""
-    backfill_days: int = Field(14, ge=0)
+    backfill_days: Days = Field(14, ge=0)
     """Days of older mail that are stored, but not triaged, when an account is added."""
     gmail_units_per_minute: int | None = Field(None, ge=3500)
     """Quota of each mailbox, in Gmail's units; unset: Google's 6,000, and no limit at another server."""
@@ -191,9 +196,9 @@ class Settings(_Home):
 
     inbox_url: str = "http://127.0.0.1:8765/"
     """Where you open the inbox, for the links in notices and digests; it holds no token."""
-    notify_settle_seconds: float = Field(5, ge=0)
+    notify_settle_seconds: Seconds = Field(5, ge=0)
     """How long an item waits before you are told of it."""
-    notify_every_seconds: float = Field(60, ge=0)
+    notify_every_seconds: Seconds = Field(60, ge=0)
     """The shortest time between two notices to one browser or webhook; what comes in between is told at once."""
     notify_show_mail: bool = False
     """Whether notices in your browser show sender and subject, not only how many items wait."""
@@ -211,20 +216,20 @@ class Settings(_Home):
     mcp_url: str | None = Field(None, validation_alias=AliasChoices("ASSISTANT_MCP_URL", "mcp_url"))
     """An MCP server that takes the place of our own for calendars."""
 
-    undo_seconds: float = Field(5, ge=0)
+    undo_seconds: Seconds = Field(5, ge=0)
     """How long a decision can be taken back before it is acted on; 0: not at all."""
-    undo_seconds_in_terminal: float = Field(30, ge=0)
+    undo_seconds_in_terminal: Seconds = Field(30, ge=0)
     """The same of a decision by a command, as another has to be typed to take it back; never less than `undo_seconds`,
     and 0 with that."""
-    expire_days: int | None = Field(None, ge=1)
+    expire_days: Days | None = Field(None, ge=1)
     """Days after which what still waits is ignored by itself, and nothing is learned from it; unset: never."""
     workers: int = Field(4, ge=1)
     """Conversations worked on at once by one process, beside two slots that serve decisions only."""
-    lease_seconds: float = Field(60, gt=0)
+    lease_seconds: Seconds = Field(60, gt=0)
     """How long a worker that stopped answering keeps its conversation; one whose process has ended, some seconds."""
-    sweep_seconds: float = Field(2, gt=0)
+    sweep_seconds: Seconds = Field(2, gt=0)
     """How often forgotten work is looked for."""
-    stop_seconds: float = Field(10, ge=0)
+    stop_seconds: Seconds = Field(10, ge=0)
     """How long what runs may go on after a signal to stop; then it is handed back."""
     max_steps: int = Field(12, ge=1)
     """Model calls that one run of the response agent may make."""
@@ -512,17 +517,17 @@ class Settings(_Home):
         """
         if self.google_root is None:
             return GOOGLE
-        if self.google_name and _is_on_this_machine(self.google_root):
+        if self.google_name and is_on_this_machine(self.google_root):
             return f"{LOCAL_SERVER}{self.google_name}"
         return self.google_root
 
 
-def _is_on_this_machine(root: str) -> bool:
-    host = urlsplit(root).hostname or ""
+def is_on_this_machine(url: str) -> bool:
     try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+        host = urlsplit(url).hostname or ""
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:  # a name, or nothing that can be read
+        return False
 
 
 def is_of_demo(provider: str) -> bool:

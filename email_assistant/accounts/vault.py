@@ -52,12 +52,12 @@ class Vault:
         return self._fernet.encrypt(json.dumps(value).encode())
 
     def decrypt(self, data: bytes) -> dict[str, Any]:
-        """Raises VaultError if it was encrypted with another key."""
+        """Raises VaultError if it was encrypted with another key, or is damaged."""
         try:
             value: dict[str, Any] = json.loads(self._fernet.decrypt(data))
         except InvalidToken:
             raise VaultError(
-                "the stored Google tokens were encrypted with another key: set EMAIL_ASSISTANT_SECRET_KEY to that one, "
-                "or log in again with `email-assistant auth login`"
+                "what is stored encrypted, as logins are, can't be read with this key: set EMAIL_ASSISTANT_SECRET_KEY "
+                "to the one that it was encrypted with, or log in again with `email-assistant auth login`"
             ) from None
         return value

@@ -20,7 +20,7 @@ from email_assistant.cli import (
     session,
     tools,
 )
-from email_assistant.cli.context import ensure_output, flush_output, print_version
+from email_assistant.cli.context import check_arguments, ensure_output, flush_output, print_version
 from email_assistant.cli.everywhere import WithCommonOptions
 
 app = typer.Typer(
@@ -69,6 +69,7 @@ app.add_typer(bench.app, name="bench")
 
 def main() -> None:
     ensure_output()
+    check_arguments()
     try:
         app()
     finally:

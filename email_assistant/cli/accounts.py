@@ -165,7 +165,7 @@ def mode(
 def remove(address: Address, yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False) -> None:
     """Forget a mailbox: its mail, items, memory and token. Nothing changes in Gmail."""
     if not yes:
-        typer.confirm(f"Forget everything about {address}?", abort=True)
+        confirm(address, "Forget everything about")
 
     async def command() -> None:
         from email_assistant.app import removal
@@ -178,6 +178,16 @@ def remove(address: Address, yes: Annotated[bool, typer.Option("--yes", help="Do
             out.print(f"For {unclear} of its actions it is not known whether they happened: look into Gmail's Sent.")
 
     run(command)
+
+
+def confirm(address: str, question: str) -> None:
+    """End the command unless there is such an account, and the person says yes to what would be done to it."""
+
+    async def command() -> str:
+        async with opened() as app:
+            return (await app.accounts.find(app.user_id, address)).address
+
+    typer.confirm(f"{question} {run(command)}?", abort=True)
 
 
 async def _set_state(address: str, state: str) -> None:

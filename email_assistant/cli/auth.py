@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from email_assistant.cli.accounts import Address, Since, check_address, first_mode, say_mode, triage_begin
+from email_assistant.cli.accounts import Address, Since, check_address, confirm, first_mode, say_mode, triage_begin
 from email_assistant.cli.context import AsJson, CommandError, opened, out, print_json, run, when
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def logout(
 ) -> None:
     """End a login, at Google too. The account, its mail and what was learned stay; nothing more is read or sent."""
     if not yes:
-        typer.confirm(f"End the login of {address}?", abort=True)
+        confirm(address, "End the login of")
 
     async def command() -> None:
         async with opened() as app:

@@ -193,6 +193,16 @@ def print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def check_arguments() -> None:
+    """End the program, as for any wrong argument, where one is in no encoding: nothing could be looked up by it."""
+    for argument in sys.argv[1:]:
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            complain(f"an argument is not in UTF-8: {os.fsencode(argument)!r}")
+            sys.exit(2)
+
+
 def ensure_output() -> None:
     """Take the null device where the caller gave no output: else the next file opened would stand in its place."""
     sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 - for as long as the program runs

@@ -17,7 +17,7 @@ from email_assistant.app import App, database, open_app
 from email_assistant.cli.context import CommandError, err, out, print_json
 from email_assistant.cli.demo_home import alone, demo_settings, has_own_model, running_settings
 from email_assistant.cli.door import opened_door
-from email_assistant.cli.serve import bound, patience, serve, until_stopped
+from email_assistant.cli.serve import bound, patience, serve, signals_heeded, until_stopped
 from email_assistant.daemon import Daemon, open_daemon
 from email_assistant.google.account import GoogleAccount
 from email_assistant.inbox.items import Conflict
@@ -66,14 +66,15 @@ async def run_demo(
                     inbox_url = door.link
                     if own.database_url:
                         err.print("DATABASE_URL is left alone: the demo keeps a database of its own.", highlight=False)
-                    _say_hello(google, inbox_url, demo_model=model is not None)
-                    serving = serve(app, door, host)
-                    if exit_when_idle:
-                        ending = _until_idle(daemon, answer, inbox_url, as_json=as_json)
-                        await until_stopped(daemon.run(), serving, ending, patience=patience(settings))
-                    else:
-                        parts = (daemon.run(), serving, _answering(app, answer), _showing(app))
-                        await until_stopped(*parts, patience=patience(settings))
+                    with signals_heeded() as stop:
+                        _say_hello(google, inbox_url, demo_model=model is not None)
+                        serving = serve(app, door, host)
+                        if exit_when_idle:
+                            ending = _until_idle(daemon, answer, inbox_url, as_json=as_json)
+                            await until_stopped(stop, daemon.run(), serving, ending, patience=patience(settings))
+                        else:
+                            parts = (daemon.run(), serving, _answering(app, answer), _showing(app))
+                            await until_stopped(stop, *parts, patience=patience(settings))
 
 
 async def _until_idle(

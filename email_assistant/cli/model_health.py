@@ -30,6 +30,8 @@ async def check_models(settings: "Settings") -> list[Check]:
 async def check_tracing(settings: "Settings") -> Check:
     import httpx
 
+    from email_assistant.model.network import network_to
+
     if settings.tracing == "off":
         given = settings.langfuse_public_key or settings.langfuse_secret_key
         how = "; LANGFUSE_… alone turn nothing on, EMAIL_ASSISTANT_TRACING=langfuse does" if given else ""
@@ -38,7 +40,7 @@ async def check_tracing(settings: "Settings") -> Check:
     base = settings.langfuse_base_url.rstrip("/")
     keys = (settings.langfuse_public_key or "", settings.langfuse_secret_key.get_secret_value())
     try:
-        async with httpx.AsyncClient(timeout=settings.model_timeout_seconds, auth=keys) as http:
+        async with httpx.AsyncClient(timeout=settings.model_timeout_seconds, auth=keys, **network_to(base)) as http:
             status = (await http.get(f"{base}/api/public/projects")).status_code
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         return "tracing", f"{base} can't be reached ({type(error).__name__}), so traces are lost", ""
@@ -50,10 +52,13 @@ async def check_tracing(settings: "Settings") -> Check:
 async def _check_model(settings: "Settings", model: str) -> list[Check]:
     import httpx
 
+    from email_assistant.model.network import network_to
+
     name = f"model {model}"
     # A connection for each question: some servers close theirs between two, and that would look like a refusal.
     one_by_one = httpx.Limits(max_keepalive_connections=0)
-    async with httpx.AsyncClient(timeout=settings.model_timeout_seconds, limits=one_by_one) as http:
+    network = network_to(settings.openai_base_url)
+    async with httpx.AsyncClient(timeout=settings.model_timeout_seconds, limits=one_by_one, **network) as http:
         server = _Server(http, settings, model)
         if problem := await server.problem():
             return [(name, problem, "")]

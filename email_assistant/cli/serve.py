@@ -33,9 +33,10 @@ async def run_up(host: str, port: int, *, no_token: bool) -> None:
         raise CommandError("`email-assistant demo` is what runs the demo")
     with bound(host, port) as listener, opened_door(settings, listener, no_token=no_token) as door:
         async with _opened(settings) as app, open_daemon(app) as daemon:
-            _welcome(settings, door, host)
-            await introduce(app)
-            await until_stopped(daemon.run(), serve(app, door, host), follow(app), patience=patience(settings))
+            with signals_heeded() as stop:
+                _welcome(settings, door, host)
+                work = (daemon.run(), serve(app, door, host), _tell_what_happens(app))
+                await until_stopped(stop, *work, patience=patience(settings))
 
 
 async def run_api(host: str, port: int, *, no_token: bool) -> None:
@@ -44,24 +45,27 @@ async def run_api(host: str, port: int, *, no_token: bool) -> None:
     settings = _settings()
     with bound(host, port) as listener, opened_door(settings, listener, no_token=no_token) as door:
         async with _opened(settings) as app:
-            _welcome(settings, door, host)
-            await until_stopped(serve(app, door, host), patience=patience(settings))
+            with signals_heeded() as stop:
+                _welcome(settings, door, host)
+                await until_stopped(stop, serve(app, door, host), patience=patience(settings))
 
 
 async def run_scheduler() -> None:
     """Have mailboxes looked at and forgotten work found, until SIGINT or SIGTERM."""
     settings = _settings()
     async with _opened(settings) as app, open_daemon(app) as daemon:
-        out.print("Scheduling. Ctrl-C stops.")
-        await until_stopped(daemon.schedule(), patience=patience(settings))
+        with signals_heeded() as stop:
+            out.print("Scheduling. Ctrl-C stops.")
+            await until_stopped(stop, daemon.schedule(), patience=patience(settings))
 
 
 async def run_worker() -> None:
     """Work on what is scheduled, until SIGINT or SIGTERM."""
     settings = _ready_settings()
     async with _opened(settings) as app, open_daemon(app) as daemon:
-        out.print("Working. Ctrl-C stops.")
-        await until_stopped(daemon.work(), patience=patience(settings))
+        with signals_heeded() as stop:
+            out.print("Working. Ctrl-C stops.")
+            await until_stopped(stop, daemon.work(), patience=patience(settings))
 
 
 @asynccontextmanager
@@ -74,29 +78,54 @@ async def _opened(settings: Settings) -> AsyncIterator[App]:
             yield app
 
 
-async def until_stopped(*work: Coroutine[Any, Any, None], patience: float) -> None:
-    """Run all of it until one part ends or a signal comes; a second signal ends the process at once.
+@contextmanager
+def signals_heeded() -> Iterator[asyncio.Event]:
+    """Have SIGINT and SIGTERM set an event; a second of them ends the process at once.
 
-    What runs is finished, or handed back, before this returns.
+    Whatever says that the program is there, and so can be stopped, is said within.
+    """
+    stop = asyncio.Event()
+
+    def stop_or_die() -> None:
+        if stop.is_set():
+            os._exit(130)
+        stop.set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop_or_die)
+    try:
+        yield stop
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+
+async def until_stopped(stop: asyncio.Event, *work: Coroutine[Any, Any, None], patience: float) -> None:
+    """Run all of it until one part ends or `stop` is set. What runs is finished, or handed back, before this returns.
 
     Args:
+        stop: of `signals_heeded`.
         patience: seconds that stopping in good order may take.
     """
     tasks = [asyncio.ensure_future(part) for part in work]
-    stop = asyncio.Event()
-    with _signals(stop):
-        stopping = asyncio.ensure_future(stop.wait())
-        try:
-            await asyncio.wait([*tasks, stopping], return_when=asyncio.FIRST_COMPLETED)
-            if stop.is_set():
-                err.print("Stopping; once more stops at once.")
-        finally:  # also where Ctrl-C came just before our handlers did, and asyncio's own cancels us here
-            stopping.cancel()
-            await _end(tasks, patience)
+    stopping = asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait([*tasks, stopping], return_when=asyncio.FIRST_COMPLETED)
+        if stop.is_set():
+            err.print("Stopping; once more stops at once.")
+    finally:  # also where Ctrl-C came just before our handlers did, and asyncio's own cancels us here
+        stopping.cancel()
+        await _end(tasks, patience)
     ended = await asyncio.gather(*tasks, return_exceptions=True)
     for outcome in ended:
         if isinstance(outcome, Exception):
             raise outcome
+
+
+async def _tell_what_happens(app: App) -> None:
+    await introduce(app)
+    await follow(app)
 
 
 async def _end(tasks: Collection[asyncio.Task[None]], patience: float) -> None:
@@ -205,20 +234,3 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Leave the signals to `until_stopped`, which must end the worker before the database."""
         yield
-
-
-@contextmanager
-def _signals(stop: asyncio.Event) -> Iterator[None]:
-    def stop_or_die() -> None:
-        if stop.is_set():
-            os._exit(130)
-        stop.set()
-
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop_or_die)
-    try:
-        yield
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import psycopg
 from psycopg import sql
 
-from email_assistant.db.pool import SCHEMA, Connection, UnusableDatabase, connection_settings, parameters
+from email_assistant.db.pool import ENCODING, SCHEMA, Connection, UnusableDatabase, connection_settings, parameters
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 _LOCK = 0x6D61696C  # one number for all processes of this program
@@ -131,7 +131,7 @@ def _apply_ours(url: str, folder: Path, schema: str, names: Collection[str] | No
 
 def _yoyo_url(url: str, schema: str) -> str:
     given = {key: value for key, value in parameters(url).items() if value is not None}
-    return f"postgresql+psycopg:///?{urlencode(given | {'schema': schema})}"
+    return f"postgresql+psycopg:///?{urlencode(given | {'schema': schema, 'client_encoding': ENCODING})}"
 
 
 async def _apply_procrastinate(conn: Connection) -> None:

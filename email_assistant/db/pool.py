@@ -1,6 +1,7 @@
 """Connections to Postgres: one pool a process, all of our tables in one schema."""
 
 import asyncio
+import os
 import select
 from typing import Any
 
@@ -13,6 +14,8 @@ from psycopg_pool.abc import ACT
 from email_assistant.db.values import ADAPTERS
 
 SCHEMA = "email_assistant"
+ENCODING = "UTF8"
+"""Of what connections are told and say, whatever the environment, the server or the role has as its default."""
 TABLES_HELD = "another process holds the database's tables, and has for ten seconds; nothing was changed, try again"
 """What a person is told who waited in vain."""
 
@@ -68,13 +71,30 @@ def parameters(url: str) -> dict[str, Any]:
         raise UnusableDatabase(
             f"DATABASE_URL can't be read: it looks like {_EXAMPLE}, and in a password @ is written %40, / %2F, : %3A"
         )
+    try:
+        conninfo.timeout_from_conninfo(found)
+    except psycopg.ProgrammingError:
+        raise UnusableDatabase(
+            "connect_timeout in DATABASE_URL, or PGCONNECT_TIMEOUT in the environment, takes a number of seconds"
+        ) from None
     return found
+
+
+def named_in() -> str:
+    """Where a person looks who has set what leads to no database: their URL, and the variables that libpq heeds too."""
+    variables = ", ".join(sorted(name for name in os.environ if name.startswith("PG")))
+    return f"DATABASE_URL, and {variables} in the environment" if variables else "DATABASE_URL"
 
 
 def session_settings(url: str, schema: str = SCHEMA) -> dict[str, Any]:
     """Keyword arguments that every connection of this program opens with. Raises UnusableDatabase."""
     options = f"{parameters(url).get('options') or ''} -c search_path={schema},public -c timezone=UTC"
-    return {"options": options.strip(), "application_name": "email-assistant", "context": ADAPTERS}
+    return {
+        "options": options.strip(),
+        "application_name": "email-assistant",
+        "client_encoding": ENCODING,
+        "context": ADAPTERS,
+    }
 
 
 def connection_settings(url: str, schema: str = SCHEMA) -> dict[str, Any]:

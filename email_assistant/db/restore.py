@@ -28,8 +28,9 @@ Columns = Mapping[str, set[str]]
 
 # What was decided or under way when the backup was taken may have been carried out since. So nothing is carried out
 # from it: a decision is asked for again, and a run in the middle of its actions is put before the person. Mail that was
-# sent since is found by the next look into its thread. Jobs are not restored at all; neither are logins, of which one
-# that was ended since, or that somebody wrote into the file, would open the inbox.
+# sent since is found by the next look into its thread. A draft that was to be left at Gmail is not: the reply still
+# waits in the inbox. Jobs are not restored at all; neither are logins, of which one that was ended since, or that
+# somebody wrote into the file, would open the inbox.
 _STAND_STILL = f"""
 update inbox_items set status = 'expired' where status in ('pending', 'decided')
     and run_id in (select id from runs where state = 'acting');
@@ -41,6 +42,7 @@ update inbox_items set status = 'pending', decision = null, decided_by = null, d
     where status = 'decided';
 update inbox_items set reopened = jsonb_set(reopened::jsonb, '{{item}}', 'null')::json
     where status = 'pending' and json_typeof(reopened) = 'object';
+update left_drafts set state = 'gone' where state in ('wanted', 'started');
 update threads set lease_until = '-infinity', not_before = '-infinity', holder = null;
 update accounts set syncing_until = '-infinity', backfilling_until = '-infinity';
 update inbox_items set learning_until = '-infinity' where learning_until > '-infinity';
@@ -147,7 +149,7 @@ def _check_target(conn: psycopg.Connection, *, replace: bool) -> None:
 def _beside(url: str) -> Iterator[psycopg.Connection]:
     """A connection that sees the new tables, in one transaction. It doesn't count as the program at work."""
     settings = {**session_settings(url, _BESIDE), "application_name": "email-assistant restore"}
-    with psycopg.connect(url, client_encoding="utf8", **settings) as conn:
+    with psycopg.connect(url, **settings) as conn:
         yield conn
 
 

@@ -2,6 +2,7 @@
 
 models.py     `Models`: what the rest of the program calls
 client.py     the library's client
+network.py    by which way a model is reached
 abilities.py  what a server was found to do, and not to do
 structured.py answers as JSON that fits a schema
 calls.py      tool calls for servers that make none

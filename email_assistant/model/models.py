@@ -26,6 +26,7 @@ from email_assistant.model.calls import Tools, calls_form, read_calls
 from email_assistant.model.client import Client
 from email_assistant.model.context import shortened
 from email_assistant.model.errors import BadAnswer, ContextExceeded, ModelFault, ModelRefused, NotTheProtocol, explain
+from email_assistant.model.network import network_to
 from email_assistant.model.questions import CALL, READY_TOOL
 from email_assistant.model.structured import KINDS, Form, Kind, complaint, first_line, form_of, read_json
 from email_assistant.settings import Role, Settings
@@ -62,6 +63,11 @@ class _Asker:
 
 
 class Models:
+    """
+    Raises:
+        SettingsError: the environment names a proxy or certificates that can't be used.
+    """
+
     def __init__(self, settings: Settings, usage: Usage, accounts: Accounts) -> None:
         self._settings = settings
         self._usage = usage
@@ -69,11 +75,17 @@ class Models:
         self._abilities: defaultdict[str, Abilities] = defaultdict(Abilities)
         """By the model's name: all are asked for at one server."""
         self._made: dict[tuple[str, Streaming], Client] = {}
+        self._network = network_to(settings.openai_base_url)
 
     @cached_property
     def _http(self) -> openai.DefaultAsyncHttpxClient:
         # Left to itself the library keeps one for the process, whose connections fail in a second event loop.
-        return openai.DefaultAsyncHttpxClient(timeout=self._settings.model_timeout_seconds)
+        return openai.DefaultAsyncHttpxClient(timeout=self._settings.model_timeout_seconds, **self._network)
+
+    @cached_property
+    def _unused(self) -> openai.DefaultHttpxClient:
+        """The library makes a client that blocks beside ours, by the environment's proxies if it isn't given one."""
+        return openai.DefaultHttpxClient(trust_env=False)
 
     async def aclose(self) -> None:
         if "_http" in self.__dict__:
@@ -309,6 +321,8 @@ class Models:
             api_key=settings.openai_api_key or SecretStr("none"),
             timeout=settings.model_timeout_seconds,
             http_async_client=self._http,
+            http_client=self._unused,
+            http_socket_options=(),  # for clients that it makes; it warns of them wherever there is a proxy
             max_retries=0,
             use_responses_api=False,
             disable_streaming=streaming == "whole",

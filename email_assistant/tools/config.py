@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from email_assistant.db.embedded import hidden
 from email_assistant.gate.policy import Rule
 from email_assistant.gate.source import Place, Source
 
@@ -170,6 +171,6 @@ def _with_variables(source: Source, content: dict[str, Any]) -> dict[str, Any]:
 
 def _variable(source: Source, place: Place, name: str) -> str:
     try:
-        return os.environ[name]
+        return {**hidden, **os.environ}[name]
     except KeyError:
         raise source.bad(place, f"the variable {name} is not set") from None

@@ -13,6 +13,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from email_assistant.accounts.accounts import UnknownAccount
+from email_assistant.accounts.vault import VaultError
 from email_assistant.inbox.items import Conflict, Invalid, NoItem
 from email_assistant.inbox.pages import BadCursor
 from email_assistant.tools.overview import NotAsShown, NoTool
@@ -31,6 +32,7 @@ _STATUS: Mapping[type[Exception], HTTPStatus] = {
     RequestValidationError: HTTPStatus.UNPROCESSABLE_ENTITY,
     psycopg.DataError: HTTPStatus.UNPROCESSABLE_ENTITY,  # such as a NUL character where Postgres takes none
     psycopg.OperationalError: HTTPStatus.SERVICE_UNAVAILABLE,
+    VaultError: HTTPStatus.SERVICE_UNAVAILABLE,
 }
 _CHAT = ("/run", "/resume")
 """Paths that answer in a form of their own."""
@@ -94,7 +96,9 @@ def _detail(error: Exception) -> str:
     match error:
         case RequestValidationError():
             return "; ".join(f"{'.'.join(map(str, e['loc'][1:])) or 'body'}: {e['msg']}" for e in error.errors())
-        case NoItem() | UnknownAccount() | NoTool() | NotAsShown() | Conflict() | Invalid() | BadCursor():
+        case (
+            NoItem() | UnknownAccount() | NoTool() | NotAsShown() | Conflict() | Invalid() | BadCursor() | VaultError()
+        ):
             return str(error)
         case psycopg.DataError():
             return _UNPROCESSABLE

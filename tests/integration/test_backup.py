@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+import psycopg
 import pytest
 
+from email_assistant.db.pool import session_settings
 from tests.doubles.daemon import Daemon
 from tests.doubles.google import Google
 from tests.doubles.model import LEARN_ONE_RULE, Model
@@ -111,6 +113,32 @@ def test_a_decision_that_could_still_be_undone_is_asked_for_again(
 
     [again] = daemon.pending()
     assert (again["id"], again["decision"]) == (item["id"], None)
+
+
+@pytest.mark.parametrize("state", ["wanted", "started"])
+def test_no_draft_is_left_at_gmail_that_was_only_to_be(
+    daemon: Daemon, google: Google, model: Model, database_url: str, file: str, state: str
+) -> None:
+    model.script([[reply("Friday is fine."), DONE]])
+    google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+    daemon.pending()
+    daemon.stop()
+    with psycopg.connect(database_url, options=session_settings(database_url)["options"]) as conn:
+        conn.execute(
+            """insert into left_drafts (run_id, call_id, user_id, account_id, thread_id, args, state)
+               select run_id, call_id, user_id, account_id, thread_id, args, %s from inbox_items""",
+            (state,),
+        )
+    daemon.cli("backup", file)
+
+    restore(daemon, file)
+    model.on_triage("ignore")
+    daemon.until_done(google.deliver(BOB, "Thanks", "See you."))  # what was due before it is done
+
+    daemon.stop()
+    assert google.calls("drafts.create") == []
+    with psycopg.connect(database_url, options=session_settings(database_url)["options"]) as conn:
+        assert conn.execute("select state from left_drafts").fetchall() == [("gone",)]
 
 
 def test_it_takes_the_place_of_nothing_unasked(daemon: Daemon, google: Google, file: str, tmp_path: Path) -> None:

@@ -142,6 +142,40 @@ class TestDatabase:
         url = f"{database_url}&options=-c%20default_transaction_read_only%3Don"
         assert "takes no writes; name the primary server" in complaint(make(DATABASE_URL=url).run("status"))
 
+    @pytest.mark.parametrize(
+        ("name", "value", "says"),
+        [
+            ("PGCONNECT_TIMEOUT", "abc", "PGCONNECT_TIMEOUT in the environment, takes a number of seconds"),
+            ("PGSERVICE", "work", "check DATABASE_URL, and PGSERVICE in the environment"),
+            ("PGREQUIREAUTH", "scram-sha-256", "check DATABASE_URL, and PGREQUIREAUTH in the environment"),
+        ],
+    )
+    def test_variable_of_libpq_that_leads_nowhere(self, make: Make, name: str, value: str, says: str) -> None:
+        assert says in complaint(make(**{name: value}).run("status"))
+
+    def test_texts_come_in_utf8_whatever_the_environment_says(self, make: Make) -> None:
+        assert make(PGCLIENTENCODING="SQL_ASCII").cli("status", "--json")["mails"] == 0
+
+    def test_the_embedded_one_heeds_no_variable_of_libpq(self, make: Make, tmp_path: Path) -> None:
+        """A person's tools may still be told by them where that person's other databases are."""
+        variables = {
+            "PGSERVICE": "work",
+            "PGHOSTADDR": "10.0.0.1",
+            "PGREQUIREAUTH": "scram-sha-256",
+            "PGCONNECT_TIMEOUT": "abc",
+            "PGCLIENTENCODING": "SQL_ASCII",
+        }
+        program = make(DATABASE_URL="", PGPASSWORD=PASSWORD, **variables)
+        (tmp_path / "assistant").mkdir()
+        command = '{command: [ledger], env: {PGPASSWORD: "${PGPASSWORD}"}}'
+        (tmp_path / "assistant/tools.yaml").write_text(f"servers: {{ledger: {command}}}\n")
+        program.account_add(ADA)
+        program.up()
+        program.cli("backup", str(tmp_path / "backup.tar.gz"))
+        for name in variables:
+            del program.environment[name]
+        assert program.cli("account", "list", "--json")["items"][0]["address"] == ADA
+
     def test_too_old(self, make: Make) -> None:
         with _old_server("12.22") as port:
             said = complaint(make(DATABASE_URL=f"postgresql://ada@127.0.0.1:{port}/mail?sslmode=disable").run("status"))
@@ -211,6 +245,9 @@ class TestSettings:
             ("EMAIL_ASSISTANT_WORKERS", "many"),
             ("EMAIL_ASSISTANT_LOG_LEVEL", "LOUD"),
             ("EMAIL_ASSISTANT_POLL_SECONDS", "nan"),
+            ("EMAIL_ASSISTANT_POLL_SECONDS", "inf"),
+            ("EMAIL_ASSISTANT_UNDO_SECONDS", "1e308"),
+            ("EMAIL_ASSISTANT_EXPIRE_DAYS", "99999999999"),
             ("EMAIL_ASSISTANT_LEASE_SECONDS", "1"),
             ("EMAIL_ASSISTANT_SECRET_KEY", "short"),
             ("EMAIL_ASSISTANT_PRICES", "[1]"),
@@ -454,6 +491,56 @@ class TestModel:
         assert done.returncode == 0
 
 
+class TestNetwork:
+    @pytest.mark.parametrize("command", [("doctor",), ("chat", "hello"), ("up", "--port", "0")])
+    @pytest.mark.parametrize(
+        ("name", "value", "says"),
+        [
+            ("HTTPS_PROXY", "http://[::1", "HTTPS_PROXY: takes the address of a proxy"),
+            ("HTTP_PROXY", f"foo://ada:{PASSWORD}@proxy.example", "HTTP_PROXY: takes the address of a proxy"),
+            ("ALL_PROXY", "socks4://127.0.0.1:9", "ALL_PROXY: takes the address of a proxy"),
+            ("NO_PROXY", "[::1", "NO_PROXY: takes names and addresses of hosts"),
+            ("SSL_CERT_FILE", "/nowhere.pem", "SSL_CERT_FILE: no certificates can be read from /nowhere.pem"),
+            ("SSL_CERT_FILE", "/etc/passwd", "SSL_CERT_FILE: no certificates can be read from /etc/passwd"),
+        ],
+    )
+    def test_variable_that_leads_nowhere(
+        self, make: Make, name: str, value: str, says: str, command: tuple[str, ...]
+    ) -> None:
+        program = make(OPENAI_BASE_URL="http://model.invalid/v1", **{name: value})
+        said = complains(program._start("refused", *command))
+        assert says in said
+        assert PASSWORD not in said
+
+    def test_a_model_elsewhere_is_reached_through_a_socks_proxy(self, make: Make) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as proxy:
+            there = f"socks5://127.0.0.1:{proxy.getsockname()[1]}"
+            make(OPENAI_BASE_URL="http://model.invalid/v1", ALL_PROXY=there)._start("doctor", "doctor")
+            proxy.settimeout(60)
+            caller, _ = proxy.accept()
+            caller.settimeout(60)
+            with caller:
+                assert caller.recv(16)[:1] == b"\x05"  # the version, https://www.rfc-editor.org/rfc/rfc1928
+
+    @pytest.mark.parametrize(
+        "variables",
+        [
+            {"ALL_PROXY": "socks5://127.0.0.1:1"},
+            {"HTTP_PROXY": CLOSED, "http_proxy": CLOSED},
+            {"HTTPS_PROXY": "http://[::1", "SSL_CERT_FILE": "/nowhere.pem"},
+        ],
+    )
+    def test_a_model_on_this_machine_is_reached_without(
+        self, make: Make, google: Google, variables: dict[str, str]
+    ) -> None:
+        program = make(**variables)
+        program.account_add(ADA)
+        program.up()
+        google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+        program.pending()
+        assert "langchain" not in program.logs()
+
+
 class TestNoMailbox:
     def test_doctor_says_how_one_is_connected(self, program: Daemon) -> None:
         done = program.run("doctor")
@@ -559,6 +646,19 @@ class TestDecision:
     )
     def test_what_there_is_not(self, program: Daemon, arguments: tuple[str, ...], says: str) -> None:
         assert says in complaint(program.run(*arguments))
+
+    @pytest.mark.parametrize("command", [("account", "remove"), ("auth", "logout")])
+    def test_nothing_is_asked_about_what_there_is_not(self, program: Daemon, command: tuple[str, ...]) -> None:
+        assert "no account eve@example.com" in complaint(program.run(*command, "eve@example.com"))
+
+    @pytest.mark.parametrize("command", [("inbox", "show"), ("retry",), ("account", "remove", "--yes")])
+    def test_what_is_in_no_encoding(self, program: Daemon, command: tuple[str, ...]) -> None:
+        done = subprocess.run(
+            [sys.executable, "-m", "email_assistant", *command, b"\xff\xfe"],
+            env=program.environment, cwd=program.home, capture_output=True, text=True,
+        )  # fmt: skip
+        said = "Error: an argument is not in UTF-8: b'\\xff\\xfe'\n"
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
 
 
 class SmallDisk:
@@ -716,12 +816,53 @@ class TestInterruption:
         program.wait_for(lambda: any(word in running.log for word in ("Working", "Scheduling", "Your inbox:")))
         _interrupted(running, 0, 130)
 
+    def test_of_what_is_only_being_imported(self, program: Daemon) -> None:
+        importing = subprocess.Popen(
+            [sys.executable, "-m", "email_assistant", "status"],
+            env={**program.environment, "PYTHONPROFILEIMPORTTIME": "1"},
+            cwd=program.home, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert importing.stderr
+        while "typer" not in importing.stderr.readline():
+            assert importing.poll() is None
+        importing.send_signal(signal.SIGINT)
+        _, said = importing.communicate(timeout=60)
+        assert importing.returncode == 130
+        assert "Traceback" not in said
+
+    @pytest.mark.parametrize("command", ["up", "api", "worker", "scheduler", "demo"])
+    def test_of_what_has_just_said_that_it_is_there(self, make: Make, command: str) -> None:
+        program = make(**{"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""} if command == "demo" else {})
+        arguments = () if command in ("worker", "scheduler") else ("--port", "0")
+        done = subprocess.run(
+            [sys.executable, "-c", PRESSED_AS_IT_SAYS_SO, command, *arguments],
+            env=program.environment, cwd=program.home, capture_output=True, text=True,
+        )  # fmt: skip
+        assert "Stopping; once more stops at once." in done.stderr
+        assert done.returncode == 0, done.stderr
+
     @pytest.mark.long
     def test_of_a_server_of_tools(self, program: Daemon) -> None:
         program.account_add(ADA)
         running = program._start("mcp", "mcp", "serve", "mail", "--http", "--port", "0")
         program.wait_for(lambda: "Serving at" in running.log)
         _interrupted(running, 0)
+
+
+# Ctrl-C comes as soon as the line is out.
+PRESSED_AS_IT_SAYS_SO = """
+import os, signal
+from rich.console import Console
+from email_assistant.__main__ import main
+
+def print_and_press(console, *words, **options):
+    print_only(console, *words, **options)
+    if any(str(word).startswith(("Your inbox:", "Working.", "Scheduling.")) for word in words):
+        os.kill(os.getpid(), signal.SIGINT)
+
+print_only, Console.print = Console.print, print_and_press
+main()
+"""
 
 
 def _interrupted(process: Process, *statuses: int) -> None:

@@ -11,6 +11,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 import pytest_asyncio
 from cryptography import x509
@@ -731,6 +732,13 @@ class TestProgram:
         daemon.until_polled(3)
         daemon.stop()
         assert len(digests_sent(google)) == 1
+
+    def test_a_key_that_cannot_be_read_is_told_as_such(self, daemon: Daemon, database_url: str) -> None:
+        with psycopg.connect(database_url, autocommit=True) as conn:
+            conn.execute("update email_assistant.users set vapid_key = 'damaged'")
+        answer = daemon.http.get("/api/push")
+        assert answer.status_code == 503
+        assert "can't be read with this key: set EMAIL_ASSISTANT_SECRET_KEY" in answer.json()["detail"]
 
     def test_a_browser_and_a_webhook(self, start: Start, google: Google, model: Model, receiver: Receiver) -> None:
         model.script(lambda _: [reply("Friday is fine."), DONE])

@@ -47,7 +47,7 @@ def serve(
 
     async def command() -> None:
         from email_assistant.app import database, open_app, own_servers
-        from email_assistant.cli.serve import bound, patience, until_stopped
+        from email_assistant.cli.serve import bound, patience, signals_heeded, until_stopped
         from email_assistant.telemetry import log_to_stderr
         from email_assistant.tools.own.mailbox import account_served
         from email_assistant_servers.mcp.transport import serve_stdio
@@ -61,7 +61,8 @@ def serve(
                 ours = own_servers(services.accounts, services.clients, services.outbox, settings)
                 server = await ours[what](served.id)
                 serving = serve_stdio(server) if listener is None else _serve_http(services, server, listener, host)
-                await until_stopped(serving, patience=patience(settings))
+                with signals_heeded() as stop:
+                    await until_stopped(stop, serving, patience=patience(settings))
 
     run(command)
 
