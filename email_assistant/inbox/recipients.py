@@ -35,14 +35,15 @@ _MAIL = TypeAdapter(Mail)
 
 # What the account's own sent mail, effects that are done, and the person's edits know.
 _WRITTEN_TO = """
-select given.address, asked.written from unnest(%(addresses)s::text[]) as given (address)
+select given.address, asked.written from unnest(%(addresses)s::text[]) with ordinality as given (address, place)
 left join asked_recipients asked on asked.account_id = %(account)s and asked.address = given.address
 where not exists (select from mails where account_id = %(account)s and own
                   and recipients_of(content) @> array[given.address])
 and not exists (select from effects where account_id = %(account)s and state = 'done'
                 and addresses_in(args) @> array[given.address])
 and not exists (select from inbox_items where account_id = %(account)s and decision is not null
-                and typed <> '{}' and typed @> array[given.address])"""
+                and typed <> '{}' and typed @> array[given.address])
+order by given.place"""
 _PEOPLE = """
 with written as materialized (
     select lower(person->>'email') as address, person->>'name' as name, min(received_at) as at

@@ -314,7 +314,7 @@ class TestAChat:
             assert await Talk(home, "b").refusing_all(WEATHER) == [("look_up", {"query": "weather"})]
 
     async def test_counts_whatever_a_tool_of_ours_answers_as_read(self, home: Home) -> None:
-        silent = {"Question", "Done"}
+        silent = {"Question", "Done", "request_clarification"}
         """What they answer is the person's own word, or none."""
         catalogue = home.app.catalogue
         assert {name for name in SHIPPED.tools if catalogue.reads(name) != HERE} == silent
