@@ -9,7 +9,7 @@ import json
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any, Literal, TypeVar
 from uuid import UUID
 
@@ -81,11 +81,6 @@ class Models:
     def _http(self) -> openai.DefaultAsyncHttpxClient:
         # Left to itself the library keeps one for the process, whose connections fail in a second event loop.
         return openai.DefaultAsyncHttpxClient(timeout=self._settings.model_timeout_seconds, **self._network)
-
-    @cached_property
-    def _unused(self) -> openai.DefaultHttpxClient:
-        """The library makes a client that blocks beside ours, by the environment's proxies if it isn't given one."""
-        return openai.DefaultHttpxClient(trust_env=False)
 
     async def aclose(self) -> None:
         if "_http" in self.__dict__:
@@ -321,7 +316,7 @@ class Models:
             api_key=settings.openai_api_key or SecretStr("none"),
             timeout=settings.model_timeout_seconds,
             http_async_client=self._http,
-            http_client=self._unused,
+            http_client=_unused(),
             http_socket_options=(),  # for clients that it makes; it warns of them wherever there is a proxy
             max_retries=0,
             use_responses_api=False,
@@ -329,6 +324,12 @@ class Models:
             stream_usage=streaming == "with usage",
             stream_chunk_timeout=None,  # the time-out of the whole call is the shorter one
         )
+
+
+@cache
+def _unused() -> openai.DefaultHttpxClient:
+    """The library makes a client that blocks beside ours, by the environment's proxies if it isn't given one."""
+    return openai.DefaultHttpxClient(trust_env=False)
 
 
 def _tokens(messages: Sequence[AnyMessage], answer: AIMessage) -> tuple[int, int]:

@@ -5,6 +5,7 @@ The libraries find out with the first request, whose mail would then wait as if 
 
 import os
 import ssl
+from functools import cache
 from typing import TypedDict
 
 import httpx
@@ -18,7 +19,7 @@ class Network(TypedDict):
     """Keyword arguments of an HTTP client, httpx's or OpenAI's."""
 
     trust_env: bool
-    verify: ssl.SSLContext | bool
+    verify: ssl.SSLContext
 
 
 def network_to(url: str | None) -> Network:
@@ -30,7 +31,7 @@ def network_to(url: str | None) -> Network:
     if url is None or not is_on_this_machine(url):
         _check_proxies()
         return {"trust_env": True, "verify": _certificates()}
-    return {"trust_env": False, "verify": _certificates() if url.startswith("https:") else True}
+    return {"trust_env": False, "verify": _certificates() if url.startswith("https:") else _usual()}
 
 
 def _check_proxies() -> None:
@@ -51,7 +52,7 @@ def _check_proxies() -> None:
         raise SettingsError("NO_PROXY: takes names and addresses of hosts, set apart by commas") from None
 
 
-def _certificates() -> ssl.SSLContext | bool:
+def _certificates() -> ssl.SSLContext:
     """Those that the environment names, else the library's own."""
     if file := os.environ.get("SSL_CERT_FILE"):
         try:
@@ -60,4 +61,10 @@ def _certificates() -> ssl.SSLContext | bool:
             raise SettingsError(f"SSL_CERT_FILE: no certificates can be read from {file} ({error.strerror})") from None
     if folder := os.environ.get("SSL_CERT_DIR"):
         return ssl.create_default_context(capath=folder)
-    return True
+    return _usual()
+
+
+@cache
+def _usual() -> ssl.SSLContext:
+    """The library's own, read once: that takes longer than a request."""
+    return httpx.create_ssl_context(trust_env=False)

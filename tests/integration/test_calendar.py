@@ -48,7 +48,7 @@ class TestConflicts:
         assert daemon.cli("inbox", "show", item["id"], "--json")["conflicts"] == expected
         shown = daemon.cli("inbox", "show", item["id"])
         assert all(f"At that time: {conflict}" in shown for conflict in expected)
-        assert "\nStarts: Mon 2 Jun 2031, 10:00 CEST\nEnds: Mon 2 Jun 2031, 11:00 CEST\n" in shown
+        assert "\nStarts: Mon 02 Jun 2031, 10:00 CEST\nEnds: Mon 02 Jun 2031, 11:00 CEST\n" in shown
         assert "\nAttendees: bob@example.org\n" in shown
         page = daemon.http.get(f"/items/{item['id']}").text
         assert "At that time: <strong><bdi>09:30-10:30 &lt;b&gt;Dentist&lt;/b&gt;</bdi></strong>" in page

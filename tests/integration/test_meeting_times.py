@@ -69,7 +69,7 @@ def test_it_is_shown_at_the_time_that_it_would_be_made(daemon: Daemon, google: G
     assert f">{shown}</dd>" in together
     assert f"- When: {shown} to {end}\n" in item["description"]
     assert f"- When: {shown} to {end}  \\n" in str(daemon.http.get(f"/threads/{item['run']}").json())
-    assert f"- When: {shown} to {end}\n" in daemon.cli("inbox", "show", item["id"])
+    assert f"Starts: {shown}\nEnds: {end}\n" in daemon.cli("inbox", "show", item["id"])
 
     daemon.accept(item)
     daemon.wait_for(lambda: len(google.events) == 2, "the meeting is made")
