@@ -76,7 +76,7 @@ async def test_a_request_is_answered_and_what_changes_anything_is_confirmed_in_p
         await sees(v, "Looked into the calendar")
         await v.page.get_by_label("Your answer").fill("at ten")
         await v.page.get_by_role("button", name="Answer", exact=True).click()
-        await sees(v, "create_event")
+        await v.page.locator("#waits", has_text="create_event").wait_for()
         shown = await v.page.locator("#waits").inner_text()
         assert all(str(value) in shown for value in MEETING.values())
         assert [call.name for call in calendar.calls] == ["list_events"]

@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import httpx
 import psycopg
@@ -67,7 +68,7 @@ class TestWhatWaits:
     def test_one_that_is_put_off_is_told_as_that(self, daemon: Daemon, google: Google) -> None:
         _, draft, invitation = proposed(daemon, google)
         daemon.accept(draft)
-        until = datetime.now(UTC) + timedelta(days=3)
+        until = datetime.now(ZoneInfo("Europe/Berlin")) + timedelta(days=3)
         daemon.http.post(f"/api/inbox/{invitation['id']}/snooze", json={"until": until.isoformat()})
         state = now(daemon, draft)["state"]
         assert state.startswith(f"goes out with your answer on the meeting, put off until {until:%A} ")
