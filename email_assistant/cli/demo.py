@@ -15,10 +15,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from email_assistant.app import App, database, open_app
 from email_assistant.cli.context import CommandError, err, out, print_json
-from email_assistant.cli.demo_home import alone, demo_settings, has_own_model, running_settings
+from email_assistant.cli.demo_home import demo_settings, has_own_model, running_settings
 from email_assistant.cli.door import opened_door
 from email_assistant.cli.serve import bound, patience, serve, signals_heeded, until_stopped
 from email_assistant.daemon import Daemon, open_daemon
+from email_assistant.db.embedded import try_lock
 from email_assistant.google.account import GoogleAccount
 from email_assistant.inbox.items import Conflict
 from email_assistant.programs import stand_in
@@ -56,7 +57,7 @@ async def run_demo(
     arguments = ["--data", str(mailbox), "--pace", "0" if exit_when_idle else str(_PACE_SECONDS)]
     arguments += ["--mbox", str(mbox)] if mbox else []
     arguments += ["--address", address] if address else []
-    with alone(settings), _listener(host, port) as listener:
+    with _alone(settings), _listener(host, port) as listener:
         async with stand_in("google_sandbox", *arguments) as google, _model(has_own_model(own)) as model:
             settings = running_settings(settings, mailbox, google["root"], model)
             with opened_door(settings, listener) as door, database(settings, keep=True) as url:
@@ -221,6 +222,23 @@ def _mailbox_file(settings: Settings, mbox: Path | None) -> Path:
         return folder / "scripted.sqlite3"
     digest = hashlib.sha256(str(mbox.expanduser().resolve()).encode()).hexdigest()[:8]
     return folder / f"{mbox.stem[:40]}-{digest}.sqlite3"
+
+
+@contextmanager
+def _alone(settings: Settings) -> Iterator[None]:
+    """Keep other demos from this home meanwhile: they would take the mailbox and the model from under one another.
+
+    Raises:
+        CommandError: one runs.
+    """
+    lock = try_lock(settings.folder / "running.lock")
+    if lock is None:
+        raise CommandError(
+            "a demo is running here already; with --demo any command works on it, such as "
+            "`email-assistant inbox list --demo`"
+        )
+    with lock:
+        yield
 
 
 @contextmanager

@@ -2,15 +2,12 @@
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from pydantic import SecretStr
 
-from email_assistant.cli.context import CommandError
-from email_assistant.db.embedded import try_lock
 from email_assistant.settings import DEMO, Settings
 
 _APART: dict[str, Any] = {
@@ -35,23 +32,6 @@ def demo_settings(settings: Settings) -> Settings:
     found = settings.model_copy(update=_APART | {"home": settings.folder / "demo"})
     vars(found).pop("folder", None)  # a copy takes along what was cached of the other home
     return found.model_copy(update=_between(_last_run(found.folder), own_model=has_own_model(settings)))
-
-
-@contextmanager
-def alone(settings: Settings) -> Iterator[None]:
-    """Keep other demos from this home meanwhile: they would take the mailbox and the model from under one another.
-
-    Raises:
-        CommandError: one runs.
-    """
-    lock = try_lock(settings.folder / "running.lock")
-    if lock is None:
-        raise CommandError(
-            "a demo is running here already; with --demo any command works on it, such as "
-            "`email-assistant inbox list --demo`"
-        )
-    with lock:
-        yield
 
 
 def running_settings(settings: Settings, mailbox: Path, root: str, model: dict[str, Any] | None) -> Settings:

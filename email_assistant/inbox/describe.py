@@ -35,7 +35,7 @@ class Newer(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class Undone:
+class Overtaken:
     """What the person had decided, and newer mail came before it was done."""
 
     kind: str
@@ -57,11 +57,11 @@ class Undone:
         return {"type": "edit", "args": {**args, **changed}}
 
 
-def not_done(undone: Undone) -> str:
+def not_done(overtaken: Overtaken) -> str:
     """Says that it was not done, with the person's own words."""
-    args = undone.decision["args"] or undone.args
-    if undone.kind == "draft":
-        did = "written" if undone.decision["type"] == "edit" else "accepted"
+    args = overtaken.decision["args"] or overtaken.args
+    if overtaken.kind == "draft":
+        did = "written" if overtaken.decision["type"] == "edit" else "accepted"
         text = one_line(beginning(str(args.get("response_text", "")), _EXCERPT))
         return f"your answer to {_to(args)} was not sent, as newer mail came; you had {did}: {text}"
     what = ", ".join(f"{name}: {_plain(value)}" for name, value in args.items() if value)

@@ -26,7 +26,7 @@ from email_assistant.db.pool import Connection, Pool
 from email_assistant.db.values import time_in_json, zone_named
 from email_assistant.inbox import counts
 from email_assistant.inbox.counts import Counts
-from email_assistant.inbox.describe import Newer, Undone, describe, not_done
+from email_assistant.inbox.describe import Newer, Overtaken, describe, not_done
 from email_assistant.inbox.kept import UNREADABLE, UnreadableAnswer, args_in, decision_in, judged
 from email_assistant.inbox.listing import AWAKE, STATUSES, Status, Wanted, listed, order, position
 from email_assistant.inbox.recipients import Judged, Mark, addresses_in, unproposed
@@ -770,11 +770,11 @@ class Inbox:
         What the person had decided in runs that this one took the place of was not done: what it asks first says so,
         and what they had written stands in its field again.
         """
-        undone = await self._undone(conn, run_id)
+        overtaken = await self._overtaken(conn, run_id)
         for question in asked:
             value = question.value
-            told = "; ".join(map(not_done, undone)) or None
-            typed = next((again for each in undone if (again := each.typed_again(value))), None)
+            told = "; ".join(map(not_done, overtaken)) or None
+            typed = next((again for each in overtaken if (again := each.typed_again(value))), None)
             await conn.execute(
                 f"""insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, mail_text, call_id,
                                             interrupt_id, group_id, kind, action, args, allowed, new_recipients, marks,
@@ -807,7 +807,7 @@ class Inbox:
                 ),
             )
 
-    async def _undone(self, conn: Connection, run_id: UUID) -> list[Undone]:
+    async def _overtaken(self, conn: Connection, run_id: UUID) -> list[Overtaken]:
         """What the person had decided to do in the runs that a run took the place of, before it asks anything: of each
         kind the last."""
         cursor = await conn.execute(
@@ -824,7 +824,7 @@ class Inbox:
         )
         rows = await cursor.fetchall()
         read = [(row["kind"], args_in(row["args"]), decision_in(row["decision"])) for row in rows]
-        return [Undone(kind, args, decision) for kind, args, decision in read if decision]
+        return [Overtaken(kind, args, decision) for kind, args, decision in read if decision]
 
     async def ask_again(self, conn: Connection, effect: Effect, mail_text: str) -> None:
         """Ask the person about an effect that was refused, or of which nobody can tell whether it happened."""

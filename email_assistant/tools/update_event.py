@@ -52,9 +52,7 @@ class UpdateEvent(McpTool):
 
     async def run(self, call: Call, arguments: dict[str, Any]) -> str:
         sent = {name: value for name, value in arguments.items() if name == EVENT_NOW or name not in SAID}
-        if self._writes:
-            return await self._remote.write(call, arguments, sent, {}, None)
-        return await self._remote.read(call, sent, {})
+        return await self._send(call, arguments, sent)
 
 
 def in_words(event: Event, home: ZoneInfo) -> str:

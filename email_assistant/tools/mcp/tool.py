@@ -59,9 +59,12 @@ class McpTool(Tool):
 
     async def run(self, call: Call, arguments: dict[str, Any]) -> str:
         self._schema.check(arguments)
+        return await self._send(call, arguments, arguments)
+
+    async def _send(self, call: Call, arguments: dict[str, Any], sent: dict[str, Any]) -> str:
         if self._writes:
-            return await self._remote.write(call, arguments, arguments, {}, None)
-        return await self._remote.read(call, arguments, {})
+            return await self._remote.write(call, arguments, sent, {}, None)
+        return await self._remote.read(call, sent, {})
 
     async def settle(self, call: Call, effect: Effect) -> None:
         await self._remote.settle(effect)
