@@ -35,7 +35,7 @@ _UNPRINTABLE = re.compile(r"[\x7f-\x9f\ud800-\udfff]")
 _UNFOLDED = 20_000
 """Columns of a table that goes into a pipe or a file, where a line that is folded is two."""
 _WIDEST = 400
-"""Characters of a line in a table; a rule has 300 at most."""
+"""Characters of a line in a table, whose rows are all as wide as the widest; a rule has 300 at most."""
 
 _COMMANDS = re.compile(r"`email-assistant (--demo )?([^`]*)`")
 _STARTS = ("up", "demo")
@@ -239,7 +239,7 @@ def print_text(text: str, style: str | None = None) -> None:
 
 
 def print_table(columns: list[str], rows: list[list[str]]) -> None:
-    from email_assistant.mail.charset import plain
+    from email_assistant.mail.charset import cut, plain
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for number, column in enumerate(columns):
@@ -247,14 +247,10 @@ def print_table(columns: list[str], rows: list[list[str]]) -> None:
         name = max((len(row[0]) for row in rows), default=0) if number == 0 else None
         table.add_column(column, overflow="fold", min_width=name, no_wrap=name is not None)
     for row in rows:
-        table.add_row(*(Text("\n".join(map(_bounded, plain(cell).split("\n")))) for cell in row))
+        cells = (plain(cell).split("\n") for cell in row)
+        table.add_row(*(Text("\n".join(cut(line, _WIDEST) for line in lines)) for lines in cells))
     console = out if out.is_terminal else Console(width=_UNFOLDED)
     console.print(table)
-
-
-def _bounded(line: str) -> str:
-    """A line of a cell: each row is as wide as the widest."""
-    return line if len(line) <= _WIDEST else f"{line[: _WIDEST - 1]}…"
 
 
 def _plain(value: object) -> object:

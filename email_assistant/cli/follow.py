@@ -18,7 +18,7 @@ from email_assistant.cli.accounts import MODES
 from email_assistant.cli.context import here, invocation, out, print_text
 from email_assistant.inbox.feed import Change, Feed, Listener
 from email_assistant.inbox.items import Item, NoItem
-from email_assistant.mail.charset import one_line
+from email_assistant.mail.charset import cut, one_line
 from email_assistant.trail.story import Trail
 
 log = logging.getLogger(__name__)
@@ -139,5 +139,4 @@ class _Teller:
 
 
 def _cut(text: str) -> str:
-    line = one_line(text)
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+    return cut(one_line(text), _LONGEST)

@@ -52,6 +52,11 @@ def one_line(text: str) -> str:
     return _BLANKS.sub(" ", readable(text)).strip()
 
 
+def cut(text: str, most: int) -> str:
+    """No more than so many characters, and a sign where some are missing."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def decode(data: bytes, declared: str | None) -> str:
     """Decode bytes as UTF-8 where they are, else by their declared charset, else as Windows-1252."""
     for mark, name in _BYTE_ORDER_MARKS:

@@ -8,7 +8,7 @@ from typing import Any
 
 from . import invite, mime
 from .address import Address, parse_addresses
-from .charset import decode, decode_words, one_line
+from .charset import cut, decode, decode_words, one_line
 from .history import new_text
 from .html_text import html_to_text
 from .inline_files import without_files
@@ -82,7 +82,7 @@ def _addresses(root: Part, name: str) -> tuple[Address, ...]:
     # One by one: a quote that is left open in one field must not swallow the next.
     fields = root.headers.get_all(name, [])
     found = (address for field in fields for address in parse_addresses(str(field)))
-    return tuple(Address(_bounded(address.name), _bounded(address.email)) for address in found)
+    return tuple(Address(cut(address.name, _MAX_HEADER), cut(address.email, _MAX_HEADER)) for address in found)
 
 
 def _sender(root: Part) -> Address | None:
@@ -98,11 +98,7 @@ def _subject(root: Part) -> str:
 
 
 def _header_text(root: Part, name: str) -> str:
-    return _bounded(one_line(decode_words(root.header(name))))
-
-
-def _bounded(text: str) -> str:
-    return text if len(text) <= _MAX_HEADER else f"{text[: _MAX_HEADER - 1]}…"
+    return cut(one_line(decode_words(root.header(name))), _MAX_HEADER)
 
 
 def _date(value: str) -> datetime | None:

@@ -8,6 +8,7 @@ from email.message import EmailMessage
 from zoneinfo import ZoneInfo
 
 from email_assistant.accounts.accounts import Account
+from email_assistant.mail.charset import cut
 from email_assistant.mail.invisible import clean
 from email_assistant.memory.lessons import Learned
 
@@ -95,5 +96,4 @@ def _line(line: Line) -> str:
 
 
 def _one_line(text: str) -> str:
-    line = " ".join(clean(text).split())
-    return line if len(line) <= _MOST_LENGTH else f"{line[: _MOST_LENGTH - 1]}…"
+    return cut(" ".join(clean(text).split()), _MOST_LENGTH)

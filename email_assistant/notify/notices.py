@@ -9,6 +9,7 @@ from uuid import UUID, uuid5
 
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.vault import VaultError
+from email_assistant.mail.charset import cut
 from email_assistant.mail.invisible import clean
 from email_assistant.notify import push
 from email_assistant.notify.channels import Channel, Channels, Due, New
@@ -146,5 +147,4 @@ def _title(due: Due) -> str:
 
 
 def _shown(item: New) -> str:
-    text = " ".join(clean(f"{item.sender or ''}: {item.subject or '(no subject)'}").split())
-    return text if len(text) <= _SHOWN_LENGTH else f"{text[: _SHOWN_LENGTH - 1]}…"
+    return cut(" ".join(clean(f"{item.sender or ''}: {item.subject or '(no subject)'}").split()), _SHOWN_LENGTH)

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from mcp import types
 
+from email_assistant.mail.charset import cut
 from email_assistant.mail.prompt import delimited, inert
 
 MOST_TOLD: Final = 100_000
@@ -22,8 +23,7 @@ _QUOTES: Final = str.maketrans(dict.fromkeys('"“”„‟«»', "'"))
 
 def one_line(text: str, most: int) -> str:
     """Text that can neither open nor close a block of a prompt, nor steer a terminal."""
-    line = " ".join(inert(text[: 4 * most]).split())
-    return line if len(line) <= most else f"{line[: most - 1]}…"
+    return cut(" ".join(inert(text[: 4 * most]).split()), most)
 
 
 def quoted(words: str, most: int = _MOST_ERROR) -> str:
