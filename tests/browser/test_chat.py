@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Locator
+from playwright.async_api import Locator, Route
 
 from email_assistant.inbox.items import Item
 from tests.browser.conftest import Open, Size, Theme, Visit
@@ -150,6 +150,33 @@ async def test_all_is_done_with_the_keyboard_alone(
         await sees(v, "Done.")
         await until(lambda: field(v).evaluate("it => it === document.activeElement"))
         assert calendar.names == ["Plan"]
+
+
+async def test_the_keyboard_goes_to_what_is_asked_next_though_the_page_is_just_being_fetched(
+    home: Home, visit: Open, model: Model, calendar: CalendarServer
+) -> None:
+    held: list[Route] = []
+    answered = asyncio.Event()
+    async with visit() as v:
+        await a_chat(v, model, {"plan": [[BOOK], [BOOK], "Done."]})
+        await sees(v, "create_event")
+
+        async def stale(route: Route) -> None:
+            """The page as it was when it was asked for, handed over only after the answer was taken."""
+            before = await route.fetch()
+            held.append(route)
+            await answered.wait()
+            await route.fulfill(response=before)
+
+        await v.page.route(v.page.url, stale, times=1)
+        await home.execute("update accounts set last_error = 'something that the page is told of'")
+        await until(lambda: held)
+        await v.page.get_by_label("Or say what should be different").fill("a quieter hour")
+        await v.page.keyboard.press("Control+Enter")
+        await v.page.locator("#waits section").wait_for(state="detached")
+        answered.set()
+        heading = v.page.locator("#waits h2")
+        await until(lambda: heading.evaluate("it => it === document.activeElement"))
 
 
 @with_and_without_scripts

@@ -12,7 +12,8 @@ const main = document.querySelector("main[data-live]");
 const served = new Map();
 let source;
 let timer;
-let busy = false;
+let running; // the fetch under way
+let next; // the one after it, for all who asked meanwhile
 
 const parts = (root) => [...root.querySelectorAll("[data-part]")];
 
@@ -54,19 +55,24 @@ function refocus(part, focused) {
   (same ?? part.querySelector("a.row") ?? main).focus({ preventScroll: true });
 }
 
-/** Fetch the page anew and put in what has changed. */
-export async function refresh() {
-  if (busy) return soon();
-  busy = true;
+async function fetchAnew() {
   try {
     const answer = await fetch(main.dataset.live);
     if (answer.status === 401) return say("You are logged out; log in again in another tab, then go on here.");
     if (answer.ok) put(new DOMParser().parseFromString(await answer.text(), "text/html"));
   } catch {
     // The connection is gone; the event source says so and tries again.
-  } finally {
-    busy = false;
   }
+}
+
+/** Put in what has changed on the page; ends when all that the server had by now is there. */
+export function refresh() {
+  if (!running) return (running = fetchAnew().finally(() => (running = undefined)));
+  next ??= running.then(() => {
+    next = undefined;
+    return refresh();
+  });
+  return next;
 }
 
 /** Fetch the page anew, once for all that comes together. */
