@@ -13,7 +13,7 @@ from uuid import UUID
 
 import psycopg
 
-from email_assistant.db.pool import Pool
+from email_assistant.db.pool import AWAY, Pool
 from email_assistant.google.errors import RateLimited, Transient
 from email_assistant.google.quota import Limits, is_calendar, is_sending
 
@@ -61,7 +61,7 @@ class AccountQuota:
                     until = datetime.now(UTC) + timedelta(seconds=wait)
                     raise RateLimited(f"{method}: Google's quota is used up until {until:%H:%M:%S} UTC", until)
                 await asyncio.sleep(wait)
-        except (psycopg.OperationalError, psycopg.InterfaceError):
+        except AWAY:
             raise Transient(f"{method}: the quota can't be known, as the database is not available") from None
 
     async def close(self, method: str, until: datetime) -> None:

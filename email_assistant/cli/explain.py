@@ -12,7 +12,7 @@ from email_assistant.app import DatabaseDown
 from email_assistant.cli.context import CommandError
 from email_assistant.db.dump import BackupError
 from email_assistant.db.embedded import EmbeddedError
-from email_assistant.db.pool import TABLES_HELD, UnusableDatabase
+from email_assistant.db.pool import AWAY, TABLES_HELD, UnusableDatabase
 from email_assistant.gate.source import BadFile
 from email_assistant.google.errors import GoogleError, LoginFailed, Refused, Revoked
 from email_assistant.inbox.items import Conflict, Invalid, NoItem
@@ -61,7 +61,7 @@ def _meaning(error: BaseException) -> str:
             return f"the database can't write: {_DISK_FULL}"
         case psycopg.errors.LockNotAvailable():
             return TABLES_HELD
-        case psycopg.OperationalError():
+        case _ if isinstance(error, AWAY):
             return "the database went away; try again once it is there, nothing that was stored is lost"
         case OSError():
             return _of_the_system(error)

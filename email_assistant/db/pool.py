@@ -45,6 +45,10 @@ def _cancellations() -> int:
 
 Pool = StoppablePool[Connection]
 
+AWAY = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.IdleInTransactionSessionTimeout)
+"""What is raised where the database can't be reached or has ended a connection, be it for a transaction in which a
+process stood still."""
+
 
 _EXAMPLE = "postgresql://user:password@host:5432/database"
 

@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-import psycopg
-
 from email_assistant.accounts.accounts import UnknownAccount
 from email_assistant.accounts.vault import VaultError
 from email_assistant.agents.loop import StepBudgetSpent
+from email_assistant.db.pool import AWAY
 from email_assistant.db.serializer import ForeignCheckpoint
 from email_assistant.google.errors import Ambiguous, GoogleError, NotFound, RateLimited, Refused, Revoked, Transient
 from email_assistant.inbox.kept import UnreadableAnswer
@@ -55,12 +54,7 @@ def classify(error: BaseException) -> Fault:
             return Fault(str(error), passing=True, outage=True, until=error.until)
         case Transient() | Ambiguous() | MailboxUnreadable():
             return Fault(str(error), passing=True, outage=True)
-        case (
-            psycopg.OperationalError()
-            | psycopg.InterfaceError()
-            | psycopg.errors.IdleInTransactionSessionTimeout()
-            | QuestionNotStored()
-        ):
+        case _ if isinstance(error, (*AWAY, QuestionNotStored)):
             return Fault("the database is not available", passing=True, outage=True)
         case Revoked():
             return Fault(

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from urllib.parse import quote, urlencode, urlsplit
 from uuid import UUID
 
-import psycopg
 from fastapi.responses import RedirectResponse, Response
 from fastapi.security.utils import get_authorization_scheme_param
 from starlette.datastructures import MutableHeaders
@@ -14,6 +13,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from email_assistant.accounts.sessions import LONGEST, Session, Sessions
+from email_assistant.db.pool import AWAY
 from email_assistant.web.errors import is_for_agent_inbox, is_for_programs, refusal, refused_by
 from email_assistant.web.own_name import OwnName
 from email_assistant.web.rendering import render
@@ -136,7 +136,7 @@ class Guard:
         request = Request(scope)
         try:
             answer = await self._answer(request)
-        except psycopg.OperationalError as error:
+        except AWAY as error:
             answer = await refused_by(request, error)
         await (answer or self._app)(scope, receive, send)
 

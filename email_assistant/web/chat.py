@@ -7,13 +7,13 @@ from http import HTTPStatus
 from typing import Annotated, Any, cast
 from uuid import UUID
 
-import psycopg
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from email_assistant.accounts.accounts import Account, UnknownAccount
 from email_assistant.db.lease import LeaseLost
+from email_assistant.db.pool import AWAY
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
 from email_assistant.queue.chat import Chat, Talk
 from email_assistant.queue.faults import QuestionNotStored
@@ -196,7 +196,7 @@ async def outcome(thread_id: str, work: Awaitable[Talk]) -> tuple[int, Reply]:
         if task is not None and task.cancelling():
             raise
         return refused(503, thread_id, "the program is stopping; it goes on with this when it is started again")
-    except (psycopg.OperationalError, QuestionNotStored):
+    except (*AWAY, QuestionNotStored):
         return refused(503, thread_id, "the database can't be reached; try again in a moment")
 
 

@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 
 from email_assistant.accounts.accounts import UnknownAccount
 from email_assistant.accounts.vault import VaultError
+from email_assistant.db.pool import AWAY
 from email_assistant.inbox.items import Conflict, Invalid, NoItem
 from email_assistant.inbox.pages import BadCursor
 from email_assistant.tools.overview import NotAsShown, NoTool
@@ -31,7 +32,7 @@ _STATUS: Mapping[type[Exception], HTTPStatus] = {
     BadCursor: HTTPStatus.UNPROCESSABLE_ENTITY,
     RequestValidationError: HTTPStatus.UNPROCESSABLE_ENTITY,
     psycopg.DataError: HTTPStatus.UNPROCESSABLE_ENTITY,  # such as a NUL character where Postgres takes none
-    psycopg.OperationalError: HTTPStatus.SERVICE_UNAVAILABLE,
+    **dict.fromkeys(AWAY, HTTPStatus.SERVICE_UNAVAILABLE),
     VaultError: HTTPStatus.SERVICE_UNAVAILABLE,
 }
 _CHAT = ("/run", "/resume")
@@ -102,7 +103,7 @@ def _detail(error: Exception) -> str:
             return str(error)
         case psycopg.DataError():
             return _UNPROCESSABLE
-        case psycopg.OperationalError():
+        case _ if isinstance(error, AWAY):
             return _DATABASE_DOWN
         case _:
             return _OURS

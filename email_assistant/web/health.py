@@ -3,9 +3,9 @@
 import asyncio
 from typing import Any
 
-import psycopg
 from fastapi import APIRouter, Response
 
+from email_assistant.db.pool import AWAY
 from email_assistant.web.dependencies import Assistant
 from email_assistant.web.schemas import Health
 
@@ -24,7 +24,7 @@ async def health(app: Assistant, response: Response) -> Health:
     try:
         async with asyncio.timeout(_SECONDS), app.pool.connection() as conn:
             await conn.execute("select 1")
-    except (psycopg.OperationalError, TimeoutError):
+    except (*AWAY, TimeoutError):
         response.status_code = 503
         return Health(status="database down")
     return Health(status="ok")

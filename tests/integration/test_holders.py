@@ -137,7 +137,7 @@ class TestAlive:
         self, connect: Start, google: Google, model: Model
     ) -> None:
         model.script(lambda _: [reply("Friday is fine."), DONE])
-        daemon = connect(lease_seconds=60)
+        daemon = connect(lease_seconds=600)
         hold = Hold()
         model.fault("response", hold=hold)
         frozen = daemon.worker()

@@ -10,11 +10,10 @@ from datetime import datetime
 from importlib.metadata import version
 from typing import Any, Final
 
-import psycopg
 from mcp import types
 from mcp.server.lowlevel import Server
-from psycopg_pool import PoolTimeout
 
+from email_assistant.db.pool import AWAY
 from email_assistant.google.errors import Ambiguous, NotFound, Refused
 from email_assistant.mail.compose import compose_reply
 from email_assistant.mail.message import references_of
@@ -156,7 +155,7 @@ def create_agent_server(mailbox: Mailbox, outbox: KeyedOutbox, hours: WorkingHou
             return _answer(str(error), is_error=True, meta={AGAIN: True})
         except ToolError as error:
             return _answer(str(error), is_error=True)
-        except (psycopg.OperationalError, PoolTimeout):
+        except AWAY:
             return _answer("the assistant's database is not available now", is_error=True, meta={AGAIN: True})
         except Exception:
             log.exception("the tool %s failed", name)

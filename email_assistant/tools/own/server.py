@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, Generic, Literal, TypeVar
 
-import psycopg
 from mcp import types
 from mcp.server.lowlevel import Server
-from psycopg_pool import PoolTimeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from email_assistant.db.pool import AWAY
 from email_assistant.tools.mcp.words import AGAIN, LIMITED
 from email_assistant.tools.own.mailbox import Limited, TryAgain
 from email_assistant.tools.spec import ToolError, shown_whole
@@ -81,7 +80,7 @@ class Tool(Generic[A]):
             return _refusal(str(error), meta={AGAIN: True})
         except ToolError as error:
             return _refusal(str(error))
-        except (psycopg.OperationalError, PoolTimeout):
+        except AWAY:
             return _refusal("the assistant's database is not available now; try again later", meta={AGAIN: True})
         except Exception:
             log.exception("the tool %s failed", self.name)
