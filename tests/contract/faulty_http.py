@@ -149,7 +149,7 @@ class FaultyServer:
             def trickle(self, whole: bytes, fast: int) -> None:
                 self.wfile.write(whole[:fast])
                 for byte in whole[fast:]:
-                    if server.released.wait(0.02):
+                    if server.released.wait(0.1):
                         break
                     self.wfile.write(bytes([byte]))
 

@@ -265,7 +265,7 @@ async def test_the_deadline_is_for_the_whole_call(server: FaultyServer, case: Ca
     """Its thread included, which closing the account waits for."""
     started = time.monotonic()
     await failing(server, case, fault)
-    assert TIMEOUT * 0.9 < time.monotonic() - started < TIMEOUT + 1  # the whole answer would trickle for over 2.8 s
+    assert TIMEOUT * 0.9 < time.monotonic() - started < 10  # the whole answer would trickle for over 14 s
 
 
 ANSWERED = [
@@ -651,7 +651,7 @@ async def test_a_write_over_tls_ends_and_is_sent_once(
         assert (await account.gmail.profile()).history_id == 42
     started = time.monotonic()
     assert type(await failing(tls_server, SEND, fault)) is errors.Ambiguous
-    assert time.monotonic() - started < TIMEOUT + 1
+    assert time.monotonic() - started < 10
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGSTOP")
