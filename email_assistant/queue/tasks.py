@@ -5,14 +5,14 @@ So a lost, doubled, late or reordered job changes nothing, and job arguments (wh
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 from procrastinate import App, PsycopgConnector
-from procrastinate.exceptions import AlreadyEnqueued
+from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
 from procrastinate.types import JSONDict
 
 from email_assistant.db.pool import Connection, Pool, StoppablePool, session_settings
@@ -71,15 +71,17 @@ class Queue:
 
     async def decided(self, conn: Connection, thread_id: UUID, at: datetime | None) -> None:
         """Wake a conversation for a person, at the end of the undo window, in the caller's transaction."""
-        await self._app.configure_task("advance_thread", queue=DECISIONS, connection=conn, schedule_at=at).defer_async(
-            thread_id=str(thread_id)
-        )
+        task = self._app.configure_task("advance_thread", queue=DECISIONS, connection=conn, schedule_at=at)
+        with _errors_of_the_database():
+            await task.defer_async(thread_id=str(thread_id))
 
     async def arrived(self, conn: Connection, thread_ids: Iterable[UUID]) -> None:
         """Wake conversations for new mail, in the caller's transaction."""
         jobs: list[JSONDict] = [{"thread_id": str(thread_id)} for thread_id in thread_ids]
         if jobs:
-            await self._app.configure_task("advance_thread", queue=BACKGROUND, connection=conn).batch_defer_async(*jobs)
+            task = self._app.configure_task("advance_thread", queue=BACKGROUND, connection=conn)
+            with _errors_of_the_database():
+                await task.batch_defer_async(*jobs)
 
     async def sweep(self, due: Iterable[Due], account_ids: Iterable[UUID]) -> None:
         """Wake what was forgotten, unless a job for it is waiting already."""
@@ -155,5 +157,14 @@ class Queue:
 
     async def _once(self, task: str, lock: str, priority: int, queue: str, **ids: str) -> None:
         deferrer = self._app.configure_task(task, queue=queue, queueing_lock=lock, priority=priority)
-        with suppress(AlreadyEnqueued):
+        with suppress(AlreadyEnqueued), _errors_of_the_database():
             await deferrer.defer_async(**ids)
+
+
+@contextmanager
+def _errors_of_the_database() -> Iterator[None]:
+    """Procrastinate raises one of its own for each; who adds a job knows them as they are."""
+    try:
+        yield
+    except ConnectorException as error:
+        raise error.__cause__ or error from None

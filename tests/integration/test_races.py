@@ -631,3 +631,19 @@ class TestStopping:
         async with open_home(max_tries=2) as home, home.at_work():
             await until(home.pending)
             assert [item.mail_id for item in await home.pending()] == [mail_id]
+
+
+@in_one_loop
+class TestADatabaseThatGoesAway:
+    async def test_while_a_conversation_is_woken_it_is_known_as_that(self, home: Home, model: Model) -> None:
+        model.script(lambda _: [reply("Friday is fine."), DONE])
+        await home.receive("Lunch?", "Does Friday suit you?")
+        [item] = await home.pending()
+
+        async def wake() -> None:
+            async with home.app.pool.connection() as conn, conn.transaction():
+                await home.sql(f"select pg_terminate_backend({conn.info.backend_pid}, 5000)")
+                await home.app.queue.decided(conn, item.thread_id, None)
+
+        with pytest.raises(psycopg.OperationalError):
+            await wake()
