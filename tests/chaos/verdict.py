@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.chaos.person import Attempt, Item
@@ -68,7 +68,7 @@ def _judge_answers(verdict: Verdict, items: Sequence[Item], attempts: Mapping[st
     for missing in attempts.keys() - by_id.keys():
         verdict.breaches.append(f"item {missing}, which was answered, is gone")
     for item in items:
-        tried = attempts.get(item["id"], ())
+        tried = [replace(a, answer=_meant(a, attempts[item["id"]])) for a in attempts.get(item["id"], ())]
         # What repeats an answer that was taken is taken too, and changes nothing.
         by_asking = Counter(asked for asked, _ in {(a.asked, repr(a.answer)) for a in tried if a.status == 200})
         taken = [a for a in tried if a.status == 200 and a.asked == item["asked"]]
@@ -99,6 +99,12 @@ def _judge_answers(verdict: Verdict, items: Sequence[Item], attempts: Mapping[st
         "answers superseded by newer mail, and shown so": superseded,
         "answers lost": lost,
     }
+
+
+def _meant(attempt: Attempt, tried: Sequence[Attempt]) -> dict[str, Any]:
+    """Who accepts what they are asked about again accepts it as they had edited it before."""
+    edits = [a.answer for a in tried if a.asked < attempt.asked and a.answer["type"] == "edit" and a.status != 409]
+    return edits[-1] if edits and attempt.answer["type"] == "accept" else attempt.answer
 
 
 def _is_decision(attempt: Attempt, decision: Mapping[str, Any]) -> bool:
