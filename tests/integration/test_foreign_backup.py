@@ -348,6 +348,7 @@ async def test_two_at_once_do_not_mix(source: Path, target: str) -> None:
         conn.execute("select pg_advisory_lock(%s)", (0x6D61696D,))
         with pytest.raises(BackupError, match="another restore"):
             await restore(target, source, replace=True)
+        conn.execute("select pg_advisory_unlock(%s)", (0x6D61696D,))  # its server ends a moment after the connection
 
     await restore(target, source, replace=True)
     assert addresses(target) == [ADA]
