@@ -186,15 +186,23 @@ class TestAnswers:
         assert await nasty.call("image") == '<data>\n[image, image/png, 4 kB, not shown]\n{"seen": 1}\n</data>'
         assert await nasty.refused("raise") == "the tool server nasty says: “broken”"
 
-    async def test_a_server_that_lies_or_says_too_much_fails_its_own_call(self, nasty: Nasty) -> None:
+    @pytest.mark.parametrize("transport", ["stdio", "http"])
+    async def test_a_server_that_lies_or_says_too_much_fails_its_own_call(
+        self, open_nasty: OpenNasty, transport: str
+    ) -> None:
+        async with open_nasty(transport, timeout_seconds=60) as nasty:
+            assert "more than" in await nasty.refused("huge")
+            assert "more than 4 MB" in await nasty.refused("big")
+            assert "something else than its schema says" in await nasty.refused("lie")
+            assert "nasty" in await nasty.refused("garble")
+            assert "did garble" not in await nasty.refused("garble")
+            assert "did echo" in await nasty.call("echo", "still there")
+
+    async def test_a_call_that_is_not_answered_fails_alone(self, nasty: Nasty) -> None:
         hanging = asyncio.ensure_future(nasty.refused("hang"))
         await until(lambda: nasty.asked("hang"))
-        assert "more than" in await nasty.refused("huge")
-        assert "more than 4 MB" in await nasty.refused("big")
-        assert "something else than its schema says" in await nasty.refused("lie")
-        assert "nasty" in await nasty.refused("garble")
-        assert "did garble" not in await nasty.refused("garble")
-        assert "did not answer within 3 s" in await hanging
+        assert "did echo" in await nasty.call("echo", "meanwhile")
+        assert f"did not answer within {SECONDS:g} s" in await hanging
         await until(lambda: len(nasty.asked("hang")) == 2)  # it was told that nobody waits
         assert "did echo" in await nasty.call("echo", "still there")
 
