@@ -21,6 +21,9 @@ from email_assistant.db.pool import SCHEMA, TABLES_HELD, UnusableDatabase, sessi
 _BESIDE = f"{SCHEMA}_restored"
 _LOCK = 0x6D61696D  # one number for all restores, beside the one of `migrate`
 _MIGRATIONS = "_yoyo_migration"
+_PARTING_SECONDS = 3.0
+"""So long a busy server may take to see that a process which has just ended is gone."""
+_LOOK_SECONDS = 0.05
 _REASON = "restored from a backup while this was being carried out: look in Gmail whether it was, then try again"
 
 Columns = Mapping[str, set[str]]
@@ -63,7 +66,8 @@ async def restore(url: str, source: Path, *, replace: bool, patience: float | No
     """
     applied = _applied(source)
     with _alone(url) as conn, _explained(source):
-        _check_target(conn, replace=replace)
+        await _until_at_rest(conn)
+        _check_accounts(conn, replace=replace)
         try:
             await migrate(url, schema=_BESIDE, names=applied, patience=patience)
             await asyncio.to_thread(_fill, url, source)
@@ -130,13 +134,31 @@ def _explained(source: Path) -> Iterator[None]:
         raise BackupError(f"the database broke off: {str(error).partition(chr(10))[0]}") from None
 
 
-def _check_target(conn: psycopg.Connection, *, replace: bool) -> None:
-    cursor = conn.execute(
-        """select count(*) from pg_stat_activity where datname = current_database()
-           and pid <> pg_backend_pid() and application_name = 'email-assistant'"""
-    )
-    if (row := cursor.fetchone()) and row[0]:
+async def _until_at_rest(conn: psycopg.Connection) -> None:
+    clock = asyncio.get_running_loop().time
+    end = clock() + _PARTING_SECONDS
+    while clock() < end:
+        if not _is_at_work(conn):
+            return
+        await asyncio.sleep(_LOOK_SECONDS)
+    _check_at_rest(conn)
+
+
+def _check_at_rest(conn: psycopg.Connection) -> None:
+    if _is_at_work(conn):
         raise BackupError("the program is at work on this database: stop `up` and all workers first")
+
+
+def _is_at_work(conn: psycopg.Connection) -> bool:
+    cursor = conn.execute(
+        """select exists (select from pg_stat_activity where datname = current_database()
+                          and pid <> pg_backend_pid() and application_name = 'email-assistant')"""
+    )
+    [(is_at_work,)] = cursor.fetchall()
+    return bool(is_at_work)
+
+
+def _check_accounts(conn: psycopg.Connection, *, replace: bool) -> None:
     cursor = conn.execute("select to_regclass(%s) is not null", (f"{SCHEMA}.accounts",))
     if not ((row := cursor.fetchone()) and row[0]):
         return
@@ -234,7 +256,8 @@ def _set_sequences(conn: psycopg.Connection, tables: Columns) -> None:
 
 def _put_in_place(url: str, *, replace: bool) -> None:
     with _beside(url) as conn:
-        _check_target(conn, replace=replace)
+        _check_at_rest(conn)
+        _check_accounts(conn, replace=replace)
         conn.execute(_STAND_STILL.encode())
         conn.execute(sql.SQL("drop schema if exists {} cascade").format(sql.Identifier(SCHEMA)))
         conn.execute(sql.SQL("alter schema {} rename to {}").format(sql.Identifier(_BESIDE), sql.Identifier(SCHEMA)))

@@ -1,5 +1,6 @@
 """A backup that somebody else has made, or changed, or that an older version wrote: its rows come, and nothing else."""
 
+import asyncio
 import gzip
 import io
 import json
@@ -173,6 +174,21 @@ async def test_the_rows_are_the_same_and_numbers_go_on(source: Path, target: str
         assert added == (last[0] + 1,)
         with pytest.raises(psycopg.errors.ForeignKeyViolation):
             conn.execute("update accounts set user_id = %s", (uuid4(),))
+
+
+async def test_a_process_that_has_just_ended_is_not_taken_for_one_at_work(source: Path, target: str) -> None:
+    with psycopg.connect(target, autocommit=True, application_name="email-assistant") as ended:
+        restoring = asyncio.ensure_future(restore(target, source, replace=True))
+        with connected(target) as conn:
+            while not conn.execute(
+                """select from pg_locks join pg_database on pg_database.oid = database
+                   where locktype = 'advisory' and datname = current_database()"""
+            ).fetchall():
+                assert not restoring.done()
+                await asyncio.sleep(0.01)
+        ended.close()
+        await restoring
+    assert addresses(target) == [ADA]
 
 
 async def test_it_comes_into_a_database_that_has_nothing(source: Path, empty_database_url: str, target: str) -> None:
