@@ -34,7 +34,6 @@ from email_assistant.notify.channels import Channels
 from email_assistant.notify.digest import Digests
 from email_assistant.notify.notices import Notices
 from email_assistant.notify.outward import Outward
-from email_assistant.queue.tasks import Queue
 from email_assistant.settings import Settings, WorkingHours
 from email_assistant.tools.config import SHIPPED, ToolsConfig, read_tools
 from email_assistant.tools.effects import Effect, Ledger
@@ -43,6 +42,7 @@ from email_assistant.tools.own.mailbox import Mailbox
 from email_assistant.tools.spec import Call, ServerDown, Tool, ToolError
 from email_assistant.tracing import keep_langsmith_off
 from email_assistant.usage import Usage
+from email_assistant.work.tasks import Queue
 
 if TYPE_CHECKING:
     from langchain_core.callbacks import BaseCallbackHandler
@@ -50,12 +50,12 @@ if TYPE_CHECKING:
 
     from email_assistant.memory.profiles import Memory
     from email_assistant.model import Models
-    from email_assistant.queue.chat import Chat
-    from email_assistant.queue.removal import Removal
     from email_assistant.tools.catalogue import Catalogue
     from email_assistant.tools.mcp.pool import Builtin, Servers
     from email_assistant.tools.overview import Overview
     from email_assistant.tools.registry import Registry
+    from email_assistant.work.chat import Chat
+    from email_assistant.work.removal import Removal
 
 log = logging.getLogger(__name__)
 
@@ -290,10 +290,10 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
     """
     from email_assistant.agents.chat.graph import ChatAgent
     from email_assistant.db.checkpoints import FencedSaver
-    from email_assistant.queue.chat import Chat
-    from email_assistant.queue.invoke import Invoker
-    from email_assistant.queue.turns import Turns
     from email_assistant.tools.heard import Heard
+    from email_assistant.work.chat import Chat
+    from email_assistant.work.invoke import Invoker
+    from email_assistant.work.turns import Turns
 
     keep_langsmith_off()
     settings = app.settings
@@ -325,8 +325,8 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
 
 def removal(app: App, account: Account) -> "Removal":
     """What forgets an account of whatever provider."""
-    from email_assistant.queue.conversations import Conversations
-    from email_assistant.queue.removal import Removal
+    from email_assistant.work.conversations import Conversations
+    from email_assistant.work.removal import Removal
 
     async def settle(call: Call, effect: Effect) -> None:
         tools = app.catalogue if call.run.get("agent") == "chat" else app.tools

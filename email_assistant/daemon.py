@@ -23,14 +23,6 @@ from email_assistant.memory.correction import teach_triage
 from email_assistant.memory.learn import Learner, Lesson, ProfileChanged
 from email_assistant.memory.profiles import Memory
 from email_assistant.model import ModelDown
-from email_assistant.queue.advance import Advancer
-from email_assistant.queue.chat import Chat
-from email_assistant.queue.conversations import Conversations
-from email_assistant.queue.faults import classify
-from email_assistant.queue.heed import Heed
-from email_assistant.queue.invoke import Invoker
-from email_assistant.queue.labels import Labels
-from email_assistant.queue.tasks import Handlers
 from email_assistant.sync.backfill import Backfill
 from email_assistant.sync.mailbox import Mailboxes
 from email_assistant.sync.watch import Watches
@@ -38,6 +30,14 @@ from email_assistant.tools.left_drafts import LeftDrafts
 from email_assistant.tools.sending import remove_copies
 from email_assistant.tracing import keep_langsmith_off, tracing
 from email_assistant.usage import BudgetSpent
+from email_assistant.work.advance import Advancer
+from email_assistant.work.chat import Chat
+from email_assistant.work.conversations import Conversations
+from email_assistant.work.faults import classify
+from email_assistant.work.heed import Heed
+from email_assistant.work.invoke import Invoker
+from email_assistant.work.labels import Labels
+from email_assistant.work.tasks import Handlers
 
 log = logging.getLogger(__name__)
 
@@ -250,7 +250,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
     """Everything that works by itself, opened on an open app."""
     keep_langsmith_off()
     from email_assistant.agents.mail.graph import MailAgent
-    from email_assistant.queue.handover import Handover
+    from email_assistant.work.handover import Handover
 
     settings = app.settings
     names = class_labels(settings)

@@ -28,8 +28,8 @@ from email_assistant.cli.context import (
 if TYPE_CHECKING:
     from email_assistant.app import App
     from email_assistant.inbox.items import Item
-    from email_assistant.queue.chat import Chat, Talk
     from email_assistant.web.replies import Reply
+    from email_assistant.work.chat import Chat, Talk
 
 WAITS = 3
 """Exit status of a command that leaves something to be answered."""
@@ -126,9 +126,9 @@ def _misused(*, calls: bool, reply: bool, edit: bool, stray_feedback: bool) -> s
 
 
 async def _list(*, as_json: bool) -> None:
-    from email_assistant.queue.chat import stand
-    from email_assistant.queue.turns import Turns
     from email_assistant.web.replies import stand_of
+    from email_assistant.work.chat import stand
+    from email_assistant.work.turns import Turns
 
     async with opened() as app:
         turns = Turns(app.pool)

@@ -20,12 +20,12 @@ from email_assistant.cli.context import complain, err, here, invocation, out, pr
 from email_assistant.inbox.describe import COUNTED, FIRST_ANSWER, NOT_IN_COPY, UNKNOWN_CONFLICTS, shortly
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
 from email_assistant.inbox.sentences import did_in_words, done_in_words, link_host, sentence
-from email_assistant.queue.chat import ABOUT, Chat, Talk
-from email_assistant.queue.invoke import Watch
-from email_assistant.queue.turns import TurnRow
 from email_assistant.web.chat import MOST_WORDS, seen
 from email_assistant.web.replies import answered_as, reply_of
 from email_assistant.web.wording import what_follows
+from email_assistant.work.chat import ABOUT, Chat, Talk
+from email_assistant.work.invoke import Watch
+from email_assistant.work.turns import TurnRow
 
 _DONE, _FAILED, _WAITS = 0, 1, 3
 _LATER = "l"

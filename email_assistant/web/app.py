@@ -13,7 +13,6 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from email_assistant.inbox.feed import Feed
 from email_assistant.memory.profiles import Memory
-from email_assistant.queue.chat import Chat
 from email_assistant.trail.activity import Activity
 from email_assistant.trail.context import Contexts
 from email_assistant.trail.story import Trail
@@ -39,6 +38,7 @@ from email_assistant.web.document import DocumentedAPI
 from email_assistant.web.errors import AsciiJSON, add_error_handlers, documented
 from email_assistant.web.own_name import OwnName
 from email_assistant.web.refusals import Refusals
+from email_assistant.work.chat import Chat
 
 _STATIC = Path(__file__).parent / "static"
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")

@@ -15,13 +15,13 @@ from email_assistant.accounts.accounts import Account, UnknownAccount
 from email_assistant.db.lease import LeaseLost
 from email_assistant.db.pool import AWAY
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
-from email_assistant.queue.chat import Chat, Talk
-from email_assistant.queue.faults import QuestionNotStored
-from email_assistant.queue.invoke import Watch
 from email_assistant.tools.control import CLARIFICATION
 from email_assistant.web.dependencies import Assistant, Services
 from email_assistant.web.errors import AsciiJSON
 from email_assistant.web.replies import Reply, answered_as, refused, reply_of
+from email_assistant.work.chat import Chat, Talk
+from email_assistant.work.faults import QuestionNotStored
+from email_assistant.work.invoke import Watch
 
 _EVENT_STREAM = "text/event-stream"
 _BEAT_SECONDS = 5.0

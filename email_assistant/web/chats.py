@@ -11,14 +11,14 @@ from pydantic import BaseModel, Field
 
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.sentences import done_in_words
-from email_assistant.queue.chat import Talk
-from email_assistant.queue.turns import State, TurnRow
 from email_assistant.tools.effects import Effect
 from email_assistant.web.chat import Talks
 from email_assistant.web.dependencies import Assistant, Services
 from email_assistant.web.errors import documented
 from email_assistant.web.replies import Reply, Stand, reply_of, stand_of
 from email_assistant.web.schemas import ItemOut
+from email_assistant.work.chat import Talk
+from email_assistant.work.turns import State, TurnRow
 
 _MOST_CHATS = 200
 MOST_TURNS = 200

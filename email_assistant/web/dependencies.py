@@ -16,11 +16,11 @@ from email_assistant.inbox.mails import Mails
 from email_assistant.notify.channels import Channels
 from email_assistant.notify.digest import Digests
 from email_assistant.notify.notices import Notices
-from email_assistant.queue.tasks import Queue
 from email_assistant.tools.catalogue import Catalogue
 from email_assistant.tools.overview import Overview
 from email_assistant.tools.registry import Registry
 from email_assistant.usage import Usage
+from email_assistant.work.tasks import Queue
 
 
 class Services(Protocol):

@@ -9,9 +9,9 @@ from email_assistant.accounts.accounts import WITHOUT_MAILBOX
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.kept import UNREADABLE
 from email_assistant.inbox.sentences import done_in_words
-from email_assistant.queue.chat import Talk
 from email_assistant.tools.control import CLARIFICATION
 from email_assistant.web.wording import WHAT_A_MAILBOX_ADDS, what_follows
+from email_assistant.work.chat import Talk
 
 
 class PendingCall(BaseModel):

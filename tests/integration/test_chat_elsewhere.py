@@ -9,7 +9,7 @@ import pytest
 from email_assistant.app import open_chat
 from email_assistant.db.lease import Lease, held
 from email_assistant.inbox.items import Conflict
-from email_assistant.queue import chat as chats
+from email_assistant.work import chat as chats
 from tests.doubles.model import Model, tool
 from tests.integration.home import Home, in_one_loop
 

@@ -15,7 +15,7 @@ from email_assistant.db.lease import claim
 from email_assistant.db.pool import make_pool
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.mode import set_mode
-from email_assistant.queue.faults import classify
+from email_assistant.work.faults import classify
 from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
 from tests.integration.home import Home, in_one_loop

@@ -24,11 +24,12 @@ FLOORS = [
     {"cli"},
     {"daemon", "bench", "web"},
     {"app"},
-    {"queue", "sync"},
+    {"work", "sync"},
     {"agents"},
     {"tools", "gate", "inbox", "memory", "model", "trail", "notify"},
     {"accounts", "usage"},
     {"google", "mail", "db", "settings", "programs", "telemetry", "tracing"},
+    {"errors"},
 ]
 """From the top: a room may import from its own floor and those below. `servers` is the package beside our own."""
 
@@ -146,7 +147,7 @@ def rooms() -> set[str]:
 class TestArrows:
     def test_the_parser_sees_what_is_there(self) -> None:
         """A guard for this file: if nothing were found, nothing below could fail."""
-        assert {"accounts", "db", "queue", "tools"} < imported_by("app")
+        assert {"accounts", "db", "work", "tools"} < imported_by("app")
         assert {"app", "cli", "tools"} < imported_by("servers.mcp")
         assert {name for module in modules() if module.room == "servers.google_sandbox" for name in module.imports} > {
             "email_assistant_servers.google_sandbox.mailbox",  # relative there
@@ -189,11 +190,11 @@ class TestArrows:
         assert {room for room in rooms() if "web" in imported_by(room)} == {"cli"}
 
     def test_agents_know_neither_queue_nor_pages(self) -> None:
-        assert not imported_by("agents") & {"queue", "sync", "web", "app"}
+        assert not imported_by("agents") & {"work", "sync", "web", "app"}
 
     @pytest.mark.parametrize("room", ["agents", "sync"])
     def test_only_the_queue_and_the_composition_root_import(self, room: str) -> None:
-        assert {other for other in rooms() if room in imported_by(other)} <= {"queue", "daemon", "app"}
+        assert {other for other in rooms() if room in imported_by(other)} <= {"work", "daemon", "app"}
 
     @pytest.mark.parametrize(
         ("name", "users"),

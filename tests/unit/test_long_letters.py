@@ -14,7 +14,7 @@ from email_assistant.inbox.describe import mail_as_text
 from email_assistant.mail import parse_bytes
 from email_assistant.mail.excerpt import excerpt, tokens
 from email_assistant.mail.message import Mail
-from email_assistant.queue.conversations import StoredMail, conversation_text, triage_text
+from email_assistant.work.conversations import StoredMail, conversation_text, triage_text
 
 BERLIN = ZoneInfo("Europe/Berlin")
 TRIAGE, DRAFTING = 1400, 3000

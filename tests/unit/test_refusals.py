@@ -5,8 +5,8 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from email_assistant.queue.faults import classify
 from email_assistant.web.errors import add_error_handlers
+from email_assistant.work.faults import classify
 
 LOST = [
     psycopg.OperationalError("the connection is lost"),

@@ -14,10 +14,6 @@ from email_assistant.accounts.accounts import UnknownAccount
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
 from email_assistant.inbox.sentences import did_in_words, done_in_words, sentence
 from email_assistant.mail.charset import one_line, readable
-from email_assistant.queue.chat import Chat, Talk
-from email_assistant.queue.did import Did
-from email_assistant.queue.invoke import Watch
-from email_assistant.queue.turns import TurnRow
 from email_assistant.tools.effects import Effect
 from email_assistant.web.chat import MOST_WORDS, ChatId, Talks, account_of, streamed, wants_stream
 from email_assistant.web.chats import MOST_TURNS, told
@@ -28,6 +24,10 @@ from email_assistant.web.pages.proposal import Input, answer_of, arguments_in, f
 from email_assistant.web.rendering import render
 from email_assistant.web.replies import stand_of
 from email_assistant.web.wording import TITLES, chat_buttons, what_follows
+from email_assistant.work.chat import Chat, Talk
+from email_assistant.work.did import Did
+from email_assistant.work.invoke import Watch
+from email_assistant.work.turns import TurnRow
 
 _MOST_CHATS = 50
 _NEWEST = 20

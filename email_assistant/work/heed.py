@@ -13,11 +13,11 @@ from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.google.errors import NotFound
 from email_assistant.inbox.items import Inbox
-from email_assistant.queue.conversations import Conversation, Conversations, RunRow, StoredMail
 from email_assistant.tools.effects import InDoubt, Ledger
 from email_assistant.tools.left_drafts import LeftDraft, LeftDrafts
 from email_assistant.tools.registry import Registry
 from email_assistant.tools.spec import Call
+from email_assistant.work.conversations import Conversation, Conversations, RunRow, StoredMail
 
 ANSWERED = "you answered this yourself"
 ANSWERED_IN_CHAT = "you had this answered in a chat"

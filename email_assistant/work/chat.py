@@ -31,13 +31,13 @@ from email_assistant.inbox.recipients import Recipients
 from email_assistant.mail.charset import readable
 from email_assistant.model import BadAnswer, ModelFault
 from email_assistant.model.context import shortened
-from email_assistant.queue.again import as_it_can_be, resolve
-from email_assistant.queue.did import Did, did, named_in
-from email_assistant.queue.faults import LostInterrupt, QuestionNotStored, classify
-from email_assistant.queue.invoke import Invoker, Outcome, Watch
-from email_assistant.queue.turns import ChatRow, TurnRow, Turns
 from email_assistant.tools.effects import Declined, Effect, InDoubt, Ledger, NotYetClear
 from email_assistant.tools.spec import Call, ServerDown, ToolError
+from email_assistant.work.again import as_it_can_be, resolve
+from email_assistant.work.did import Did, did, named_in
+from email_assistant.work.faults import LostInterrupt, QuestionNotStored, classify
+from email_assistant.work.invoke import Invoker, Outcome, Watch
+from email_assistant.work.turns import ChatRow, TurnRow, Turns
 
 log = logging.getLogger(__name__)
 

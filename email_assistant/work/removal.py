@@ -14,9 +14,9 @@ from email_assistant.db.lease import Lease, held
 from email_assistant.db.order import lock_all
 from email_assistant.db.pool import Pool
 from email_assistant.google.errors import GoogleError
-from email_assistant.queue.conversations import Conversations
 from email_assistant.tools.effects import Effect, InDoubt, Ledger, NotYetClear
 from email_assistant.tools.spec import Call
+from email_assistant.work.conversations import Conversations
 
 Settle = Callable[[Call, Effect], Awaitable[None]]
 """Finds out what became of an effect, by the tools of the agent whose call it was. Raises NotYetClear, InDoubt."""

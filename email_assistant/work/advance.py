@@ -25,16 +25,16 @@ from email_assistant.google.quota import Urgency, calls_are
 from email_assistant.inbox.describe import mail_as_text
 from email_assistant.inbox.items import Asked, Inbox, Item
 from email_assistant.inbox.recipients import Recipients
-from email_assistant.queue.again import as_it_can_be, resolve
-from email_assistant.queue.conversations import Conversation, Conversations, DecisionFirst, RunRow
-from email_assistant.queue.faults import LostInterrupt, MailboxUnreadable, classify
-from email_assistant.queue.heed import Heed
-from email_assistant.queue.invoke import Invoker
-from email_assistant.queue.labels import Labels
 from email_assistant.tools.effects import Declined, InDoubt, Ledger, NotYetClear
 from email_assistant.tools.left_drafts import LeftDrafts
 from email_assistant.tools.registry import Registry
 from email_assistant.tools.spec import NO_CONFLICTS, Call, Conflicts, LinkNeeded
+from email_assistant.work.again import as_it_can_be, resolve
+from email_assistant.work.conversations import Conversation, Conversations, DecisionFirst, RunRow
+from email_assistant.work.faults import LostInterrupt, MailboxUnreadable, classify
+from email_assistant.work.heed import Heed
+from email_assistant.work.invoke import Invoker
+from email_assistant.work.labels import Labels
 
 log = logging.getLogger(__name__)
 

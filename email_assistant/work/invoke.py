@@ -15,7 +15,7 @@ from email_assistant.db.checkpoints import run_config
 from email_assistant.db.lease import Lease
 from email_assistant.db.serializer import ForeignCheckpoint
 from email_assistant.inbox.items import Inbox
-from email_assistant.queue.faults import LostInterrupt, QuestionNotStored
+from email_assistant.work.faults import LostInterrupt, QuestionNotStored
 
 _MOST_STEPS = 10_000
 """Of LangGraph, in one go; the agents' own budgets end a run long before."""

@@ -21,7 +21,7 @@ from email_assistant.google.errors import Exists, NotFound, Refused
 from email_assistant.google.gmail import Gmail
 from email_assistant.inbox.items import Conflict
 from email_assistant.inbox.mails import Class, Mails
-from email_assistant.queue.faults import classify
+from email_assistant.work.faults import classify
 
 log = logging.getLogger(__name__)
 

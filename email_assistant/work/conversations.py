@@ -23,9 +23,9 @@ from email_assistant.db.serializer import ForeignCheckpoint
 from email_assistant.mail.excerpt import tokens
 from email_assistant.mail.message import Mail, references_of
 from email_assistant.mail.prompt import FEW_LISTED, MOST_LISTED, for_prompt
-from email_assistant.queue.labels import LABEL_WORK
-from email_assistant.queue.tasks import Due
 from email_assistant.tools.senders import MOST_NAMED, addressed_to, answered_at, everybody
+from email_assistant.work.labels import LABEL_WORK
+from email_assistant.work.tasks import Due
 
 RunState = Literal["running", "waiting", "acting", "done", "failed", "superseded"]
 
