@@ -14,7 +14,7 @@ from langchain_core.messages import ToolMessage
 
 from email_assistant.accounts.accounts import UnknownAccount
 from email_assistant.accounts.vault import VaultError
-from email_assistant.app import App, class_labels, open_chat, open_memory
+from email_assistant.app import App, open_chat, open_memory
 from email_assistant.db.checkpoints import FencedSaver
 from email_assistant.google.errors import GoogleError
 from email_assistant.inbox.items import Invalid, Item, Taught
@@ -253,7 +253,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
     from email_assistant.work.handover import Handover
 
     settings = app.settings
-    names = class_labels(settings)
+    names = settings.class_labels
     conversations = Conversations(
         app.pool, settings.provider, app.holder, waits_when_spent=settings.when_spent == "wait", labels=bool(names)
     )

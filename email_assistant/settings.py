@@ -483,6 +483,13 @@ class Settings(_Home):
         return timedelta(days=self.expire_days) if self.expire_days else None
 
     @property
+    def class_labels(self) -> dict[Literal["respond", "notify", "ignore"], str]:
+        """The name of each class's label in Gmail; empty if there are to be none."""
+        if not self.labels:
+            return {}
+        return {"respond": self.label_respond, "notify": self.label_notify, "ignore": self.label_ignored}
+
+    @property
     def gmail_user_limit(self) -> int | None:
         return self.gmail_units_per_minute or self._of_google(6_000)
 

@@ -17,9 +17,10 @@ def backup(
     """
 
     async def command() -> int:
-        from email_assistant.app import open_app, secret_key
+        from email_assistant.app import open_app
         from email_assistant.cli.patience import SECONDS, Patience
         from email_assistant.db.backup import back_up
+        from email_assistant.home import secret_key
 
         with Patience() as patience, opened_database(patience) as (settings, url):
             # Which makes, or brings up to date, what is backed up.
@@ -46,10 +47,11 @@ def restore(
     async def command() -> str:
         import psycopg
 
-        from email_assistant.app import check_secret_key, keep_secret_key, open_app
+        from email_assistant.app import open_app
         from email_assistant.cli.patience import SECONDS, Patience
         from email_assistant.db.dump import read_backup
         from email_assistant.db.restore import restore as put_back
+        from email_assistant.home import check_secret_key, keep_secret_key
 
         with Patience() as patience:
             patience.files(file.parent)

@@ -128,9 +128,9 @@ def opened_database(patience: "Patience", *, keep: bool = False) -> Iterator[tup
     Args:
         keep: as of `opened`.
     """
-    from email_assistant.app import database
     from email_assistant.cli.patience import SECONDS, short_of_locks
     from email_assistant.db.embedded import START_SECONDS
+    from email_assistant.home import database
 
     patience.files(os.environ.get("EMAIL_ASSISTANT_HOME", "~/.email-assistant"))
     settings = load_settings()

@@ -8,7 +8,6 @@ import pydantic_settings
 
 from email_assistant.accounts.accounts import UnknownAccount
 from email_assistant.accounts.vault import VaultError
-from email_assistant.app import DatabaseDown
 from email_assistant.cli.context import CommandError
 from email_assistant.db.dump import BackupError
 from email_assistant.db.embedded import EmbeddedError
@@ -36,7 +35,7 @@ def _meaning(error: BaseException) -> str:
     match error:
         case BaseExceptionGroup():
             return _meaning(error.exceptions[0])
-        case CommandError() | SettingsError() | EmbeddedError() | DatabaseDown() | UnusableDatabase() | BackupError():
+        case CommandError() | SettingsError() | EmbeddedError() | UnusableDatabase() | BackupError():
             return str(error)
         case (
             VaultError()

@@ -87,7 +87,7 @@ def new_token() -> None:
     """Make another token for `mcp serve --http`: the old one opens nothing any more, servers that run included."""
 
     async def command() -> None:
-        from email_assistant.app import renew_mcp_token
+        from email_assistant.home import renew_mcp_token
 
         settings = load_settings()
         if settings.mcp_token:
@@ -154,7 +154,7 @@ def _over_stdio(what: What, account: str | None, settings: "Settings") -> dict[s
 
 
 def _over_http(what: What, settings: "Settings") -> dict[str, Any]:
-    from email_assistant.app import mcp_token
+    from email_assistant.home import mcp_token
 
     return {
         "type": "http",

@@ -13,12 +13,13 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
-from email_assistant.app import App, database, open_app, open_chat
+from email_assistant.app import App, open_app, open_chat
 from email_assistant.cli.context import NO_MODEL, CommandError, err, load_settings, out, tell
 from email_assistant.cli.door import Door, opened_door
 from email_assistant.cli.follow import follow, introduce
 from email_assistant.cli.patience import Patience
 from email_assistant.daemon import open_daemon
+from email_assistant.home import database
 from email_assistant.settings import Settings
 from email_assistant.telemetry import log_to_stderr
 from email_assistant.tracing import tracing

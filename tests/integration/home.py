@@ -14,7 +14,7 @@ from uuid import UUID
 import pytest
 
 from email_assistant.accounts.accounts import Account
-from email_assistant.app import App, class_labels
+from email_assistant.app import App
 from email_assistant.daemon import Daemon as Works
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.mails import MailRow
@@ -82,7 +82,7 @@ class Home:
             app.accounts,
             app.clients,
             enqueue=enqueue,
-            labels=class_labels(app.settings),
+            labels=app.settings.class_labels,
         )
 
     @asynccontextmanager

@@ -46,8 +46,9 @@ def serve(
     """Serve the tools of one account, to the process that started this or over HTTP."""
 
     async def command() -> None:
-        from email_assistant.app import database, open_app, own_servers
+        from email_assistant.app import open_app, own_servers
         from email_assistant.cli.serve import bound, patience, signals_heeded, until_stopped
+        from email_assistant.home import database
         from email_assistant.telemetry import log_to_stderr
         from email_assistant.tools.own.mailbox import account_served
         from email_assistant_servers.mcp.transport import serve_stdio
@@ -68,8 +69,8 @@ def serve(
 
 
 async def _serve_http(app: "App", server: "Server[Any, Any]", listener: socket, host: str) -> None:
-    from email_assistant.app import mcp_token
     from email_assistant.cli.serve import is_loopback, serve_app
+    from email_assistant.home import mcp_token
     from email_assistant_servers.mcp.transport import PATH, create_http_app
 
     if not is_loopback(host):
