@@ -8,7 +8,8 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from email_assistant.accounts.accounts import Account, Accounts
+from email_assistant.accounts.account import Account
+from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.accounts.sessions import Sessions
 from email_assistant.accounts.vault import Vault
@@ -183,7 +184,7 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
             undo_window=settings.undo_window,
             lifetime=settings.lifetime,
         )
-        usage = Usage(pool, settings)
+        usage = Usage(pool, accounts, settings)
         outward = Outward(private=settings.notify_private)
         channels = Channels(pool, vault, settle=settings.notify_settle, every=settings.notify_every)
         notices = Notices(

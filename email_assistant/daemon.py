@@ -12,7 +12,7 @@ import psycopg
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from langchain_core.messages import ToolMessage
 
-from email_assistant.accounts.accounts import UnknownAccount
+from email_assistant.accounts.account import UnknownAccount
 from email_assistant.accounts.vault import VaultError
 from email_assistant.app import App, open_chat, open_memory
 from email_assistant.db.checkpoints import FencedSaver
@@ -319,7 +319,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
             app.holder,
             settings.max_tries,
         )
-        await app.usage.forget_spent(settings.provider)
+        await app.accounts.forget_spent()
         await app.holder.open()
         yield Daemon(
             app,

@@ -14,7 +14,7 @@ from email_assistant.cli.accounts import Address, Since, check_address, confirm,
 from email_assistant.cli.context import AsJson, CommandError, opened, out, print_json, run, when
 
 if TYPE_CHECKING:
-    from email_assistant.accounts.accounts import Account
+    from email_assistant.accounts.account import Account
     from email_assistant.app import App
     from email_assistant.google.login import Grant, OAuthClient
     from email_assistant.google.scopes import Scope

@@ -6,7 +6,7 @@ import traceback
 import psycopg
 import pydantic_settings
 
-from email_assistant.accounts.accounts import UnknownAccount
+from email_assistant.accounts.account import UnknownAccount
 from email_assistant.accounts.vault import VaultError
 from email_assistant.cli.context import CommandError
 from email_assistant.db.dump import BackupError

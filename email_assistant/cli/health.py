@@ -10,7 +10,7 @@ from email_assistant.cli.context import AsJson, here, opened, out, print_json, r
 from email_assistant.cli.model_health import Check, check_models, check_tracing
 
 if TYPE_CHECKING:
-    from email_assistant.accounts.accounts import Account
+    from email_assistant.accounts.account import Account
     from email_assistant.app import App
     from email_assistant.google.account import GoogleAccount
     from email_assistant.inbox.counts import Counts
@@ -198,7 +198,7 @@ def _check_quota(settings: "Settings") -> Check:
 
 
 async def _check_account(app: "App", account: "Account") -> list[Check]:
-    from email_assistant.accounts.accounts import UnknownAccount
+    from email_assistant.accounts.account import UnknownAccount
     from email_assistant.accounts.vault import VaultError
     from email_assistant.cli.explain import explain_google
     from email_assistant.google.errors import GoogleError

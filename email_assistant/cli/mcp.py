@@ -100,7 +100,7 @@ def new_token() -> None:
 
 async def _check_account(app: "App", address: str | None) -> None:
     """Say why the servers would not start without one. Raises UnknownAccount where one is named that is not there."""
-    from email_assistant.accounts.accounts import UnknownAccount
+    from email_assistant.accounts.account import UnknownAccount
     from email_assistant.tools.own.mailbox import account_served
 
     try:

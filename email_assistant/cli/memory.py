@@ -9,7 +9,7 @@ import typer
 from email_assistant.cli.context import AsJson, CommandError, OfAccount, opened, out, print_json, print_text, run, when
 
 if TYPE_CHECKING:
-    from email_assistant.accounts.accounts import Account
+    from email_assistant.accounts.account import Account
     from email_assistant.app import App
     from email_assistant.memory.profiles import Memory, Profile, Rule
 

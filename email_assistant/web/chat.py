@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from email_assistant.accounts.accounts import Account, UnknownAccount
+from email_assistant.accounts.account import Account, UnknownAccount
 from email_assistant.db.lease import LeaseLost
 from email_assistant.db.pool import AWAY
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem

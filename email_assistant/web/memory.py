@@ -5,7 +5,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request
 
-from email_assistant.accounts.accounts import Account
+from email_assistant.accounts.account import Account
 from email_assistant.memory.profiles import PROFILES, Memory, Profile
 from email_assistant.web.dependencies import Assistant, BlankAsNone
 from email_assistant.web.errors import documented

@@ -6,8 +6,8 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
-from email_assistant.accounts.accounts import Account, Mode
-from email_assistant.accounts.accounts import State as AccountState
+from email_assistant.accounts.account import Account, Mode
+from email_assistant.accounts.account import State as AccountState
 from email_assistant.gate.labels import Labels
 from email_assistant.gate.policy import Rule as ReviewRule
 from email_assistant.inbox.items import MOST_AT_ONCE, Item, Status

@@ -16,7 +16,8 @@ from uuid import UUID
 import psycopg
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
-from email_assistant.accounts.accounts import Account, Accounts, UnknownAccount
+from email_assistant.accounts.account import Account, UnknownAccount
+from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.accounts.vault import VaultError
 from email_assistant.agents.chat.graph import link_in

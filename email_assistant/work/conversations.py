@@ -13,7 +13,8 @@ from zoneinfo import ZoneInfo
 from psycopg.types.json import Json
 from pydantic import TypeAdapter, ValidationError
 
-from email_assistant.accounts.accounts import SERVED, Account
+from email_assistant.accounts.account import Account
+from email_assistant.accounts.accounts import SERVED
 from email_assistant.agents.mail.prompts import Classification
 from email_assistant.agents.mail.run import Reply, Run
 from email_assistant.db.holder import Holder

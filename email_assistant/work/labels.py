@@ -13,7 +13,8 @@ from uuid import UUID
 
 from psycopg.rows import class_row
 
-from email_assistant.accounts.accounts import Account, Accounts
+from email_assistant.accounts.account import Account
+from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.db.lease import Lease, LeaseLost
 from email_assistant.db.pool import Pool

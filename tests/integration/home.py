@@ -13,7 +13,7 @@ from uuid import UUID
 
 import pytest
 
-from email_assistant.accounts.accounts import Account
+from email_assistant.accounts.account import Account
 from email_assistant.app import App
 from email_assistant.daemon import Daemon as Works
 from email_assistant.inbox.items import Item

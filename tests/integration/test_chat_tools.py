@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 from psycopg.types.json import Json
 
-from email_assistant.accounts.accounts import Account
+from email_assistant.accounts.account import Account
 from email_assistant.app import chat_tools
 from email_assistant.db.lease import Lease, claim, release
 from email_assistant.google.errors import Ambiguous, GoogleError

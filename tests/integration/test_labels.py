@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from email_assistant.accounts.accounts import Mode
+from email_assistant.accounts.account import Mode
 from email_assistant.inbox.mode import set_mode
 from tests.doubles.google import Google
 from tests.doubles.model import Model

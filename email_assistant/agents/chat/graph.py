@@ -15,7 +15,8 @@ from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from email_assistant.accounts.accounts import Account, Accounts
+from email_assistant.accounts.account import Account
+from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.agents.chat.prompts import executor_prompt, policy_schema, router_prompt
 from email_assistant.agents.loop import CallState, Loop, LoopState, Ran, Verdict, asking

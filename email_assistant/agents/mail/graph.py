@@ -13,7 +13,8 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, interrupt
 
-from email_assistant.accounts.accounts import Account, Accounts
+from email_assistant.accounts.account import Account
+from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.agents.loop import CallState, Loop, LoopState, Ran, Verdict, asking
 from email_assistant.agents.mail.prompts import Triage, response_prompt, triage_prompt
