@@ -27,7 +27,8 @@ from email_assistant.notify.channels import Channels
 from email_assistant.notify.digest import Digests
 from email_assistant.notify.notices import Notices
 from email_assistant.notify.outward import Outward
-from email_assistant.settings import Settings, WorkingHours
+from email_assistant.settings import Settings
+from email_assistant.settings.values import WorkingHours
 from email_assistant.tools.config import ToolsConfig
 from email_assistant.tools.effects import Effect, Ledger
 from email_assistant.tools.outbox import KeyedOutbox

@@ -9,8 +9,8 @@ import pydantic_settings
 from email_assistant.accounts.account import UnknownAccount
 from email_assistant.accounts.vault import VaultError
 from email_assistant.cli.context import CommandError
+from email_assistant.db.binaries import EmbeddedError
 from email_assistant.db.dump import BackupError
-from email_assistant.db.embedded import EmbeddedError
 from email_assistant.db.pool import AWAY, TABLES_HELD, UnusableDatabase
 from email_assistant.gate.source import BadFile
 from email_assistant.google.errors import GoogleError, LoginFailed, Refused, Revoked
