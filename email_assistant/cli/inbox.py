@@ -6,7 +6,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 from uuid import UUID
 
 import typer
@@ -15,14 +15,17 @@ from email_assistant.cli.context import (
     AsJson,
     CommandError,
     OfAccount,
+    awaited,
     complain,
     invocation,
+    one_of,
     opened,
     out,
     print_json,
     print_table,
     print_text,
     run,
+    say,
     tell,
     when,
 )
@@ -31,33 +34,29 @@ if TYPE_CHECKING:
     from email_assistant.app import App
     from email_assistant.inbox.items import Item
 
-T = TypeVar("T", bound=str)
-
 app = typer.Typer()
 
 ItemId = Annotated[str, typer.Argument(metavar="ITEM", help="The item's id, or its first characters.")]
 
 
 @app.callback(invoke_without_command=True)
-def inbox(context: typer.Context) -> None:
+@awaited
+async def inbox(context: typer.Context) -> None:
     """What waits for you, and your answers to it. Without a command: as a full-screen view; ? shows its keys."""
     if context.invoked_subcommand is not None:
         return
     if not (_is_terminal(sys.stdin) and _is_terminal(sys.stdout)):
         complain("the full-screen inbox needs a terminal; here, use `email-assistant inbox list`")
         raise typer.Exit(2)
+    from email_assistant.cli.screen.show import show_inbox
 
-    async def command() -> None:
-        from email_assistant.cli.screen.show import show_inbox
-
-        async with opened(keep=True) as app:
-            await show_inbox(app)
-
-    run(command)
+    async with opened(keep=True) as app:
+        await show_inbox(app)
 
 
 @app.command("list")
-def list_(
+@awaited
+async def list_(
     status: Annotated[str, typer.Option(help="pending, decided, applied, superseded, expired, or all.")] = "pending",
     account: OfAccount = None,
     kind: Annotated[
@@ -74,57 +73,53 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """Show what waits, longest first."""
+    from email_assistant.inbox.listing import KINDS, SORTS, STATUSES, read_age
+    from email_assistant.web.schemas import ItemPage
 
-    async def command() -> None:
-        from email_assistant.inbox.listing import KINDS, SORTS, STATUSES, read_age
-
-        async with _opened() as app:
-            if account is not None:
-                await app.accounts.find(app.user_id, account)
-            items, following = await app.inbox.page(
-                app.user_id,
-                status=None if status == "all" else _one_of(STATUSES, status, "--status", "all"),
-                account=account,
-                kind=None if kind is None else _one_of(KINDS, kind, "--kind"),
-                q=search,
-                older_than=_age_of(read_age, older_than, "--older-than"),
-                newer_than=_age_of(read_age, newer_than, "--newer-than"),
-                sort=_one_of(SORTS, sort, "--sort"),
-                snoozed=snoozed,
-                cursor=cursor,
-            )
-        if as_json:
-            print_json({"items": [as_dict(item) for item in items], "next": following})
-        elif not items:
-            out.print("Nothing waits for you." if status == "pending" else "Nothing.")
-        else:
-            _print_items(items)
-            if following:
-                out.print(f"More: the same with --cursor {following}", soft_wrap=True, highlight=False)
-
-    run(command)
+    async with _opened() as app:
+        if account is not None:
+            await app.accounts.find(app.user_id, account)
+        items, following = await app.inbox.page(
+            app.user_id,
+            status=None if status == "all" else one_of(STATUSES, status, "--status takes", "all"),
+            account=account,
+            kind=None if kind is None else one_of(KINDS, kind, "--kind takes"),
+            q=search,
+            older_than=_age_of(read_age, older_than, "--older-than"),
+            newer_than=_age_of(read_age, newer_than, "--newer-than"),
+            sort=one_of(SORTS, sort, "--sort takes"),
+            snoozed=snoozed,
+            cursor=cursor,
+        )
+    if as_json:
+        print_json(ItemPage.of(items, following).model_dump())
+    elif not items:
+        out.print("Nothing waits for you." if status == "pending" else "Nothing.")
+    else:
+        _print_items(items)
+        if following:
+            out.print(f"More: the same with --cursor {following}", soft_wrap=True, highlight=False)
 
 
 @app.command()
-def show(item: ItemId, as_json: AsJson = False) -> None:
+@awaited
+async def show(item: ItemId, as_json: AsJson = False) -> None:
     """Show one item: the mail, and what the assistant proposes."""
+    from email_assistant.web.schemas import ItemOut
 
-    async def command() -> None:
-        async with _opened() as app:
-            found = await app.inbox.find(app.user_id, item)
-            whole = _whole(app, found)
-        if as_json:
-            print_json(as_dict(found))
-            return
-        print_text(whole)
-        out.print(f"\n{_stands(found)}; takes {', '.join(found.allowed)}", markup=False, highlight=False)
-        out.print(f"For scripts: {_as_shown(found)}", style="dim", highlight=False, soft_wrap=True)
-        if found.chat:
-            out.print("You asked for it in a chat: ", found.chat, markup=False, highlight=False, sep="", soft_wrap=True)
-        if found.shadow:
-            out.print("Shadow mode: this is what would have been done; nothing is sent.", highlight=False)
-
-    run(command)
+    async with _opened() as app:
+        found = await app.inbox.find(app.user_id, item)
+        whole = _whole(app, found)
+    if as_json:
+        print_json(ItemOut.model_validate(found).model_dump())
+        return
+    print_text(whole)
+    say(f"\n{_stands(found)}; takes {', '.join(found.allowed)}")
+    out.print(f"For scripts: {_as_shown(found)}", style="dim", highlight=False, soft_wrap=True)
+    if found.chat:
+        out.print("You asked for it in a chat: ", found.chat, markup=False, highlight=False, sep="", soft_wrap=True)
+    if found.shadow:
+        out.print("Shadow mode: this is what would have been done; nothing is sent.", highlight=False)
 
 
 @app.command()
@@ -174,24 +169,21 @@ def respond(item: ItemId, text: Annotated[str, typer.Argument(help="Your answer,
 
 
 @app.command()
-def done(
+@awaited
+async def done(
     items: Annotated[list[str], typer.Argument(metavar="ITEM...", help="Ids, or their first characters.")],
 ) -> None:
     """Put notices away. Nothing is learned from that."""
-
-    async def command() -> None:
-        async with _opened() as app:
-            found = [await app.inbox.find(app.user_id, each) for each in items]
-            if other := next((item for item in found if item.kind != "notification"), None):
-                raise CommandError(f"{str(other.id)[:8]} is no notice; `inbox show` says what it takes")
-            for item in found:
-                put_away = await _take(app, item, {"type": "accept"})
-                out.print(f"{str(item.id)[:8]}: put away.{_way_back(put_away)}", highlight=False, soft_wrap=True)
-            kept = await _why_kept(app, found)
-        if kept:
-            out.print(kept, markup=False, highlight=False, soft_wrap=True)
-
-    run(command)
+    async with _opened() as app:
+        found = [await app.inbox.find(app.user_id, each) for each in items]
+        if other := next((item for item in found if item.kind != "notification"), None):
+            raise CommandError(f"{str(other.id)[:8]} is no notice; `inbox show` says what it takes")
+        for item in found:
+            put_away = await _take(app, item, {"type": "accept"})
+            out.print(f"{str(item.id)[:8]}: put away.{_way_back(put_away)}", highlight=False, soft_wrap=True)
+        kept = await _why_kept(app, found)
+    if kept:
+        say(kept)
 
 
 @app.command()
@@ -201,23 +193,20 @@ def ignore(item: ItemId) -> None:
 
 
 @app.command()
-def undo(item: ItemId) -> None:
+@awaited
+async def undo(item: ItemId) -> None:
     """Take an answer back while its countdown runs."""
+    from email_assistant.inbox.items import Conflict
 
-    async def command() -> None:
-        from email_assistant.inbox.items import Conflict
-
-        async with _opened() as app:
-            found = await app.inbox.find(app.user_id, item)
-            try:
-                waits = await app.inbox.undo(app.user_id, found.id)
-            except Conflict as error:
-                raise CommandError(f"it can't be taken back: {error}") from None
-        out.print("Taken back; it waits for you again.")
-        if again := _again(waits):
-            print_text(f"What you had typed is kept; to go on from it: {again}")
-
-    run(command)
+    async with _opened() as app:
+        found = await app.inbox.find(app.user_id, item)
+        try:
+            waits = await app.inbox.undo(app.user_id, found.id)
+        except Conflict as error:
+            raise CommandError(f"it can't be taken back: {error}") from None
+    out.print("Taken back; it waits for you again.")
+    if again := _again(waits):
+        print_text(f"What you had typed is kept; to go on from it: {again}")
 
 
 def _again(item: "Item") -> str:
@@ -238,27 +227,24 @@ def _again(item: "Item") -> str:
 
 
 @app.command()
-def snooze(
+@awaited
+async def snooze(
     item: ItemId,
     time: Annotated[
         str | None, typer.Argument(metavar="[FOR]", help="30m, 12h, 3d, 2w; left out: bring it back now.")
     ] = None,
 ) -> None:
     """Leave an item out of the list for a while; it comes back by itself."""
+    from email_assistant.inbox.listing import read_age
 
-    async def command() -> None:
-        from email_assistant.inbox.listing import read_age
-
-        length = _age_of(read_age, time, "FOR")
-        async with _opened() as app:
-            found = await app.inbox.find(app.user_id, item)
-            until = datetime.now(UTC) + length if length else None
-            snoozed = await app.inbox.snooze(app.user_id, found.id, until)
-        out.print(f"Back at {when(until, found.zone)}." if until else "It waits for you.", highlight=False)
-        for note in snoozed.notes:
-            out.print(f"{note}.", highlight=False, markup=False)
-
-    run(command)
+    length = _age_of(read_age, time, "FOR")
+    async with _opened() as app:
+        found = await app.inbox.find(app.user_id, item)
+        until = datetime.now(UTC) + length if length else None
+        snoozed = await app.inbox.snooze(app.user_id, found.id, until)
+    out.print(f"Back at {when(until, found.zone)}." if until else "It waits for you.", highlight=False)
+    for note in snoozed.notes:
+        say(f"{note}.")
 
 
 @asynccontextmanager
@@ -274,13 +260,6 @@ async def _opened() -> AsyncIterator["App"]:
 
 def _is_terminal(stream: TextIO | None) -> bool:
     return stream is not None and not stream.closed and stream.isatty()
-
-
-def _one_of(allowed: Sequence[T], given: str, option: str, *more: str) -> T:
-    found = next((each for each in allowed if each == given), None)
-    if found is None:
-        raise CommandError(f"{option} takes {', '.join([*map(str, allowed), *more])}, not {given!r}")
-    return found
 
 
 def _age_of(read: Callable[[str], timedelta], given: str | None, option: str) -> timedelta | None:
@@ -334,7 +313,7 @@ async def _decide(prefix: str, answer: Mapping[str, Any], shown: str | None = No
         taken += f" Asked again, as {part.asked_because}: `email-assistant inbox show {str(part.id)[:8]}`."
     if kept:
         taken += f" {kept}"
-    out.print(taken, markup=False, highlight=False, soft_wrap=True)
+    say(taken)
 
 
 async def _take(app: "App", item: "Item", answer: Mapping[str, Any]) -> "Item":
@@ -396,7 +375,7 @@ async def _accept_together(named: Sequence[str]) -> None:
         else:
             complain(f"{str(outcome.id)[:8]}: not taken: {outcome.refused}")
     if kept:
-        out.print(kept, markup=False, highlight=False, soft_wrap=True)
+        say(kept)
     if refused := [outcome for outcome in outcomes if outcome.refused]:
         raise CommandError(f"{len(refused)} of {len(outcomes)} were not taken")
 
@@ -458,51 +437,6 @@ def _read_shown(named: str) -> tuple[UUID, str | None] | None:
         return UUID(item_id), shown
     except ValueError:
         raise CommandError(f"{named}: ID@HASH takes the whole id, as `inbox show` prints it") from None
-
-
-def as_dict(item: "Item") -> dict[str, Any]:
-    """The item as the API gives it."""
-    return {
-        "id": str(item.id),
-        "run": str(item.run_id),
-        "call_id": item.call_id,
-        "account": item.account,
-        "mail_id": item.mail_id,
-        "chat": item.chat,
-        "sender": item.sender,
-        "subject": item.subject,
-        "kind": item.kind,
-        "action": item.action,
-        "args": item.args,
-        "allowed": item.allowed,
-        "description": item.description,
-        "sent_from": item.sent_from,
-        "left_out": item.left_out,
-        "marks": item.marks,
-        "new_recipients": item.new_recipients,
-        "first_answer": item.first_answer,
-        "hash": item.hash,
-        "conflicts": item.conflicts,
-        "asked": item.asked,
-        "asked_because": item.asked_because,
-        "calendars": item.calendars,
-        "newer": item.newer,
-        "status": item.status,
-        "state": item.state,
-        "group": item.group,
-        "waits_for": [str(each) for each in item.waits_for],
-        "decision": item.decision,
-        "taken_back": item.taken_back,
-        "decided_by": item.decided_by,
-        "decided_at": item.decided_at,
-        "undo_until": item.undo_until,
-        "superseded_by": item.superseded_by,
-        "ended_because": item.ended_because,
-        "shadow": item.shadow,
-        "created_at": item.created_at,
-        "snoozed_until": item.snoozed_until,
-        "urgency": item.urgency,
-    }
 
 
 def _print_items(items: list["Item"]) -> None:
