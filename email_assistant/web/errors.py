@@ -11,17 +11,26 @@ from fastapi import FastAPI, Request
 from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from email_assistant.db.pool import AWAY
 from email_assistant.errors import AssistantError
 from email_assistant.web.rendering import render
 from email_assistant.web.replies import refused
-from email_assistant.web.schemas import Problem
 
 _log = logging.getLogger(__name__)
 _CHAT = ("/run", "/resume")
 """Paths that answer in a form of their own."""
+
+
+class Problem(BaseModel):
+    """Problem details (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
 
 
 class AsciiJSON(JSONResponse):
