@@ -298,7 +298,7 @@ def removal(app: App, account: Account) -> "Removal":
         app.clients,
         app.ledger,
         settle,
-        Conversations(app.pool, account.provider, app.holder),
+        Conversations(app.pool, account.provider),
         app.settings.lease_seconds,
         app.holder,
     )

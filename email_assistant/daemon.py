@@ -33,6 +33,7 @@ from email_assistant.usage import BudgetSpent
 from email_assistant.work.advance import Advancer
 from email_assistant.work.chat import Chat
 from email_assistant.work.conversations import Conversations
+from email_assistant.work.due import DueWork
 from email_assistant.work.faults import classify
 from email_assistant.work.heed import Heed
 from email_assistant.work.invoke import Invoker
@@ -48,6 +49,7 @@ _FINISHED_RUNS_KEPT = timedelta(days=1)
 class Daemon:
     app: App
     conversations: Conversations
+    due: DueWork
     mailboxes: Mailboxes
     backfill: Backfill
     watches: Watches
@@ -105,7 +107,7 @@ class Daemon:
 
     async def is_idle(self) -> bool:
         """Whether nothing moves, and nothing will without a person or new mail."""
-        return await self.conversations.is_at_rest()
+        return await self.due.is_at_rest()
 
     async def poll(self) -> None:
         """Have every mailbox looked at."""
@@ -124,7 +126,7 @@ class Daemon:
     async def sweep(self) -> None:
         """Wake what is due and was forgotten: dead workers, lost notifications, ended undo windows and back-offs."""
         try:
-            due = await self.conversations.due()
+            due = await self.due.due()
             provider = self.app.settings.provider
             unlearned = {*await self.app.inbox.unlearned(provider), *await self.app.mails.unlearned(provider)}
             await self.app.queue.sweep(due, unlearned)
@@ -254,7 +256,8 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
 
     settings = app.settings
     names = settings.class_labels
-    conversations = Conversations(
+    conversations = Conversations(app.pool, settings.provider)
+    due = DueWork(
         app.pool, settings.provider, app.holder, waits_when_spent=settings.when_spent == "wait", labels=bool(names)
     )
     memory = open_memory(app)
@@ -294,6 +297,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
         advancer = Advancer(
             app.pool,
             conversations,
+            due,
             app.inbox,
             app.recipients,
             app.ledger,
@@ -324,6 +328,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
         yield Daemon(
             app,
             conversations,
+            due,
             mailboxes,
             backfill,
             watches,
