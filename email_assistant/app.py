@@ -24,8 +24,6 @@ from email_assistant.db.holder import Holder
 from email_assistant.db.migrate import migrate
 from email_assistant.db.pool import Pool, make_pool, named_in
 from email_assistant.db.presence import Presence
-from email_assistant.gate.labels import Labels, read_labels, shipped_labels
-from email_assistant.gate.source import Source
 from email_assistant.google.quota import Limits
 from email_assistant.inbox.items import Inbox
 from email_assistant.inbox.mails import Class, Mails
@@ -35,10 +33,10 @@ from email_assistant.notify.digest import Digests
 from email_assistant.notify.notices import Notices
 from email_assistant.notify.outward import Outward
 from email_assistant.settings import Settings, WorkingHours
-from email_assistant.tools.config import SHIPPED, ToolsConfig, read_tools
 from email_assistant.tools.effects import Effect, Ledger
 from email_assistant.tools.outbox import KeyedOutbox
 from email_assistant.tools.own.mailbox import Mailbox
+from email_assistant.tools.rules import RuleFiles
 from email_assistant.tools.spec import Call, ServerDown, Tool, ToolError
 from email_assistant.tracing import keep_langsmith_off
 from email_assistant.usage import Usage
@@ -50,7 +48,6 @@ if TYPE_CHECKING:
 
     from email_assistant.memory.profiles import Memory
     from email_assistant.model import Models
-    from email_assistant.tools.catalogue import Catalogue
     from email_assistant.tools.mcp.pool import Builtin, Servers
     from email_assistant.tools.overview import Overview
     from email_assistant.tools.registry import Registry
@@ -71,9 +68,7 @@ class DatabaseDown(RuntimeError):
 class Toolbox:
     """The tools, and the servers that some of them run on."""
 
-    mail: "Registry"
-    """The mail agent's."""
-    chat: "Catalogue"
+    registry: "Registry"
     overview: "Overview"
     """Of all tools, for the person."""
     servers: "Servers"
@@ -84,9 +79,8 @@ class App:
     """What every command and every page works with."""
 
     settings: Settings
-    tools_config: ToolsConfig
-    labels: Mapping[str, Labels]
-    """What each tool touches."""
+    rules: RuleFiles
+    """What the person's files say of every tool."""
     pool: Pool
     holder: Holder
     """This process, as a holder of leases."""
@@ -123,13 +117,8 @@ class App:
 
     @property
     def tools(self) -> "Registry":
-        """The mail agent's."""
-        return self.toolbox.mail
-
-    @property
-    def catalogue(self) -> "Catalogue":
-        """Chat's."""
-        return self.toolbox.chat
+        """Both agents'."""
+        return self.toolbox.registry
 
     @property
     def overview(self) -> "Overview":
@@ -137,10 +126,9 @@ class App:
         return self.toolbox.overview
 
     async def complete(self, run: Mapping[str, Any], name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """A call checked with the tools of the agent that proposed it. Raises ToolError."""
-        tools = self.catalogue if run.get("agent") == "chat" else self.tools
+        """A call checked with the tools of the agent that proposed it. Raises ToolError, BadFile."""
         try:
-            return await tools.complete(run, name, arguments)
+            return await self.tools.complete(run, name, arguments)
         except ServerDown as down:
             raise ToolError(str(down)) from None
 
@@ -183,7 +171,8 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
     Raises:
         DatabaseDown, VaultError, BadFile, UnusableDatabase.
     """
-    config, labels = tool_files(settings)
+    rules = RuleFiles(settings)
+    rules.now()
     try:
         await migrate(url, patience=patience)
     except psycopg.errors.LockNotAvailable:
@@ -247,8 +236,7 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
         holder = Holder(url)
         app = App(
             settings,
-            config,
-            labels,
+            rules,
             pool,
             holder,
             Presence(pool, holder, settings.provider, settings.start_command),
@@ -302,10 +290,10 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
         app.clients,
         open_memory(app),
         app.models,
-        app.catalogue,
+        app.tools,
         app.ledger,
-        Heard(app.pool),
         settings.max_steps,
+        Heard(app.pool),
     )
     return Chat(
         app.pool,
@@ -315,7 +303,7 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
         app.ledger,
         app.accounts,
         app.clients,
-        app.catalogue,
+        app.tools,
         Invoker(agent.graph(FencedSaver(app.pool)).with_config(callbacks=list(callbacks)), app.inbox),
         settings.lease_seconds,
         app.holder,
@@ -329,8 +317,7 @@ def removal(app: App, account: Account) -> "Removal":
     from email_assistant.work.removal import Removal
 
     async def settle(call: Call, effect: Effect) -> None:
-        tools = app.catalogue if call.run.get("agent") == "chat" else app.tools
-        await tools.settle(call, effect)
+        await app.tools.settle(call, effect)
 
     return Removal(
         app.pool,
@@ -351,48 +338,26 @@ def class_labels(settings: Settings) -> dict[Class, str]:
     return {"respond": settings.label_respond, "notify": settings.label_notify, "ignore": settings.label_ignored}
 
 
-def tool_files(settings: Settings) -> tuple[ToolsConfig, Mapping[str, Labels]]:
-    """The tools that there are, and what each touches: the person's files over what is shipped.
-
-    Raises:
-        BadFile.
-    """
-    tools = _source(settings, "tools", "tools.yaml")
-    permissions = _source(settings, "tool_permissions", "tool_permissions.json")
-    config = read_tools(tools) if tools else SHIPPED
-    if settings.mcp_url:
-        config = config.with_calendar_at(settings.mcp_url)
-    return config, read_labels(permissions) if permissions else shipped_labels()
-
-
-def _source(settings: Settings, setting: str, name: str) -> Source | None:
-    """A file that a setting names, or that stands under `home`; None: there is none. Raises BadFile."""
-    named: Path | None = getattr(settings, setting)
-    if named is not None:
-        return Source.read(settings.folder / named.expanduser())
-    path = settings.folder / name
-    return Source.read(path) if path.exists() else None
-
-
 def _fill_toolbox(app: App) -> Toolbox:
-    from email_assistant.tools.catalogue import Catalogue
-    from email_assistant.tools.flipped import placed
     from email_assistant.tools.mcp.pool import Servers
     from email_assistant.tools.mcp.seen import SeenTools
     from email_assistant.tools.overview import Overview
     from email_assistant.tools.registry import Registry
 
-    config, labels, ledger = app.tools_config, app.labels, app.ledger
+    rules, ledger = app.rules, app.ledger
     seen = SeenTools(app.pool, app.user_id)
     own = own_servers(app.accounts, app.clients, app.outbox, app.settings)
-    servers = Servers(config.servers, own, seen.look, app.settings.folder)
-    local = chat_tools(app.pool, app.accounts, app.clients, ledger, app.inbox, app.mails)
+    servers = Servers(lambda: rules.known.config.servers, own, seen.look, app.settings.folder)
     return Toolbox(
         Registry(
-            placed(tool, config, labels, servers, ledger) for tool in mail_tools(ledger, app.accounts, app.settings)
+            rules,
+            mail_tools(ledger, app.accounts, app.settings),
+            chat_tools(app.pool, app.accounts, app.clients, ledger, app.inbox, app.mails),
+            servers,
+            ledger,
+            partial(Mailbox, app.accounts, app.clients),
         ),
-        Catalogue(config, labels, local, servers, ledger, partial(Mailbox, app.accounts, app.clients)),
-        Overview(config, labels, servers, seen, app.user_id),
+        Overview(rules, servers, seen, app.user_id),
         servers,
     )
 

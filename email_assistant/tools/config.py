@@ -78,6 +78,10 @@ class ToolsConfig:
                 found.setdefault(tool.type, []).append(name)
         return found
 
+    def is_own(self, backend: str) -> bool:
+        """Whether it is a program of ours, here or elsewhere."""
+        return backend in (LOCAL, *OWN_SERVERS) if backend not in self.servers else self.servers[backend].own
+
     def with_calendar_at(self, url: str) -> "ToolsConfig":
         """The calendar's server elsewhere."""
         return ToolsConfig({**self.servers, "calendar": ServerConfig(url=url)}, self.tools)

@@ -95,8 +95,10 @@ class Review:
 
     kind: Kind
     answers: tuple[Answer, ...]
-    because: str | None = None
-    """Why, where the person's own rule would not have it."""
+
+
+CONFIRMATION: Final = Review("confirmation", ("accept", "edit", "ignore", "response"))
+"""How a person is asked about a call that the tool itself has no words for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +175,6 @@ NO_CONFLICTS: Final = Conflicts([], [])
 
 class Tool(ABC):
     spec: ToolSpec
-    is_on: bool = True
-    """Whether models are offered it."""
 
     async def complete(self, run: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
         """Fill in what the run knows better than the model, and check the rest against the run.

@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from email_assistant.accounts.accounts import UnknownAccount
 from email_assistant.accounts.vault import VaultError
 from email_assistant.db.pool import AWAY
+from email_assistant.gate.source import BadFile
 from email_assistant.inbox.items import Conflict, Invalid, NoItem
 from email_assistant.inbox.pages import BadCursor
 from email_assistant.tools.overview import NotAsShown, NoTool
@@ -34,6 +35,7 @@ _STATUS: Mapping[type[Exception], HTTPStatus] = {
     psycopg.DataError: HTTPStatus.UNPROCESSABLE_ENTITY,  # such as a NUL character where Postgres takes none
     **dict.fromkeys(AWAY, HTTPStatus.SERVICE_UNAVAILABLE),
     VaultError: HTTPStatus.SERVICE_UNAVAILABLE,
+    BadFile: HTTPStatus.SERVICE_UNAVAILABLE,
 }
 _CHAT = ("/run", "/resume")
 """Paths that answer in a form of their own."""
@@ -97,9 +99,9 @@ def _detail(error: Exception) -> str:
     match error:
         case RequestValidationError():
             return "; ".join(f"{'.'.join(map(str, e['loc'][1:])) or 'body'}: {e['msg']}" for e in error.errors())
-        case (
-            NoItem() | UnknownAccount() | NoTool() | NotAsShown() | Conflict() | Invalid() | BadCursor() | VaultError()
-        ):
+        case NoItem() | UnknownAccount() | Conflict() | Invalid() | BadCursor() | VaultError():
+            return str(error)
+        case NoTool() | NotAsShown() | BadFile():
             return str(error)
         case psycopg.DataError():
             return _UNPROCESSABLE
