@@ -404,22 +404,19 @@ def chat_tools(
     pool: Pool, accounts: Accounts, clients: Clients, ledger: Ledger, inbox: Inbox, mails: Mails
 ) -> list[Tool]:
     """The tools of a chat that run in this process: mail to send, and the person's inbox to look into."""
-    from email_assistant.inbox.sentences import sentence
     from email_assistant.memory.profiles import Memory
     from email_assistant.tools.control import ClarificationTool
-    from email_assistant.tools.explain_mail import ExplainMailTool
-    from email_assistant.tools.find_mail import FindMailTool
-    from email_assistant.tools.list_waiting import ListWaitingTool
     from email_assistant.tools.mailbox import AnyMail
     from email_assistant.tools.write_email import WriteEmailTool
+    from email_assistant.trail.chat_tools import ExplainMailTool, FindMailTool, ListWaitingTool
     from email_assistant.trail.story import Trail
 
     return [
         ClarificationTool(),
         WriteEmailTool(ledger, AnyMail(pool, clients), accounts),
-        ListWaitingTool(inbox.waiting, sentence),
-        FindMailTool(mails.find),
-        ExplainMailTool(Trail(pool, Memory.kept_in(pool)).of_mail),
+        ListWaitingTool(inbox),
+        FindMailTool(mails),
+        ExplainMailTool(Trail(pool, Memory.kept_in(pool))),
     ]
 
 

@@ -29,7 +29,7 @@ class Judged(TypedDict):
     """Where a person is asked: why, if their own rule would not have it."""
 
 
-class Decision(TypedDict):
+class Decided(TypedDict):
     """What `act` does with a call: run it, answer it with `text`, or answer it with what the person said.
 
     `stop` ends the run after its accepted siblings ran, unless the person said something about another.
@@ -43,7 +43,7 @@ class Decision(TypedDict):
     edited: bool
 
 
-def _merge(old: dict[str, Decision], new: dict[str, Decision]) -> dict[str, Decision]:
+def _merge(old: dict[str, Decided], new: dict[str, Decided]) -> dict[str, Decided]:
     return {**old, **new}
 
 
@@ -63,7 +63,7 @@ class LoopState(TypedDict, total=False):
     run: dict[str, Any]
     """The run's own data; plain JSON, since custom classes come back from a checkpoint as dicts."""
     messages: Annotated[list[AnyMessage], add_messages]
-    decisions: Annotated[dict[str, Decision], _merge]
+    decisions: Annotated[dict[str, Decided], _merge]
     fields: dict[str, FormField]
     """What the person is asked for on behalf of calls of the last message, by the id of the question."""
     steps: int

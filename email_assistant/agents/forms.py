@@ -4,11 +4,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from email_assistant.agents.agent import Decision, FormField
+from email_assistant.agents.agent import Decided, FormField
 from email_assistant.tools.spec import FilledIn
 
 
-def filled_in(fields: Mapping[str, FormField], decisions: Mapping[str, Decision], call_id: str) -> list[FilledIn]:
+def filled_in(fields: Mapping[str, FormField], decisions: Mapping[str, Decided], call_id: str) -> list[FilledIn]:
     """The forms of a call as the person filled them in. Raises ValueError."""
     forms: dict[str, FilledIn] = {}
     for question, asked in fields.items():

@@ -19,7 +19,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END
 from langgraph.types import Command, Overwrite, Send, interrupt
 
-from email_assistant.agents.agent import Agent, CallState, Decision, FormField, Judged, LoopState, Ran
+from email_assistant.agents.agent import Agent, CallState, Decided, FormField, Judged, LoopState, Ran
 from email_assistant.agents.forms import described, filled_in
 from email_assistant.errors import AssistantError
 from email_assistant.mail.charset import readable
@@ -91,8 +91,8 @@ class Loop:
         return Command(goto=goto, update={"decisions": settled})
 
     async def _judged(
-        self, run: dict[str, Any], message: AIMessage, decided: Mapping[str, Decision]
-    ) -> tuple[str | list[Send], dict[str, Decision]]:
+        self, run: dict[str, Any], message: AIMessage, decided: Mapping[str, Decided]
+    ) -> tuple[str | list[Send], dict[str, Decided]]:
         """Judge the calls that are not decided. Those of the first stage that has any go to the person; what needs no
         person is decided when nothing else is left, so that it is judged by what holds then."""
         judged: list[tuple[ToolCall, Judged]] = []
@@ -135,7 +135,7 @@ class Loop:
             answers.insert(0, _with_edits(message, decisions))
         return Command(goto=self._next(message.tool_calls, decisions, all_ran), update={"messages": answers})
 
-    async def _as_left(self, state: LoopState) -> dict[str, Decision]:
+    async def _as_left(self, state: LoopState) -> dict[str, Decided]:
         """What was decided of each call, and what the person made of those about which they were asked again."""
         decisions = state["decisions"]
         if not any(d["asked"] and d["do"] == "run" for d in decisions.values()):
@@ -147,7 +147,7 @@ class Loop:
             if effect.call_id in decisions
         }
 
-    async def _ran(self, state: LoopState, call: ToolCall, decision: Decision, config: RunnableConfig) -> Ran:
+    async def _ran(self, state: LoopState, call: ToolCall, decision: Decided, config: RunnableConfig) -> Ran:
         if decision["do"] != "run":
             return Ran(decision["text"])
         if not decision["asked"]:  # the rules may have changed since, while it waited for others or for a restart
@@ -184,7 +184,7 @@ class Loop:
                 tasks.append(self._asking(self._stage(ask), ask, message, teaches=False))
         return Command(goto=tasks, update={"fields": fields})
 
-    def _next(self, calls: Sequence[ToolCall], decisions: Mapping[str, Decision], ran: Sequence[Ran]) -> str:
+    def _next(self, calls: Sequence[ToolCall], decisions: Mapping[str, Decided], ran: Sequence[Ran]) -> str:
         does = {decisions[str(call["id"])]["do"] for call in calls}
         if any(each.link for each in ran):
             return self.on_link
@@ -249,36 +249,36 @@ def _was_reminded(messages: Sequence[AnyMessage]) -> bool:
     return isinstance(messages[-1], HumanMessage) and messages[-1].text == REMINDER
 
 
-def _without_asking(verdict: Judged) -> Decision:
+def _without_asking(verdict: Judged) -> Decided:
     assert verdict["kind"] != "ask"
-    return Decision(do=verdict["kind"], args=verdict["args"], text=verdict["text"], asked=False, edited=False)
+    return Decided(do=verdict["kind"], args=verdict["args"], text=verdict["text"], asked=False, edited=False)
 
 
-def _decide(args: dict[str, Any], answer: Mapping[str, Any]) -> Decision:
+def _decide(args: dict[str, Any], answer: Mapping[str, Any]) -> Decided:
     match answer["type"]:
         case "accept":
-            return Decision(do="run", args=args, text="", asked=True, edited=False)
+            return Decided(do="run", args=args, text="", asked=True, edited=False)
         case "edit":
-            return Decision(do="run", args=answer["args"], text="", asked=True, edited=True)
+            return Decided(do="run", args=answer["args"], text="", asked=True, edited=True)
         case "response":
-            return Decision(do="answer", args=args, text=answer["args"], asked=True, edited=False)
+            return Decided(do="answer", args=args, text=answer["args"], asked=True, edited=False)
         case "ignore":
-            return Decision(do="stop", args=args, text=_IGNORED, asked=True, edited=False)
+            return Decided(do="stop", args=args, text=_IGNORED, asked=True, edited=False)
         case other:
             raise ValueError(f"unknown answer {other!r}")
 
 
-def _as_left(decision: Decision, effect: Effect) -> Decision:
+def _as_left(decision: Decided, effect: Effect) -> Decided:
     """The decision after the person's last word on the effect that came of it."""
     if decision["do"] != "run" or not decision["asked"]:
         return decision
     if effect.left_as == "refused":
-        return Decision(do="stop", args=effect.args, text=_IGNORED, asked=True, edited=False)
+        return Decided(do="stop", args=effect.args, text=_IGNORED, asked=True, edited=False)
     edited = decision["edited"] or effect.args != decision["args"]
-    return Decision(do="run", args=effect.args, text="", asked=True, edited=edited)
+    return Decided(do="run", args=effect.args, text="", asked=True, edited=edited)
 
 
-def _with_edits(message: AIMessage, decisions: Mapping[str, Decision]) -> AIMessage:
+def _with_edits(message: AIMessage, decisions: Mapping[str, Decided]) -> AIMessage:
     """The message as the person left it; with the same id it takes the place of the model's."""
     calls = [
         ToolCall(name=c["name"], args=decisions[str(c["id"])]["args"], id=c["id"], type="tool_call")

@@ -59,7 +59,7 @@ class ToolConfig(_Strict):
     review: Rule = "gate"
 
 
-class _File(_Strict):
+class _ToolsFile(_Strict):
     servers: dict[_ServerName, ServerConfig] = {}
     tools: dict[_ToolName, ToolConfig] = {}
 
@@ -129,7 +129,7 @@ def read_tools(source: Source) -> ToolsConfig:
         given["tools"] = {
             name: shipped.get(name, {}) | tool if isinstance(tool, dict) else tool for name, tool in tools.items()
         }
-    file = source.parsed(_File, given)
+    file = source.parsed(_ToolsFile, given)
     for name in file.servers:
         if name in (*OWN_SERVERS, LOCAL):
             raise source.bad(("servers", name), f"{name} is a server of this program; choose another name")

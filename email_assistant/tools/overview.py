@@ -4,11 +4,13 @@ that have changed."""
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Literal
 from uuid import UUID
 
 from mcp.types import Tool as Told
 
+from email_assistant.errors import AssistantError
 from email_assistant.gate.labels import Labels
 from email_assistant.gate.policy import Rule
 from email_assistant.tools.mcp.pool import Servers
@@ -20,12 +22,16 @@ from email_assistant.tools.spec import ServerDown
 State = Literal["ready", "off", "changed", "missing", "unusable", "down"]
 
 
-class NoTool(LookupError):
+class NoTool(AssistantError):
     """There is no tool of that name."""
 
+    status = HTTPStatus.NOT_FOUND
 
-class NotAsShown(Exception):
+
+class NotAsShown(AssistantError):
     """The tool is not as it was shown, or has not changed at all."""
+
+    status = HTTPStatus.CONFLICT
 
 
 @dataclass(frozen=True, slots=True)

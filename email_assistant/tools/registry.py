@@ -29,7 +29,7 @@ from email_assistant.tools.spec import (
     ToolError,
     shown_whole,
 )
-from email_assistant.tools.update_event import SAID, UPDATE_EVENT, UpdateEvent
+from email_assistant.tools.update_event import SAID, UPDATE_EVENT, UpdateEventTool
 
 AgentName = Literal["mail", "chat"]
 
@@ -237,6 +237,6 @@ class Registry:
         known = self._made.get(place)
         if known is None or known.told is not told or known.labels != labels:
             what = self._servers, self._ledger, server, told, labels
-            known = UpdateEvent(*what, self._mailbox(account_id)) if self.said(told.name) else McpTool(*what)
+            known = UpdateEventTool(*what, self._mailbox(account_id)) if self.said(told.name) else McpTool(*what)
             self._made[place] = known
         return known

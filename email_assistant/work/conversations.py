@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from email_assistant.accounts.accounts import SERVED, Account
 from email_assistant.agents.mail.prompts import Classification
-from email_assistant.agents.mail.run import Reply, Run
+from email_assistant.agents.mail.run import ReplyNeeds, Run
 from email_assistant.db.holder import Holder
 from email_assistant.db.lease import FREE, Lease
 from email_assistant.db.pool import Connection, Pool
@@ -706,7 +706,7 @@ def _make_run(
         mail=stored.gmail_id,
         mails=[m.gmail_id for m in conversation.mails],
         text=triage_text(stored, account.zone),
-        reply=Reply(
+        reply=ReplyNeeds(
             to=to[0] if to else None,
             also_to=to[1:],
             everyone=everyone[:MOST_NAMED],

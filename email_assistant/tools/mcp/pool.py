@@ -12,7 +12,7 @@ from mcp import types
 from mcp.server.lowlevel import Server
 
 from email_assistant.tools.config import ServerConfig
-from email_assistant.tools.mcp.connection import Connection, Lost, NotSent, NoUse, Refused, TurnedAway
+from email_assistant.tools.mcp.connection import Connection, Lost, NotSent, NoUse, ServerRefused, TurnedAway
 from email_assistant.tools.mcp.schema import UnusableTool
 from email_assistant.tools.spec import FilledIn, Progress, ServerDown
 
@@ -76,7 +76,7 @@ class _Seat:
             self.has_changed = False
             try:
                 listing = {tool.name: tool for tool in await connection.tools()}
-            except (NotSent, TurnedAway, Lost, Refused) as error:
+            except (NotSent, TurnedAway, Lost, ServerRefused) as error:
                 connection.leave(str(error))
                 raise ServerDown(self.name, f"its tools can't be listed: {error}") from None
             if not self.has_changed:
@@ -179,7 +179,7 @@ class Servers:
         Raises:
             ServerDown, UnusableTool: nothing was asked of it.
             Lost: it may have been done.
-            Refused, LinkNeeded, FormNeeded: it was not done.
+            ServerRefused, LinkNeeded, FormNeeded: it was not done.
         """
         seat = self._seat(name, account_id)
         lost: Lost | None = None
