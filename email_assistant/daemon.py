@@ -286,8 +286,8 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
         app.models,
         app.tools,
         app.ledger,
-        handover,
         settings.max_steps,
+        handover,
         settings.when_spent == "rules",
     )
     saver = FencedSaver(app.pool)

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from email_assistant.accounts.account import Account
 from email_assistant.agents.mail.prompts import Classification
-from email_assistant.agents.mail.run import Reply, Run
+from email_assistant.agents.mail.run import ReplyNeeds, Run
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.db.serializer import ForeignCheckpoint
@@ -604,7 +604,7 @@ def _make_run(
         mail=stored.gmail_id,
         mails=[m.gmail_id for m in conversation.mails],
         text=triage_text(stored, account.zone),
-        reply=Reply(
+        reply=ReplyNeeds(
             to=to[0] if to else None,
             also_to=to[1:],
             everyone=everyone[:MOST_NAMED],
