@@ -1,8 +1,7 @@
 """People's mailboxes: address, timezone, token, state. All SQL on `accounts` but the mailbox cursor's."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -11,7 +10,6 @@ from typing import Annotated, Any, Final, Literal, get_args
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-import psycopg
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 from pydantic import AfterValidator, TypeAdapter
@@ -43,7 +41,6 @@ _COLUMNS = """id, user_id, address, provider, name, signature, aliases, timezone
               case when spent_until > clock_timestamp() then spent_until end spent_until"""
 
 
-Claim = Literal["syncing", "backfilling"]
 """What one process at a time does with a mailbox."""
 
 
@@ -424,37 +421,6 @@ class Accounts:
             "update accounts set last_error = %s, poll_after = coalesce(%s, poll_after) where id = %s",
             (error, poll_after, account_id),
         )
-
-    @asynccontextmanager
-    async def claimed(self, claim: Claim, account_id: UUID, seconds: float) -> AsyncIterator[bool]:
-        """Whether this process may do this with the mailbox for the length of the block: one does so at a time.
-
-        So a look that takes longer than the time between two isn't begun over and over. No promise rests on it.
-        """
-        claimed = await self._rows(
-            f"""update accounts set {claim}_until = clock_timestamp() + make_interval(secs => %s)
-                where id = %s and {claim}_until < clock_timestamp() returning id""",
-            (seconds, account_id),
-        )
-        if not claimed:
-            yield False
-            return
-        renewal = asyncio.create_task(self._keep(claim, account_id, seconds))
-        try:
-            yield True
-        finally:
-            renewal.cancel()
-            with suppress(psycopg.Error):  # it runs out by itself
-                await self._rows(f"update accounts set {claim}_until = '-infinity' where id = %s", (account_id,))
-
-    async def _keep(self, claim: Claim, account_id: UUID, seconds: float) -> None:
-        while True:
-            await asyncio.sleep(seconds / 3)
-            with suppress(psycopg.Error):
-                await self._rows(
-                    f"update accounts set {claim}_until = clock_timestamp() + make_interval(secs => %s) where id = %s",
-                    (seconds, account_id),
-                )
 
     async def backfill_begins(self, account_id: UUID, total: int) -> None:
         """So much older mail is to be fetched."""

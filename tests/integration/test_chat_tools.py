@@ -86,7 +86,7 @@ async def begin(home: Home, account: Account | None = None) -> Turn:
         thread["id"],
         Json(run),
     )
-    lease = await claim(app.pool, thread["id"], 60)
+    lease = await claim(app.pool, "conversation", thread["id"], 60)
     assert lease is not None
     tools = Registry(chat_tools(app.pool, app.accounts, app.clients, app.ledger, app.inbox, app.mails))
     return Turn(home, tools, account, lease, run)
