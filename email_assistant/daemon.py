@@ -16,6 +16,7 @@ from email_assistant.accounts.account import UnknownAccount
 from email_assistant.accounts.vault import VaultError
 from email_assistant.app import App, open_chat, open_memory
 from email_assistant.db.checkpoints import FencedSaver
+from email_assistant.db.lease import LeaseLost, held
 from email_assistant.google.errors import GoogleError
 from email_assistant.inbox.items import Invalid, Item, Taught
 from email_assistant.inbox.mails import Correction
@@ -149,12 +150,12 @@ class Daemon:
 
     async def sync_account(self, account_id: UUID) -> None:
         try:
-            async with self.app.accounts.claimed("syncing", account_id, self.app.settings.lease_seconds) as ours:
+            async with held(self.app.pool, "new mail", account_id, self.app.settings.lease_seconds) as ours:
                 if ours:
                     await self.mailboxes.sync(account_id)
             if (await self.app.accounts.get(account_id)).wants_backfill:
                 await self.app.queue.backfill(account_id)
-        except UnknownAccount:
+        except (UnknownAccount, LeaseLost):
             return
         except (GoogleError, VaultError, psycopg.Error) as error:
             fault = classify(error)
@@ -177,13 +178,12 @@ class Daemon:
 
     async def backfill_account(self, account_id: UUID) -> None:
         """Fetch a batch of older mail; after a failure, the next look that goes well has it tried again."""
-        seconds = self.app.settings.lease_seconds
         try:
-            async with self.app.accounts.claimed("backfilling", account_id, seconds) as ours:
+            async with held(self.app.pool, "older mail", account_id, self.app.settings.lease_seconds) as ours:
                 more = ours and await self.backfill.run(account_id)
             if more:
                 await self.app.queue.backfill(account_id)
-        except UnknownAccount:
+        except (UnknownAccount, LeaseLost):
             return
         except (GoogleError, VaultError, psycopg.Error) as error:
             fault = classify(error)
@@ -195,10 +195,14 @@ class Daemon:
         """Learn from the person's corrections in the account and from their answers, one after the other."""
         for correction in await self.app.mails.corrections(account_id):
             await self._learn_from_correction(correction)
-        inbox, seconds = self.app.inbox, self.app.settings.lease_seconds
-        while item := await inbox.claim_unlearned(account_id, seconds):
-            async with inbox.learning(item.id, seconds):
-                await self._learn_from(item)
+        while item := await self.app.inbox.next_lesson(account_id):
+            try:
+                async with held(self.app.pool, "lesson", item.id, self.app.settings.lease_seconds) as ours:
+                    if not ours:
+                        return
+                    await self._learn_from(item)
+            except LeaseLost:
+                return
 
     async def _learn_from_correction(self, correction: Correction) -> None:
         try:

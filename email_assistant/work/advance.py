@@ -67,7 +67,7 @@ class Advancer:
         while worked and await self.due.is_due(thread_id):
             worked = False
             try:
-                async with held(self.pool, thread_id, self.lease_seconds, self.holder) as lease:
+                async with held(self.pool, "conversation", thread_id, self.lease_seconds, self.holder) as lease:
                     while lease and await self._step(lease):
                         worked = True
                     if lease and await self.labels.settle(lease):

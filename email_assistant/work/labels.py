@@ -156,7 +156,7 @@ class Labels:
             await lease.check(conn)
             await conn.execute(
                 """update threads set label_faults = label_faults + 1, label_after = greatest(%s, clock_timestamp()
-                          + make_interval(secs => least(300, 2 ^ least(label_faults, 9)) * (0.75 + random() / 2)))
+                          + back_off(label_faults, '1 second', '5 minutes'))
                    where id = %s""",
                 (fault.until or datetime.now(UTC), lease.thread_id),
             )

@@ -86,7 +86,7 @@ async def begin(home: Home, account: Account | None = None) -> Turn:
         thread["id"],
         Json(run),
     )
-    lease = await claim(app.pool, thread["id"], 60)
+    lease = await claim(app.pool, "conversation", thread["id"], 60)
     assert lease is not None
     return Turn(home, app.tools, account, lease, run)
 
