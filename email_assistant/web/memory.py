@@ -6,7 +6,8 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Query, Request
 
 from email_assistant.accounts.account import Account
-from email_assistant.memory.profiles import PROFILES, Memory, Profile
+from email_assistant.memory.profiles import Memory
+from email_assistant.memory.rules import PROFILES, Profile
 from email_assistant.web.dependencies import Assistant, BlankAsNone
 from email_assistant.web.errors import documented
 from email_assistant.web.schemas import (

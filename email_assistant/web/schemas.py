@@ -14,7 +14,7 @@ from email_assistant.inbox.items import MOST_AT_ONCE, Item, Status
 from email_assistant.inbox.mails import Class, MailRow
 from email_assistant.inbox.mails import State as MailState
 from email_assistant.inbox.recipients import MarkKind
-from email_assistant.memory.profiles import LONGEST_RULE, Profile, Rule
+from email_assistant.memory.rules import LONGEST_RULE, Profile, Rule
 from email_assistant.tools.overview import State as ToolState
 from email_assistant.tools.spec import Answer, Kind
 from email_assistant.trail.story import What
