@@ -17,9 +17,8 @@ from email_assistant.db.holder import Holder
 from email_assistant.db.migrate import migrate
 from email_assistant.db.pool import Pool, make_pool
 from email_assistant.db.presence import Presence
-from email_assistant.gate.labels import Labels
 from email_assistant.google.quota import Limits
-from email_assistant.home import secret_key, tool_files
+from email_assistant.home import secret_key
 from email_assistant.inbox.items import Inbox
 from email_assistant.inbox.mails import Mails
 from email_assistant.inbox.recipients import Recipients
@@ -29,10 +28,10 @@ from email_assistant.notify.notices import Notices
 from email_assistant.notify.outward import Outward
 from email_assistant.settings import Settings
 from email_assistant.settings.values import WorkingHours
-from email_assistant.tools.config import ToolsConfig
 from email_assistant.tools.effects import Effect, Ledger
 from email_assistant.tools.outbox import KeyedOutbox
 from email_assistant.tools.own.mailbox import Mailbox
+from email_assistant.tools.rules import RuleFiles
 from email_assistant.tools.spec import Call, ServerDown, Tool, ToolError
 from email_assistant.tracing import keep_langsmith_off
 from email_assistant.usage import Usage
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
 
     from email_assistant.memory.profiles import Memory
     from email_assistant.model import Models
-    from email_assistant.tools.catalogue import Catalogue
     from email_assistant.tools.mcp.pool import Builtin, Servers
     from email_assistant.tools.overview import Overview
     from email_assistant.tools.registry import Registry
@@ -56,9 +54,7 @@ if TYPE_CHECKING:
 class Toolbox:
     """The tools, and the servers that some of them run on."""
 
-    mail: "Registry"
-    """The mail agent's."""
-    chat: "Catalogue"
+    registry: "Registry"
     overview: "Overview"
     """Of all tools, for the person."""
     servers: "Servers"
@@ -69,9 +65,8 @@ class App:
     """What every command and every page works with."""
 
     settings: Settings
-    tools_config: ToolsConfig
-    labels: Mapping[str, Labels]
-    """What each tool touches."""
+    rules: RuleFiles
+    """What the person's files say of every tool."""
     pool: Pool
     holder: Holder
     """This process, as a holder of leases."""
@@ -108,13 +103,8 @@ class App:
 
     @property
     def tools(self) -> "Registry":
-        """The mail agent's."""
-        return self.toolbox.mail
-
-    @property
-    def catalogue(self) -> "Catalogue":
-        """Chat's."""
-        return self.toolbox.chat
+        """Both agents'."""
+        return self.toolbox.registry
 
     @property
     def overview(self) -> "Overview":
@@ -122,10 +112,9 @@ class App:
         return self.toolbox.overview
 
     async def complete(self, run: Mapping[str, Any], name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """A call checked with the tools of the agent that proposed it. Raises ToolError."""
-        tools = self.catalogue if run.get("agent") == "chat" else self.tools
+        """A call checked with the tools of the agent that proposed it. Raises ToolError, BadFile."""
         try:
-            return await tools.complete(run, name, arguments)
+            return await self.tools.complete(run, name, arguments)
         except ServerDown as down:
             raise ToolError(str(down)) from None
 
@@ -149,7 +138,8 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
     Raises:
         VaultError, BadFile, UnusableDatabase.
     """
-    config, labels = tool_files(settings)
+    rules = RuleFiles(settings)
+    rules.now()
     await migrate(url, patience=patience)
     async with make_pool(url, size=20, idle_seconds=settings.lease_seconds) as pool:
         queue = Queue(pool, url)
@@ -207,8 +197,7 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
         holder = Holder(url)
         app = App(
             settings,
-            config,
-            labels,
+            rules,
             pool,
             holder,
             Presence(pool, holder, settings.provider, settings.start_command),
@@ -262,10 +251,10 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
         app.clients,
         open_memory(app),
         app.models,
-        app.catalogue,
+        app.tools,
         app.ledger,
-        Heard(app.pool),
         settings.max_steps,
+        Heard(app.pool),
     )
     return Chat(
         app.pool,
@@ -275,7 +264,7 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
         app.ledger,
         app.accounts,
         app.clients,
-        app.catalogue,
+        app.tools,
         Invoker(agent.graph(FencedSaver(app.pool)).with_config(callbacks=list(callbacks)), app.inbox),
         settings.lease_seconds,
         app.holder,
@@ -289,8 +278,7 @@ def removal(app: App, account: Account) -> "Removal":
     from email_assistant.work.removal import Removal
 
     async def settle(call: Call, effect: Effect) -> None:
-        tools = app.catalogue if call.run.get("agent") == "chat" else app.tools
-        await tools.settle(call, effect)
+        await app.tools.settle(call, effect)
 
     return Removal(
         app.pool,
@@ -298,31 +286,32 @@ def removal(app: App, account: Account) -> "Removal":
         app.clients,
         app.ledger,
         settle,
-        Conversations(app.pool, account.provider, app.holder),
+        Conversations(app.pool, account.provider),
         app.settings.lease_seconds,
         app.holder,
     )
 
 
 def _fill_toolbox(app: App) -> Toolbox:
-    from email_assistant.tools.catalogue import Catalogue
-    from email_assistant.tools.flipped import placed
     from email_assistant.tools.mcp.pool import Servers
     from email_assistant.tools.mcp.seen import SeenTools
     from email_assistant.tools.overview import Overview
     from email_assistant.tools.registry import Registry
 
-    config, labels, ledger = app.tools_config, app.labels, app.ledger
+    rules, ledger = app.rules, app.ledger
     seen = SeenTools(app.pool, app.user_id)
     own = own_servers(app.accounts, app.clients, app.outbox, app.settings)
-    servers = Servers(config.servers, own, seen.look, app.settings.folder)
-    local = chat_tools(app.pool, app.accounts, app.clients, ledger, app.inbox, app.mails)
+    servers = Servers(lambda: rules.known.config.servers, own, seen.look, app.settings.folder)
     return Toolbox(
         Registry(
-            placed(tool, config, labels, servers, ledger) for tool in mail_tools(ledger, app.accounts, app.settings)
+            rules,
+            mail_tools(ledger, app.accounts, app.settings),
+            chat_tools(app.pool, app.accounts, app.clients, ledger, app.inbox, app.mails),
+            servers,
+            ledger,
+            partial(Mailbox, app.accounts, app.clients),
         ),
-        Catalogue(config, labels, local, servers, ledger, partial(Mailbox, app.accounts, app.clients)),
-        Overview(config, labels, servers, seen, app.user_id),
+        Overview(rules, servers, seen, app.user_id),
         servers,
     )
 
@@ -369,20 +358,17 @@ def chat_tools(
     pool: Pool, accounts: Accounts, clients: Clients, ledger: Ledger, inbox: Inbox, mails: Mails
 ) -> list[Tool]:
     """The tools of a chat that run in this process: mail to send, and the person's inbox to look into."""
-    from email_assistant.inbox.sentences import sentence
     from email_assistant.memory.profiles import Memory
     from email_assistant.tools.control import ClarificationTool
-    from email_assistant.tools.explain_mail import ExplainMailTool
-    from email_assistant.tools.find_mail import FindMailTool
-    from email_assistant.tools.list_waiting import ListWaitingTool
     from email_assistant.tools.mailbox import AnyMail
     from email_assistant.tools.write_email import WriteEmailTool
+    from email_assistant.trail.chat_tools import ExplainMailTool, FindMailTool, ListWaitingTool
     from email_assistant.trail.story import Trail
 
     return [
         ClarificationTool(),
         WriteEmailTool(ledger, AnyMail(pool, clients), accounts),
-        ListWaitingTool(inbox.waiting, sentence),
-        FindMailTool(mails.find),
-        ExplainMailTool(Trail(pool, Memory.kept_in(pool)).of_mail),
+        ListWaitingTool(inbox),
+        FindMailTool(mails),
+        ExplainMailTool(Trail(pool, Memory.kept_in(pool))),
     ]

@@ -3,7 +3,7 @@
 import logging
 import secrets
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
@@ -12,10 +12,7 @@ from cryptography.fernet import Fernet
 
 from email_assistant.accounts.vault import VaultError, keep_secret, kept_secret
 from email_assistant.db.embedded import EmbeddedPostgres
-from email_assistant.gate.labels import Labels, read_labels, shipped_labels
-from email_assistant.gate.source import Source
 from email_assistant.settings import Settings
-from email_assistant.tools.config import SHIPPED, ToolsConfig, read_tools
 
 log = logging.getLogger(__name__)
 
@@ -69,29 +66,6 @@ def _kept(server: EmbeddedPostgres) -> Iterator[None]:
     finally:
         done.set()
         thread.join()
-
-
-def tool_files(settings: Settings) -> tuple[ToolsConfig, Mapping[str, Labels]]:
-    """The tools that there are, and what each touches: the person's files over what is shipped.
-
-    Raises:
-        BadFile.
-    """
-    tools = _source(settings, "tools", "tools.yaml")
-    permissions = _source(settings, "tool_permissions", "tool_permissions.json")
-    config = read_tools(tools) if tools else SHIPPED
-    if settings.mcp_url:
-        config = config.with_calendar_at(settings.mcp_url)
-    return config, read_labels(permissions) if permissions else shipped_labels()
-
-
-def _source(settings: Settings, setting: str, name: str) -> Source | None:
-    """A file that a setting names, or that stands under `home`; None: there is none. Raises BadFile."""
-    named: Path | None = getattr(settings, setting)
-    if named is not None:
-        return Source.read(settings.folder / named.expanduser())
-    path = settings.folder / name
-    return Source.read(path) if path.exists() else None
 
 
 def api_token(settings: Settings) -> str:

@@ -1,15 +1,13 @@
 """The mailboxes that are connected. Whatever is written to `accounts` is written here."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 from uuid import UUID
 
-import psycopg
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 from pydantic import AfterValidator, TypeAdapter
@@ -39,7 +37,6 @@ _COLUMNS = """id, user_id, address, provider, name, signature, aliases, timezone
               case when spent_until > clock_timestamp() then spent_until end spent_until"""
 
 
-Claim = Literal["syncing", "backfilling"]
 """What one process at a time does with a mailbox."""
 
 
@@ -258,37 +255,6 @@ class Accounts:
             poll_after: when Google said to come back, if it did.
         """
         await self._set(account_id, "last_error = %s, poll_after = coalesce(%s, poll_after)", error, poll_after)
-
-    @asynccontextmanager
-    async def claimed(self, claim: Claim, account_id: UUID, seconds: float) -> AsyncIterator[bool]:
-        """Whether this process may do this with the mailbox for the length of the block: one does so at a time.
-
-        So a look that takes longer than the time between two isn't begun over and over. No promise rests on it.
-        """
-        claimed = await self._rows(
-            f"""update accounts set {claim}_until = clock_timestamp() + make_interval(secs => %s)
-                where id = %s and {claim}_until < clock_timestamp() returning id""",
-            (seconds, account_id),
-        )
-        if not claimed:
-            yield False
-            return
-        renewal = asyncio.create_task(self._keep(claim, account_id, seconds))
-        try:
-            yield True
-        finally:
-            renewal.cancel()
-            with suppress(psycopg.Error):  # it runs out by itself
-                await self._rows(f"update accounts set {claim}_until = '-infinity' where id = %s", (account_id,))
-
-    async def _keep(self, claim: Claim, account_id: UUID, seconds: float) -> None:
-        while True:
-            await asyncio.sleep(seconds / 3)
-            with suppress(psycopg.Error):
-                await self._rows(
-                    f"update accounts set {claim}_until = clock_timestamp() + make_interval(secs => %s) where id = %s",
-                    (seconds, account_id),
-                )
 
     async def backfill_begins(self, account_id: UUID, total: int) -> None:
         """So much older mail is to be fetched."""

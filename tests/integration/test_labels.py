@@ -100,7 +100,7 @@ class TestShown:
     ) -> None:
         mails = [google.deliver(BOB, "Ignored", f"Number {n}.") for n in range(2)]
         await home.sync()
-        first, second = await home.works.conversations.due()
+        first, second = await home.works.due.due()
         hold = Hold()
         google.fault("labels.create", hold=hold)
         slow = asyncio.create_task(home.works.advancer.advance(first.id))
