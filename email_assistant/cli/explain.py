@@ -8,13 +8,9 @@ import pydantic_settings
 
 from email_assistant.db.pool import AWAY, TABLES_HELD
 from email_assistant.errors import AssistantError
-from email_assistant.gate.source import BadFile
 from email_assistant.google.errors import GoogleError, LoginFailed, Refused, Revoked
-from email_assistant.inbox.items import Conflict, Invalid, NoItem
-from email_assistant.inbox.pages import BadCursor
+from email_assistant.inbox.items import Conflict, Invalid
 from email_assistant.programs import StandInFailed
-from email_assistant.tools.overview import NotAsShown, NoTool
-from email_assistant.tools.spec import ServerDown
 
 _DISK_FULL = "the disk is full: free some space, then try again; nothing that was stored is lost"
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -38,7 +34,7 @@ def _meaning(error: BaseException) -> str:
             return str(error).removeprefix("google_sandbox: ")
         case GoogleError():
             return explain_google(error)
-        case AssistantError() | NoItem() | BadCursor() | BadFile() | ServerDown() | NoTool() | NotAsShown():
+        case AssistantError():
             return str(error)
         case psycopg.errors.DiskFull():
             return f"the database can't write: {_DISK_FULL}"
