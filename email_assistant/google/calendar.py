@@ -278,12 +278,7 @@ class Calendar:
         token: str | None = None
         while True:
             request = self._events.list(
-                calendarId=calendar,
-                singleEvents=True,
-                orderBy="startTime",
-                maxResults=_PAGE,
-                pageToken=token,
-                **bounds,
+                calendarId=calendar, singleEvents=True, orderBy="startTime", maxResults=_PAGE, pageToken=token, **bounds
             )
             events, token = await self._client.read(request, partial(_event_page, calendar=calendar))
             found += events

@@ -131,12 +131,7 @@ class Learner:
         Raises:
             ProfileChanged, ModelDown, ModelFault, ModelRefused, BadAnswer.
         """
-        origin = {
-            "item": str(lesson.item_id),
-            "did": lesson.told,
-            "sender": lesson.sender,
-            "subject": lesson.subject,
-        }
+        origin = {"item": str(lesson.item_id), "did": lesson.told, "sender": lesson.sender, "subject": lesson.subject}
         if await self._memory.knows(lesson.account_id, lesson.profile, lesson.item_id):
             return
         rules = await self._memory.learned(lesson.account_id, lesson.profile)
