@@ -12,15 +12,7 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 from pydantic import AfterValidator, TypeAdapter
 
-from email_assistant.accounts.account import (
-    NOWHERE,
-    WITHOUT_MAILBOX,
-    Account,
-    Identity,
-    Mode,
-    State,
-    UnknownAccount,
-)
+from email_assistant.accounts.account import NOWHERE, WITHOUT_MAILBOX, Account, Identity, Mode, State, UnknownAccount
 from email_assistant.accounts.vault import Vault
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.db.values import zone_named

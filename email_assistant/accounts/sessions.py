@@ -9,12 +9,14 @@ import hmac
 import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from http import HTTPStatus
 from typing import Any, Final
 from uuid import UUID
 
 from psycopg.rows import class_row
 
 from email_assistant.db.pool import Pool
+from email_assistant.errors import AssistantError
 
 LONGEST: Final = timedelta(days=30)
 """A session ends then, however much it is used, unless the token is given again."""
@@ -26,8 +28,10 @@ _BYTES: Final = 32
 _COLUMNS: Final = "id, browser, began_at, seen_at, expires_at"
 
 
-class NoSession(LookupError):
+class NoSession(AssistantError):
     """There is no such session, or it is over."""
+
+    status = HTTPStatus.NOT_FOUND
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,11 @@ from cryptography.fernet import Fernet, InvalidToken
 from email_assistant.errors import AssistantError
 
 
-class VaultError(AssistantError, RuntimeError):
+class VaultError(AssistantError):
     """A secret is not there, or can't be read with the key at hand."""
 
     status = HTTPStatus.SERVICE_UNAVAILABLE
+    passes = "by itself"
 
 
 def kept_secret(path: Path, new: str) -> str:

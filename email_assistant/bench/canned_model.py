@@ -40,7 +40,7 @@ class CannedModel:
     async def serve(self) -> AsyncIterator[str]:
         """Listen on a free loopback port; yields the base URL."""
         app = Starlette(routes=[Route("/v1/chat/completions", self._complete, methods=["POST"])])
-        server = _Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
+        server = _QuietServer(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
         with socket.create_server(("127.0.0.1", 0)) as listener:
             serving = asyncio.create_task(server.serve(sockets=[listener]))
             try:
@@ -79,7 +79,7 @@ class CannedModel:
         return {"content": json.dumps(_LEARNED)}
 
 
-class _Server(uvicorn.Server):
+class _QuietServer(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Leave the signals to the command."""

@@ -19,9 +19,10 @@ from pydantic import SecretStr
 
 from email_assistant.app import App, open_app
 from email_assistant.bench.canned_model import Calls, CannedModel
-from email_assistant.bench.letters import DINNER, INVOICE, NEWSLETTER, PERSON, PLANNING, PROMOTION, Letter
+from email_assistant.bench.letters import DINNER, INVOICE, NEWSLETTER, PERSON, PLANNING, PROMOTION, SampleLetter
 from email_assistant.bench.tokens import count_tokens
 from email_assistant.daemon import Daemon, open_daemon
+from email_assistant.errors import AssistantError
 from email_assistant.home import database
 from email_assistant.inbox.items import Item
 from email_assistant.programs import stand_in
@@ -32,7 +33,7 @@ _LOOK_SECONDS = 0.05
 _POLLS = 20
 
 
-class CostUnknown(RuntimeError):
+class CostUnknown(AssistantError):
     """A case did not take the way that it is about; the message says where it stopped."""
 
 
@@ -46,7 +47,7 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class PlannedAnswer:
     """What the person answers to the next item."""
 
     type: Literal["accept", "edit", "ignore", "response"]
@@ -55,14 +56,14 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class CostCase:
     name: str
-    letter: Letter
+    letter: SampleLetter
     classification: Literal["ignore", "notify", "respond"]
     most: Cost
     """The ceiling that the product sets itself: less than half of what assistants of this design were measured at."""
     messages: Sequence[Calls] = ()
-    decisions: Sequence[Decision] = ()
+    decisions: Sequence[PlannedAnswer] = ()
     waits: bool = False
     """The mail is left waiting for the person, and only the polls after that are counted."""
 
@@ -81,19 +82,19 @@ _MEETING: dict[str, Any] = {
 }
 
 CASES = (
-    Case("ignore", PROMOTION, "ignore", Cost(1, 400)),
-    Case("notify, ignored", INVOICE, "notify", Cost(2, 900), decisions=[Decision("ignore")]),
-    Case("reply accepted as is", DINNER, "respond", Cost(2, 1800), [_YES], [Decision("accept")]),
-    Case(
+    CostCase("ignore", PROMOTION, "ignore", Cost(1, 400)),
+    CostCase("notify, ignored", INVOICE, "notify", Cost(2, 900), decisions=[PlannedAnswer("ignore")]),
+    CostCase("reply accepted as is", DINNER, "respond", Cost(2, 1800), [_YES], [PlannedAnswer("accept")]),
+    CostCase(
         "reply edited, then sent", DINNER, "respond", Cost(3, 2600),
-        [_YES], [Decision("edit", "Hi Nora,\n\nThursday it is. We bring dessert.\n\nAda")],
+        [_YES], [PlannedAnswer("edit", "Hi Nora,\n\nThursday it is. We bring dessert.\n\nAda")],
     ),
-    Case(
+    CostCase(
         "feedback, then accepted", DINNER, "respond", Cost(4, 4000),
         [_YES, _reply("Hi Nora,\n\nWe can't on Thursday; would Friday suit you?\n\nAda", _DONE)],
-        [Decision("response", "Not Thursday. Offer Friday, and keep it short."), Decision("accept")],
+        [PlannedAnswer("response", "Not Thursday. Offer Friday, and keep it short."), PlannedAnswer("accept")],
     ),
-    Case(
+    CostCase(
         "check calendar, meeting, reply", PLANNING, "respond", Cost(4, 4500),
         [
             [("check_calendar_tool", {"dates": ["04-06-2031", "05-06-2031"]})],
@@ -103,14 +104,14 @@ CASES = (
                 _DONE,
             ],
         ],
-        [Decision("accept"), Decision("accept")],
+        [PlannedAnswer("accept"), PlannedAnswer("accept")],
     ),
-    Case("HTML newsletter, ignored", NEWSLETTER, "ignore", Cost(1, 900)),
-    Case(f"waiting for a person, {_POLLS} polls", DINNER, "respond", Cost(0, 0), [_YES], waits=True),
+    CostCase("HTML newsletter, ignored", NEWSLETTER, "ignore", Cost(1, 900)),
+    CostCase(f"waiting for a person, {_POLLS} polls", DINNER, "respond", Cost(0, 0), [_YES], waits=True),
 )  # fmt: skip
 
 
-async def measure(case: Case) -> Cost:
+async def measure(case: CostCase) -> Cost:
     """Let one mail go its whole way on a database and a mailbox of its own.
 
     Raises:
@@ -128,7 +129,7 @@ async def measure(case: Case) -> Cost:
                     return await _follow(case, daemon, model)
 
 
-async def _follow(case: Case, daemon: Daemon, model: CannedModel) -> Cost:
+async def _follow(case: CostCase, daemon: Daemon, model: CannedModel) -> Cost:
     working = asyncio.create_task(daemon.run())
     calls = tokens = 0
     try:
@@ -170,7 +171,7 @@ async def _next_item(app: App) -> Item:
         await asyncio.sleep(_LOOK_SECONDS)
 
 
-async def _decide(app: App, item: Item, decision: Decision) -> None:
+async def _decide(app: App, item: Item, decision: PlannedAnswer) -> None:
     args: Any = None
     if decision.type == "edit":
         args = {**item.args, "response_text": decision.text}
@@ -198,7 +199,7 @@ def _settings(home: Path, google_root: str, base_url: str) -> Settings:
     )
 
 
-def _write_mbox(path: Path, letter: Letter) -> Path:
+def _write_mbox(path: Path, letter: SampleLetter) -> Path:
     message = EmailMessage()
     message["From"], message["To"], message["Subject"] = letter.sender, PERSON, letter.subject
     message["Date"] = format_datetime(datetime.now(UTC))

@@ -23,6 +23,7 @@ from psycopg.types.json import Json, Jsonb
 
 from email_assistant.app import App, open_app
 from email_assistant.db.pool import Connection
+from email_assistant.errors import AssistantError
 from email_assistant.home import database
 from email_assistant.inbox.search import WORDS, words
 from email_assistant.settings import Settings
@@ -45,7 +46,7 @@ _PAGE_MS, _SEARCH_MS, _LIVE_MS = 50.0, 100.0, 1000.0
 Send = Callable[[int], Awaitable[httpx.Response]]
 
 
-class BenchFailed(RuntimeError):
+class BenchFailed(AssistantError):
     """The server gave something else than was asked for."""
 
 

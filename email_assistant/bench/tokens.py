@@ -4,13 +4,15 @@ from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
+from email_assistant.errors import AssistantError
+
 if TYPE_CHECKING:
     from bpe_openai import Encoding
 
 _ENCODING = "o200k_base"
 
 
-class NoTokenizer(RuntimeError):
+class NoTokenizer(AssistantError):
     """The package with the encoding is not installed; the message says how to get it."""
 
 

@@ -4,56 +4,41 @@ import os
 import platform
 from dataclasses import asdict
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from email_assistant.cli.context import AsJson, CommandError, err, out, print_json, print_table, run
-
-if TYPE_CHECKING:
-    from email_assistant.bench.inbox import Report
+from email_assistant.cli.context import AsJson, awaited, err, out, print_json, print_table
 
 app = typer.Typer(help="Measure the program on this machine.", no_args_is_help=True)
 
 
 @app.command()
-def cost(as_json: AsJson = False) -> None:
+@awaited
+async def cost(as_json: AsJson = False) -> None:
     """Model calls and prompt tokens of one mail, by the way that it takes, against the ceilings.
 
     The whole program runs, on the demo's mailbox; the model's answers are canned and decide the way, so the figures
     are the same on every machine. Tokens are counted by o200k, tool schemas included. Ends with 1 above a ceiling.
     """
-    from email_assistant.bench.cost import CASES, CostUnknown, measure
-    from email_assistant.bench.tokens import NoTokenizer, count_tokens, tokenizer
+    from email_assistant.bench.cost import CASES, measure
+    from email_assistant.bench.tokens import count_tokens, tokenizer
     from email_assistant.telemetry import log_to_stderr
 
     log_to_stderr("WARNING")
-
-    async def command() -> list[dict[str, Any]]:
-        try:
-            return await measured()
-        except (CostUnknown, NoTokenizer) as error:
-            raise CommandError(str(error)) from None
-
-    async def measured() -> list[dict[str, Any]]:
-        count_tokens("")
-        rows = []
-        for number, case in enumerate(CASES, 1):
-            err.print(f"[{number}/{len(CASES)}] {case.name}", markup=False, highlight=False)
-            figures = await measure(case)
-            rows.append(
-                {
-                    "case": case.name,
-                    "calls": figures.calls,
-                    "prompt_tokens": figures.prompt_tokens,
-                    "most_calls": case.most.calls,
-                    "most_prompt_tokens": case.most.prompt_tokens,
-                    "within": figures.within(case.most),
-                }
-            )
-        return rows
-
-    rows = run(command)
+    count_tokens("")
+    rows = []
+    for number, case in enumerate(CASES, 1):
+        err.print(f"[{number}/{len(CASES)}] {case.name}", markup=False, highlight=False)
+        figures = await measure(case)
+        rows.append(
+            {
+                "case": case.name,
+                **asdict(figures),
+                **{f"most_{name}": most for name, most in asdict(case.most).items()},
+                "within": figures.within(case.most),
+            }
+        )
     measured_on = _machine() | {"tokenizer": tokenizer()}
     if as_json:
         print_json({**measured_on, "cases": rows})
@@ -72,7 +57,8 @@ def cost(as_json: AsJson = False) -> None:
 
 
 @app.command()
-def inbox(
+@awaited
+async def inbox(
     items: Annotated[int, typer.Option(min=1000, help="How many items wait.")] = 100_000, as_json: AsJson = False
 ) -> None:
     """How fast the inbox answers with very much waiting in it, against the ceilings.
@@ -80,16 +66,10 @@ def inbox(
     The real API runs as a process of its own, on a throwaway database filled with generated mail, and is asked over
     HTTP, 100 times for each case. Times are the client's, in milliseconds. Ends with 1 above a ceiling.
     """
-    from email_assistant.bench.inbox import BenchFailed, measure
+    from email_assistant.bench.inbox import measure
 
-    async def command() -> "Report":
-        err.print(f"Filling a database with {items:,} items…", highlight=False)
-        try:
-            return await measure(items)
-        except BenchFailed as error:
-            raise CommandError(str(error)) from None
-
-    report = run(command)
+    err.print(f"Filling a database with {items:,} items…", highlight=False)
+    report = await measure(items)
     measured_on = _machine() | {"cores": str(os.cpu_count()), "postgres": report.postgres}
     cases = [asdict(timing) | {"within": timing.within} for timing in report.timings]
     if as_json:

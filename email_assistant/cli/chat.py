@@ -175,7 +175,7 @@ async def _ask(text: str | None, thread: str, account: str | None, is_terminal: 
         await _check_model(app)
         chosen = await account_of(app, account)
         if is_terminal:
-            return await talk.Session(app, chat, thread, chosen.id).hold(text)
+            return await talk.ChatSession(app, chat, thread, chosen.id).hold(text)
         asked = talk.ask(app, chat, chosen, thread, text or "")
         if as_json:
             return _print_reply(*await outcome(thread, asked))

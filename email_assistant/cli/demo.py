@@ -3,8 +3,7 @@
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -30,14 +29,6 @@ from email_assistant.telemetry import log_to_stderr
 _LOOK_SECONDS = 0.25
 _PACE_SECONDS = 20
 _READY_SECONDS = 120
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How a demo that ends by itself goes about it."""
-
-    answer: Literal["accept", "ignore"] | None
-    as_json: bool
 
 
 async def run_demo(
@@ -244,16 +235,12 @@ def _alone(settings: Settings) -> Iterator[None]:
 
 @contextmanager
 def _listener(host: str, port: int) -> Iterator[Any]:
-    try:
-        opened = bound(host, port)
-        listener = opened.__enter__()
-    except CommandError:
-        opened = bound(host, 0)
-        listener = opened.__enter__()
-    try:
+    with ExitStack() as stack:
+        try:
+            listener = stack.enter_context(bound(host, port))
+        except CommandError:
+            listener = stack.enter_context(bound(host, 0))
         yield listener
-    finally:
-        opened.__exit__(None, None, None)
 
 
 @asynccontextmanager

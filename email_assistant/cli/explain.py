@@ -6,20 +6,11 @@ import traceback
 import psycopg
 import pydantic_settings
 
-from email_assistant.accounts.account import UnknownAccount
-from email_assistant.accounts.vault import VaultError
-from email_assistant.cli.context import CommandError
-from email_assistant.db.binaries import EmbeddedError
-from email_assistant.db.dump import BackupError
-from email_assistant.db.pool import AWAY, TABLES_HELD, UnusableDatabase
-from email_assistant.gate.source import BadFile
+from email_assistant.db.pool import AWAY, TABLES_HELD
+from email_assistant.errors import AssistantError
 from email_assistant.google.errors import GoogleError, LoginFailed, Refused, Revoked
-from email_assistant.inbox.items import Conflict, Invalid, NoItem
-from email_assistant.inbox.pages import BadCursor
+from email_assistant.inbox.items import Conflict, Invalid
 from email_assistant.programs import StandInFailed
-from email_assistant.settings import SettingsError
-from email_assistant.tools.overview import NotAsShown, NoTool
-from email_assistant.tools.spec import ServerDown
 
 _DISK_FULL = "the disk is full: free some space, then try again; nothing that was stored is lost"
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -35,19 +26,6 @@ def _meaning(error: BaseException) -> str:
     match error:
         case BaseExceptionGroup():
             return _meaning(error.exceptions[0])
-        case CommandError() | SettingsError() | EmbeddedError() | UnusableDatabase() | BackupError():
-            return str(error)
-        case (
-            VaultError()
-            | UnknownAccount()
-            | NoItem()
-            | BadCursor()
-            | BadFile()
-            | ServerDown()
-            | NoTool()
-            | NotAsShown()
-        ):
-            return str(error)
         case Conflict():
             return f"{error}; nothing was changed"
         case Invalid():
@@ -56,6 +34,8 @@ def _meaning(error: BaseException) -> str:
             return str(error).removeprefix("google_sandbox: ")
         case GoogleError():
             return explain_google(error)
+        case AssistantError():
+            return str(error)
         case psycopg.errors.DiskFull():
             return f"the database can't write: {_DISK_FULL}"
         case psycopg.errors.LockNotAvailable():

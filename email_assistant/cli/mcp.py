@@ -34,11 +34,7 @@ OfAccount = Annotated[str | None, typer.Option("--account", help="Whose (an addr
 
 @app.command()
 def serve(
-    what: WhatToServe,
-    http: OverHttp = False,
-    host: Host = "127.0.0.1",
-    port: Port = None,
-    account: OfAccount = None,
+    what: WhatToServe, http: OverHttp = False, host: Host = "127.0.0.1", port: Port = None, account: OfAccount = None
 ) -> None:
     """Serve the tools of one account; a client starts this itself, unless you say --http."""
     given = {"--env-file": chosen.env_file, "--host": host, "--port": port, "--account": account}

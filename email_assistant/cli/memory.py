@@ -23,7 +23,8 @@ from email_assistant.cli.context import (
 if TYPE_CHECKING:
     from email_assistant.accounts.account import Account
     from email_assistant.app import App
-    from email_assistant.memory.profiles import Memory, Profile, Rule
+    from email_assistant.memory.profiles import Memory
+    from email_assistant.memory.rules import Profile, Rule
 
 RuleId = Annotated[str, typer.Argument(metavar="RULE", help="The rule's id, or its first characters.")]
 
@@ -35,7 +36,7 @@ app = typer.Typer(help="What the assistant knows about you and has learned from 
 async def show(account: OfAccount = None, as_json: AsJson = False) -> None:
     """Show the learned rules, and where each comes from."""
     from email_assistant.app import open_memory
-    from email_assistant.memory.profiles import PROFILES
+    from email_assistant.memory.rules import PROFILES
 
     async with opened() as app:
         chosen = await _account(app, account)
@@ -86,7 +87,7 @@ async def add(
 ) -> None:
     """Add a rule by hand."""
     from email_assistant.app import open_memory
-    from email_assistant.memory.profiles import PROFILES
+    from email_assistant.memory.rules import PROFILES
 
     chosen = next((p for p in PROFILES if p == profile), None)
     if chosen is None:

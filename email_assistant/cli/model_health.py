@@ -59,7 +59,7 @@ async def _check_model(settings: "Settings", model: str) -> list[Check]:
     one_by_one = httpx.Limits(max_keepalive_connections=0)
     network = network_to(settings.openai_base_url)
     async with httpx.AsyncClient(timeout=settings.model_timeout_seconds, limits=one_by_one, **network) as http:
-        server = _Server(http, settings, model)
+        server = _ModelServer(http, settings, model)
         if problem := await server.problem():
             return [(name, problem, "")]
         return [
@@ -71,7 +71,7 @@ async def _check_model(settings: "Settings", model: str) -> list[Check]:
         ]
 
 
-class _Server:
+class _ModelServer:
     """Asks a model's server the questions that show what it can do, and says what the program does where it can't."""
 
     def __init__(self, http: "httpx.AsyncClient", settings: "Settings", model: str) -> None:

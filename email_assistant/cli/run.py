@@ -47,11 +47,7 @@ def demo(
     run(lambda: run_demo(mbox, address, chosen, host, port, exit_when_idle=exit_when_idle, as_json=as_json))
 
 
-def up(
-    host: Host = "127.0.0.1",
-    port: Port = 8765,
-    no_token: NoToken = False,
-) -> None:
+def up(host: Host = "127.0.0.1", port: Port = 8765, no_token: NoToken = False) -> None:
     """Run everything: watch the mailboxes, work on mail, serve the inbox.
 
     Ctrl-C stops it in good order, with status 0 (130 while it still starts); twice, at once, with status 130.
@@ -61,11 +57,7 @@ def up(
     run(lambda: run_up(host, port, no_token=no_token))
 
 
-def api(
-    host: Host = "127.0.0.1",
-    port: Port = 8765,
-    no_token: NoToken = False,
-) -> None:
+def api(host: Host = "127.0.0.1", port: Port = 8765, no_token: NoToken = False) -> None:
     """Serve the inbox and its API only: one of the three parts of `up`, for running them apart."""
     from email_assistant.cli.serve import run_api
 

@@ -160,7 +160,7 @@ async def serve(app: App, door: Door, host: str) -> None:
 
 async def serve_app(app: ASGIApp, *listeners: socket.socket) -> None:
     """Serve any application until cancelled. Its lifespan is the caller's."""
-    server = _Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
+    server = _UnsignalledServer(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
     serving = asyncio.ensure_future(server.serve(sockets=list(listeners)))
     try:
         await asyncio.shield(serving)
@@ -230,7 +230,7 @@ def _ready_settings() -> Settings:
     return settings
 
 
-class _Server(uvicorn.Server):
+class _UnsignalledServer(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Leave the signals to `until_stopped`, which must end the worker before the database."""

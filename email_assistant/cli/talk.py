@@ -33,7 +33,7 @@ _LATER = "l"
 Answer = dict[str, Any]
 
 
-class Session:
+class ChatSession:
     """
     Args:
         account_id: what the chat is about, if it is new.

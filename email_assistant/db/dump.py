@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from email_assistant.db.pool import SCHEMA
+from email_assistant.errors import AssistantError
 
 FORMAT = 1
 MANIFEST, KEYS, DUMP = "manifest.json", "keys.json", "database.sql"
@@ -39,7 +40,7 @@ _END = b"-- PostgreSQL database dump complete\n"
 _COPY = re.compile(rf"COPY {SCHEMA}\.({_NAME}) \(({_NAME}(?:, {_NAME})*)\) FROM stdin;\n")
 
 
-class BackupError(RuntimeError):
+class BackupError(AssistantError):
     """It can't be backed up or restored; the message says why, and what to do."""
 
 

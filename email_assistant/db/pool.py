@@ -12,6 +12,7 @@ from psycopg_pool import AsyncConnectionPool
 from psycopg_pool.abc import ACT
 
 from email_assistant.db.values import ADAPTERS
+from email_assistant.errors import AssistantError
 
 SCHEMA = "email_assistant"
 ENCODING = "UTF8"
@@ -53,7 +54,7 @@ process stood still."""
 _EXAMPLE = "postgresql://user:password@host:5432/database"
 
 
-class UnusableDatabase(RuntimeError):
+class UnusableDatabase(AssistantError):
     """The database can't be used; the message says why and what to do, and quotes no password."""
 
 

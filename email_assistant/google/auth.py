@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 from email_assistant.google.errors import GoogleError, RateLimited, Refused, Revoked, Transient
 from email_assistant.google.replies import code, refusal
-from email_assistant.google.transport import Call, Transport
+from email_assistant.google.transport import GoogleCall, Transport
 
 log = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ class Authorization:
         self._one_renewal = asyncio.Lock()
         self._revoked: str | None = None
 
-    async def bearer(self, call: Call, refused: Collection[str] = ()) -> Bearer:
+    async def bearer(self, call: GoogleCall, refused: Collection[str] = ()) -> Bearer:
         """An access token to use now, none of those that Google has just `refused` with 401.
 
         Raises Revoked, RateLimited or Transient when there is none to be had.
@@ -109,7 +109,7 @@ class Authorization:
             is_new = not _serves(self._token, refused) and await self._renew(call, refused)
         return Bearer(self._token["token"], is_new)
 
-    async def _renew(self, call: Call, refused: Collection[str]) -> bool:
+    async def _renew(self, call: GoogleCall, refused: Collection[str]) -> bool:
         """Get another access token: the stored one, if it was renewed elsewhere (False), or a new one of Google's."""
         before = self._token
         is_new = False
@@ -134,7 +134,7 @@ class Authorization:
             log.warning("a renewed Google token was not stored (%s)", type(error).__name__)
         return is_new
 
-    async def _refreshed(self, call: Call, token: Token) -> Token:
+    async def _refreshed(self, call: GoogleCall, token: Token) -> Token:
         if missing_keys(token, _REQUIRED):
             raise Revoked("this login was ended here: log in again")
         # Without the scopes: naming one that the person did not grant makes a refresh fail with invalid_scope.
@@ -148,7 +148,7 @@ class Authorization:
         return token | access_token(answer)
 
 
-def ask_token(call: Call, transport: Transport, uri: str, form: str) -> dict[str, Any]:
+def ask_token(call: GoogleCall, transport: Transport, uri: str, form: str) -> dict[str, Any]:
     """What the token endpoint answers to a grant, which is an encoded form.
 
     Raises:
@@ -168,7 +168,7 @@ def ask_token(call: Call, transport: Transport, uri: str, form: str) -> dict[str
     raise limited if isinstance(limited, RateLimited) else Transient(said)
 
 
-def _read(call: Call, data: bytes) -> dict[str, Any]:
+def _read(call: GoogleCall, data: bytes) -> dict[str, Any]:
     unreadable = Transient(f"{call.name}: the answer of the token endpoint is unreadable")
     try:
         answer = json.loads(data)

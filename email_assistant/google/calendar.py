@@ -66,7 +66,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CalendarEntry:
     """A calendar of the person's list. `shown` is whether they have it ticked, `writable` whether they may change what
     stands in it, `owned` whether it is theirs, `solutions` which conferences it may hold, None when Google does not
     tell."""
@@ -99,7 +99,7 @@ class Calendar:
         self._list = service.calendarList()
         self._events = service.events()
         self._also_own = {name.lower() for name in also_own}
-        self._listed: tuple[Entry, ...] = ()
+        self._listed: tuple[CalendarEntry, ...] = ()
         self._listed_at = float("-inf")
 
     async def timezone(self) -> str | None:
@@ -117,7 +117,7 @@ class Calendar:
                 return str(name)
         return None
 
-    async def calendars(self) -> tuple[Entry, ...]:
+    async def calendars(self) -> tuple[CalendarEntry, ...]:
         """The person's list of calendars; empty where it may not be read: people who logged in long ago were not asked
         for that."""
         if time.monotonic() - self._listed_at > _LIST_SECONDS:
@@ -189,7 +189,7 @@ class Calendar:
             try:
                 return await insert(body | {"conferenceData": {"createRequest": create}}, conferenceDataVersion=1)
             except Refused as refusal:
-                if refusal.status != 400:
+                if refusal.code != 400:
                     raise
         return await insert(body)
 
@@ -244,15 +244,15 @@ class Calendar:
             raise NotFound(f"{request.methodId}: the event was deleted")
         return event
 
-    def _counts(self, entry: Entry) -> bool:
+    def _counts(self, entry: CalendarEntry) -> bool:
         return entry.owned or not self._also_own.isdisjoint({entry.id.lower(), entry.name.lower()})
 
     async def _may_meet(self) -> bool:
         primary = next((entry for entry in await self.calendars() if entry.primary), None)
         return primary is None or primary.solutions is None or _MEET in primary.solutions
 
-    async def _read_list(self) -> tuple[Entry, ...]:
-        entries: list[Entry] = []
+    async def _read_list(self) -> tuple[CalendarEntry, ...]:
+        entries: list[CalendarEntry] = []
         token: str | None = None
         try:
             while True:
@@ -278,12 +278,7 @@ class Calendar:
         token: str | None = None
         while True:
             request = self._events.list(
-                calendarId=calendar,
-                singleEvents=True,
-                orderBy="startTime",
-                maxResults=_PAGE,
-                pageToken=token,
-                **bounds,
+                calendarId=calendar, singleEvents=True, orderBy="startTime", maxResults=_PAGE, pageToken=token, **bounds
             )
             events, token = await self._client.read(request, partial(_event_page, calendar=calendar))
             found += events
@@ -336,15 +331,15 @@ def _instant(at: datetime | date, zone: tzinfo) -> datetime:
     return moment.astimezone(UTC)
 
 
-def _entry_page(answer: dict[str, Any]) -> tuple[list[Entry], str | None]:
+def _entry_page(answer: dict[str, Any]) -> tuple[list[CalendarEntry], str | None]:
     return [
         _entry(each) for each in answer.get("items", ()) if not (each.get("hidden") or each.get("deleted"))
     ], answer.get("nextPageToken")
 
 
-def _entry(answer: dict[str, Any]) -> Entry:
+def _entry(answer: dict[str, Any]) -> CalendarEntry:
     solutions = answer.get("conferenceProperties", {}).get("allowedConferenceSolutionTypes")
-    return Entry(
+    return CalendarEntry(
         id=answer["id"],
         name=answer.get("summaryOverride") or answer.get("summary", ""),
         timezone=answer.get("timeZone"),

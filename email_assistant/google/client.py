@@ -15,10 +15,10 @@ from email_assistant.google.auth import Authorization
 from email_assistant.google.errors import RateLimited, Revoked
 from email_assistant.google.quota import Quota
 from email_assistant.google.replies import refusal
-from email_assistant.google.transport import Call, Transport
+from email_assistant.google.transport import GoogleCall, Transport
 
 T = TypeVar("T")
-Work = Callable[[Call, str], T]
+Work = Callable[[GoogleCall, str], T]
 """What is done in a thread, with an access token."""
 
 # Calls of one account that run at the same time; quota allows about five messages a second.
@@ -39,7 +39,7 @@ def build_service(name: str, version: str, root: str | None) -> Any:
 class _Http:
     """Stands for an httplib2.Http: what one request of google-api-python-client is executed with."""
 
-    def __init__(self, call: Call, transport: Transport, bearer: str, *, effect: bool) -> None:
+    def __init__(self, call: GoogleCall, transport: Transport, bearer: str, *, effect: bool) -> None:
         self._call = call
         self._transport = transport
         self._bearer = bearer
@@ -94,7 +94,7 @@ class Client:
         self._transport.close()
 
     async def _run(self, request: HttpRequest, work: Work[T]) -> T:
-        call = Call(request.methodId or request.method, self._timeout)
+        call = GoogleCall(request.methodId or request.method, self._timeout)
         await self._admitted(call)
         try:
             async with asyncio.timeout(call.remaining()):
@@ -110,7 +110,7 @@ class Client:
                 await self._quota.close(call.name, limited.until)
             raise
 
-    async def _admitted(self, call: Call) -> None:
+    async def _admitted(self, call: GoogleCall) -> None:
         if self._quota is None:
             return
         try:
@@ -119,7 +119,7 @@ class Client:
         except TimeoutError:
             raise call.failure("the quota was not known in time") from None
 
-    async def _authorized(self, call: Call, work: Work[T]) -> T:
+    async def _authorized(self, call: GoogleCall, work: Work[T]) -> T:
         """Work with an access token, and after a 401 once more with another; one of another process may be bad too."""
         refused: set[str] = set()
         while True:
@@ -133,7 +133,7 @@ class Client:
             refused.add(bearer.token)
 
     def _parsed(
-        self, call: Call, bearer: str, request: HttpRequest, parse: Callable[[dict[str, Any]], T], *, effect: bool
+        self, call: GoogleCall, bearer: str, request: HttpRequest, parse: Callable[[dict[str, Any]], T], *, effect: bool
     ) -> T:
         answer = self._answer(call, bearer, request, effect=effect)
         # googleapiclient hands on a body that is not JSON, a truncated one for instance, as a str.
@@ -144,7 +144,7 @@ class Client:
         except (AttributeError, LookupError, TypeError, ValueError):
             raise call.failure("unexpected answer") from None
 
-    def _answer(self, call: Call, bearer: str, request: HttpRequest, *, effect: bool) -> Any:
+    def _answer(self, call: GoogleCall, bearer: str, request: HttpRequest, *, effect: bool) -> Any:
         http: Any = _Http(call, self._transport, bearer, effect=effect)
         try:
             return request.execute(http=http, num_retries=0)

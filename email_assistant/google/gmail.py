@@ -150,11 +150,7 @@ class Gmail:
     ) -> MessagePage:
         """One page of the messages that match Gmail's search `query` and carry all of the labels."""
         request = self._messages.list(
-            userId="me",
-            q=query or None,
-            labelIds=list(label_ids) or None,
-            pageToken=page_token,
-            maxResults=max_results,
+            userId="me", q=query or None, labelIds=list(label_ids) or None, pageToken=page_token, maxResults=max_results
         )
         return await self._client.read(request, _message_page)
 

@@ -23,7 +23,7 @@ from email_assistant.google.auth import Token, access_token, ask_token, missing_
 from email_assistant.google.errors import LoginFailed, Refused, Transient
 from email_assistant.google.replies import code as code_of
 from email_assistant.google.scopes import SCOPES
-from email_assistant.google.transport import Call, Transport
+from email_assistant.google.transport import GoogleCall, Transport
 
 T = TypeVar("T")
 
@@ -110,7 +110,7 @@ class Consent:
         session = self._flow.oauth2session
         session.scope = None  # else a consent in part is an error
 
-        def fetch(call: Call, transport: Transport) -> None:
+        def fetch(call: GoogleCall, transport: Transport) -> None:
             for scheme in ("https://", "http://"):
                 session.mount(scheme, _Wire(call, transport))
             # The client's secret in the body, as Google documents it, not in a header.
@@ -159,7 +159,7 @@ class _Wire:
     and the client's secret along to wherever it is redirected.
     """
 
-    call: Call
+    call: GoogleCall
     transport: Transport
 
     def send(self, request: Any, **_: object) -> Any:
@@ -185,7 +185,7 @@ async def revoke(token: Token, root: str | None, seconds: float) -> bool:
     False if Google knew of no such login any more. Raises Transient when nobody knows.
     """
 
-    def ask(call: Call, transport: Transport) -> bool:
+    def ask(call: GoogleCall, transport: Transport) -> bool:
         body = urlencode({"token": token["refresh_token"]})
         uri = oauth_uri(root, "revoke")
         reply = transport.send(call, "POST", uri, headers=_FORM, body=body, effect=False)
@@ -201,7 +201,7 @@ async def revoke(token: Token, root: str | None, seconds: float) -> bool:
 async def clock_error(root: str | None, seconds: float) -> timedelta:
     """How far this machine's clock is ahead of Google's, to about a second. Raises Transient."""
 
-    def ask(call: Call, transport: Transport) -> timedelta:
+    def ask(call: GoogleCall, transport: Transport) -> timedelta:
         # Whatever it answers to a question without a grant, it answers with the time.
         reply = transport.send(call, "GET", oauth_uri(root, "token"), headers={}, body=None, effect=False)
         try:
@@ -212,9 +212,9 @@ async def clock_error(root: str | None, seconds: float) -> timedelta:
     return await _talk("clock", seconds, ask)
 
 
-async def _talk(name: str, seconds: float, work: Callable[[Call, Transport], T]) -> T:
+async def _talk(name: str, seconds: float, work: Callable[[GoogleCall, Transport], T]) -> T:
     """Make one call that belongs to no account, within so many seconds; cancelled, it is cut."""
-    call, transport = Call(name, seconds), Transport(connections=1)
+    call, transport = GoogleCall(name, seconds), Transport(connections=1)
     try:
         async with asyncio.timeout(seconds):
             return await asyncio.to_thread(work, call, transport)

@@ -7,7 +7,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from email_assistant.google.errors import Exists, GoogleError, NotFound, RateLimited, Refused, Revoked
-from email_assistant.google.transport import Call, Reply
+from email_assistant.google.transport import GoogleCall, HttpReply
 
 # https://developers.google.com/workspace/gmail/api/guides/handle-errors
 _QUOTA_REASONS: Final = {"dailyLimitExceeded", "quotaExceeded", "rateLimitExceeded", "userRateLimitExceeded"}
@@ -17,7 +17,7 @@ _CODE: Final = re.compile(r"[A-Za-z_]{1,64}")
 _RETRY_AFTER: Final = re.compile(r"Retry after (\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d)?)")
 
 
-def refusal(call: Call, reply: Reply) -> GoogleError:
+def refusal(call: GoogleCall, reply: HttpReply) -> GoogleError:
     """The error that a status outside 200 to 299 stands for."""
     reason = code(reply)
     said = f"{call.name}: Google answered {reply.status}" + (f" ({reason})" if reason else "")
@@ -38,7 +38,7 @@ def refusal(call: Call, reply: Reply) -> GoogleError:
             return call.failure(f"Google answered {status}")
 
 
-def code(reply: Reply) -> str:
+def code(reply: HttpReply) -> str:
     """Google's code for what is wrong, "" when the answer holds none."""
     error = _error(reply)
     if isinstance(error, str):  # OAuth's shape, RFC 6749 section 5.2
@@ -49,7 +49,7 @@ def code(reply: Reply) -> str:
     return next((text for text in candidates if isinstance(text, str) and _CODE.fullmatch(text)), "")
 
 
-def _error(reply: Reply) -> dict[str, Any] | str:
+def _error(reply: HttpReply) -> dict[str, Any] | str:
     try:
         error = json.loads(reply.data)["error"]
     except (ValueError, TypeError, KeyError):
@@ -61,7 +61,7 @@ def _dicts(value: Any) -> list[dict[str, Any]]:
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
-def _retry_time(reply: Reply) -> datetime | None:
+def _retry_time(reply: HttpReply) -> datetime | None:
     """When the next try may be made, from the header Retry-After or else from the text of the error."""
     header = reply.headers.get("retry-after", "").strip()
     try:

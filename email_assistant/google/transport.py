@@ -34,7 +34,7 @@ def _clock() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) if sys.platform == "linux" else time.monotonic()
 
 
-class Call:
+class GoogleCall:
     """One call to Google: until when it may run, and whether what it asks for may have happened.
 
     It belongs to the thread that talks to Google; `cut` and `failure` may be called from any other.
@@ -101,7 +101,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class HttpReply:
     """A complete HTTP answer."""
 
     status: int
@@ -109,7 +109,7 @@ class Reply:
     data: bytes
 
 
-_current: ContextVar[Call] = ContextVar("the call that this thread makes")
+_current: ContextVar[GoogleCall] = ContextVar("the call that this thread makes")
 
 
 class _Connection(HTTPConnection):
@@ -155,8 +155,15 @@ class Transport:
         self._pool.pool_classes_by_scheme = {"http": _Pool, "https": _TLSPool}
 
     def send(
-        self, call: Call, method: str, url: str, *, headers: Mapping[str, str], body: str | bytes | None, effect: bool
-    ) -> Reply:
+        self,
+        call: GoogleCall,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        body: str | bytes | None,
+        effect: bool,
+    ) -> HttpReply:
         """Send one request and read the whole answer, whatever its status.
 
         Raises Ambiguous when a request with an effect may have reached Google and no answer came back, Transient for
@@ -179,7 +186,7 @@ class Transport:
         finally:
             call.end()
             _current.reset(current)
-        return Reply(response.status, response.headers, response.data)
+        return HttpReply(response.status, response.headers, response.data)
 
     def close(self) -> None:
         self._pool.clear()

@@ -3,14 +3,7 @@
 import re
 from itertools import takewhile
 
-from .phrases import (
-    DEVICE_LINE,
-    DISCLAIMER_MARKS,
-    DISCLAIMER_START,
-    FOOTER_LINK,
-    FOOTER_START,
-    NAMES_THE_MAIL,
-)
+from .phrases import DEVICE_LINE, DISCLAIMER_MARKS, DISCLAIMER_START, FOOTER_LINK, FOOTER_START, NAMES_THE_MAIL
 
 _MAX_BOILERPLATE = 5
 """Device lines and disclaimers cut from the end."""

@@ -29,7 +29,7 @@ _BASE64_LINE = re.compile(rb"[^A-Za-z0-9+/=\r\n]")
 
 
 @dataclass(slots=True)
-class Part:
+class MimePart:
     """One part: its own header fields, and either decoded content or inner parts."""
 
     headers: Message
@@ -38,7 +38,7 @@ class Part:
     content: bytes | None = None
     """Transfer-decoded; None if it was not delivered with the message."""
     size: int | None = None
-    parts: list["Part"] = field(default_factory=list)
+    parts: list["MimePart"] = field(default_factory=list)
     truncated: bool = False
     """Nested more deeply than is read."""
 
@@ -56,18 +56,18 @@ class Part:
         return self.header("content-disposition").partition(";")[0].strip().lower()
 
 
-def from_bytes(data: bytes) -> Part:
+def from_bytes(data: bytes) -> MimePart:
     """The tree of a message's parts. Any bytes make a tree."""
     if b"\n" not in data:
         data = data.replace(b"\r", b"\n")
     return _Splitter().part(data)
 
 
-def from_gmail(payload: Mapping[str, Any], depth: int = 0) -> Part:
+def from_gmail(payload: Mapping[str, Any], depth: int = 0) -> MimePart:
     """The same tree from the `payload` of Gmail's `messages.get` with `format=full`. Any mapping makes a tree."""
     headers = _headers((item.get("name"), item.get("value")) for item in _mappings(payload.get("headers")))
     declared = payload.get("mimeType")
-    part = Part(headers, declared.lower() if isinstance(declared, str) and "/" in declared else _type(headers))
+    part = MimePart(headers, declared.lower() if isinstance(declared, str) and "/" in declared else _type(headers))
     name, body = payload.get("filename"), payload.get("body")
     part.filename = _filename(name) if isinstance(name, str) and name else _declared_filename(headers)
     if isinstance(body, Mapping):
@@ -91,11 +91,11 @@ class _Splitter:
     def __init__(self) -> None:
         self._parts_left = MAX_PARTS
 
-    def part(self, data: bytes, default_type: str = "text/plain", depth: int = 0) -> Part:
+    def part(self, data: bytes, default_type: str = "text/plain", depth: int = 0) -> MimePart:
         block, body = _split_header(data)
         fields = _FIELD.findall(_FOLD.sub(b" ", block))
         headers = _headers((decode(name, None), decode(value, None)) for name, value in fields)
-        part = Part(headers, _type(headers, default_type), _declared_filename(headers))
+        part = MimePart(headers, _type(headers, default_type), _declared_filename(headers))
         nests = part.mime_type.startswith("multipart/") or part.mime_type == "message/rfc822"
         part.truncated = nests and depth >= MAX_DEPTH
         if part.mime_type.startswith("multipart/") and not part.truncated:

@@ -13,7 +13,7 @@ from .history import new_text
 from .html_text import html_to_text
 from .inline_files import without_files
 from .message import Attachment, CalendarEvent, Mail
-from .mime import Part
+from .mime import MimePart
 
 _MAX_HEADER = 998
 """Characters of a subject, a name, an address or a message id: a line of a mail has no more (RFC 5322, 2.1.1)."""
@@ -50,8 +50,8 @@ def parse_gmail(payload: Mapping[str, Any]) -> Mail:
     return _mail(mime.from_gmail(payload))
 
 
-def _mail(root: Part) -> Mail:
-    reader = _Reader()
+def _mail(root: MimePart) -> Mail:
+    reader = _MailReader()
     text = reader.read_message(root)
     subject = _subject(root)
     in_reply_to = _MESSAGE_ID.search(root.header("in-reply-to"))
@@ -78,14 +78,14 @@ def _mail(root: Part) -> Mail:
     )
 
 
-def _addresses(root: Part, name: str) -> tuple[Address, ...]:
+def _addresses(root: MimePart, name: str) -> tuple[Address, ...]:
     # One by one: a quote that is left open in one field must not swallow the next.
     fields = root.headers.get_all(name, [])
     found = (address for field in fields for address in parse_addresses(str(field)))
     return tuple(Address(cut(address.name, _MAX_HEADER), cut(address.email, _MAX_HEADER)) for address in found)
 
 
-def _sender(root: Part) -> Address | None:
+def _sender(root: MimePart) -> Address | None:
     for name in ("from", "sender"):
         if found := _addresses(root, name):
             return found[0]
@@ -93,11 +93,11 @@ def _sender(root: Part) -> Address | None:
     return Address(name, "") if name else None
 
 
-def _subject(root: Part) -> str:
+def _subject(root: MimePart) -> str:
     return _header_text(root, "subject")
 
 
-def _header_text(root: Part, name: str) -> str:
+def _header_text(root: MimePart, name: str) -> str:
     return cut(one_line(decode_words(root.header(name))), _MAX_HEADER)
 
 
@@ -110,7 +110,7 @@ def _date(value: str) -> datetime | None:
         return None
 
 
-def _is_auto_submitted(root: Part) -> bool:
+def _is_auto_submitted(root: MimePart) -> bool:
     """RFC 3834, and what mail systems sent before it."""
     answer = root.header("auto-submitted").partition(";")[0].strip().lower()
     sender = _sender(root)
@@ -126,12 +126,12 @@ def _is_auto_submitted(root: Part) -> bool:
     )
 
 
-def _is_bulk(root: Part) -> bool:
+def _is_bulk(root: MimePart) -> bool:
     listed = any(name in root.headers for name in ("list-id", "list-unsubscribe"))
     return listed or root.header("precedence").lower() in ("bulk", "list", "junk")
 
 
-class _Reader:
+class _MailReader:
     """Reads a tree of parts into text, and collects what can't be read as text."""
 
     def __init__(self) -> None:
@@ -141,7 +141,7 @@ class _Reader:
         self._agendas: list[str] = []
         self.event: CalendarEvent | None = None
 
-    def read_message(self, root: Part) -> str:
+    def read_message(self, root: MimePart) -> str:
         text = self._read(root, is_root=True)
         # Calendars repeat an event's description in the mail's text, if it has one.
         pieces = [*self._invites, *([text] if text.strip() else self._agendas)]
@@ -151,7 +151,7 @@ class _Reader:
             self.notes.append("no text part; attachments only" if self.attachments else "no text")
         return text
 
-    def _read(self, part: Part, *, is_root: bool = False) -> str:
+    def _read(self, part: MimePart, *, is_root: bool = False) -> str:
         if part.truncated:
             self.notes.append("nested too deeply to read in full")
         if part.mime_type == "message/partial":
@@ -165,7 +165,7 @@ class _Reader:
         self._attach(part)
         return ""
 
-    def _read_parts(self, part: Part) -> str:
+    def _read_parts(self, part: MimePart) -> str:
         kind = part.mime_type
         if kind == "multipart/encrypted":
             name = "OpenPGP" if "pgp" in part.param("protocol").lower() else "unknown method"
@@ -177,10 +177,10 @@ class _Reader:
             return self._read_attached_mail(part)
         return "\n\n".join(filter(None, map(self._read_inner, part.parts)))
 
-    def _read_inner(self, part: Part) -> str:
+    def _read_inner(self, part: MimePart) -> str:
         return "" if part.mime_type in _SIGNATURE_TYPES else self._read(part)
 
-    def _read_alternative(self, part: Part) -> str:
+    def _read_alternative(self, part: MimePart) -> str:
         plain, rich = "", ""
         for child in part.parts:
             if child.mime_type == "text/x-amp-html":
@@ -192,7 +192,7 @@ class _Reader:
                 rich = text or rich
         return rich if rich and _is_stub(plain, rich) else plain
 
-    def _read_attached_mail(self, part: Part) -> str:
+    def _read_attached_mail(self, part: MimePart) -> str:
         inner = part.parts[0]
         subject = _subject(inner)
         self.attachments.append(Attachment(part.filename or f"{subject or 'mail'}.eml", part.mime_type, part.size))
@@ -200,7 +200,7 @@ class _Reader:
         lines = [f"{name}: {fact}" for name, fact in facts.items() if fact]
         return "\n".join(["---------- Forwarded message ---------", *lines, "", self._read(inner, is_root=True)])
 
-    def _read_calendar(self, part: Part) -> str:
+    def _read_calendar(self, part: MimePart) -> str:
         calendar = self._decode(part) if part.content else ""
         summary = invite.summarise(calendar)
         if part.filename or not summary:
@@ -211,7 +211,7 @@ class _Reader:
             self.event = self.event or invite.event(calendar)
         return ""
 
-    def _read_text(self, part: Part) -> str:
+    def _read_text(self, part: MimePart) -> str:
         if part.content is None:
             self.notes.append("a text part was too large to be delivered with the mail")
             self._attach(part)
@@ -231,14 +231,14 @@ class _Reader:
         self.attachments += files
         return text.strip("\n")
 
-    def _decode(self, part: Part) -> str:
+    def _decode(self, part: MimePart) -> str:
         content = part.content or b""
         charset = part.param("charset")
         if not charset and part.mime_type == "text/html" and (meta := _META_CHARSET.search(content[:4_000])):
             charset = meta[1].decode("ascii")
         return decode(content, charset)
 
-    def _attach(self, part: Part) -> None:
+    def _attach(self, part: MimePart) -> None:
         if part.mime_type in ("application/pkcs7-mime", "application/x-pkcs7-mime"):
             kind = part.param("smime-type").lower()
             opaque = "signed (S/MIME) in a form whose text can't be read here"
@@ -252,7 +252,7 @@ def _encrypted(method: str) -> str:
     return f"encrypted ({method}): the text can't be read here"
 
 
-def _is_text(part: Part, *, is_root: bool) -> bool:
+def _is_text(part: MimePart, *, is_root: bool) -> bool:
     kind = part.mime_type
     if kind in _READ_AS_TEXT or (is_root and kind.startswith(("text/", "multipart/"))):
         return True

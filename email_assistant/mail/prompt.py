@@ -29,13 +29,7 @@ _BLOCK = re.compile(rf"(?P<start><(?P<tag>{'|'.join(_TAGS)})\b[^>]*>\n)(?P<data>
 
 
 def for_prompt(
-    mail: Mail,
-    mail_id: str,
-    *,
-    timezone: tzinfo,
-    limit: int,
-    measure: Measure = len,
-    people: int = FEW_LISTED,
+    mail: Mail, mail_id: str, *, timezone: tzinfo, limit: int, measure: Measure = len, people: int = FEW_LISTED
 ) -> str:
     """The mail between `<mail id="…">` and `</mail>`. Of a body that measures more than `limit` an excerpt is given, of
     bulk mail the beginning; of recipients so many `people` a line.

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 
+from email_assistant.errors import AssistantError
 from email_assistant.inbox.items import Item, Taught
 from email_assistant.inbox.standing import NAMES
 from email_assistant.mail.address import is_valid_address
@@ -20,7 +21,8 @@ from email_assistant.mail.prompt import delimited
 from email_assistant.mail.prompt import rule as as_rule
 from email_assistant.memory.difference import difference, own_words, texts_in
 from email_assistant.memory.named import strangers
-from email_assistant.memory.profiles import Memory, Profile, Rule, RuleChange
+from email_assistant.memory.profiles import Memory
+from email_assistant.memory.rules import Profile, Rule, RuleChange
 from email_assistant.model import Models
 
 log = logging.getLogger(__name__)
@@ -112,8 +114,10 @@ def _mail(taught: Taught) -> str:
     return f"{kind} from {_SENDER}"
 
 
-class ProfileChanged(Exception):
+class ProfileChanged(AssistantError):
     """The profile was changed while the lesson was thought about; learn it again later."""
+
+    passes = "by itself"
 
 
 class Learner:
@@ -127,12 +131,7 @@ class Learner:
         Raises:
             ProfileChanged, ModelDown, ModelFault, ModelRefused, BadAnswer.
         """
-        origin = {
-            "item": str(lesson.item_id),
-            "did": lesson.told,
-            "sender": lesson.sender,
-            "subject": lesson.subject,
-        }
+        origin = {"item": str(lesson.item_id), "did": lesson.told, "sender": lesson.sender, "subject": lesson.subject}
         if await self._memory.knows(lesson.account_id, lesson.profile, lesson.item_id):
             return
         rules = await self._memory.learned(lesson.account_id, lesson.profile)

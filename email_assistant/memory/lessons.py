@@ -12,7 +12,7 @@ from email_assistant.db.pool import Connection, Pool
 from email_assistant.inbox.items import NoItem
 
 if TYPE_CHECKING:
-    from email_assistant.memory.profiles import Profile
+    from email_assistant.memory.rules import Profile
 
 Place = Literal["web", "terminal", "cli", "digest"]
 _NEWS = timedelta(days=7)

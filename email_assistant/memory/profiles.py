@@ -5,115 +5,41 @@ compare-and-set and ten concurrent rewrites of a whole profile kept one rule.
 """
 
 import asyncio
-import logging
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Any, Self
 from uuid import UUID, uuid4
 
-from langgraph.store.base import BaseStore, Item
-from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationError
-from typing_extensions import TypedDict
+from langgraph.store.base import BaseStore
 
 from email_assistant.db.pool import Connection, Pool
-from email_assistant.db.values import FIRST, LAST
 from email_assistant.inbox.items import Conflict, Invalid, NoItem
 from email_assistant.mail.charset import one_line
-from email_assistant.mail.prompt import rule as as_rule
 from email_assistant.memory.lessons import Learned, Lessons
+from email_assistant.memory.rules import (
+    LONGEST_RULE,
+    PROFILES,
+    Profile,
+    Rule,
+    RuleChange,
+    in_order,
+    is_by_hand,
+    render,
+    standing,
+    without,
+)
 
-Profile = Literal["triage_preferences", "response_preferences", "cal_preferences"]
-PROFILES: tuple[Profile, ...] = get_args(Profile)
-LONGEST_RULE = 300
 _MOST_RULES = 200
-
-log = logging.getLogger(__name__)
 
 
 class NoRule(NoItem):
     """No such rule in this profile."""
 
 
-class RuleChange(BaseModel):
-    """One change to a profile, as the memory model answers it."""
-
-    action: Literal["add", "revise", "remove", "none"]
-    rule: int | None = None
-    """Number of the rule that is revised or removed, counted from 1 in the list that was shown."""
-    text: str = Field("", max_length=LONGEST_RULE)
-    reason: str = Field("", max_length=300)
-
-    def of(self, shown: "list[Rule]") -> "Rule | None":
-        """The rule that it is about, of those that were shown."""
-        return shown[self.rule - 1] if self.rule is not None and 1 <= self.rule <= len(shown) else None
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    key: str
-    """The inbox item that it was first learned from, or an id of its own."""
-    text: str
-    origin: dict[str, Any]
-    at: str
-    history: list[dict[str, Any]]
-    removed: bool
-
-    @property
-    def version(self) -> int:
-        """1 for a rule as it first was; every change, and its removal, makes another."""
-        return len(self.history) + 1
-
-    @property
-    def versions(self) -> list[dict[str, Any]]:
-        """Every version, oldest first: {text, origin, at, removed}."""
-        return [*self.history, _version(self)]
-
-    @property
-    def is_corrected(self) -> bool:
-        """Whether it states a correction of a triage: code wrote it, and no model reads or changes it."""
-        return any("correction" in version["origin"] for version in self.versions)
-
-    @property
-    def senders(self) -> set[str]:
-        """Who wrote the mails that it was learned from."""
-        return {str(version["origin"].get("sender")) for version in self.versions}
-
-    @property
-    def items(self) -> set[str]:
-        """Every inbox item that this rule was learned from."""
-        return {str(version["origin"].get("item")) for version in self.versions}
-
-
-def _a_time(text: str) -> str:
-    at = datetime.fromisoformat(text)
-    if at.tzinfo is None or not FIRST <= at <= LAST:
-        raise ValueError("it is no time that every timezone has")
-    return text
-
-
-class _Version(TypedDict):
-    text: str
-    origin: dict[str, str | int | None]
-    at: Annotated[str, AfterValidator(_a_time)]
-    removed: bool
-
-
-class _Kept(_Version):
-    history: list[_Version]
-
-
-_SHAPE: TypeAdapter[Any] = TypeAdapter(_Kept)
-
-
 def _as_it_is(value: Any) -> Any:
     return value
-
-
-def render(rules: list[Rule]) -> str:
-    """The profile as prompts show it; the seed's single `user_preferences` text."""
-    return "\n".join(f"- {as_rule(rule.text)}" for rule in rules)
 
 
 class Memory:
@@ -148,7 +74,7 @@ class Memory:
         found = await self._store.asearch(_of_account(account_id), limit=10 * _MOST_RULES * len(PROFILES))
         return {
             profile: render(
-                [rule for rule in _sorted(i for i in found if i.namespace[-1] == profile) if not rule.removed]
+                [rule for rule in in_order(i for i in found if i.namespace[-1] == profile) if not rule.removed]
             )
             for profile in PROFILES
         }
@@ -251,10 +177,10 @@ class Memory:
             undone = {each["origin"].get("undid") for each in rule.versions}
             if lesson.taken_back_at or lesson.version in undone:
                 raise Conflict("that was taken back already")
-            if any(_is_by_hand(each["origin"]) for each in rule.versions[lesson.version :]):
+            if any(is_by_hand(each["origin"]) for each in rule.versions[lesson.version :]):
                 now = "is removed" if rule.removed else f"says {rule.text!r}"
                 raise Conflict(f"you changed that rule since, and it {now}; change it in your memory")
-            before = _without(rule.versions, {*undone, lesson.version})
+            before = without(rule.versions, {*undone, lesson.version})
             origin = {"did": f"You took back what version {lesson.version} had learned.", "by": by}
             changes = {"text": rule.text, "removed": True} if before is None else before
             stated = await self._restate(account_id, profile, rule, {**origin, "undid": lesson.version}, **changes)
@@ -357,10 +283,10 @@ class Memory:
         return stated
 
     async def _take_back(self, account_id: UUID, profile: Profile, rule: Rule, origin: Mapping[str, Any]) -> None:
-        standing = _standing(rule.versions)
-        if not standing or standing[-1]["origin"].get("mail") != origin["mail"]:
+        stands = standing(rule.versions)
+        if not stands or stands[-1]["origin"].get("mail") != origin["mail"]:
             return
-        others = [version for version in standing if version["origin"].get("mail") != origin["mail"]]
+        others = [version for version in stands if version["origin"].get("mail") != origin["mail"]]
         before = others[-1] if others else {"text": rule.text, "removed": True}
         await self._restate(account_id, profile, rule, origin, text=before["text"], removed=before["removed"])
 
@@ -395,7 +321,7 @@ class Memory:
 
     async def _all(self, account_id: UUID, profile: Profile) -> list[Rule]:
         found = await self._store.asearch(_namespace(account_id, profile), limit=10 * _MOST_RULES)
-        return _sorted(found)
+        return in_order(found)
 
 
 def _of_account(account_id: UUID) -> tuple[str, str]:
@@ -404,46 +330,6 @@ def _of_account(account_id: UUID) -> tuple[str, str]:
 
 def _namespace(account_id: UUID, profile: Profile) -> tuple[str, str, str]:
     return (*_of_account(account_id), profile)
-
-
-def _sorted(found: Iterable[Item]) -> list[Rule]:
-    """Oldest first. What this program never writes, and somebody else must have, is left out."""
-    rules, foreign = list[Rule](), 0
-    for item in sorted(found, key=lambda each: (each.created_at, each.key)):
-        try:
-            rules.append(Rule(key=item.key, **_SHAPE.validate_python(item.value)))
-        except ValidationError:
-            foreign += 1
-    if foreign:
-        log.warning("%s rules in the database were damaged, or changed by somebody else; they are left out", foreign)
-    return rules
-
-
-def _version(rule: Rule) -> dict[str, Any]:
-    return {"text": rule.text, "origin": rule.origin, "at": rule.at, "removed": rule.removed}
-
-
-def _standing(versions: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Versions without those that were learned from a mail and taken back."""
-    standing: list[dict[str, Any]] = []
-    for version in versions:
-        if version["origin"].get("took_back"):
-            standing = [each for each in standing if each["origin"].get("mail") != version["origin"]["mail"]]
-        else:
-            standing.append(version)
-    return standing
-
-
-def _is_by_hand(origin: Mapping[str, Any]) -> bool:
-    """Whether the person wrote that version of a rule themselves."""
-    return not origin.keys() & {"item", "correction", "undid"}
-
-
-def _without(versions: list[dict[str, Any]], undone: set[Any]) -> dict[str, Any] | None:
-    """What the last version says that stands without those: {text, removed}; None if none is left."""
-    left = [each for n, each in enumerate(versions, 1) if n not in undone and "undid" not in each["origin"]]
-    standing = _standing(left)
-    return {name: standing[-1][name] for name in ("text", "removed")} if standing else None
 
 
 def _checked(text: str) -> str:

@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from http import HTTPStatus
 from typing import Any, Literal
 from uuid import UUID
 
@@ -15,6 +16,7 @@ from psycopg.rows import class_row
 
 from email_assistant.accounts.vault import Vault
 from email_assistant.db.pool import Pool
+from email_assistant.errors import AssistantError
 
 Kind = Literal["push", "webhook"]
 
@@ -37,8 +39,10 @@ _LOGGED_IN = """(c.session_id is null or exists (select from sessions s where s.
 _COLUMNS = "id, user_id, kind, name, state, told_at, tries, last_error, created_at"
 
 
-class NoChannel(LookupError):
+class NoChannel(AssistantError):
     """The person has no such channel."""
+
+    status = HTTPStatus.NOT_FOUND
 
 
 @dataclass(frozen=True, slots=True)

@@ -241,7 +241,7 @@ async def fetch(gmail: Gmail, refs: Sequence[MessageRef]) -> tuple[list[Message]
             except NotFound:
                 return None
             except Refused as refusal:
-                if refusal.status != HTTPStatus.BAD_REQUEST:
+                if refusal.code != HTTPStatus.BAD_REQUEST:
                     raise  # it is not about this message, so nothing may pass it by
                 return ref, f"Gmail does not give this mail: {refusal}"
 

@@ -10,7 +10,8 @@ from psycopg.rows import class_row
 from email_assistant.db.pool import Pool
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.kept import decision_in
-from email_assistant.memory.profiles import PROFILES, Memory, Profile, Rule
+from email_assistant.memory.profiles import Memory
+from email_assistant.memory.rules import PROFILES, Profile, Rule
 from email_assistant.tools.spec import Kind
 
 T = TypeVar("T")

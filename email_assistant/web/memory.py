@@ -8,7 +8,8 @@ from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BaseModel, Field
 
 from email_assistant.accounts.account import Account
-from email_assistant.memory.profiles import LONGEST_RULE, PROFILES, Memory, Profile, Rule
+from email_assistant.memory.profiles import Memory
+from email_assistant.memory.rules import LONGEST_RULE, PROFILES, Profile, Rule
 from email_assistant.web.dependencies import Assistant, BlankAsNone
 from email_assistant.web.errors import documented
 from email_assistant.web.schemas import Given, RuleOut, Told

@@ -200,4 +200,4 @@ async def _labels_by_name(gmail: Gmail) -> dict[str, str]:
 
 def _is_bad_request(error: Exception) -> bool:
     """Gmail refuses what was asked about this one mail, and not everything."""
-    return isinstance(error, Refused) and error.status == HTTPStatus.BAD_REQUEST
+    return isinstance(error, Refused) and error.code == HTTPStatus.BAD_REQUEST

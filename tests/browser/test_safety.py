@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from email_assistant.memory.profiles import LONGEST_RULE, Memory
+from email_assistant.memory.profiles import Memory
+from email_assistant.memory.rules import LONGEST_RULE
 from tests.browser.conftest import Open, Size, Theme
 from tests.integration.test_api import ADA, Home
 

@@ -301,7 +301,7 @@ class TestConversation:
         monkeypatch.setattr(talk, "_line", lambda _: next(lines))
         app, chat = AsyncMock(), AsyncMock()
         chat.look.side_effect = NoItem
-        assert await talk.Session(app, chat, "t", uuid4()).hold(None) == 0
+        assert await talk.ChatSession(app, chat, "t", uuid4()).hold(None) == 0
         assert "this is 20,001 characters long" in capsys.readouterr().err
         chat.ask.assert_not_called()
 

@@ -17,7 +17,7 @@ import pytest
 
 from email_assistant.gate.policy import HERE
 from email_assistant.inbox.items import Item
-from email_assistant.memory.profiles import PROFILES
+from email_assistant.memory.rules import PROFILES
 from email_assistant.tools.config import SHIPPED
 from email_assistant.web.app import create_api
 from tests.doubles.google import Google

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from email_assistant.inbox.feed import Feed
-from email_assistant.memory.profiles import PROFILES
+from email_assistant.memory.rules import PROFILES
 from email_assistant.web.app import create_api
 from tests.doubles.daemon import Daemon
 from tests.doubles.google import Google

@@ -31,7 +31,8 @@ from email_assistant.cli.screen.app import InboxApp
 from email_assistant.cli.screen.desk import Desk
 from email_assistant.cli.screen.waiting import WaitingScreen
 from email_assistant.inbox.items import Item
-from email_assistant.memory.profiles import Memory, RuleChange
+from email_assistant.memory.profiles import Memory
+from email_assistant.memory.rules import RuleChange
 from email_assistant.settings import Settings
 from tests.integration.home import until
 from tests.integration.test_api import BOB, DRAFT, MEETING, Home

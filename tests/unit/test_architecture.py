@@ -4,6 +4,7 @@ import ast
 import json
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -49,6 +50,19 @@ COLLABORATORS = {
     *("Removal", "Usage", "Vault", "Watches"),
 }
 """What is made once, by the composition root, and handed to everything else."""
+
+MOST_LINES = 450
+TOO_LONG = {"inbox.items", "work.chat", "work.conversations"}
+"""Files that are yet to be two; no other joins them."""
+
+SAME_NAME: dict[str, str] = {}
+"""Class names that mean two things on purpose, each with why; five at most."""
+
+NAMED_TWICE: set[str] = {
+    *("Address", "Calendar", "Client", "Conversation", "Conversations", "Correction", "Day", "Due", "Event"),
+    *("Judged", "Labels", "Letter", "Line", "Mailbox", "Outcome", "Part", "SendEmail", "Shown", "_Lines"),
+}
+"""Class names that are yet to mean one thing; no other joins them."""
 
 HEAVY = {
     *("fastapi", "googleapiclient", "langchain", "langchain_core", "langchain_openai", "langfuse", "langgraph"),
@@ -212,6 +226,19 @@ class TestArrows:
             if module.room != name and any(text.rpartition(".")[2] == last for text in _strings(module))
         }
         assert naming == users
+
+
+class TestSize:
+    def test_no_file_is_longer_than_a_reader_keeps_in_mind(self) -> None:
+        long = {module.name for module in modules() if len(module.path.read_text().splitlines()) > MOST_LINES}
+        assert long - TOO_LONG == set()
+
+    def test_a_class_name_means_one_thing(self) -> None:
+        found = Counter(
+            node.name for module in modules() for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef)
+        )
+        assert {name for name, count in found.items() if count > 1} - set(SAME_NAME) - NAMED_TWICE == set()
+        assert len(SAME_NAME) <= 5
 
 
 class TestPurity:

@@ -5,14 +5,7 @@ from collections.abc import Iterable, Iterator
 from textual.content import Content
 
 from email_assistant.cli.screen.desk import Row, Sight
-from email_assistant.inbox.describe import (
-    COUNTED,
-    FIRST_ANSWER,
-    NOT_IN_COPY,
-    UNKNOWN_CONFLICTS,
-    said_of,
-    shortly,
-)
+from email_assistant.inbox.describe import COUNTED, FIRST_ANSWER, NOT_IN_COPY, UNKNOWN_CONFLICTS, said_of, shortly
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.recipients import Mark
 from email_assistant.inbox.sentences import moment

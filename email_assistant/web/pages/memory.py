@@ -9,7 +9,8 @@ from fastapi.responses import RedirectResponse, Response
 
 from email_assistant.accounts.account import Account
 from email_assistant.inbox.items import Conflict, Invalid
-from email_assistant.memory.profiles import LONGEST_RULE, PROFILES, Memory, Profile
+from email_assistant.memory.profiles import Memory
+from email_assistant.memory.rules import LONGEST_RULE, PROFILES, Profile
 from email_assistant.web.dependencies import Assistant, Services
 from email_assistant.web.memory import Rules
 from email_assistant.web.pages.answered import BY

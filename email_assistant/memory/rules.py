@@ -1,0 +1,136 @@
+"""A rule of a preference profile: what it says, where that comes from, and what it said before."""
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, Literal, get_args
+
+from langgraph.store.base import Item
+from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
+
+from email_assistant.db.values import FIRST, LAST
+from email_assistant.mail.prompt import rule as as_rule
+
+Profile = Literal["triage_preferences", "response_preferences", "cal_preferences"]
+PROFILES: tuple[Profile, ...] = get_args(Profile)
+LONGEST_RULE = 300
+
+log = logging.getLogger(__name__)
+
+
+class RuleChange(BaseModel):
+    """One change to a profile, as the memory model answers it."""
+
+    action: Literal["add", "revise", "remove", "none"]
+    rule: int | None = None
+    """Number of the rule that is revised or removed, counted from 1 in the list that was shown."""
+    text: str = Field("", max_length=LONGEST_RULE)
+    reason: str = Field("", max_length=300)
+
+    def of(self, shown: "list[Rule]") -> "Rule | None":
+        """The rule that it is about, of those that were shown."""
+        return shown[self.rule - 1] if self.rule is not None and 1 <= self.rule <= len(shown) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    key: str
+    """The inbox item that it was first learned from, or an id of its own."""
+    text: str
+    origin: dict[str, Any]
+    at: str
+    history: list[dict[str, Any]]
+    removed: bool
+
+    @property
+    def version(self) -> int:
+        """1 for a rule as it first was; every change, and its removal, makes another."""
+        return len(self.history) + 1
+
+    @property
+    def versions(self) -> list[dict[str, Any]]:
+        """Every version, oldest first: {text, origin, at, removed}."""
+        return [*self.history, _as_version(self)]
+
+    @property
+    def is_corrected(self) -> bool:
+        """Whether it states a correction of a triage: code wrote it, and no model reads or changes it."""
+        return any("correction" in version["origin"] for version in self.versions)
+
+    @property
+    def senders(self) -> set[str]:
+        """Who wrote the mails that it was learned from."""
+        return {str(version["origin"].get("sender")) for version in self.versions}
+
+    @property
+    def items(self) -> set[str]:
+        """Every inbox item that this rule was learned from."""
+        return {str(version["origin"].get("item")) for version in self.versions}
+
+
+def _a_time(text: str) -> str:
+    at = datetime.fromisoformat(text)
+    if at.tzinfo is None or not FIRST <= at <= LAST:
+        raise ValueError("it is no time that every timezone has")
+    return text
+
+
+class _Version(TypedDict):
+    text: str
+    origin: dict[str, str | int | None]
+    at: Annotated[str, AfterValidator(_a_time)]
+    removed: bool
+
+
+class _Kept(_Version):
+    history: list[_Version]
+
+
+_SHAPE: TypeAdapter[Any] = TypeAdapter(_Kept)
+
+
+def render(rules: list[Rule]) -> str:
+    """The profile as prompts show it; the seed's single `user_preferences` text."""
+    return "\n".join(f"- {as_rule(rule.text)}" for rule in rules)
+
+
+def in_order(found: Iterable[Item]) -> list[Rule]:
+    """Oldest first. What this program never writes, and somebody else must have, is left out."""
+    rules, foreign = list[Rule](), 0
+    for item in sorted(found, key=lambda each: (each.created_at, each.key)):
+        try:
+            rules.append(Rule(key=item.key, **_SHAPE.validate_python(item.value)))
+        except ValidationError:
+            foreign += 1
+    if foreign:
+        log.warning("%s rules in the database were damaged, or changed by somebody else; they are left out", foreign)
+    return rules
+
+
+def _as_version(rule: Rule) -> dict[str, Any]:
+    return {"text": rule.text, "origin": rule.origin, "at": rule.at, "removed": rule.removed}
+
+
+def standing(versions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Versions without those that were learned from a mail and taken back."""
+    stands: list[dict[str, Any]] = []
+    for version in versions:
+        if version["origin"].get("took_back"):
+            stands = [each for each in stands if each["origin"].get("mail") != version["origin"]["mail"]]
+        else:
+            stands.append(version)
+    return stands
+
+
+def is_by_hand(origin: Mapping[str, Any]) -> bool:
+    """Whether the person wrote that version of a rule themselves."""
+    return not origin.keys() & {"item", "correction", "undid"}
+
+
+def without(versions: list[dict[str, Any]], undone: set[Any]) -> dict[str, Any] | None:
+    """What the last version says that stands without those: {text, removed}; None if none is left."""
+    left = [each for n, each in enumerate(versions, 1) if n not in undone and "undid" not in each["origin"]]
+    stands = standing(left)
+    return {name: stands[-1][name] for name in ("text", "removed")} if stands else None
