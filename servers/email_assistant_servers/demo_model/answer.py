@@ -52,7 +52,7 @@ def _chosen(
     if name := request.demanded:
         calls = [call for call in calls if call.name == name] or [ModelCall(name, {})]
     elif request.tool_choice == "required" and not calls:
-        calls = [ModelCall("Question" if "Question" in schemas else next(iter(schemas)), {})]
+        calls = [ModelCall("Question" if "Question" in schemas else next(iter(schemas), ""), {})]
     return tuple(ModelCall(call.name, fit(call.arguments, schemas[call.name])) for call in calls)
 
 
