@@ -73,7 +73,7 @@ class TurnOut(BaseModel):
         )
 
 
-class Conversation(Reply):
+class ChatWithTurns(Reply):
     """Where a chat stands, as `/run` would say it, and what was said in it."""
 
     status: Stand  # type: ignore[assignment]  # more than an answer says: here it may still be at work
@@ -98,10 +98,10 @@ async def list_chats(app: Assistant, chat: Talks) -> ChatPage:
 
 
 @router.get("/{chat_id:path}", responses=documented(401, 404, 422))
-async def show_chat(app: Assistant, chat: Talks, chat_id: str) -> Conversation:
+async def show_chat(app: Assistant, chat: Talks, chat_id: str) -> ChatWithTurns:
     """One chat: where it stands and what it waits for, and each request with its answer and what it asked for."""
     talk = await chat.look(app.user_id, chat_id)
-    return Conversation.told(talk, await told(app, chat, talk, MOST_TURNS))
+    return ChatWithTurns.told(talk, await told(app, chat, talk, MOST_TURNS))
 
 
 async def told(app: Services, chat: Talks, talk: Talk, most: int) -> Told:

@@ -19,13 +19,13 @@ from email_assistant.web.inbox import MOST
 from email_assistant.web.schemas import Given, MailOut, Told
 
 
-class Correction(Given):
+class CorrectionIn(Given):
     """What a mail should have been."""
 
     classification: Class
 
 
-class EventOut(Told):
+class TrailEvent(Told):
     """One thing that happened to a mail."""
 
     at: datetime | None = Field(description="Null where no time was kept; such events come last.")
@@ -45,7 +45,7 @@ class EventOut(Told):
 
 class TrailOut(BaseModel):
     mail: MailOut
-    events: list[EventOut]
+    events: list[TrailEvent]
 
 
 class Today(Told):
@@ -147,7 +147,7 @@ async def retry_mail(app: Assistant, mail_id: str, account: OfAccount = None) ->
 
 
 @router.post("/mails/{mail_id}/correct", responses=documented(400, 401, 403, 404, 409, 413, 422))
-async def correct_mail(app: Assistant, mail_id: str, correction: Correction, account: OfAccount = None) -> MailOut:
+async def correct_mail(app: Assistant, mail_id: str, correction: CorrectionIn, account: OfAccount = None) -> MailOut:
     """Say what a mail should have been. It is worked on anew with that class, and a rule on its sender is learned.
 
     What waits because of the old class is superseded. 409: it is of that class, was not triaged, is being worked on, or
@@ -165,7 +165,7 @@ async def show_trail(
     """What happened to a mail, in order: its triage, proposals, answers, effects, lessons and failures."""
     mail = await app.mails.get(app.user_id, mail_id, account)
     events = await trail.of_mail(app.user_id, mail_id, mail.account)
-    return TrailOut(mail=MailOut.model_validate(mail), events=[EventOut.model_validate(event) for event in events])
+    return TrailOut(mail=MailOut.model_validate(mail), events=[TrailEvent.model_validate(event) for event in events])
 
 
 @router.get("/accounts", responses=documented(401))

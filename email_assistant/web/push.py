@@ -30,11 +30,11 @@ class SubscriptionKeys(BaseModel):
     auth: str = Field(max_length=_MOST_LENGTH, description="The browser's secret, in url-safe base64.")
 
 
-class Address(BaseModel):
+class PushAddress(BaseModel):
     endpoint: str = Field(max_length=_MOST_LENGTH, description="Where the push service takes messages for the browser.")
 
 
-class Subscription(Address):
+class Subscription(PushAddress):
     """A browser's subscription, as `PushSubscription.toJSON()` gives it."""
 
     keys: SubscriptionKeys
@@ -64,7 +64,7 @@ async def subscribe(app: Assistant, session: LoggedIn, given: Subscription) -> N
 
 
 @router.post("/api/push/unsubscribe", status_code=204, responses=documented(400, 401, 403, 413, 422))
-async def unsubscribe(app: Assistant, given: Address) -> None:
+async def unsubscribe(app: Assistant, given: PushAddress) -> None:
     """Tell this browser no more. An address that is not known is no error."""
     await app.channels.remove_address(app.user_id, given.endpoint)
 

@@ -415,8 +415,8 @@ def test_text_and_headers_stay_as_the_mail_has_them(shared: Sandbox) -> None:
     message = shared.get(f"{GMAIL}/messages/{found['id']}")
     assert header(message, "Subject").startswith("=?utf-8?")
     assert "iso-8859-1" in header(message, "Content-Type")
-    assert "l'épreuve de l'affiche est prête" in decoded(message["payload"]["body"]["data"]).decode("iso-8859-1")
-    assert message["snippet"].startswith("Bonjour Alex, l&#39;épreuve")
+    assert "the proof of the café poster is ready" in decoded(message["payload"]["body"]["data"]).decode("iso-8859-1")
+    assert message["snippet"].startswith("Hello Alex, the proof of the café poster")
 
 
 def test_nested_parts_are_numbered_as_in_gmail(shared: Sandbox) -> None:

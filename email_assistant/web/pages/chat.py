@@ -40,7 +40,7 @@ _REFUSALS = (Conflict, Invalid, UnknownAccount)
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ChatLine:
     """Something that a turn did, or asked and was told."""
 
     text: str
@@ -50,18 +50,18 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownTurn:
     """A turn as the page tells it."""
 
     turn: TurnRow
-    lines: Sequence[Line]
+    lines: Sequence[ChatLine]
     done: str | None
     """What was done, if the assistant did not come to an end."""
     follows: str
     """Why it did not, and what becomes of it."""
 
     @classmethod
-    def of(cls, turn: TurnRow, lines: Sequence[Line], done: Sequence[Effect]) -> Self:
+    def of(cls, turn: TurnRow, lines: Sequence[ChatLine], done: Sequence[Effect]) -> Self:
         return cls(turn, lines, done_in_words(done) if done else None, what_follows(turn, done))
 
 
@@ -233,7 +233,9 @@ async def _page(
         refusal=refusal,
         chat=talk.chat,
         here=path_of(chat_id),
-        turns=[Shown.of(turn, _lines(items, await chat.did(turn), account.zone), done) for turn, items, done in newest],
+        turns=[
+            ShownTurn.of(turn, _lines(items, await chat.did(turn), account.zone), done) for turn, items, done in newest
+        ],
         earlier=len(turns) - len(newest),
         waits=[await _waits(app, item, given if item.id == answered else {}) for item in talk.waiting],
         lost=await _lost(app, talk, answered, given) if answered else None,
@@ -270,16 +272,16 @@ async def _waits(app: Services, item: Item, posted: Mapping[str, str]) -> Waits:
     return Waits(item, inputs_of(form, given), form.changed(given), posted.get("response", ""), form.zone)
 
 
-def _lines(items: Sequence[Item], calls: Sequence[Did], zone: ZoneInfo) -> list[Line]:
+def _lines(items: Sequence[Item], calls: Sequence[Did], zone: ZoneInfo) -> list[ChatLine]:
     """The calls in order, in the place of those that the person decided what became of that; what waits is left out."""
     by_call = {item.call_id: item for item in items}
     called = {call.call_id for call in calls}
-    lines: list[Line] = []
+    lines: list[ChatLine] = []
     for call in calls:
         item = by_call.get(call.call_id)
         if item is None:
-            lines.append(Line(did_in_words(call.tool, call.args), call.result if call.failed else None))
+            lines.append(ChatLine(did_in_words(call.tool, call.args), call.result if call.failed else None))
         elif item.status != "pending":
-            lines.append(Line(sentence(item, zone), call.result if call.failed else None, item))
+            lines.append(ChatLine(sentence(item, zone), call.result if call.failed else None, item))
     others = [item for item in items if item.call_id not in called and item.status != "pending"]
-    return lines + [Line(sentence(item, zone), None, item) for item in others]
+    return lines + [ChatLine(sentence(item, zone), None, item) for item in others]

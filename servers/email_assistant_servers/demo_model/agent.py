@@ -8,20 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-from email_assistant_servers.demo_model.meeting import FreeSlots, Plan, Wish, plan, read_free, sets_time, wish
-from email_assistant_servers.demo_model.protocol import ModelCall, PromptMessage
-from email_assistant_servers.demo_model.reading import (
-    Person,
-    PromptMail,
-    Step,
-    read_instruction,
-    read_mails,
-    read_person,
-    read_rounds,
-)
-from email_assistant_servers.demo_model.reply import is_message, meeting_sentences, reply
-from email_assistant_servers.demo_model.times import Proposal, at_minute, named_dates
-from email_assistant_servers.demo_model.wording import patterns, shorten
+from .meeting import FreeSlots, Plan, Wish, plan, read_free, sets_time, wish
+from .protocol import ModelCall, PromptMessage
+from .reading import Person, PromptMail, Step, read_instruction, read_mails, read_person, read_rounds
+from .reply import is_message, meeting_sentences, reply
+from .times import Proposal, at_minute, named_dates
+from .wording import patterns, shorten
 
 _SEND, _SCHEDULE, _CALENDAR = "send_email_tool", "schedule_meeting_tool", "check_calendar_tool"
 _QUESTION, _DONE = "Question", "Done"

@@ -4,20 +4,14 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
-from email_assistant_servers.demo_model.agent import next_calls
-from email_assistant_servers.demo_model.chat.script import CLARIFY
-from email_assistant_servers.demo_model.chat.turn import next_message, policy
-from email_assistant_servers.demo_model.memory import rule_change
-from email_assistant_servers.demo_model.protocol import (
-    ChatRequest,
-    JsonObject,
-    ModelAnswer,
-    ModelCall,
-    PromptMessage,
-)
-from email_assistant_servers.demo_model.schema import example, fit
-from email_assistant_servers.demo_model.triage import triage
-from email_assistant_servers.demo_model.wording import SELF_DESCRIPTION
+from .agent import next_calls
+from .chat.script import CLARIFY
+from .chat.turn import next_message, policy
+from .memory import rule_change
+from .protocol import ChatRequest, JsonObject, ModelAnswer, ModelCall, PromptMessage
+from .schema import example, fit
+from .triage import triage
+from .wording import SELF_DESCRIPTION
 
 
 def answer(request: ChatRequest) -> ModelAnswer:
@@ -58,7 +52,7 @@ def _chosen(
     if name := request.demanded:
         calls = [call for call in calls if call.name == name] or [ModelCall(name, {})]
     elif request.tool_choice == "required" and not calls:
-        calls = [ModelCall("Question" if "Question" in schemas else next(iter(schemas)), {})]
+        calls = [ModelCall("Question" if "Question" in schemas else next(iter(schemas), ""), {})]
     return tuple(ModelCall(call.name, fit(call.arguments, schemas[call.name])) for call in calls)
 
 

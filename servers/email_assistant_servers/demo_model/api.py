@@ -11,8 +11,8 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from fastapi.sse import EventSourceResponse, format_sse_event
 from starlette.exceptions import HTTPException
 
-from email_assistant_servers.demo_model.answer import answer
-from email_assistant_servers.demo_model.protocol import MODEL, ChatRequest, RequestError, chunks, completion
+from .answer import answer
+from .protocol import MODEL, ChatRequest, RequestError, chunks, completion
 
 _bearer = HTTPBearer(auto_error=False)
 

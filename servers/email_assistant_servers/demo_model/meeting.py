@@ -5,17 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from email_assistant_servers.demo_model.reading import Person, PromptMail
-from email_assistant_servers.demo_model.times import (
-    Proposal,
-    duration,
-    first_clock,
-    named_dates,
-    names_next_week,
-    next_monday,
-    proposals,
-)
-from email_assistant_servers.demo_model.wording import patterns
+from .reading import Person, PromptMail
+from .times import Proposal, duration, first_clock, named_dates, names_next_week, next_monday, proposals
+from .wording import patterns
 
 _SAYS = patterns("meeting")
 _DEFAULT_MINUTES = 30

@@ -5,8 +5,8 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
-from email_assistant_servers.demo_model.protocol import JsonObject, PromptMessage
-from email_assistant_servers.demo_model.wording import patterns, sentence, shorten
+from .protocol import JsonObject, PromptMessage
+from .wording import patterns, sentence, shorten
 
 _SAYS = patterns("lessons")
 _DIFFERENCE = re.compile(r"^<difference>\n(.*?)\n</difference>", re.DOTALL | re.MULTILINE)

@@ -9,9 +9,9 @@ from email.utils import getaddresses, parseaddr
 from functools import cached_property
 from typing import Any, Literal
 
-from email_assistant_servers.demo_model.protocol import JsonObject, PromptMessage
-from email_assistant_servers.demo_model.times import at_minute, named_dates
-from email_assistant_servers.demo_model.wording import ADDRESS, patterns, shorten
+from .protocol import JsonObject, PromptMessage
+from .times import at_minute, named_dates
+from .wording import ADDRESS, patterns, shorten
 
 _MAIL = patterns("mail")
 _STEPS = patterns("steps")

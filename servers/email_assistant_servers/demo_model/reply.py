@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from email_assistant_servers.demo_model.meeting import Plan, Wish
-from email_assistant_servers.demo_model.reading import Person, PromptMail
-from email_assistant_servers.demo_model.wording import PHRASES, full_stop, patterns, sentence, shorten
+from .meeting import Plan, Wish
+from .reading import Person, PromptMail
+from .wording import PHRASES, full_stop, patterns, sentence, shorten
 
 _SAID = patterns("reply")
 _LONGEST_STYLE_CLAUSE = 8  # words

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from email_assistant_servers.demo_model.protocol import JsonObject
-from email_assistant_servers.demo_model.wording import SELF_DESCRIPTION
+from .protocol import JsonObject
+from .wording import SELF_DESCRIPTION
 
 
 def fit(arguments: JsonObject, schema: JsonObject) -> JsonObject:

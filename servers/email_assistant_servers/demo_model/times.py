@@ -7,45 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 
-_MONTHS = {name.lower(): n for names in (calendar.month_name, calendar.month_abbr) for n, name in enumerate(names) if n}
-_MONTHS["sept"] = 9
+from .wording import patterns
+
+_SAID = patterns("times")
 _WEEKDAYS = [name.lower() for name in calendar.day_name]
-_MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
-_DATE = re.compile(
-    r"(?P<iso>\b\d{4}-\d\d-\d\d\b)"
-    r"|(?P<dmy>\b\d{1,2}[./-]\d{1,2}[./-]\d{4}\b)"
-    rf"|\b(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<m1>{_MONTH})\b\.?,?(?:\s+(?P<y1>\d{{4}}))?"
-    rf"|\b(?P<m2>{_MONTH})\.?\s+(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?\b(?![:.]\d)(?:,?\s+(?P<y2>\d{{4}}))?",
-    re.IGNORECASE,
-)
-_DAY_WORD = re.compile(
-    rf"(?P<next>\bnext\s+)?\b(?P<weekday>{'|'.join(_WEEKDAYS)})s?\b"
-    r"|(?<!good )(?:\b(?:(?P<tomorrow>tomorrow)|today|tonight)\b)",
-    re.IGNORECASE,
-)
-_NEXT_WEEK = re.compile(r"\bnext week\b", re.IGNORECASE)
-_CLOCK = re.compile(
-    r"\b(?P<h12>\d{1,2})(?:[:.](?P<m12>\d\d))?\s*(?P<half>[ap])\.?m\b"
-    r"|\b(?P<h>\d{1,2}):(?P<m>\d\d)\b"
-    r"|\b(?P<whole>\d{1,2})\s*o'clock\b"
-    r"|(?P<noon>\b(?:noon|midday)\b)"
-    r"|\bat (?P<bare>\d{1,2})\b(?!\s?[:.%]\d|\s?%)",
-    re.IGNORECASE,
-)
-_MERIDIEM_RANGE = re.compile(
-    r"\b(?P<from>\d{1,2})(?P<minutes>[:.]\d\d)?\s*(?:[-–]|to|until)\s*"
-    r"(?P<to>\d{1,2})(?P<to_minutes>[:.]\d\d)?\s*(?P<half_day>[ap])m\b",
-    re.IGNORECASE,
-)
-_BARE_HOUR = re.compile(r"(?:^|\b(?:to|be|it)\s)\s*(\d{1,2})\s*[.!]?$", re.IGNORECASE)
-_RANGE_BETWEEN = re.compile(r"\s*(?:[-–—]|to|until)\s*", re.IGNORECASE)
-_HALF_HOUR = re.compile(r"\bhalf an hour\b", re.IGNORECASE)
-_HOURS = re.compile(r"\b(an?|one|\d)[ -]hours?\b", re.IGNORECASE)
-_MINUTES = re.compile(r"\b(\d{2,3})[ -]?(?:minutes?|mins?)\b", re.IGNORECASE)
-_PART_OF_DAY = re.compile(r"\b(?:morning|afternoon|evening)\b")
+_MONTHS = [name.lower() for name in calendar.month_abbr]
 _TIME_WORDS = tuple(
     re.compile(rf"(?:\b(?:at|on|from|to|until|for|by|in|this|the)\s+)*(?:{pattern.pattern})", re.IGNORECASE)
-    for pattern in (_DATE, _NEXT_WEEK, _DAY_WORD, _HALF_HOUR, _HOURS, _MINUTES, _MERIDIEM_RANGE, _CLOCK, _PART_OF_DAY)
+    for name, pattern in _SAID.items()
+    if name not in ("bare_hour", "between")
 )
 
 
@@ -105,7 +75,7 @@ def meant_clock(text: str) -> int | None:
     """The first clock time in a text, or else the hour that it ends with: "4", "make it 10"."""
     if (clock := first_clock(text)) is not None:
         return clock
-    hour = _BARE_HOUR.search(text.strip())
+    hour = _SAID["bare_hour"].search(text.strip())
     return first_clock(f"at {hour[1]}") if hour else None
 
 
@@ -118,7 +88,7 @@ def without_times(text: str) -> str:
 
 def names_next_week(text: str) -> bool:
     """Whether a text speaks of next week as a whole."""
-    return _NEXT_WEEK.search(text) is not None
+    return _SAID["next_week"].search(text) is not None
 
 
 def next_monday(today: date) -> date:
@@ -127,21 +97,21 @@ def next_monday(today: date) -> date:
 
 def duration(text: str) -> int | None:
     """How many minutes a text asks for: "45 minutes", "half an hour", "14:00-15:00"."""
-    if minutes := _MINUTES.search(text):
+    if minutes := _SAID["minutes"].search(text):
         return int(minutes[1])
-    if _HALF_HOUR.search(text):
+    if _SAID["half_hour"].search(text):
         return 30
-    if hours := _HOURS.search(text):
+    if hours := _SAID["hours"].search(text):
         return 60 * (int(hours[1]) if hours[1].isdigit() else 1)
     text = _one_meridiem(text)
     for (one, start), (two, end) in itertools.pairwise(_clocks(text)):
-        if start < end and _RANGE_BETWEEN.fullmatch(text[one.end() : two.start()]):
+        if start < end and _SAID["between"].fullmatch(text[one.end() : two.start()]):
             return end - start
     return None
 
 
 def _dates(text: str, base: date | None) -> Iterator[tuple[int, int, date]]:
-    for match in _DATE.finditer(text):
+    for match in _SAID["date"].finditer(text):
         if day := _read_date(match, base):
             yield match.start(), match.end(), day
 
@@ -153,7 +123,7 @@ def _read_date(match: re.Match[str], base: date | None) -> date | None:
         if match["dmy"]:
             day, month, year = (int(part) for part in re.split(r"[./-]", match["dmy"]))
             return date(year, month, day)
-        month, day = _MONTHS[(match["m1"] or match["m2"]).lower()], int(match["d1"] or match["d2"])
+        month, day = _MONTHS.index((match["m1"] or match["m2"])[:3].lower()), int(match["d1"] or match["d2"])
         if given := match["y1"] or match["y2"]:
             return date(int(given), month, day)
         if base is None:
@@ -168,7 +138,7 @@ def _read_date(match: re.Match[str], base: date | None) -> date | None:
 def _days(text: str, base: date) -> list[tuple[int, date]]:
     dates = list(_dates(text, base))
     found = [(start, day) for start, _, day in dates]
-    for word in _DAY_WORD.finditer(text):
+    for word in _SAID["day_word"].finditer(text):
         # "Thursday 14 May", "14 May (Thursday)": the date says it all
         if not any(-3 <= start - word.end() <= 8 or 0 <= word.start() - end <= 3 for start, end, _ in dates):
             found.append((word.start(), _read_day_word(word, base)))
@@ -185,14 +155,14 @@ def _read_day_word(word: re.Match[str], base: date) -> date:
 
 
 def _clocks(text: str) -> Iterator[tuple[re.Match[str], int]]:
-    for match in _CLOCK.finditer(_one_meridiem(text)):
+    for match in _SAID["clock"].finditer(_one_meridiem(text)):
         if 0 <= (minute := _read_clock(match)) < 24 * 60:
             yield match, minute
 
 
 def _one_meridiem(text: str) -> str:
     """Of "2-3pm" it makes "2pm-3pm", of "11-1pm" "11am-1pm"."""
-    return _MERIDIEM_RANGE.sub(_with_both_halves, text)
+    return _SAID["meridiem_range"].sub(_with_both_halves, text)
 
 
 def _with_both_halves(found: re.Match[str]) -> str:

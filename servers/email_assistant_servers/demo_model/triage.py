@@ -3,9 +3,9 @@
 import re
 from collections.abc import Sequence
 
-from email_assistant_servers.demo_model.protocol import JsonObject, PromptMessage
-from email_assistant_servers.demo_model.reading import PromptMail, read_mails, read_person
-from email_assistant_servers.demo_model.wording import patterns
+from .protocol import JsonObject, PromptMessage
+from .reading import PromptMail, read_mails, read_person
+from .wording import patterns
 
 _RULES = patterns("triage")
 _PREFERENCES = patterns("preferences")

@@ -19,8 +19,8 @@ import uvicorn
 from . import app, mbox, oauth
 from .calendars import Calendars
 from .correspondents import Correspondents
-from .events import Calendar
-from .mailbox import Mailbox
+from .events import SandboxCalendar
+from .mailbox import SandboxMailbox
 from .mbox import Loaded, NotAnMbox, Survey
 from .outbox import Outbox
 from .script import SCRIPT
@@ -127,8 +127,8 @@ def _serve(options: argparse.Namespace) -> None:
 def _serve_from(store: Store, options: argparse.Namespace, found: Survey | None) -> None:
     zone = _zone(store, options.timezone)
     scripted = _is_scripted(store, with_mbox=found is not None)
-    mailbox = Mailbox(store, _address(store, options.address, found), SCRIPT.person if scripted else "")
-    calendars = Calendars(Calendar(store, mailbox.address, zone))
+    mailbox = SandboxMailbox(store, _address(store, options.address, found), SCRIPT.person if scripted else "")
+    calendars = Calendars(SandboxCalendar(store, mailbox.address, zone))
     correspondents = Correspondents(mailbox, zone, options.pace) if scripted else None
     loaded = mbox.load(options.mbox, found, mailbox) if found else Loaded(0, 0)
     if correspondents:

@@ -4,13 +4,13 @@ import sqlite3
 from typing import Any
 
 from .errors import invalid, not_found
-from .mailbox import Mailbox
+from .mailbox import SandboxMailbox
 
 
 class Aliases:
     """Those of one mailbox: its own address, and others that were added to it."""
 
-    def __init__(self, mailbox: Mailbox) -> None:
+    def __init__(self, mailbox: SandboxMailbox) -> None:
         self._mailbox = mailbox
         self._store = mailbox.store
 

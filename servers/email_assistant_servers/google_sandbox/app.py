@@ -8,11 +8,11 @@ from starlette.exceptions import HTTPException
 from . import calendar, gmail, oauth
 from .calendars import Calendars
 from .errors import ApiError, invalid
-from .mailbox import Mailbox
+from .mailbox import SandboxMailbox
 from .outbox import Outbox
 
 
-def build(mailbox: Mailbox, outbox: Outbox, calendars: Calendars, login_days: float | None = None) -> FastAPI:
+def build(mailbox: SandboxMailbox, outbox: Outbox, calendars: Calendars, login_days: float | None = None) -> FastAPI:
     """The application over one person's mailbox and calendars, whose logins last so many days, if not for ever."""
     app = FastAPI(openapi_url=None)
     app.state.store = mailbox.store

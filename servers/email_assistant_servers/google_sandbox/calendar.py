@@ -9,7 +9,7 @@ from fastapi import APIRouter, Body, Depends, Query, Request, Response
 from . import oauth
 from .calendars import Calendars
 from .errors import ApiError, invalid, not_found
-from .events import Calendar, Event
+from .events import Event, SandboxCalendar
 
 _MOST_RESULTS = 2500
 _MOST_CALENDARS = 250
@@ -24,12 +24,12 @@ def _calendars(request: Request) -> Calendars:
     return calendars
 
 
-def _named(request: Request, calendar_id: str) -> Calendar:
+def _named(request: Request, calendar_id: str) -> SandboxCalendar:
     return _calendars(request).find(calendar_id)
 
 
 Theirs = Annotated[Calendars, Depends(_calendars)]
-Named = Annotated[Calendar, Depends(_named)]
+Named = Annotated[SandboxCalendar, Depends(_named)]
 Json = Annotated[dict[str, Any], Body()]
 SendUpdates = Annotated[Literal["all", "externalOnly", "none"], Query(alias="sendUpdates")]
 TimeZone = Annotated[str | None, Query(alias="timeZone")]
@@ -178,7 +178,7 @@ def delete_event(calendar: Named, event_id: str, send_updates: SendUpdates = "no
     return Response(status_code=204)
 
 
-def _resource(calendar: Calendar) -> dict[str, Any]:
+def _resource(calendar: SandboxCalendar) -> dict[str, Any]:
     return {
         "kind": "calendar#calendar",
         "id": calendar.id,

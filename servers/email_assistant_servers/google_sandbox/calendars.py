@@ -6,7 +6,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from .errors import invalid, not_found
-from .events import Calendar
+from .events import SandboxCalendar
 
 Entry = dict[str, Any]
 
@@ -16,17 +16,17 @@ _CONFERENCES = {"allowedConferenceSolutionTypes": ["hangoutsMeet"]}
 class Calendars:
     """All calendars of one person; each holds events of its own."""
 
-    def __init__(self, primary: Calendar) -> None:
+    def __init__(self, primary: SandboxCalendar) -> None:
         self.primary = primary
         self._store = primary.store
 
-    def find(self, calendar_id: str) -> Calendar:
+    def find(self, calendar_id: str) -> SandboxCalendar:
         """Raises ApiError (404)."""
         if calendar_id.lower() in {"primary", self.primary.id}:
             return self.primary
         return self._calendar(self._row(calendar_id))
 
-    def create(self, body: Entry) -> Calendar:
+    def create(self, body: Entry) -> SandboxCalendar:
         """Make a secondary calendar; it stands in the list, and is not ticked there. Raises ApiError (400)."""
         summary = body.get("summary")
         if not isinstance(summary, str) or not summary:
@@ -63,8 +63,8 @@ class Calendars:
             raise not_found("Not Found")
         return row
 
-    def _calendar(self, row: sqlite3.Row) -> Calendar:
-        return Calendar(
+    def _calendar(self, row: sqlite3.Row) -> SandboxCalendar:
+        return SandboxCalendar(
             self._store, self.primary.address, ZoneInfo(row["zone"]), secondary=row["id"], summary=row["summary"]
         )
 
@@ -74,7 +74,7 @@ class Calendars:
         return _entry(self._calendar(row)) | flags
 
 
-def _entry(calendar: Calendar) -> Entry:
+def _entry(calendar: SandboxCalendar) -> Entry:
     return {
         "kind": "calendar#calendarListEntry",
         "id": calendar.id,

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 from . import mime, threads
 from .calendars import Calendars
-from .mailbox import Mailbox
+from .mailbox import SandboxMailbox
 from .script import ME, SCRIPT, ScriptedMail, days, spoken
 
 _ARRIVAL = "arrival:"
@@ -34,7 +34,7 @@ _BY_IDENTITY = {_identity(mail.key, mail.sender): mail for mail in _MAILS.values
 class Correspondents:
     """Delivers the script's mails into one mailbox, each of them once ever."""
 
-    def __init__(self, mailbox: Mailbox, zone: ZoneInfo, pace: float) -> None:
+    def __init__(self, mailbox: SandboxMailbox, zone: ZoneInfo, pace: float) -> None:
         """`pace`: seconds between later mails, and before an answer; 0: no later mails, and answers at once."""
         self._mailbox = mailbox
         self._store = mailbox.store

@@ -43,7 +43,7 @@ class Span:
     end: datetime
 
 
-class Calendar:
+class SandboxCalendar:
     """A calendar of one person, in one timezone: their primary one, unless it has the id of a secondary one."""
 
     def __init__(self, store: Store, address: str, zone: ZoneInfo, *, secondary: str = "", summary: str = "") -> None:

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Body, Depends, Query, Request, Response
 from . import mime, oauth, threads
 from .aliases import Aliases
 from .errors import ApiError, invalid, not_found
-from .mailbox import HISTORY_KINDS, Mailbox, Page, resource
+from .mailbox import HISTORY_KINDS, Page, SandboxMailbox, resource
 from .outbox import Outbox
 
 _MOST_RESULTS = 500
@@ -21,8 +21,8 @@ _MOST_IDS = 1000
 _WATCH_SECONDS = 7 * 86400
 
 
-def _mailbox(request: Request, user: str) -> Mailbox:
-    mailbox: Mailbox = request.app.state.mailbox
+def _mailbox(request: Request, user: str) -> SandboxMailbox:
+    mailbox: SandboxMailbox = request.app.state.mailbox
     if user.lower() not in {"me", mailbox.address}:
         raise ApiError(403, "forbidden", f"Delegation denied for {mailbox.address}")
     return mailbox
@@ -33,7 +33,7 @@ def _outbox(request: Request) -> Outbox:
     return outbox
 
 
-Mine = Annotated[Mailbox, Depends(_mailbox)]
+Mine = Annotated[SandboxMailbox, Depends(_mailbox)]
 Outgoing = Annotated[Outbox, Depends(_outbox)]
 Format = Annotated[Literal["minimal", "full", "raw", "metadata"], Query(alias="format")]
 ThreadFormat = Annotated[Literal["minimal", "full", "metadata"], Query(alias="format")]
@@ -356,17 +356,17 @@ def _listing(name: str, found: list[dict[str, Any]], page: Page) -> dict[str, An
     return answer
 
 
-def _thread_summary(mailbox: Mailbox, thread_id: str) -> dict[str, Any]:
+def _thread_summary(mailbox: SandboxMailbox, thread_id: str) -> dict[str, Any]:
     summary = mailbox.thread_summary(thread_id)
     return {"id": thread_id, "snippet": summary["snippet"], "historyId": str(summary["history_id"])}
 
 
-def _brief(mailbox: Mailbox, message_id: str) -> dict[str, Any]:
+def _brief(mailbox: SandboxMailbox, message_id: str) -> dict[str, Any]:
     thread_id = mailbox.message(message_id)["thread_id"]
     return {"id": message_id, "threadId": thread_id, "labelIds": mailbox.labels_of(message_id)}
 
 
-def _draft(outbox: Outbox, mailbox: Mailbox, draft_id: str) -> dict[str, Any]:
+def _draft(outbox: Outbox, mailbox: SandboxMailbox, draft_id: str) -> dict[str, Any]:
     return {"id": draft_id, "message": _brief(mailbox, outbox.draft_message(draft_id)["id"])}
 
 
@@ -385,7 +385,7 @@ def _raw(message: dict[str, Any]) -> bytes:
         raise invalid("Invalid value at 'raw' (TYPE_BYTES), Base64 decoding failed") from None
 
 
-def _insert(mailbox: Mailbox, body: dict[str, Any], source: str) -> dict[str, Any]:
+def _insert(mailbox: SandboxMailbox, body: dict[str, Any], source: str) -> dict[str, Any]:
     raw = _raw(body)
     labels = [str(label) for label in body.get("labelIds") or []]
     mailbox.check_labels(label for label in labels if label not in {"SENT", "DRAFT"})
@@ -396,7 +396,7 @@ def _insert(mailbox: Mailbox, body: dict[str, Any], source: str) -> dict[str, An
     return _brief(mailbox, message_id)
 
 
-def _modify(mailbox: Mailbox, message_ids: Iterable[str], body: dict[str, Any]) -> None:
+def _modify(mailbox: SandboxMailbox, message_ids: Iterable[str], body: dict[str, Any]) -> None:
     add, remove = body.get("addLabelIds") or [], body.get("removeLabelIds") or []
     if max(len(add), len(remove)) > _MOST_LABELS:
         raise invalid(f"No more than {_MOST_LABELS} labels at once")

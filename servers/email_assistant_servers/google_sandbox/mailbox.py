@@ -41,7 +41,7 @@ class Page:
     total: int
 
 
-class Mailbox:
+class SandboxMailbox:
     """One person's mailbox."""
 
     def __init__(self, store: Store, address: str, name: str) -> None:
@@ -267,7 +267,7 @@ class Mailbox:
 
 
 def resource(
-    mailbox: Mailbox, row: sqlite3.Row, message_format: str = "full", wanted: Iterable[str] = ()
+    mailbox: SandboxMailbox, row: sqlite3.Row, message_format: str = "full", wanted: Iterable[str] = ()
 ) -> dict[str, Any]:
     """A message as Gmail's API shows it in that format."""
     shown: dict[str, Any] = {
@@ -288,7 +288,7 @@ def resource(
     return shown
 
 
-def _search_texts(root: mime.Part, text: str) -> tuple[str, ...]:
+def _search_texts(root: mime.NumberedPart, text: str) -> tuple[str, ...]:
     columns = [mime.words(mime.header(root.node, name)) for name in ("from", "to", "cc", "bcc", "subject")]
     filenames = " ".join(part.filename for part in root.walk())
     return (*columns, " ".join([*columns, mime.words(text), mime.words(filenames)]))

@@ -11,9 +11,9 @@ from itertools import islice
 from pathlib import Path
 
 from . import mime
-from .mailbox import Mailbox
+from .mailbox import SandboxMailbox
 from .store import Store
-from .threads import Conversations
+from .threads import SandboxThreads
 
 DEFAULT_ADDRESS = "you@mailbox.example"
 _AT_ONCE = 500
@@ -54,7 +54,7 @@ class NotAnMbox(ValueError):
 
 
 @dataclass(frozen=True)
-class Entry:
+class MboxEntry:
     """One mail of the file: the date of its From_ line, and its bytes as they stand there."""
 
     from_date: str
@@ -65,7 +65,7 @@ class Entry:
 class Survey:
     """What a first reading of a file finds out."""
 
-    conversations: Conversations = field(default_factory=Conversations)
+    conversations: SandboxThreads = field(default_factory=SandboxThreads)
     delivered_to: Counter[str] = field(default_factory=Counter)
     original_to: Counter[str] = field(default_factory=Counter)
 
@@ -84,7 +84,7 @@ class Loaded:
     known: int
 
 
-def entries(path: Path) -> Iterator[Entry]:
+def entries(path: Path) -> Iterator[MboxEntry]:
     """The mails of a file, in order. Raises NotAnMbox, OSError."""
     _check(path)
     with path.open("rb") as file:
@@ -99,11 +99,11 @@ def entries(path: Path) -> Iterator[Entry]:
                 lines.append(line)
             else:
                 if date is not None:
-                    yield Entry(date, _body(lines))
+                    yield MboxEntry(date, _body(lines))
                 date, lines = separator[1].decode("latin-1"), []
         if date is None:
             raise NotAnMbox(f"{path} is empty; {_WANTED}")
-        yield Entry(date, _body(lines))
+        yield MboxEntry(date, _body(lines))
 
 
 def _check(path: Path) -> None:
@@ -138,7 +138,7 @@ def survey(path: Path) -> Survey:
     return found
 
 
-def load(path: Path, found: Survey, mailbox: Mailbox) -> Loaded:
+def load(path: Path, found: Survey, mailbox: SandboxMailbox) -> Loaded:
     """Store the mails that the mailbox lacks, some hundred in a transaction. Raises NotAnMbox, OSError."""
     loader = _Loader(mailbox, found.conversations)
     mails = entries(path)
@@ -150,7 +150,7 @@ def load(path: Path, found: Survey, mailbox: Mailbox) -> Loaded:
 
 
 class _Loader:
-    def __init__(self, mailbox: Mailbox, conversations: Conversations) -> None:
+    def __init__(self, mailbox: SandboxMailbox, conversations: SandboxThreads) -> None:
         self.new = 0
         self.known = 0
         self._mailbox = mailbox
@@ -159,7 +159,7 @@ class _Loader:
         self._threads = {conversations.find(one): thread for one, thread in self._here.items()}
         self._latest = 0
 
-    def take(self, entry: Entry) -> None:
+    def take(self, entry: MboxEntry) -> None:
         node = _headers(entry.raw)
         identity = mime.identity(entry.raw, node)
         labels = self._labels(node)
@@ -169,13 +169,13 @@ class _Loader:
             self._here[identity] = self._store(entry, node, identity, labels)
             self.new += 1
 
-    def _store(self, entry: Entry, node: Message, identity: str, labels: set[str]) -> str:
+    def _store(self, entry: MboxEntry, node: Message, identity: str, labels: set[str]) -> str:
         conversation = self._conversations.find(identity)
         known_thread = self._threads.get(conversation) or next(iter(_google_thread(node)), None)
         message_id = self._mailbox.insert(entry.raw, labels, self._when(entry, node), known_thread)
         return self._threads.setdefault(conversation, known_thread or message_id)
 
-    def _when(self, entry: Entry, node: Message) -> int:
+    def _when(self, entry: MboxEntry, node: Message) -> int:
         dated = mime.date_ms(node) or mime.instant_ms(entry.from_date)
         self._latest = self._latest + 1 if dated is None else dated
         return self._latest

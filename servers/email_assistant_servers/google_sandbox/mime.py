@@ -23,12 +23,12 @@ _MESSAGE_ID = re.compile(r"<([^<>\s]+)>")
 
 
 @dataclass(frozen=True)
-class Part:
+class NumberedPart:
     """One node of a message's MIME tree. `path` is Gmail's partId: "" for the root, then "0", "1.0", ..."""
 
     path: str
     node: Message
-    children: tuple["Part", ...]
+    children: tuple["NumberedPart", ...]
 
     @property
     def filename(self) -> str:
@@ -59,23 +59,23 @@ class Part:
         except (LookupError, ValueError):
             return self.content().decode("latin-1")
 
-    def walk(self) -> Iterable["Part"]:
+    def walk(self) -> Iterable["NumberedPart"]:
         """This part and everything below it, in order."""
         yield self
         for child in self.children:
             yield from child.walk()
 
 
-def parse(raw: bytes) -> Part:
+def parse(raw: bytes) -> NumberedPart:
     """The MIME tree of a message. Never fails: what can't be understood is one plain part."""
     return _part(message_from_bytes(raw), "")
 
 
-def _part(node: Message, path: str) -> Part:
+def _part(node: Message, path: str) -> NumberedPart:
     prefix = f"{path}." if path else ""
     inner = node.get_payload() if node.get_content_maintype() == "multipart" and node.is_multipart() else []
     children = [_part(child, f"{prefix}{n}") for n, child in enumerate(inner) if isinstance(child, Message)]
-    return Part(path, node, tuple(children))
+    return NumberedPart(path, node, tuple(children))
 
 
 def headers(node: Message) -> list[tuple[str, str]]:
@@ -157,7 +157,7 @@ def with_headers(raw: bytes, replacements: dict[str, str]) -> bytes:
     return newline.join([*added, kept.rstrip(b"\r\n")]) + (blank or newline + newline) + body
 
 
-def readable_text(root: Part) -> str:
+def readable_text(root: NumberedPart) -> str:
     """The words a reader sees: plain text, or else the text of the HTML."""
     shown = [part for part in root.walk() if not part.children and not part.is_attachment]
     plain = [part.text() for part in shown if part.node.get_content_type() == "text/plain"]
@@ -189,7 +189,7 @@ def from_base64url(text: str) -> bytes:
     return base64.b64decode(padded.replace("-", "+").replace("_", "/"), validate=True)
 
 
-def payload(part: Part, message_id: str) -> dict[str, Any]:
+def payload(part: NumberedPart, message_id: str) -> dict[str, Any]:
     """The `payload` of a message in the format `full`."""
     resource = headers_only(part)
     content = part.content()
@@ -204,7 +204,7 @@ def payload(part: Part, message_id: str) -> dict[str, Any]:
     return resource
 
 
-def headers_only(part: Part, wanted: Iterable[str] = ()) -> dict[str, Any]:
+def headers_only(part: NumberedPart, wanted: Iterable[str] = ()) -> dict[str, Any]:
     """One part without its body; with `wanted`, only those headers."""
     names = {name.lower() for name in wanted}
     return {
@@ -217,7 +217,7 @@ def headers_only(part: Part, wanted: Iterable[str] = ()) -> dict[str, Any]:
     }
 
 
-def attachment(root: Part, message_id: str, attachment_id: str) -> bytes | None:
+def attachment(root: NumberedPart, message_id: str, attachment_id: str) -> bytes | None:
     """The content behind an attachmentId of that message, or None."""
     for part in root.walk():
         if part.is_attachment and base64url(f"{message_id}:{part.path}".encode()) == attachment_id:

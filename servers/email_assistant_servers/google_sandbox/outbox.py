@@ -8,7 +8,7 @@ from email.utils import formataddr, formatdate, parseaddr
 from . import mime, threads
 from .aliases import Aliases
 from .errors import invalid, not_found
-from .mailbox import Mailbox
+from .mailbox import SandboxMailbox
 
 AfterSend = Callable[[str], None]
 """Called with the id of a message that was just sent, inside its transaction."""
@@ -17,7 +17,7 @@ AfterSend = Callable[[str], None]
 class Outbox:
     """What Gmail does with a message that the person writes."""
 
-    def __init__(self, mailbox: Mailbox, after_send: AfterSend) -> None:
+    def __init__(self, mailbox: SandboxMailbox, after_send: AfterSend) -> None:
         self._mailbox = mailbox
         self._store = mailbox.store
         self._after_send = after_send

@@ -37,7 +37,7 @@ def accepts(db: sqlite3.Connection, thread_id: str, node: Message) -> bool:
     return any(ours == subject_key(mime.header(mime.parse(row["raw"]).node, "subject")) for row in known)
 
 
-class Conversations:
+class SandboxThreads:
     """Groups of message ids that belong together, in whatever order they turn up (union-find)."""
 
     def __init__(self) -> None:

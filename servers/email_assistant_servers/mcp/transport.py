@@ -32,12 +32,12 @@ async def serve_stdio(server: Server[Any, Any]) -> None:
     protocol = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     with os.fdopen(protocol, "w", encoding="utf-8") as output:
-        lines: Any = _Lines()
+        lines: Any = _StandardInput()
         async with stdio_server(lines, anyio.wrap_file(output)) as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
 
 
-class _Lines:
+class _StandardInput:
     """The lines of standard input, read by a thread that keeps nobody from stopping, unlike the library's own."""
 
     def __init__(self) -> None:

@@ -4,22 +4,9 @@ import re
 from collections.abc import Generator, Sequence
 from datetime import date, datetime, time, timedelta
 
-from email_assistant_servers.demo_model.chat.draft import EventDraft, iso, read_draft, without_refused_times
-from email_assistant_servers.demo_model.chat.results import ListedEvent, read_events
-from email_assistant_servers.demo_model.chat.script import (
-    CREATE,
-    LIST,
-    UPDATE,
-    GiveUp,
-    Script,
-    ask,
-    look,
-    not_done,
-    propose,
-)
-from email_assistant_servers.demo_model.protocol import ModelCall
-from email_assistant_servers.demo_model.reading import Step
-from email_assistant_servers.demo_model.times import (
+from ..protocol import ModelCall
+from ..reading import Step
+from ..times import (
     at_minute,
     clock_face,
     first_clock,
@@ -30,7 +17,10 @@ from email_assistant_servers.demo_model.times import (
     spoken,
     without_times,
 )
-from email_assistant_servers.demo_model.wording import patterns
+from ..wording import patterns
+from .draft import EventDraft, iso, read_draft, without_refused_times
+from .results import ListedEvent, read_events
+from .script import CREATE, LIST, UPDATE, GiveUp, Script, ask, look, not_done, propose
 
 _SAID = patterns("chat")
 _WEEK = timedelta(days=7)

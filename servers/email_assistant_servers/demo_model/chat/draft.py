@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 
-from email_assistant_servers.demo_model.protocol import JsonObject
-from email_assistant_servers.demo_model.times import at_minute, duration, meant_clock, proposals, without_times
-from email_assistant_servers.demo_model.wording import ADDRESS, capital, patterns, shorten
+from ..protocol import JsonObject
+from ..times import at_minute, duration, meant_clock, proposals, without_times
+from ..wording import ADDRESS, capital, patterns, shorten
 
 _SAID = patterns("event")
 _SHORT, _LONG = 30, 60  # minutes

@@ -2,25 +2,12 @@
 
 from collections.abc import Generator
 
-from email_assistant_servers.demo_model.chat.results import content, read_entries, read_found
-from email_assistant_servers.demo_model.chat.script import (
-    EXPLAIN,
-    FIND,
-    READ,
-    SEARCH,
-    SEND,
-    WAITING,
-    GiveUp,
-    Script,
-    ask,
-    look,
-    not_done,
-    propose,
-)
-from email_assistant_servers.demo_model.protocol import ModelCall
-from email_assistant_servers.demo_model.reading import Person, Step, read_mails
-from email_assistant_servers.demo_model.reply import changes_draft, letter, reply
-from email_assistant_servers.demo_model.wording import ADDRESS, capital, shorten
+from ..protocol import ModelCall
+from ..reading import Person, Step, read_mails
+from ..reply import changes_draft, letter, reply
+from ..wording import ADDRESS, capital, shorten
+from .results import content, read_entries, read_found
+from .script import EXPLAIN, FIND, READ, SEARCH, SEND, WAITING, GiveUp, Script, ask, look, not_done, propose
 
 _LONGEST_SUBJECT = 60
 _LONGEST_ENTRY = 160

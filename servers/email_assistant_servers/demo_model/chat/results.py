@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 
-from email_assistant_servers.demo_model.times import spoken
+from ..times import spoken
 
 _TAG_LINE = re.compile(r"^</?[a-z]+(?: [^>\n]*)?>$\n?", re.MULTILINE)
 _EVENT = re.compile(

@@ -7,9 +7,9 @@ conversation holds, and so finds out which come next.
 from collections.abc import Callable, Generator, Sequence
 from typing import TypeVar
 
-from email_assistant_servers.demo_model.protocol import ModelAnswer, ModelCall
-from email_assistant_servers.demo_model.reading import Step
-from email_assistant_servers.demo_model.wording import patterns, shorten
+from ..protocol import ModelAnswer, ModelCall
+from ..reading import Step
+from ..wording import patterns, shorten
 
 CLARIFY = "request_clarification"
 LIST, CREATE, UPDATE = "list_events", "create_event", "update_event"

@@ -5,14 +5,14 @@ from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from typing import NamedTuple
 
-from email_assistant_servers.demo_model.chat import calendar, mail
-from email_assistant_servers.demo_model.chat.draft import EventDraft, read_draft
-from email_assistant_servers.demo_model.chat.script import CLARIFY, LOOKS, Script, play
-from email_assistant_servers.demo_model.protocol import JsonObject, ModelAnswer, PromptMessage
-from email_assistant_servers.demo_model.reading import Person, read_person, read_rounds
-from email_assistant_servers.demo_model.schema import example, resolve
-from email_assistant_servers.demo_model.times import proposals
-from email_assistant_servers.demo_model.wording import ABILITIES, patterns
+from ..protocol import JsonObject, ModelAnswer, PromptMessage
+from ..reading import Person, read_person, read_rounds
+from ..schema import example, resolve
+from ..times import proposals
+from ..wording import ABILITIES, patterns
+from . import calendar, mail
+from .draft import EventDraft, read_draft
+from .script import CLARIFY, LOOKS, Script, play
 
 _SAID = patterns("chat")
 _TYPES = ("calendar", "mail", "inbox")
