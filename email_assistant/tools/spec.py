@@ -11,7 +11,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from email_assistant.accounts.accounts import Account
+from email_assistant.accounts.account import Account
 from email_assistant.db.lease import Lease
 from email_assistant.errors import AssistantError
 from email_assistant.google.account import GoogleAccount

@@ -16,7 +16,8 @@ from uuid import UUID
 import psycopg
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
-from email_assistant.accounts.accounts import Account, Accounts, UnknownAccount
+from email_assistant.accounts.account import Account, UnknownAccount
+from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.accounts.vault import VaultError
 from email_assistant.agents.chat.graph import link_in
@@ -159,7 +160,7 @@ class Chat:
     async def advance(self, thread_id: UUID) -> None:
         """Do all there is to do now, unless another process is at it."""
         with suppress(LeaseLost):
-            async with held(self.pool, thread_id, self.lease_seconds, self.holder) as lease:
+            async with held(self.pool, "conversation", thread_id, self.lease_seconds, self.holder) as lease:
                 if lease:
                     await self._work(lease, None)
 
@@ -185,7 +186,7 @@ class Chat:
             else:
                 chat = await self.turns.now_about(chat, account)
         _check_active(account)
-        async with held(self.pool, chat.id, self.lease_seconds, self.holder) as lease:
+        async with held(self.pool, "conversation", chat.id, self.lease_seconds, self.holder) as lease:
             if lease is None:
                 raise Conflict("the assistant is still at what you asked for before; wait for its answer")
             held_up: UUID | None = None
@@ -207,7 +208,7 @@ class Chat:
         clock = asyncio.get_running_loop().time
         begun, pause = clock(), _LOOK_SECONDS
         while True:
-            async with held(self.pool, chat.id, self.lease_seconds, self.holder) as lease:
+            async with held(self.pool, "conversation", chat.id, self.lease_seconds, self.holder) as lease:
                 if lease:
                     await self._work(lease, watch)
                 talk = await self._talk(chat, user_id)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from email_assistant.accounts.accounts import UnknownAccount
+from email_assistant.accounts.account import UnknownAccount
 from email_assistant.accounts.vault import VaultError
 from email_assistant.agents.loop import StepBudgetSpent
 from email_assistant.db.pool import AWAY

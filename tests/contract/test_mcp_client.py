@@ -159,7 +159,7 @@ def open_nasty(open_home: OpenHome, tmp_path: Path, google: Google, model: Any) 
         async with open_home(tools=tmp_path / "tools.yaml", tool_permissions=tmp_path / "permissions.json") as home:
             await home.receive()
             [row] = await home.sql("select id from threads")
-            async with held(home.app.pool, row["id"], 60) as lease:
+            async with held(home.app.pool, "conversation", row["id"], 60) as lease:
                 assert lease is not None
                 nasty = Nasty(folder, transport, home, port, lease)
                 started.append(nasty)

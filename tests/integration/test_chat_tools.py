@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 from psycopg.types.json import Json
 
-from email_assistant.accounts.accounts import Account
+from email_assistant.accounts.account import Account
 from email_assistant.db.lease import Lease, claim, release
 from email_assistant.google.errors import Ambiguous, GoogleError
 from email_assistant.inbox.items import Asked, Item
@@ -86,7 +86,7 @@ async def begin(home: Home, account: Account | None = None) -> Turn:
         thread["id"],
         Json(run),
     )
-    lease = await claim(app.pool, thread["id"], 60)
+    lease = await claim(app.pool, "conversation", thread["id"], 60)
     assert lease is not None
     return Turn(home, app.tools, account, lease, run)
 

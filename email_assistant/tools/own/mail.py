@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from mcp.server.lowlevel import Server
 from pydantic import Field
 
-from email_assistant.accounts.accounts import Account
+from email_assistant.accounts.account import Account
 from email_assistant.google.errors import Ambiguous, NotFound, Refused
 from email_assistant.google.gmail import Gmail, Message
 from email_assistant.mail.address import is_valid_address
