@@ -16,7 +16,7 @@ from email_assistant.tools.flipped import FlippedTool
 from email_assistant.tools.mcp.pool import Servers
 from email_assistant.tools.mcp.tool import McpTool
 from email_assistant.tools.own.mailbox import Mailbox
-from email_assistant.tools.rules import RuleFiles
+from email_assistant.tools.rules import RuleFiles, Rules
 from email_assistant.tools.spec import (
     CONFIRMATION,
     NEEDS_MAILBOX,
@@ -82,9 +82,10 @@ class Registry:
 
     def types(self, *, mailbox: bool) -> Mapping[str, Sequence[str]]:
         """The names of each type's tools, which chat chooses by; without a mailbox, of those that need none."""
+        rules = self._files.now()
         types = {
-            type_: [name for name in names if mailbox or not self._needs_mailbox(name)]
-            for type_, names in self._files.now().config.types().items()
+            type_: [name for name in names if mailbox or not _needs_mailbox(rules, name)]
+            for type_, names in rules.config.types().items()
         }
         return {type_: names for type_, names in types.items() if names}
 
@@ -124,12 +125,13 @@ class Registry:
             heard: where private data was read before. The mail agent has read mail from the start.
             mailbox: whether the person has one.
         """
-        if not self._has(agent, name):
+        rules = self._files.now()
+        if not self._has(rules, agent, name):
             known = f"; there are {', '.join(self._local['mail'])}" if agent == "mail" else ""
             return Verdict("deny", f"there is no tool {name!r}{known}")
-        if not mailbox and self._needs_mailbox(name):
+        if not mailbox and _needs_mailbox(rules, name):
             return Verdict("deny", NEEDS_MAILBOX)
-        return decide(scope, self._files.now().subject(name), (HERE,) if agent == "mail" else heard)
+        return decide(scope, rules.subject(name), (HERE,) if agent == "mail" else heard)
 
     def foreign(self, name: str) -> str | None:
         """The server that a tool runs on, if that is not ours."""
@@ -138,8 +140,9 @@ class Registry:
     def reads(self, name: str) -> str | None:
         """Where a tool's answers, also those that tell of a change, come to hold private data, if they do; those of one
         that nobody has labelled may."""
-        labels = self._files.now().labels.get(name)
-        return (self.foreign(name) or HERE) if labels is None or labels.read_private_data else None
+        rules = self._files.now()
+        labels = rules.labels.get(name)
+        return (rules.foreign(name) or HERE) if labels is None or labels.read_private_data else None
 
     def arguments(self, agent: AgentName, name: str) -> type[BaseModel] | None:
         """What a tool of ours takes; None: only its server knows, or there is none."""
@@ -209,21 +212,15 @@ class Registry:
         else:
             await self._ledger.lose(effect)
 
-    def _has(self, agent: AgentName, name: str) -> bool:
+    def _has(self, rules: Rules, agent: AgentName, name: str) -> bool:
         """Chat may have every tool that has a type."""
-        if name in self._local[agent]:
-            return True
-        tool = self._files.now().tools.get(name)
-        return agent == "chat" and tool is not None and tool.type is not None
-
-    def _needs_mailbox(self, name: str) -> bool:
-        """Whether it is one of ours, which are about mail and calendar, but for asking the person."""
-        config = self._files.now().config
-        return name != CLARIFICATION and config.tools[name].backend not in config.servers
+        tool = rules.tools.get(name)
+        return name in self._local[agent] or (agent == "chat" and tool is not None and tool.type is not None)
 
     async def _found(self, agent: AgentName, account_id: UUID, name: str) -> Tool:
         """A tool where it runs now. Raises ToolError, ServerDown."""
-        backend, local = self._files.now().tools[name].backend, self._local[agent].get(name)
+        chosen, local = self._files.now().tools.get(name), self._local[agent].get(name)
+        backend = chosen.backend if chosen else LOCAL
         if local is not None:
             is_flipped = agent == "mail" and backend != LOCAL
             return FlippedTool(local, self._servers, self._ledger, backend) if is_flipped else local
@@ -240,3 +237,8 @@ class Registry:
             known = UpdateEventTool(*what, self._mailbox(account_id)) if self.said(told.name) else McpTool(*what)
             self._made[place] = known
         return known
+
+
+def _needs_mailbox(rules: Rules, name: str) -> bool:
+    """Whether it is one of ours, which are about mail and calendar, but for asking the person."""
+    return name != CLARIFICATION and rules.tools[name].backend not in rules.config.servers

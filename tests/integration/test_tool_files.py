@@ -102,6 +102,22 @@ def test_a_file_that_is_named_must_be_there(tmp_path: Path, monkeypatch: pytest.
     assert "none.yaml: can't be read (No such file or directory)" in run(tmp_path, "tools")
 
 
+@pytest.mark.long
+def test_a_file_that_is_broken_meanwhile_is_named_to_whoever_looks(daemon: Daemon) -> None:
+    file = daemon.home / "assistant" / "tools.yaml"
+    file.write_text("tools:\n  Done: {review: sometimes}\n")
+    for path in ("/api/tools", "/api/tools/send_email_tool"):
+        refused = daemon.http.get(path)
+        assert (refused.status_code, refused.headers["content-type"]) == (503, "application/problem+json")
+        assert f"{file}, line 2: tools.Done.review: " in refused.json()["detail"]
+    for path in ("/tools", "/tools/send_email_tool"):
+        page = daemon.http.get(path)
+        assert (page.status_code, "tools.yaml, line 2: " in page.text) == (503, True)
+    assert "Traceback" not in daemon.logs()
+    file.unlink()
+    assert daemon.http.get("/api/tools").status_code == 200
+
+
 class TestSeen:
     """A tool of somebody's server, by the command line, the API and the page."""
 
