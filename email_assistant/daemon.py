@@ -12,9 +12,9 @@ import psycopg
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from langchain_core.messages import ToolMessage
 
-from email_assistant.accounts.accounts import UnknownAccount
+from email_assistant.accounts.account import UnknownAccount
 from email_assistant.accounts.vault import VaultError
-from email_assistant.app import App, class_labels, open_chat, open_memory
+from email_assistant.app import App, open_chat, open_memory
 from email_assistant.db.checkpoints import FencedSaver
 from email_assistant.db.lease import LeaseLost, held
 from email_assistant.google.errors import GoogleError
@@ -34,6 +34,7 @@ from email_assistant.usage import BudgetSpent
 from email_assistant.work.advance import Advancer
 from email_assistant.work.chat import Chat
 from email_assistant.work.conversations import Conversations
+from email_assistant.work.due import DueWork
 from email_assistant.work.faults import classify
 from email_assistant.work.heed import Heed
 from email_assistant.work.invoke import Invoker
@@ -49,6 +50,7 @@ _FINISHED_RUNS_KEPT = timedelta(days=1)
 class Daemon:
     app: App
     conversations: Conversations
+    due: DueWork
     mailboxes: Mailboxes
     backfill: Backfill
     watches: Watches
@@ -106,7 +108,7 @@ class Daemon:
 
     async def is_idle(self) -> bool:
         """Whether nothing moves, and nothing will without a person or new mail."""
-        return await self.conversations.is_at_rest()
+        return await self.due.is_at_rest()
 
     async def poll(self) -> None:
         """Have every mailbox looked at."""
@@ -127,7 +129,7 @@ class Daemon:
         try:
             provider = self.app.settings.provider
             unlearned = {*await self.app.inbox.unlearned(provider), *await self.app.mails.unlearned(provider)}
-            await self.app.queue.sweep(await self.conversations.due(), unlearned)
+            await self.app.queue.sweep(await self.due.due(), unlearned)
         except psycopg.Error as error:
             log.warning("no sweep: the database is not available (%s)", type(error).__name__)
 
@@ -256,8 +258,9 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
     from email_assistant.work.handover import Handover
 
     settings = app.settings
-    names = class_labels(settings)
-    conversations = Conversations(
+    names = settings.class_labels
+    conversations = Conversations(app.pool, settings.provider)
+    due = DueWork(
         app.pool, settings.provider, app.holder, waits_when_spent=settings.when_spent == "wait", labels=bool(names)
     )
     memory = open_memory(app)
@@ -286,8 +289,8 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
         app.models,
         app.tools,
         app.ledger,
-        handover,
         settings.max_steps,
+        handover,
         settings.when_spent == "rules",
     )
     saver = FencedSaver(app.pool)
@@ -297,6 +300,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
         advancer = Advancer(
             app.pool,
             conversations,
+            due,
             app.inbox,
             app.recipients,
             app.ledger,
@@ -322,11 +326,12 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
             app.holder,
             settings.max_tries,
         )
-        await app.usage.forget_spent(settings.provider)
+        await app.accounts.forget_spent()
         await app.holder.open()
         yield Daemon(
             app,
             conversations,
+            due,
             mailboxes,
             backfill,
             watches,

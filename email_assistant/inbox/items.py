@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
 from typing import Any, Unpack
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -22,6 +23,7 @@ from psycopg.types.json import Json
 from email_assistant.accounts.accounts import SERVED
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.db.values import time_in_json, zone_named
+from email_assistant.errors import AssistantError
 from email_assistant.inbox import counts
 from email_assistant.inbox.counts import Counts
 from email_assistant.inbox.describe import Newer, Overtaken, describe, not_done
@@ -103,16 +105,22 @@ _TABLES = f"inbox_items i {_JOINED}"
 _MOST_NAMED = 5
 
 
-class NoItem(LookupError):
+class NoItem(AssistantError, LookupError):
     """No such item in this person's inbox."""
 
+    status = HTTPStatus.NOT_FOUND
 
-class Conflict(Exception):
+
+class Conflict(AssistantError):
     """The item can't take this answer any more; the message says what became of it."""
 
+    status = HTTPStatus.CONFLICT
 
-class Invalid(ValueError):
+
+class Invalid(AssistantError, ValueError):
     """The answer can't be taken as it stands; the item still waits."""
+
+    status = HTTPStatus.UNPROCESSABLE_ENTITY
 
 
 class _TakenMeanwhile(Conflict):

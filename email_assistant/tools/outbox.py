@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from psycopg.rows import class_row
 
-from email_assistant.accounts.accounts import Account
+from email_assistant.accounts.account import Account
 from email_assistant.db.pool import Pool
 from email_assistant.google.errors import Ambiguous, NotFound, Refused
 from email_assistant.google.gmail import Gmail, MessageRef

@@ -16,7 +16,8 @@ from uuid import UUID
 import psycopg
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
-from email_assistant.accounts.accounts import Account, Accounts, UnknownAccount
+from email_assistant.accounts.account import Account, UnknownAccount
+from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.accounts.vault import VaultError
 from email_assistant.agents.chat.graph import link_in
@@ -24,6 +25,7 @@ from email_assistant.db.holder import Holder
 from email_assistant.db.lease import Lease, LeaseLost, held
 from email_assistant.db.pool import Pool
 from email_assistant.db.serializer import ForeignCheckpoint
+from email_assistant.gate.source import BadFile
 from email_assistant.google.errors import GoogleError, NotFound, Refused
 from email_assistant.google.quota import Urgency, calls_are
 from email_assistant.inbox.items import Asked, Conflict, Inbox, Item
@@ -54,7 +56,7 @@ _UNHEARD = 20
 """Requests that no model has heard, as it was down, and that the next one is told of."""
 _UNDO_SECONDS = 15.0
 """How long a caller is kept waiting for the end of an undo window."""
-_DONE_LATER = (GoogleError, VaultError, NotYetClear)
+_DONE_LATER = (GoogleError, VaultError, NotYetClear, BadFile)
 """What can keep a call that the person approved from being done now."""
 ABOUT = "\n\nIt is about:\n"
 """Stands in an item before what was looked up about the ids in its call."""

@@ -12,7 +12,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 from psycopg.rows import kwargs_row
 from psycopg.types.json import Json
 
-from email_assistant.accounts.accounts import Account
+from email_assistant.accounts.account import Account
 from email_assistant.agents.chat.run import Turn
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Connection, Pool

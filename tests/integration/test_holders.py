@@ -208,7 +208,7 @@ class TestAlive:
                           where lease_until < clock_timestamp()""")
 
         assert await claim(home.app.pool, "conversation", thread_id, 60, home.app.holder) is None
-        assert await home.works.conversations.due() == []
+        assert await home.works.due.due() == []
         await until(lambda: not home.app.holder.dead)
 
     @in_one_loop
@@ -227,7 +227,7 @@ async def a_conversation(home: Home) -> UUID:
     """One in which mail is to be worked on."""
     home.google.deliver(BOB, "Lunch?", "Does Friday suit you?")
     await home.sync()
-    [due] = await home.works.conversations.due()
+    [due] = await home.works.due.due()
     return due.id
 
 

@@ -614,7 +614,7 @@ class TestAFailure:
         await home.sync()
         for _ in range(home.app.settings.max_tries + 1):
             await home.sql("update threads set not_before = '-infinity'")
-            for conversation in await home.works.conversations.due():
+            for conversation in await home.works.due.due():
                 await home.works.advancer.advance(conversation.id)
             mail = await home.mail(mail_id)
             assert mail.state == "triaging"

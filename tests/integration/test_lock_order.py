@@ -189,7 +189,7 @@ async def a_chat_goes_on(home: Home, model: Model) -> Work:
 
 async def several_accounts_at_once(home: Home) -> Work:
     async def both() -> None:
-        await home.app.usage.forget_spent(home.app.settings.provider)
+        await home.app.accounts.forget_spent()
         await home.app.accounts.claim_watches("projects/p/topics/t", timedelta(hours=1))
 
     return both

@@ -24,7 +24,7 @@ FLOORS = [
     {"cli"},
     {"daemon", "bench", "web"},
     {"app"},
-    {"work", "sync"},
+    {"home", "work", "sync"},
     {"agents"},
     {"tools", "gate", "inbox", "memory", "model", "trail", "notify"},
     {"accounts", "usage"},

@@ -18,7 +18,7 @@ from email_assistant.google.errors import Ambiguous, NotFound, Refused
 from email_assistant.mail.compose import compose_reply
 from email_assistant.mail.message import references_of
 from email_assistant.mail.parse import parse_gmail
-from email_assistant.settings import WorkingHours
+from email_assistant.settings.values import WorkingHours
 from email_assistant.tools import check_calendar, schedule_meeting, send_email
 from email_assistant.tools.check_calendar import CheckCalendar, told_days
 from email_assistant.tools.mcp.words import AGAIN, EXTERNAL_ID, INVITATION, KEY, LIMITED, SENDER
