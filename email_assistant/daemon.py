@@ -127,10 +127,9 @@ class Daemon:
     async def sweep(self) -> None:
         """Wake what is due and was forgotten: dead workers, lost notifications, ended undo windows and back-offs."""
         try:
-            due = await self.due.due()
             provider = self.app.settings.provider
             unlearned = {*await self.app.inbox.unlearned(provider), *await self.app.mails.unlearned(provider)}
-            await self.app.queue.sweep(due, unlearned)
+            await self.app.queue.sweep(await self.due.due(), unlearned)
         except psycopg.Error as error:
             log.warning("no sweep: the database is not available (%s)", type(error).__name__)
 

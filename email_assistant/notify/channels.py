@@ -72,7 +72,7 @@ class New:
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class Notice:
     """What one channel is to be told now."""
 
     channel: Channel
@@ -166,7 +166,7 @@ class Channels:
         )
         return str(self._vault.decrypt(row["vapid_key"])["pem"])
 
-    async def claim(self) -> list[Due]:
+    async def claim(self) -> list[Notice]:
         """What is to be told now, for this process to tell."""
         claimed = await self._channels(
             f"""update channels set not_before = clock_timestamp() + make_interval(secs => %s)
@@ -179,19 +179,21 @@ class Channels:
             _CLAIM_SECONDS,
             self._settle,
         )
-        found = [await self._due(channel) for channel in claimed]
-        return [due for due in found if due.new]  # all of it may have been answered meanwhile; the claim runs out
+        found = [await self._notice(channel) for channel in claimed]
+        return [
+            notice for notice in found if notice.new
+        ]  # all of it may have been answered meanwhile; the claim runs out
 
-    async def told(self, due: Due) -> None:
+    async def told(self, notice: Notice) -> None:
         await self._rows(
             """update channels set told_until = greatest(told_until, %s), told_at = clock_timestamp(), tries = 0,
                       last_error = null, not_before = clock_timestamp() + %s where id = %s""",
-            due.until,
+            notice.until,
             self._every,
-            due.channel.id,
+            notice.channel.id,
         )
 
-    async def failed(self, due: Due, error: str, retry_after: int) -> None:
+    async def failed(self, notice: Notice, error: str, retry_after: int) -> None:
         """Try again later, a few times."""
         await self._rows(
             """update channels set last_error = %(error)s, tries = (tries + 1) %% %(most)s,
@@ -201,16 +203,16 @@ class Channels:
                where id = %(id)s""",
             error=error,
             most=_TRIES,
-            until=due.until,
+            until=notice.until,
             after=retry_after,
-            id=due.channel.id,
+            id=notice.channel.id,
         )
 
     async def gone(self, channel: Channel, error: str) -> None:
         """Never use it again, unless it is added anew."""
         await self._rows("update channels set state = 'gone', last_error = %s where id = %s", error, channel.id)
 
-    async def _due(self, channel: Channel) -> Due:
+    async def _notice(self, channel: Channel) -> Notice:
         [counted] = await self._rows(
             f"""select count(*) as waiting, count(*) filter (where is_new) as new,
                        max(since) filter (where is_new) as until
@@ -231,7 +233,7 @@ class Channels:
             counted["until"],
             _LISTED,
         )
-        return Due(channel, [New(**row) for row in rows], **counted)
+        return Notice(channel, [New(**row) for row in rows], **counted)
 
     async def _one(self, query: str, *parameters: object) -> Channel:
         found = await self._channels(query, *parameters)

@@ -12,7 +12,7 @@ from email_assistant.accounts.vault import VaultError
 from email_assistant.mail.charset import cut
 from email_assistant.mail.invisible import clean
 from email_assistant.notify import push
-from email_assistant.notify.channels import Channel, Channels, Due, New
+from email_assistant.notify.channels import Channel, Channels, New, Notice
 from email_assistant.notify.outward import Answer, Outward, TargetRefused, Unreachable
 from email_assistant.notify.webhook import new_secret, signed
 
@@ -68,59 +68,59 @@ class Notices:
 
     async def tell(self) -> None:
         """Send what is due; a channel that is slow keeps none of the others."""
-        await asyncio.gather(*(self._tell(due) for due in await self._channels.claim()))
+        await asyncio.gather(*(self._tell(notice) for notice in await self._channels.claim()))
 
     async def test(self, channel: Channel) -> str | None:
         """Send a notice of nothing; what is wrong with the channel, if anything is."""
         try:
-            answer = await self._send(channel, Due(channel, [], 0, 0, None), "test")
+            answer = await self._send(channel, Notice(channel, [], 0, 0, None), "test")
         except (TargetRefused, Unreachable, VaultError) as error:
             return str(error)
         return None if _is_taken(answer) else f"the server answers {answer.status}"
 
-    async def _tell(self, due: Due) -> None:
+    async def _tell(self, notice: Notice) -> None:
         try:
-            answer = await self._send(due.channel, due, "items.waiting")
+            answer = await self._send(notice.channel, notice, "items.waiting")
         except (TargetRefused, Unreachable, VaultError) as error:
-            await self._channels.failed(due, str(error), 0)
+            await self._channels.failed(notice, str(error), 0)
             return
         if _is_taken(answer):
-            await self._channels.told(due)
+            await self._channels.told(notice)
         elif answer.status in _GONE:
-            log.warning("channel %s is gone: its server answers %s", due.channel.id, answer.status)
-            await self._channels.gone(due.channel, f"its server answers {answer.status}: add it again")
+            log.warning("channel %s is gone: its server answers %s", notice.channel.id, answer.status)
+            await self._channels.gone(notice.channel, f"its server answers {answer.status}: add it again")
         else:
-            await self._channels.failed(due, f"the server answers {answer.status}", answer.retry_after)
+            await self._channels.failed(notice, f"the server answers {answer.status}", answer.retry_after)
 
-    async def _send(self, channel: Channel, due: Due, type_: str) -> Answer:
+    async def _send(self, channel: Channel, notice: Notice, type_: str) -> Answer:
         address = await self._channels.address(channel)
         if channel.kind == "webhook":
-            body = json.dumps(self._for_webhook(due, type_)).encode()
+            body = json.dumps(self._for_webhook(notice, type_)).encode()
             # The same notice, tried again, has the same id: a receiver may leave out what it knows.
-            message_id = str(uuid5(channel.id, f"{type_} {due.until}"))
+            message_id = str(uuid5(channel.id, f"{type_} {notice.until}"))
             return await self._outward.post(address["url"], signed(address["secret"], message_id, body), body)
         key, contact = await self._key(channel.user_id), await self._contact_of(channel.user_id)
-        headers, body = push.sealed(key, contact, address, json.dumps(self._for_browser(due)).encode())
+        headers, body = push.sealed(key, contact, address, json.dumps(self._for_browser(notice)).encode())
         return await self._outward.post(address["url"], headers, body)
 
-    def _for_webhook(self, due: Due, type_: str) -> dict[str, Any]:
+    def _for_webhook(self, notice: Notice, type_: str) -> dict[str, Any]:
         """Ids and numbers: a webhook goes to somebody else's server, in the clear for it."""
         return {
             "type": type_,
             "timestamp": datetime.now(UTC).isoformat(),
             "data": {
-                "new": due.new,
-                "waiting": due.waiting,
-                "items": [str(item.id) for item in due.items],
+                "new": notice.new,
+                "waiting": notice.waiting,
+                "items": [str(item.id) for item in notice.items],
                 "link": self._inbox_url,
             },
         }
 
-    def _for_browser(self, due: Due) -> dict[str, str]:
-        lines = [_shown(item) for item in due.items[:_SHOWN_MAILS]] if self._show_mail else []
-        if self._show_mail and due.new > _SHOWN_MAILS:
-            lines.append(f"and {due.new - _SHOWN_MAILS} more")
-        return {"title": _title(due), "body": "\n".join(lines)}
+    def _for_browser(self, notice: Notice) -> dict[str, str]:
+        lines = [_shown(item) for item in notice.items[:_SHOWN_MAILS]] if self._show_mail else []
+        if self._show_mail and notice.new > _SHOWN_MAILS:
+            lines.append(f"and {notice.new - _SHOWN_MAILS} more")
+        return {"title": _title(notice), "body": "\n".join(lines)}
 
     async def _key(self, user_id: UUID) -> str:
         return await self._channels.vapid_key(user_id, push.new_key())
@@ -140,10 +140,10 @@ def _is_taken(answer: Answer) -> bool:
     return 200 <= answer.status < 300
 
 
-def _title(due: Due) -> str:
-    if not due.waiting:
+def _title(notice: Notice) -> str:
+    if not notice.waiting:
         return "Notices reach this browser"
-    return "1 item waits for you" if due.waiting == 1 else f"{due.waiting} items wait for you"
+    return "1 item waits for you" if notice.waiting == 1 else f"{notice.waiting} items wait for you"
 
 
 def _shown(item: New) -> str:

@@ -6,20 +6,27 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from http import HTTPStatus
 
 import httpx
+
+from email_assistant.errors import AssistantError
 
 _SECONDS = 10.0
 """How long one request may take, from the look-up of the name to the answer's status."""
 _MOST_WAIT = 3600
 
 
-class TargetRefused(ValueError):
+class TargetRefused(AssistantError):
     """The address is none that may be asked; the message says why."""
 
+    status = HTTPStatus.UNPROCESSABLE_ENTITY
 
-class Unreachable(Exception):
+
+class Unreachable(AssistantError):
     """No answer came; the message says why, without the address."""
+
+    passes = "on another try"
 
 
 @dataclass(frozen=True, slots=True)

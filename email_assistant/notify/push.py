@@ -4,11 +4,14 @@ import base64
 import binascii
 import time
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any
 
 import httpx
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from email_assistant.errors import AssistantError
 
 _KEPT_SECONDS = 12 * 3600
 """How long a push service keeps a message for a browser that is off."""
@@ -16,8 +19,10 @@ _SIGNED_SECONDS = 12 * 3600
 """RFC 8292 allows 24 hours at most, by the push service's clock."""
 
 
-class BadSubscription(ValueError):
+class BadSubscription(AssistantError):
     """What a browser sent as its subscription can't be used."""
+
+    status = HTTPStatus.UNPROCESSABLE_ENTITY
 
 
 def new_key() -> str:

@@ -37,7 +37,7 @@ _DESCRIBE_EVERY = timedelta(days=1)
 _ROUNDS = 3
 
 
-class CursorMoved(Exception):
+class _CursorMoved(Exception):
     """Another process has synchronised the same mailbox meanwhile."""
 
 
@@ -76,7 +76,7 @@ class Mailboxes:
             try:
                 await self._sync(account, client.gmail)
                 return
-            except CursorMoved:
+            except _CursorMoved:
                 continue
 
     async def sync_thread(self, account_id: UUID, thread_id: str) -> None:
@@ -197,7 +197,7 @@ class Mailboxes:
             (cursor, account.id, account.history_id),
         )
         if moved.rowcount == 0:
-            raise CursorMoved
+            raise _CursorMoved
 
     async def _described(self, account: Account, client: GoogleAccount) -> Account:
         """The account, whose timezone, and what it sends from, are learned once a day."""

@@ -16,8 +16,9 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, interrupt
 
 from email_assistant.db.checkpoints import FencedSaver, run_config
-from email_assistant.db.lease import Lease, LeaseLost, claim
+from email_assistant.db.lease import HELD, Lease, LeaseLost, claim
 from email_assistant.db.pool import Pool, connection_settings, make_pool
+from tests.integration.locks import as_far_as_it_goes
 
 LONG = 600.0
 
@@ -189,3 +190,55 @@ class Rival(JsonPlusSerializer):
             except psycopg.errors.LockNotAvailable:
                 self.outcomes.append("shut out")
         return super().dumps_typed(obj)
+
+
+class TestGuardedStatement:
+    COMPLETE = f"update threads set complete = true where id = %s and not complete and {HELD} returning gmail_id"
+
+    async def test_it_changes_what_it_finds_while_the_lease_is_held(self, conversation: Conversation) -> None:
+        lease = await conversation.claim()
+        async with conversation.pool.connection() as conn:
+            assert await lease.guarded(conn, self.COMPLETE, conversation.id) == [{"gmail_id": "t1"}]
+            assert await lease.guarded(conn, self.COMPLETE, conversation.id) == []
+
+    @pytest.mark.parametrize("lost", ["taken over", "run out", "too little left", "paused"])
+    async def test_it_changes_nothing_without_the_lease(self, conversation: Conversation, lost: str) -> None:
+        lease = await conversation.claim()
+        if lost in ("taken over", "run out"):
+            await conversation.let_the_lease_run_out()
+        if lost == "taken over":
+            await conversation.claim()
+        if lost == "paused":
+            await conversation.execute("update accounts set state = 'paused'")
+        margin = LONG + 1 if lost == "too little left" else 0
+        async with conversation.pool.connection() as conn:
+            with pytest.raises(LeaseLost):
+                await lease.guarded(conn, self.COMPLETE, conversation.id, margin=margin, account_active=True)
+        assert await conversation.execute("select complete from threads") == [{"complete": False}]
+
+    async def test_nobody_takes_over_before_its_transaction_ends(self, conversation: Conversation) -> None:
+        lease = await conversation.claim()
+        change = f"update accounts set name = 'Ada' where {HELD} returning id"
+        async with conversation.pool.connection() as conn, conn.transaction():
+            assert await lease.guarded(conn, change)
+            rival = await as_far_as_it_goes(
+                conversation.url, conversation.execute("update threads set epoch = epoch + 1")
+            )
+            assert not rival.done()
+        await rival
+
+    async def test_it_waits_for_who_is_just_taking_over(self, conversation: Conversation) -> None:
+        lease = await conversation.claim()
+        change = f"update accounts set name = 'Ada' where {HELD} returning id"
+
+        async def write() -> None:
+            async with conversation.pool.connection() as conn:
+                await lease.guarded(conn, change)
+
+        async with conversation.pool.connection() as rival, rival.transaction():
+            await rival.execute("update threads set epoch = epoch + 1")
+            late = await as_far_as_it_goes(conversation.url, write())
+            assert not late.done()
+        with pytest.raises(LeaseLost):
+            await late
+        assert await conversation.execute("select name from accounts") == [{"name": ""}]
