@@ -5,6 +5,7 @@ work is read by a partial index on what is open of an account, so that neither a
 first few of a backlog grows with the backlog.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import UUID
@@ -39,9 +40,10 @@ _WORK = (
         "decided",
         "inbox_items d",
         "d",
-        """d.status = 'decided' and not exists (
+        """d.status = 'decided' and d.undo_until <= statement_timestamp() and not exists (
              select from inbox_items o where o.run_id = d.run_id and o.status in ('pending', 'decided')
              and (o.status = 'pending' or o.undo_until > clock_timestamp()))""",
+        "d.undo_until",
     ),
     _Work("person", "mails m", "m", "m.state = 'new' and m.own"),
     _Work(
@@ -85,7 +87,10 @@ _WORK = (
 )
 _LABELS = (_Work("label", "mails m", "m", UNSHOWN, "m.triaged_at"), _Work("label", "mails m", "m", MOVED))
 
-_ACCOUNT = f"a.state = 'active' and {_SERVED}"
+# As a volatile expression of a subquery, it is asked of an account once, and not of each of its conversations.
+_ACCOUNTS = f"""select a.*, a.spent_until <= clock_timestamp() as pays,
+                       a.spent_until <= clock_timestamp() or not %(waits)s as reads
+                from accounts a where a.state = 'active' and {_SERVED}"""
 _THREAD = f"{_FREE} and t.not_before <= clock_timestamp()"
 _NOT_HANGING = """not exists (
     select from runs h join inbox_items i on i.run_id = h.id where h.thread_id = t.id and h.state = 'acting'
@@ -93,11 +98,10 @@ _NOT_HANGING = """not exists (
 _UNASKED = """not exists (
     select from runs h join inbox_items i on i.run_id = h.id
     where h.thread_id = m.thread_id and h.state = 'acting' and i.status = 'pending')"""
-_UNLESS_SPENT = "(a.spent_until <= clock_timestamp() or not %(waits)s)"
 _IF = {
     "decided": _NOT_HANGING,
     "person": _NOT_HANGING,
-    "mail": f"{_NOT_HANGING} and {_UNLESS_SPENT}",
+    "mail": f"{_NOT_HANGING} and a.reads",
     "label": "t.label_after <= clock_timestamp()",
 }
 
@@ -107,12 +111,20 @@ def _of_thread(work: _Work) -> str:
                        and {work.where} and {_IF[work.kind]})"""
 
 
-def _of_account(work: _Work) -> str:
+def _of_account(work: _Work, most: int) -> str:
     """The first of them: what is left out of any kind comes after as many of that kind."""
     return f"""(select t.id, '{work.kind}' as kind
                 from {work.tables} join threads t on t.id = {work.row}.thread_id
                 where {work.row}.account_id = a.id and {work.where} and {_THREAD} and {_IF[work.kind]}
-                group by {work.first}, t.id order by {work.first}, t.id limit %(most)s)"""
+                group by {work.first}, t.id order by {work.first}, t.id limit {most})"""
+
+
+def _of_all(kinds: Iterable[_Work], most: int) -> str:
+    # The number stands in the text, so that Postgres plans for it once, and not at every look.
+    of_account = " union all ".join(_of_account(work, most) for work in kinds)
+    return f"""select work.id, bool_or(work.kind = 'decided') as decided
+               from ({_ACCOUNTS}) as a cross join lateral ({of_account}) as work
+               group by work.id order by decided desc, bool_and(work.kind = 'label'), work.id limit {most}"""
 
 
 _MOVING = (
@@ -120,7 +132,7 @@ _MOVING = (
     """runs r on r.account_id = a.id join threads t on t.id = r.thread_id
        where r.state = 'acting' and (a.pays or t.not_before <= clock_timestamp())
        and not exists (select from inbox_items i where i.run_id = r.id and i.status = 'pending')""",
-    f"mails m on m.account_id = a.id where m.state = 'new' and (a.pays or not %(waits)s) and {_UNASKED}",
+    f"mails m on m.account_id = a.id where m.state = 'new' and a.reads and {_UNASKED}",
     f"mails m on m.account_id = a.id where m.state = 'triaging' and a.pays and {_UNASKED}",
     "inbox_items i on i.account_id = a.id where i.status = 'decided'",
     """inbox_items i on i.account_id = a.id
@@ -130,7 +142,7 @@ _MOVING = (
     f"mails m on m.account_id = a.id where %(labels)s and {MOVED}",
 )
 _MOVES = f"""
-with ours as (select a.*, a.spent_until <= clock_timestamp() as pays from accounts a where {_ACCOUNT})
+with ours as ({_ACCOUNTS})
 select exists (select from ours where listed_at is null or backfilled_at is null)
     or {" or ".join(f"exists (select from ours a join {each})" for each in _MOVING)} as moves"""
 
@@ -147,14 +159,10 @@ class DueWork:
         """
         kinds = _WORK + _LABELS if labels else _WORK
         self._of_thread = f"""
-            select exists (select from threads t join accounts a on a.id = t.account_id
-                           where t.id = %(thread)s and {_ACCOUNT} and {_THREAD}
+            select exists (select from threads t cross join lateral ({_ACCOUNTS} and a.id = t.account_id) as a
+                           where t.id = %(thread)s and {_THREAD}
                            and ({" or ".join(map(_of_thread, kinds))})) as due"""
-        self._of_all = f"""
-            select work.id, bool_or(work.kind = 'decided') as decided
-            from accounts a cross join lateral ({" union all ".join(map(_of_account, kinds))}) as work
-            where {_ACCOUNT}
-            group by work.id order by decided desc, bool_and(work.kind = 'label'), work.id limit %(most)s"""
+        self._kinds = kinds
         self._holder = holder
         self._labels = labels
         self._pool = pool
@@ -168,7 +176,7 @@ class DueWork:
         Args:
             most: how many, so that a burst of mail doesn't make a look at it as long as itself.
         """
-        return [Due(**row) for row in await self._rows(self._of_all, most=most)]
+        return [Due(**row) for row in await self._rows(_of_all(self._kinds, most))]
 
     async def is_due(self, thread_id: UUID) -> bool:
         [row] = await self._rows(self._of_thread, thread=thread_id)

@@ -32,7 +32,7 @@ _LABELS_ARE_SET = "a.state = 'active' and a.mode <> 'shadow'"
 """In which accounts labels are touched at all."""
 # A week, so that labels that are turned on late, or can't be set at all, don't make work of the whole mailbox.
 UNSHOWN = f"""{_LABELS_ARE_SET} and m.labelled is null and m.classification is not null
-  and m.triaged_at > clock_timestamp() - interval '7 days'"""
+  and m.triaged_at > statement_timestamp() - interval '7 days'"""
 """SQL: mails `m` of accounts `a` whose label is to be set."""
 MOVED = f"""{_LABELS_ARE_SET} and m.relabelled is not null and m.state in ('waiting', 'done', 'failed')
   and not exists (select from runs r where r.thread_id = m.thread_id and r.state in ('running', 'acting'))

@@ -263,14 +263,15 @@ async def test_is_what_a_look_at_all_tables_finds(pool: Pool, seed: int) -> None
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_the_first_come_first(pool: Pool, seed: int) -> None:
-    """Answers, then all else but labels, each in the order of their ids."""
+async def test_answers_come_first(pool: Pool, seed: int) -> None:
     await Chance(pool, random.Random(seed)).fill()
-    expected = await rows(pool, _DUE, {"dead": [DEAD], "waits": True, "labels": False})
-    due = due_work(pool)
+    expected = await rows(pool, _DUE, {"dead": [DEAD], "waits": True, "labels": True})
+    answers = sum(row["decided"] for row in expected)
 
-    for most in (1, 3, len(expected) // 2):
-        assert [each.id for each in await due.due(most)] == [row["id"] for row in expected[:most]]
+    for most in (1, answers // 2, answers + 1, len(expected) - 1):
+        found = await due_work(pool, labels=True).due(most)
+        assert {each.id for each in found} <= {row["id"] for row in expected}
+        assert [each.decided for each in found] == [n < answers for n in range(most)]
 
 
 async def test_labels_come_last(pool: Pool) -> None:
