@@ -121,7 +121,7 @@ async def _correct(mail: str, classification: str, account: str | None) -> None:
     async with opened() as app:
         if account is not None:
             await app.accounts.find(app.user_id, account)
-        await app.mails.correct(app.user_id, mail, chosen, "cli", account)
+        await app.corrections.correct(app.user_id, mail, chosen, "cli", account)
     out.print(
         f"Mail {mail} is now {chosen}. A rule on its sender is learned from that; `email-assistant memory show` "
         "shows it.",
@@ -140,7 +140,7 @@ def retry(mail: MailId, account: OfAccount = None) -> None:
             if account is not None:
                 await app.accounts.find(app.user_id, account)
             try:
-                await app.mails.retry(app.user_id, mail, account)
+                await app.corrections.retry(app.user_id, mail, account)
             except NoItem as error:
                 raise CommandError(f"{error}; `email-assistant mails --state failed` shows what can be tried") from None
         out.print(f"Trying mail {mail} again.", markup=False, highlight=False)

@@ -9,8 +9,9 @@ from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BeforeValidator, Field
 
 from email_assistant.accounts.kept import why_kept
-from email_assistant.inbox.items import PAGE, Conflict, Invalid, Item, NoItem, Outcome, Status
-from email_assistant.inbox.listing import Sort, read_age
+from email_assistant.inbox.items import PAGE, Conflict, Invalid, Item, NoItem
+from email_assistant.inbox.listing import Sort, Status, read_age
+from email_assistant.inbox.person import Outcome
 from email_assistant.tools.spec import Kind
 from email_assistant.trail.context import Contexts
 from email_assistant.web.dependencies import Assistant, BlankAsNone, ItemId, Services

@@ -10,7 +10,8 @@ from email_assistant.accounts.accounts import Account, Mode
 from email_assistant.accounts.accounts import State as AccountState
 from email_assistant.gate.labels import Labels
 from email_assistant.gate.policy import Rule as ReviewRule
-from email_assistant.inbox.items import MOST_AT_ONCE, Item, Status
+from email_assistant.inbox.items import MOST_AT_ONCE, Item
+from email_assistant.inbox.listing import Status
 from email_assistant.inbox.mails import Class, MailRow
 from email_assistant.inbox.mails import State as MailState
 from email_assistant.inbox.recipients import MarkKind

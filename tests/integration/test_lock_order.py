@@ -69,14 +69,14 @@ async def snoozes(home: Home) -> Work:
 
 async def tries_again(home: Home, model: Model) -> Work:
     mail_id = await a_failed_mail(home, model)
-    return lambda: home.app.mails.retry(home.app.user_id, mail_id)
+    return lambda: home.app.corrections.retry(home.app.user_id, mail_id)
 
 
 async def corrects(home: Home) -> Work:
     [item, _] = await open_items(home)
     assert item.mail_id
     mail_id = item.mail_id
-    return lambda: home.app.mails.correct(home.app.user_id, mail_id, "ignore", "test")
+    return lambda: home.app.corrections.correct(home.app.user_id, mail_id, "ignore", "test")
 
 
 async def switches_to_shadow(home: Home) -> Work:
@@ -174,7 +174,7 @@ async def work_backs_off(home: Home, model: Model) -> Work:
 async def a_lesson_is_claimed(home: Home) -> Work:
     await open_items(home)
     await home.sql("update inbox_items set status = 'applied', applied_at = clock_timestamp(), teaches = true")
-    return lambda: home.app.inbox.claim_unlearned(home.account_id, 60)
+    return lambda: home.app.teaching.claim_unlearned(home.account_id, 60)
 
 
 async def a_chat_goes_on(home: Home, model: Model) -> Work:
@@ -261,7 +261,7 @@ async def test_a_poll_a_lesson_and_a_worker_do_not_wait_for_each_other(home: Hom
 
     async with app.pool.connection() as conn, conn.transaction():
         await app.accounts.set_mode(conn, home.account_id, "send")
-        lesson = await as_far_as_it_goes(database_url, app.inbox.claim_unlearned(home.account_id, 60))
+        lesson = await as_far_as_it_goes(database_url, app.teaching.claim_unlearned(home.account_id, 60))
         backs_off = home.works.conversations.back_off(lease, None, "later", None, outage=True)
         worker = await as_far_as_it_goes(database_url, backs_off)
         poll = await as_far_as_it_goes(database_url, home.sync())

@@ -1,0 +1,197 @@
+"""The run's side of the inbox: what it asks a person, and what becomes of the answers."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+from uuid import UUID
+
+from psycopg.types.json import Json
+
+from email_assistant.db.pool import Connection, Pool
+from email_assistant.inbox import rows
+from email_assistant.inbox.describe import Overtaken, not_done
+from email_assistant.inbox.items import Item, read
+from email_assistant.inbox.kept import UnreadableAnswer, args_in, decision_in
+from email_assistant.inbox.recipients import Judged
+from email_assistant.inbox.standing import ACTS
+from email_assistant.tools.effects import Effect
+from email_assistant.tools.spec import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question that a run's graph has come to rest at."""
+
+    interrupt_id: str
+    value: Mapping[str, Any]
+    """{action, args, call_id, kind, allowed, teaches}."""
+    judged: Judged
+    """Those whom it would reach."""
+    conflicts: list[str] | None
+    """None: the calendar could not be read."""
+    calendars: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+
+class Questions:
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def project(self, conn: Connection, run_id: UUID, mail_text: str, asked: Iterable[Asked]) -> None:
+        """Make a row of each question; a repeat changes nothing.
+
+        What the person had decided in runs that this one took the place of was not done: what it asks first says so,
+        and what they had written stands in its field again.
+        """
+        overtaken = await self._overtaken(conn, run_id)
+        told = "; ".join(map(not_done, overtaken)) or None
+        for question in asked:
+            value, judged = question.value, question.judged
+            typed = next((again for each in overtaken if (again := each.typed_again(value))), None)
+            row = {
+                **{name: value[name] for name in ("call_id", "kind", "action", "args", "allowed", "teaches")},
+                "interrupt_id": question.interrupt_id,
+                "group_id": value.get("group"),
+                "new_recipients": judged.new_recipients,
+                "marks": Json([asdict(mark) for mark in judged.marks]),
+                "first_answer": judged.first_answer,
+                "left_out": question.left_out,
+                "conflicts": question.conflicts,
+                "calendars": question.calendars,
+                "because": value.get("because"),
+                "asked_because": told,
+                "taken_back": Json(typed) if typed else None,
+            }
+            await rows.insert(conn, run_id, mail_text, row)
+
+    async def _overtaken(self, conn: Connection, run_id: UUID) -> list[Overtaken]:
+        """What the person had decided to do in the runs that a run took the place of, before it asks anything: of each
+        kind the last."""
+        cursor = await conn.execute(
+            """with recursive before as (
+                   select id, thread_id from runs where id = %(run)s
+                   union select r.id, r.thread_id from runs r
+                         join before b on r.thread_id = b.thread_id and r.superseded_by = b.id)
+               select distinct on (kind) kind, args::text, decision::text from inbox_items
+               where run_id in (select id from before) and status = 'superseded'
+               and decision->>'type' in ('accept', 'edit') and kind <> 'notification'
+               and not exists (select from inbox_items where run_id = %(run)s)
+               order by kind, decided_at desc""",
+            {"run": run_id},
+        )
+        found = [(row["kind"], args_in(row["args"]), decision_in(row["decision"])) for row in await cursor.fetchall()]
+        return [Overtaken(kind, args, decision) for kind, args, decision in found if decision]
+
+    async def ask_again(self, conn: Connection, effect: Effect, mail_text: str) -> None:
+        """Ask the person about an effect that was refused, or of which nobody can tell whether it happened."""
+        if effect.state == "unknown":
+            await self._raise(conn, effect.run_id, "in_doubt", effect.call_id, effect.tool, effect.args, mail_text)
+        else:
+            await rows.insert_refused(conn, effect, mail_text)
+
+    async def ask_to_open(self, conn: Connection, run_id: UUID, url: str, why: str, mail_text: str) -> None:
+        """Ask the person to open a link that a tool needs; *accept* says that it was done."""
+        await self._raise(conn, run_id, "link", "open_link", "open_link", {"url": url, "message": why}, mail_text)
+
+    async def _raise(
+        self,
+        conn: Connection,
+        run_id: UUID,
+        kind: Kind,
+        call_id: str,
+        action: str,
+        args: Mapping[str, Any],
+        mail_text: str,
+    ) -> None:
+        """Ask what no interrupt asks; while it waits, a repeat changes nothing."""
+        row = {
+            "call_id": call_id,
+            "kind": kind,
+            "action": action,
+            "args": args,
+            "allowed": ["accept", "ignore"],
+            "new_recipients": [],
+            "marks": Json([]),
+            "teaches": False,
+            "asked": 1 + await rows.times_asked(conn, run_id, call_id),
+        }
+        await rows.insert(conn, run_id, mail_text, row)
+
+    async def decided(self, run_id: UUID) -> set[str]:
+        """Ids of the interrupts that a run's decided items answer."""
+        items = await self._items("i.run_id = %s and i.status = 'decided' and i.interrupt_id is not null", run_id)
+        return {str(i.interrupt_id) for i in items}
+
+    async def to_be_done(self, run_id: UUID) -> set[str]:
+        """Ids of the calls that a run's decided items say to carry out."""
+        items = await self._items("i.run_id = %s and i.status = 'decided'", run_id)
+        return {i.call_id for i in items if (i.decision or {}).get("type") in ACTS}
+
+    async def apply(self, conn: Connection, run_id: UUID) -> Sequence[Item]:
+        """Pass the point of no return for all of a run's decided items, or for none while one is still open.
+
+        Raises:
+            UnreadableAnswer.
+        """
+        applied = await rows.apply(conn, run_id)
+        return [_believed(item) for item in await read(conn, "i.id = any(%s)", applied)] if applied else []
+
+    async def answers(self, run_id: UUID) -> dict[str, dict[str, Any]]:
+        """The applied answers of a run by interrupt id: the map that its graph is resumed with.
+
+        Raises:
+            UnreadableAnswer.
+        """
+        items = await self._items("i.run_id = %s and i.status = 'applied' and i.interrupt_id is not null", run_id)
+        return {str(i.interrupt_id): dict(_believed(i).decision or {}) for i in items}
+
+    async def said_in(self, run_ids: Sequence[UUID]) -> tuple[list[str], str | None]:
+        """What the person said in runs that were superseded: their instructions, and the reply they had approved."""
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute(
+                """select kind, args::text, coalesce(decision, reopened->'decision')::text as decision, status
+                   from inbox_items
+                   where run_id = any(%s) and coalesce(decision, reopened->'decision') is not null
+                   order by coalesce(decided_at, (reopened->>'decided_at')::timestamptz)""",
+                (list(run_ids),),
+            )
+            found = await cursor.fetchall()
+        said = [(row, decision) for row in found if (decision := decision_in(row["decision"]))]
+        instructions = [decision["args"] for _, decision in said if decision["type"] == "response"]
+        approved = [
+            str((decision["args"] or args_in(row["args"])).get("response_text", ""))
+            for row, decision in said
+            if row["kind"] == "draft" and row["status"] == "superseded" and decision["type"] in ACTS
+        ]
+        return instructions, approved[-1] if approved else None
+
+    async def supersede(self, conn: Connection, run_ids: Sequence[UUID], by: UUID | None) -> None:
+        """Close what still waits in these runs; the rows stay and show what took their place."""
+        await rows.supersede(conn, run_ids, by)
+
+    async def closed_with(self, run_id: UUID) -> list[Item]:
+        """What waited in a run when that was closed, and nothing took the place of."""
+        return await self._items(
+            """i.run_id = %s and i.status = 'superseded' and i.superseded_by is null and i.decision is null
+               and i.interrupt_id is not null""",
+            run_id,
+        )
+
+    async def reopen(self, conn: Connection, run_id: UUID) -> None:
+        """Let what was closed with a run wait again, as if it had been asleep meanwhile."""
+        await rows.reopen(conn, run_id)
+
+    async def expire_run(self, conn: Connection, run_id: UUID) -> None:
+        """Close what still waits in a run that failed."""
+        await rows.expire(conn, run_id)
+
+    async def _items(self, where: str, *parameters: object) -> list[Item]:
+        async with self._pool.connection() as conn:
+            return await read(conn, where, *parameters)
+
+
+def _believed(item: Item) -> Item:
+    """The item, if its answer is one that was given to what was shown, or that has nothing done."""
+    if item.unreadable and (item.decision is None or item.decision["type"] != "ignore"):
+        raise UnreadableAnswer
+    return item

@@ -1,0 +1,104 @@
+"""The lesson's side of the inbox: the answers that something may still be learned from."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from uuid import UUID
+
+import psycopg
+
+from email_assistant.db.order import lock_account
+from email_assistant.db.pool import Pool
+from email_assistant.inbox import rows
+from email_assistant.inbox.items import Item, NoItem, read
+from email_assistant.inbox.standing import ACTS
+
+
+@dataclass(frozen=True, slots=True)
+class Taught:
+    """What stands around an answer that is learned from."""
+
+    bulk: bool
+    """The mail came from a mailing list or a mass sender."""
+    automatic: bool
+    """A machine sent it."""
+    beside_accepted: bool
+    """Something else that was proposed on the same mail was accepted."""
+    mails: Sequence[str]
+    """What the mails of its conversation say, each with its sender's name, its subject and what it quotes."""
+    items: Sequence[Item]
+    """What the assistant has asked in its conversation, itself too."""
+
+
+class Teaching:
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def unlearned(self, provider: str) -> list[UUID]:
+        """Accounts with applied items that something may still be learned from, now."""
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute(
+                """select distinct i.account_id from inbox_items i join accounts a on a.id = i.account_id
+                   where i.status = 'applied' and i.teaches and i.learned_at is null
+                   and i.learn_after <= clock_timestamp() and a.provider = %s and a.state = 'active'""",
+                (provider,),
+            )
+            return [row["account_id"] for row in await cursor.fetchall()]
+
+    async def claim_unlearned(self, account_id: UUID, seconds: float) -> Item | None:
+        """Take the next applied item to learn from; None if there is none, or one of the account is being learned from.
+
+        One at a time, since a lesson changes the profile that the next one is put to.
+        """
+        async with self._pool.connection() as conn, conn.transaction():
+            await lock_account(conn, account_id, "no key update")
+            claimed = await rows.claim_unlearned(conn, account_id, seconds)
+            return (await read(conn, "i.id = %s", claimed))[0] if claimed else None
+
+    @asynccontextmanager
+    async def learning(self, item_id: UUID, seconds: float) -> AsyncIterator[None]:
+        """Keep the item claimed for the length of the block, and no longer than `seconds` after a process that died."""
+        renewal = asyncio.create_task(self._keep_claimed(item_id, seconds))
+        try:
+            yield
+        finally:
+            renewal.cancel()
+
+    async def _keep_claimed(self, item_id: UUID, seconds: float) -> None:
+        while True:
+            await asyncio.sleep(seconds / 3)
+            with suppress(psycopg.Error):
+                async with self._pool.connection() as conn:
+                    await rows.keep_claimed(conn, item_id, seconds)
+
+    async def taught(self, item: Item) -> Taught:
+        """What stands around an applied answer."""
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute(
+                """select coalesce((m.content->>'bulk')::boolean, false) as bulk,
+                          coalesce((m.content->>'auto_submitted')::boolean, false) as automatic,
+                          exists (select from inbox_items p where p.run_id = i.run_id and p.id <> i.id
+                                  and p.kind <> 'notification' and p.status = 'applied'
+                                  and p.decision->>'type' = any(%s)) as beside_accepted,
+                          array(select concat_ws(E'\n', c.content->'sender'->>'name', c.subject, c.content->>'text')
+                                from mails c where c.thread_id = i.thread_id) as mails
+                   from inbox_items i left join mails m on m.account_id = i.account_id and m.gmail_id = i.mail_id
+                   where i.id = %s""",
+                (list(ACTS), item.id),
+            )
+            row = await cursor.fetchone()
+            if row is None:
+                raise NoItem(f"there is no item {item.id}")
+            # What no interrupt asks is what the person had decided, in their own words maybe.
+            asked = "i.user_id = %s and i.thread_id = %s and i.interrupt_id is not null order by i.created_at, i.id"
+            return Taught(**row, items=await read(conn, asked, item.user_id, item.thread_id))
+
+    async def learned(self, item_id: UUID) -> None:
+        async with self._pool.connection() as conn:
+            await rows.learned(conn, item_id)
+
+    async def learn_later(self, item_id: UUID, most_tries: int | None) -> bool:
+        """Back off after a failed try; with `most_tries`, give up after so many. Returns whether it was given up."""
+        async with self._pool.connection() as conn:
+            return await rows.learn_later(conn, item_id, 2**31 - 1 if most_tries is None else most_tries)
