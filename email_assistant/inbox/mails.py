@@ -1,8 +1,10 @@
 """Mail that came in and what became of it, as the person sees it. What the account sent is not listed."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, get_args
+from itertools import chain
+from typing import Literal, get_args
 from uuid import UUID
 
 from psycopg.rows import class_row
@@ -71,19 +73,14 @@ class Mails:
         limit: int = PAGE,
     ) -> tuple[list[MailRow], str | None]:
         """One page, newest first, and the cursor of the next page if there is one. Raises BadCursor."""
-        where: list[str] = ["m.user_id = %s and not m.own"]
-        parameters: list[Any] = [user_id]
-        if state:
-            where.append("m.state = %s")
-            parameters.append(state)
-        if account:
-            where.append("a.address = %s")
-            parameters.append(account.lower())
-        if cursor:
-            where.append("(m.received_at, m.gmail_id) < (%s, %s)")
-            parameters += read_cursor(cursor)
-        rows = await self._mails(
-            f"{' and '.join(where)} order by m.received_at desc, m.gmail_id desc limit %s", *parameters, limit + 1
+        rows = await self._newest(
+            limit + 1,
+            {
+                "m.user_id = %s and not m.own": [user_id],
+                "m.state = %s": [state] if state else None,
+                "a.address = %s": [account.lower()] if account else None,
+                "(m.received_at, m.gmail_id) < (%s, %s)": read_cursor(cursor) if cursor else None,
+            },
         )
         more = len(rows) > limit
         return rows[:limit], make_cursor(rows[limit - 1].received_at, rows[limit - 1].id) if more else None
@@ -97,16 +94,14 @@ class Mails:
             words: none finds any mail.
             classification: None finds any class, and mail without one.
         """
-        where: list[str] = ["m.user_id = %s and m.account_id = %s and not m.own"]
-        parameters: list[Any] = [user_id, account_id]
-        if query := of_words(words):
-            where.append("mail_words(m.sender, m.subject, m.content) @@ to_tsquery('simple', %s)")
-            parameters.append(query)
-        if classification:
-            where.append("m.classification = %s")
-            parameters.append(classification)
-        return await self._mails(
-            f"{' and '.join(where)} order by m.received_at desc, m.gmail_id desc limit %s", *parameters, most
+        query = of_words(words)
+        return await self._newest(
+            most,
+            {
+                "m.user_id = %s and m.account_id = %s and not m.own": [user_id, account_id],
+                "mail_words(m.sender, m.subject, m.content) @@ to_tsquery('simple', %s)": [query] if query else None,
+                "m.classification = %s": [classification] if classification else None,
+            },
         )
 
     async def get(self, user_id: UUID, mail_id: str, account: str | None = None) -> MailRow:
@@ -141,6 +136,12 @@ class Mails:
             for group, key in (("by_state", row["state"]), ("by_classification", row["classification"])):
                 counts[group][key] = counts[group].get(key, 0) + row["n"]
         return counts
+
+    async def _newest(self, most: int, wanted: Mapping[str, Sequence[object] | None]) -> list[MailRow]:
+        """The newest mails that meet all conditions, but for those without parameters."""
+        met = {condition: given for condition, given in wanted.items() if given}
+        where = f"{' and '.join(met)} order by m.received_at desc, m.gmail_id desc limit %s"
+        return await self._mails(where, *chain(*met.values()), most)
 
     async def _mails(self, where: str, *parameters: object) -> list[MailRow]:
         async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(MailRow)) as cursor:

@@ -26,7 +26,7 @@ WRITER: Mapping[str, str] = {
     "corrections": "work/corrections.py",
     "digests": "notify/digest.py",
     "effects": "tools/effects.py",
-    "inbox_items": "inbox/rows.py",
+    "inbox_items": "inbox/rows.sql",
     "left_drafts": "tools/left_drafts.py",
     "lessons": "memory/lessons.py",
     "mails": "work/conversations.py",
