@@ -47,6 +47,8 @@ class Outcome:
 
 
 class Inbox(Items):
+    take_back = staticmethod(rows.take_back)
+
     def __init__(
         self,
         pool: Pool,
@@ -265,10 +267,6 @@ class Inbox(Items):
         if not undone:
             raise Conflict("there is nothing to undo" if item.status == "pending" else became(item))
         return item
-
-    async def take_back(self, conn: Connection, account_id: UUID) -> None:
-        """Ask again for what the person said to do in an account, and what is not being carried out yet."""
-        await rows.take_back(conn, account_id)
 
     async def snooze(self, user_id: UUID, item_id: UUID, until: datetime | None) -> Item:
         """Leave a pending item out of listings until a time; it comes back by itself. None brings it back now.

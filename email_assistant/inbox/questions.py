@@ -34,6 +34,10 @@ class Asked:
 
 
 class Questions:
+    supersede = staticmethod(rows.supersede)
+    reopen = staticmethod(rows.reopen)
+    expire_run = staticmethod(rows.expire)
+
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
@@ -165,10 +169,6 @@ class Questions:
         ]
         return instructions, approved[-1] if approved else None
 
-    async def supersede(self, conn: Connection, run_ids: Sequence[UUID], by: UUID | None) -> None:
-        """Close what still waits in these runs; the rows stay and show what took their place."""
-        await rows.supersede(conn, run_ids, by)
-
     async def closed_with(self, run_id: UUID) -> list[Item]:
         """What waited in a run when that was closed, and nothing took the place of."""
         return await self._items(
@@ -176,14 +176,6 @@ class Questions:
                and i.interrupt_id is not null""",
             run_id,
         )
-
-    async def reopen(self, conn: Connection, run_id: UUID) -> None:
-        """Let what was closed with a run wait again, as if it had been asleep meanwhile."""
-        await rows.reopen(conn, run_id)
-
-    async def expire_run(self, conn: Connection, run_id: UUID) -> None:
-        """Close what still waits in a run that failed."""
-        await rows.expire(conn, run_id)
 
     async def _items(self, where: str, *parameters: object) -> list[Item]:
         async with self._pool.connection() as conn:
