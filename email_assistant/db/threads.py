@@ -1,4 +1,4 @@
-"""Conversations: all SQL that changes `threads` but their lease (`db/lease.py`), in the caller's transaction."""
+"""The row of a conversation: what changes it, in the caller's transaction, but its lease (`db/lease.py`)."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
