@@ -8,6 +8,7 @@ from uuid import UUID
 from psycopg.types.json import Json
 
 from email_assistant.db.pool import Connection, Pool
+from email_assistant.db.statements import statements
 from email_assistant.inbox import rows
 from email_assistant.inbox.describe import Overtaken, not_done
 from email_assistant.inbox.items import Item, read
@@ -15,7 +16,8 @@ from email_assistant.inbox.kept import UnreadableAnswer, args_in, decision_in
 from email_assistant.inbox.recipients import Judged
 from email_assistant.inbox.standing import ACTS
 from email_assistant.tools.effects import Effect
-from email_assistant.tools.spec import Kind
+
+_SQL = statements("inbox", "questions.sql")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,54 +73,30 @@ class Questions:
     async def _overtaken(self, conn: Connection, run_id: UUID) -> list[Overtaken]:
         """What the person had decided to do in the runs that a run took the place of, before it asks anything: of each
         kind the last."""
-        cursor = await conn.execute(
-            """with recursive before as (
-                   select id, thread_id from runs where id = %(run)s
-                   union select r.id, r.thread_id from runs r
-                         join before b on r.thread_id = b.thread_id and r.superseded_by = b.id)
-               select distinct on (kind) kind, args::text, decision::text from inbox_items
-               where run_id in (select id from before) and status = 'superseded'
-               and decision->>'type' in ('accept', 'edit') and kind <> 'notification'
-               and not exists (select from inbox_items where run_id = %(run)s)
-               order by kind, decided_at desc""",
-            {"run": run_id},
-        )
+        cursor = await conn.execute(_SQL["overtaken"].encode(), {"run": run_id})
         found = [(row["kind"], args_in(row["args"]), decision_in(row["decision"])) for row in await cursor.fetchall()]
         return [Overtaken(kind, args, decision) for kind, args, decision in found if decision]
 
     async def ask_again(self, conn: Connection, effect: Effect, mail_text: str) -> None:
         """Ask the person about an effect that was refused, or of which nobody can tell whether it happened."""
         if effect.state == "unknown":
-            await self._raise(conn, effect.run_id, "in_doubt", effect.call_id, effect.tool, effect.args, mail_text)
+            call = {"kind": "in_doubt", "call_id": effect.call_id, "action": effect.tool, "args": effect.args}
+            await self._raise(conn, effect.run_id, call, mail_text)
         else:
             await rows.insert_refused(conn, effect, mail_text)
 
     async def ask_to_open(self, conn: Connection, run_id: UUID, url: str, why: str, mail_text: str) -> None:
         """Ask the person to open a link that a tool needs; *accept* says that it was done."""
-        await self._raise(conn, run_id, "link", "open_link", "open_link", {"url": url, "message": why}, mail_text)
+        args = {"url": url, "message": why}
+        await self._raise(
+            conn, run_id, {"kind": "link", "call_id": "open_link", "action": "open_link", "args": args}, mail_text
+        )
 
-    async def _raise(
-        self,
-        conn: Connection,
-        run_id: UUID,
-        kind: Kind,
-        call_id: str,
-        action: str,
-        args: Mapping[str, Any],
-        mail_text: str,
-    ) -> None:
+    async def _raise(self, conn: Connection, run_id: UUID, call: Mapping[str, Any], mail_text: str) -> None:
         """Ask what no interrupt asks; while it waits, a repeat changes nothing."""
-        row = {
-            "call_id": call_id,
-            "kind": kind,
-            "action": action,
-            "args": args,
-            "allowed": ["accept", "ignore"],
-            "new_recipients": [],
-            "marks": Json([]),
-            "teaches": False,
-            "asked": 1 + await rows.times_asked(conn, run_id, call_id),
-        }
+        asked = 1 + await rows.times_asked(conn, run_id, call["call_id"])
+        nobody = {"new_recipients": [], "marks": Json([])}
+        row = {**call, **nobody, "allowed": ["accept", "ignore"], "teaches": False, "asked": asked}
         await rows.insert(conn, run_id, mail_text, row)
 
     async def decided(self, run_id: UUID) -> set[str]:
@@ -152,13 +130,7 @@ class Questions:
     async def said_in(self, run_ids: Sequence[UUID]) -> tuple[list[str], str | None]:
         """What the person said in runs that were superseded: their instructions, and the reply they had approved."""
         async with self._pool.connection() as conn:
-            cursor = await conn.execute(
-                """select kind, args::text, coalesce(decision, reopened->'decision')::text as decision, status
-                   from inbox_items
-                   where run_id = any(%s) and coalesce(decision, reopened->'decision') is not null
-                   order by coalesce(decided_at, (reopened->>'decided_at')::timestamptz)""",
-                (list(run_ids),),
-            )
+            cursor = await conn.execute(_SQL["said"].encode(), (list(run_ids),))
             found = await cursor.fetchall()
         said = [(row, decision) for row in found if (decision := decision_in(row["decision"]))]
         instructions = [decision["args"] for _, decision in said if decision["type"] == "response"]

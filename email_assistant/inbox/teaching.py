@@ -10,9 +10,12 @@ import psycopg
 
 from email_assistant.db.order import lock_account
 from email_assistant.db.pool import Pool
+from email_assistant.db.statements import statements
 from email_assistant.inbox import rows
 from email_assistant.inbox.items import Item, NoItem, read
 from email_assistant.inbox.standing import ACTS
+
+_SQL = statements("inbox", "teaching.sql")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +41,7 @@ class Teaching:
     async def unlearned(self, provider: str) -> list[UUID]:
         """Accounts with applied items that something may still be learned from, now."""
         async with self._pool.connection() as conn:
-            cursor = await conn.execute(
-                """select distinct i.account_id from inbox_items i join accounts a on a.id = i.account_id
-                   where i.status = 'applied' and i.teaches and i.learned_at is null
-                   and i.learn_after <= clock_timestamp() and a.provider = %s and a.state = 'active'""",
-                (provider,),
-            )
+            cursor = await conn.execute(_SQL["unlearned"].encode(), (provider,))
             return [row["account_id"] for row in await cursor.fetchall()]
 
     async def claim_unlearned(self, account_id: UUID, seconds: float) -> Item | None:
@@ -75,18 +73,7 @@ class Teaching:
     async def taught(self, item: Item) -> Taught:
         """What stands around an applied answer."""
         async with self._pool.connection() as conn:
-            cursor = await conn.execute(
-                """select coalesce((m.content->>'bulk')::boolean, false) as bulk,
-                          coalesce((m.content->>'auto_submitted')::boolean, false) as automatic,
-                          exists (select from inbox_items p where p.run_id = i.run_id and p.id <> i.id
-                                  and p.kind <> 'notification' and p.status = 'applied'
-                                  and p.decision->>'type' = any(%s)) as beside_accepted,
-                          array(select concat_ws(E'\n', c.content->'sender'->>'name', c.subject, c.content->>'text')
-                                from mails c where c.thread_id = i.thread_id) as mails
-                   from inbox_items i left join mails m on m.account_id = i.account_id and m.gmail_id = i.mail_id
-                   where i.id = %s""",
-                (list(ACTS), item.id),
-            )
+            cursor = await conn.execute(_SQL["taught"].encode(), (list(ACTS), item.id))
             row = await cursor.fetchone()
             if row is None:
                 raise NoItem(f"there is no item {item.id}")

@@ -7,10 +7,13 @@ from psycopg.rows import class_row
 from email_assistant.db import threads
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Connection, Pool
+from email_assistant.db.statements import statements
 from email_assistant.inbox.items import Conflict
 from email_assistant.inbox.mails import CORRECTED, Class, Correction, MailRow, Mails
 from email_assistant.inbox.person import Enqueue
 from email_assistant.inbox.questions import Questions
+
+_SQL = statements("work", "corrections.sql")
 
 
 class Corrections:
@@ -29,18 +32,8 @@ class Corrections:
         """
         found = await self._mails.get(user_id, mail_id, account)
         async with self._pool.connection() as conn, conn.transaction():
-            await conn.execute(
-                """select from threads t join mails m on m.thread_id = t.id join accounts a on a.id = m.account_id
-                   where a.address = %s and m.user_id = %s and m.gmail_id = %s for no key update of t""",
-                (found.account, user_id, mail_id),
-            )
-            cursor = await conn.execute(
-                """update mails m set tries = 0, reason = 'tried again', put_away = null,
-                          state = case when classification in ('notify', 'respond') then 'triaging' else 'new' end
-                   from accounts a where a.id = m.account_id and a.address = %s and m.user_id = %s and m.gmail_id = %s
-                   and m.state = 'failed' and m.readable returning m.thread_id""",
-                (found.account, user_id, mail_id),
-            )
+            await conn.execute(_SQL["lock"].encode(), (found.account, user_id, mail_id))
+            cursor = await conn.execute(_SQL["retry"].encode(), (found.account, user_id, mail_id))
             row = await cursor.fetchone()
             if row is None and found.state == "failed":
                 raise Conflict("Gmail did not give this mail, so there is nothing to work on; open it in Gmail")
@@ -88,10 +81,7 @@ class Corrections:
         """
         await lease.check(conn)
         cursor = await conn.execute(
-            """select from mails where account_id = %s and gmail_id = %s and thread_id = %s
-               and state in ('waiting', 'done', 'failed') and classification is not null
-               and not exists (select from runs where thread_id = %s and state in ('running', 'acting'))""",
-            (account_id, mail_id, lease.thread_id, lease.thread_id),
+            _SQL["may_correct"].encode(), (account_id, mail_id, lease.thread_id, lease.thread_id)
         )
         if await cursor.fetchone() is None:
             raise Conflict("its conversation is being worked on")
@@ -100,49 +90,23 @@ class Corrections:
     async def unlearned(self, provider: str) -> list[UUID]:
         """Accounts with corrections that something may still be learned from, now."""
         async with self._pool.connection() as conn:
-            cursor = await conn.execute(
-                """select distinct c.account_id from corrections c join accounts a on a.id = c.account_id
-                   where c.learned_at is null and a.provider = %s and a.state = 'active'""",
-                (provider,),
-            )
+            cursor = await conn.execute(_SQL["unlearned"].encode(), (provider,))
             return [row["account_id"] for row in await cursor.fetchall()]
 
     async def of(self, account_id: UUID) -> list[Correction]:
         """Corrections that nothing was learned from yet, oldest first; of each mail only the last word counts."""
         async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(Correction)) as cursor:
-            await cursor.execute(
-                """select distinct on (c.mail_id) c.id, c.account_id, c.mail_id, m.sender, m.subject, c.by,
-                          c.classification, c.at,
-                          (select f.was from corrections f where f.account_id = c.account_id and f.mail_id = c.mail_id
-                           order by f.at limit 1) as triaged_as
-                   from corrections c join mails m on m.account_id = c.account_id and m.gmail_id = c.mail_id
-                   where c.account_id = %s and c.learned_at is null order by c.mail_id, c.at desc""",
-                (account_id,),
-            )
+            await cursor.execute(_SQL["to_learn"].encode(), (account_id,))
             return sorted(await cursor.fetchall(), key=lambda correction: correction.at)
 
     async def learned(self, correction: Correction) -> None:
         """Nothing is left to learn from this correction, and from earlier ones of its mail."""
         async with self._pool.connection() as conn:
-            await conn.execute(
-                """update corrections set learned_at = clock_timestamp()
-                   where id in (select id from corrections where account_id = %s and mail_id = %s and at <= %s
-                                and learned_at is null order by id for no key update)""",
-                (correction.account_id, correction.mail_id, correction.at),
-            )
+            await conn.execute(_SQL["learned"].encode(), (correction.account_id, correction.mail_id, correction.at))
 
     async def _rested(self, conn: Connection, user_id: UUID, mail: MailRow) -> tuple[UUID, UUID]:
         """The mail's conversation and account; nobody works on it, and nobody takes it up before the caller's end."""
-        cursor = await conn.execute(
-            """select t.id, t.account_id from threads t join mails m on m.thread_id = t.id
-                      join accounts a on a.id = m.account_id
-               where a.address = %s and m.user_id = %s and m.gmail_id = %s
-               and m.state in ('waiting', 'done', 'failed') and m.readable and m.classification is not null
-               and a.state <> 'removing' and t.lease_until < clock_timestamp()
-               and not exists (select from runs r where r.thread_id = t.id and r.state in ('running', 'acting'))
-               for no key update of t""",
-            (mail.account, user_id, mail.id),
-        )
+        cursor = await conn.execute(_SQL["lock_rested"].encode(), (mail.account, user_id, mail.id))
         row = await cursor.fetchone()
         if row is not None:
             return row["id"], row["account_id"]
@@ -155,23 +119,11 @@ class Corrections:
     ) -> None:
         await self._reopen(conn, account_id, mail_id, classification)
         # Its class counts for more than that it left the inbox: what had closed with it does not come back with it.
-        await conn.execute(
-            "update runs set closed_with = null where account_id = %s and closed_with = %s", (account_id, mail_id)
-        )
-        await conn.execute(
-            """insert into corrections (user_id, account_id, mail_id, by, classification, was, because, triaged_at)
-               select user_id, account_id, gmail_id, %s, %s, classification, triage_reason, triaged_at from mails
-               where account_id = %s and gmail_id = %s""",
-            (by, classification, account_id, mail_id),
-        )
+        await conn.execute(_SQL["forget_closed"].encode(), (account_id, mail_id))
+        await conn.execute(_SQL["keep"].encode(), (by, classification, account_id, mail_id))
         why = f"{CORRECTED}: {classification}"
         state = "done" if classification == "ignore" else "triaging"
-        await conn.execute(
-            """update mails set classification = %s, triage_reason = %s, reason = %s, tries = 0, state = %s,
-                      triaged_at = statement_timestamp(), labelled = null, relabelled = null, put_away = null
-               where account_id = %s and gmail_id = %s""",
-            (classification, why, why, state, account_id, mail_id),
-        )
+        await conn.execute(_SQL["correct"].encode(), (classification, why, why, state, account_id, mail_id))
 
     async def _reopen(self, conn: Connection, account_id: UUID, mail_id: str, classification: Class) -> None:
         """Close the run that answers the mail, if it waits; other mails of that run are to be worked on again.
@@ -179,33 +131,16 @@ class Corrections:
         A run that answers another mail needs no closing for one that is to be ignored.
         """
         if classification == "ignore":
-            left = await conn.execute(
-                """update mails m set run_id = null from runs r where m.account_id = %s and m.gmail_id = %s
-                   and r.id = m.run_id and r.state = 'waiting' and r.mail_id <> m.gmail_id""",
-                (account_id, mail_id),
-            )
+            left = await conn.execute(_SQL["leave_run"].encode(), (account_id, mail_id))
             if left.rowcount:
                 return
-        cursor = await conn.execute(
-            """select r.id from mails m join runs r on r.id = m.run_id
-               where m.account_id = %s and m.gmail_id = %s and r.state = 'waiting'""",
-            (account_id, mail_id),
-        )
+        cursor = await conn.execute(_SQL["waiting_run"].encode(), (account_id, mail_id))
         run = await cursor.fetchone()
         if run is None:
             return
-        cursor = await conn.execute(
-            """select status from inbox_items where run_id = %s and status in ('pending', 'decided')
-               order by id for no key update""",
-            (run["id"],),
-        )
+        cursor = await conn.execute(_SQL["lock_open"].encode(), (run["id"],))
         if any(row["status"] == "decided" for row in await cursor.fetchall()):
             raise Conflict("an answer on this mail was taken; undo it first, or wait until it is carried out")
         await self._questions.supersede(conn, [run["id"]], None)
-        await conn.execute(
-            "update runs set state = 'superseded', reason = 'you corrected its class' where id = %s", (run["id"],)
-        )
-        await conn.execute(
-            "update mails set state = 'triaging' where run_id = %s and state = 'waiting' and gmail_id <> %s",
-            (run["id"], mail_id),
-        )
+        await conn.execute(_SQL["close_run"].encode(), (run["id"],))
+        await conn.execute(_SQL["work_again"].encode(), (run["id"], mail_id))
