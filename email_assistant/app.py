@@ -19,9 +19,11 @@ from email_assistant.db.pool import Pool, make_pool
 from email_assistant.db.presence import Presence
 from email_assistant.google.quota import Limits
 from email_assistant.home import secret_key
-from email_assistant.inbox.items import Inbox
 from email_assistant.inbox.mails import Mails
+from email_assistant.inbox.person import Inbox
+from email_assistant.inbox.questions import Questions
 from email_assistant.inbox.recipients import Recipients
+from email_assistant.inbox.teaching import Teaching
 from email_assistant.notify.channels import Channels
 from email_assistant.notify.digest import Digests
 from email_assistant.notify.notices import Notices
@@ -35,6 +37,7 @@ from email_assistant.tools.rules import RuleFiles
 from email_assistant.tools.spec import Call, ServerDown, Tool, ToolError
 from email_assistant.tracing import keep_langsmith_off
 from email_assistant.usage import Usage
+from email_assistant.work.corrections import Corrections
 from email_assistant.work.tasks import Queue
 
 if TYPE_CHECKING:
@@ -78,8 +81,11 @@ class App:
     ledger: Ledger
     outbox: KeyedOutbox
     inbox: Inbox
+    questions: Questions
+    teaching: Teaching
     recipients: Recipients
     mails: Mails
+    corrections: Corrections
     usage: Usage
     channels: Channels
     notices: Notices
@@ -163,7 +169,7 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
         ledger = Ledger(pool, settings.google_timeout_seconds)
         user_id = await accounts.home_user()
         outbox = KeyedOutbox(pool)
-        mails = Mails(pool, enqueue=queue.decided)
+        mails, questions = Mails(pool), Questions(pool)
 
         async def complete(run: Mapping[str, Any], name: str, arguments: dict[str, Any]) -> dict[str, Any]:
             return await app.complete(run, name, arguments)
@@ -207,8 +213,11 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
             ledger,
             outbox,
             inbox,
+            questions,
+            Teaching(pool),
             Recipients(pool, clients),
             mails,
+            Corrections(pool, mails, questions, enqueue=queue.decided),
             usage,
             channels,
             notices,
@@ -260,12 +269,13 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
         app.pool,
         Turns(app.pool),
         app.inbox,
+        app.questions,
         app.recipients,
         app.ledger,
         app.accounts,
         app.clients,
         app.tools,
-        Invoker(agent.graph(FencedSaver(app.pool)).with_config(callbacks=list(callbacks)), app.inbox),
+        Invoker(agent.graph(FencedSaver(app.pool)).with_config(callbacks=list(callbacks)), app.questions),
         settings.lease_seconds,
         app.holder,
         settings.max_tries,

@@ -18,8 +18,9 @@ from email_assistant.app import App, open_chat, open_memory
 from email_assistant.db.checkpoints import FencedSaver
 from email_assistant.db.lease import LeaseLost, held
 from email_assistant.google.errors import GoogleError
-from email_assistant.inbox.items import Invalid, Item, Taught
+from email_assistant.inbox.items import Invalid, Item
 from email_assistant.inbox.mails import Correction
+from email_assistant.inbox.teaching import Taught
 from email_assistant.memory.correction import teach_triage
 from email_assistant.memory.learn import Learner, Lesson, ProfileChanged
 from email_assistant.memory.profiles import Memory
@@ -128,7 +129,7 @@ class Daemon:
         """Wake what is due and was forgotten: dead workers, lost notifications, ended undo windows and back-offs."""
         try:
             provider = self.app.settings.provider
-            unlearned = {*await self.app.inbox.unlearned(provider), *await self.app.mails.unlearned(provider)}
+            unlearned = {*await self.app.teaching.unlearned(provider), *await self.app.corrections.unlearned(provider)}
             await self.app.queue.sweep(await self.due.due(), unlearned)
         except psycopg.Error as error:
             log.warning("no sweep: the database is not available (%s)", type(error).__name__)
@@ -192,9 +193,9 @@ class Daemon:
 
     async def learn(self, account_id: UUID) -> None:
         """Learn from the person's corrections in the account and from their answers, one after the other."""
-        for correction in await self.app.mails.corrections(account_id):
+        for correction in await self.app.corrections.of(account_id):
             await self._learn_from_correction(correction)
-        while item := await self.app.inbox.next_lesson(account_id):
+        while item := await self.app.teaching.next_lesson(account_id):
             try:
                 async with held(self.app.pool, "lesson", item.id, self.app.settings.lease_seconds) as ours:
                     if not ours:
@@ -208,23 +209,23 @@ class Daemon:
             await teach_triage(self.memory, correction)
         except Invalid as error:
             log.warning("nothing learned from correction %s: %s", correction.id, error)
-        await self.app.mails.learned(correction)
+        await self.app.corrections.learned(correction)
 
     async def _learn_from(self, item: Item) -> None:
-        inbox = self.app.inbox
+        teaching = self.app.teaching
         try:
-            taught = await inbox.taught(item)
+            taught = await teaching.taught(item)
             told = await self._told(item, taught)
             lesson = await asyncio.to_thread(Lesson.of, item, taught, told)  # a conversation may be long
             if lesson is not None:
                 await self.learner.learn(lesson)
         except (ModelDown, BudgetSpent, ProfileChanged):
-            await inbox.learn_later(item.id, None)
+            await teaching.learn_later(item.id, None)
         except Exception as error:
-            if await inbox.learn_later(item.id, self.app.settings.max_tries):
+            if await teaching.learn_later(item.id, self.app.settings.max_tries):
                 log.warning("nothing learned from item %s: %s", item.id, type(error).__name__)
         else:
-            await inbox.learned(item.id)
+            await teaching.learned(item.id)
 
     async def _told(self, item: Item, taught: Taught) -> list[str]:
         """What tools told the assistant in an item's run. What the person answered comes to it in the same way."""
@@ -276,7 +277,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
     handover = Handover(
         app.pool,
         conversations,
-        app.inbox,
+        app.questions,
         app.ledger,
         app.accounts,
         app.clients,
@@ -296,12 +297,12 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
     saver = FencedSaver(app.pool)
     left_drafts = LeftDrafts(app.pool, settings.google_timeout_seconds)
     async with tracing(settings) as callbacks:
-        invoker = Invoker(agent.graph(saver).with_config(callbacks=callbacks), app.inbox)
+        invoker = Invoker(agent.graph(saver).with_config(callbacks=callbacks), app.questions)
         advancer = Advancer(
             app.pool,
             conversations,
             due,
-            app.inbox,
+            app.questions,
             app.recipients,
             app.ledger,
             app.accounts,
@@ -311,7 +312,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
             Heed(
                 app.pool,
                 conversations,
-                app.inbox,
+                app.questions,
                 app.ledger,
                 app.accounts,
                 app.clients,
@@ -320,7 +321,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
                 invoker.pending,
             ),
             invoker,
-            Labels(app.pool, app.accounts, app.clients, app.mails, names),
+            Labels(app.pool, app.accounts, app.clients, app.corrections, names),
             mailboxes.sync_thread,
             settings.lease_seconds,
             app.holder,

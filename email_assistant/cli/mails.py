@@ -104,7 +104,7 @@ async def correct(
 
     chosen = one_of(CLASSES, classification, "a mail is")
     async with opened_for(account) as app:
-        await app.mails.correct(app.user_id, mail, chosen, "cli", account)
+        await app.corrections.correct(app.user_id, mail, chosen, "cli", account)
     say(
         f"Mail {mail} is now {chosen}. A rule on its sender is learned from that; `email-assistant memory show` "
         "shows it."
@@ -118,7 +118,7 @@ async def retry(mail: MailId, account: OfAccount = None) -> None:
 
     async with opened_for(account) as app:
         try:
-            await app.mails.retry(app.user_id, mail, account)
+            await app.corrections.retry(app.user_id, mail, account)
         except NoItem as error:
             raise CommandError(f"{error}; `email-assistant mails --state failed` shows what can be tried") from None
     say(f"Trying mail {mail} again.")

@@ -4,26 +4,14 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from email_assistant.db.pool import Pool
+from email_assistant.db.statements import statements
 from email_assistant.inbox.listing import AWAKE, KINDS, STATUSES, Status
 from email_assistant.tools.spec import Kind
 
 MOST = 1000
 """No further than this is counted, in each group; so that many entries of an index are read for each at most."""
 
-_WAITING = f"""
-select a.address as account, k.kind, n.count
-from accounts a cross join unnest(%(kinds)s::text[]) as k (kind) cross join lateral (
-    select count(*) from (select from inbox_items i where i.user_id = %(user)s and i.status = 'pending'
-                          and i.account_id = a.id and i.kind = k.kind and {AWAKE} limit %(most)s) as few) as n
-where a.user_id = %(user)s and (a.provider <> 'none' or n.count > 0)"""
-_OTHERS = """
-select s.status, n.count
-from unnest(%(statuses)s::text[]) as s (status) cross join lateral (
-    select count(*) from (select from inbox_items i where i.user_id = %(user)s and i.status = s.status
-                          limit %(most)s) as few) as n"""
-_SNOOZED = """
-select count(*) from (select from inbox_items i where i.user_id = %(user)s and i.status = 'pending'
-                      and i.snoozed_until > statement_timestamp() limit %(most)s) as few"""
+_SQL = statements("inbox", "counts.sql")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +30,9 @@ async def count(pool: Pool, user_id: UUID) -> Counts:
     others: list[Status] = [status for status in STATUSES if status != "pending"]
     given = {"user": user_id, "most": MOST, "kinds": list(KINDS), "statuses": others}
     async with pool.connection() as conn:
-        waiting = await (await conn.execute(_WAITING.encode(), given)).fetchall()
-        rest = await (await conn.execute(_OTHERS.encode(), given)).fetchall()
-        snoozed = await (await conn.execute(_SNOOZED.encode(), given)).fetchall()
+        waiting = await (await conn.execute(_SQL["waiting"].format(awake=AWAKE).encode(), given)).fetchall()
+        rest = await (await conn.execute(_SQL["others"].encode(), given)).fetchall()
+        snoozed = await (await conn.execute(_SQL["snoozed"].encode(), given)).fetchall()
     pending = min(MOST, sum(row["count"] for row in waiting))
     return Counts(
         most=MOST,

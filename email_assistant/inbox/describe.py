@@ -3,13 +3,15 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from email_assistant.inbox.recipients import Mark
 from email_assistant.mail.address import address_of
 from email_assistant.mail.charset import one_line
 from email_assistant.mail.excerpt import beginning, excerpt
 from email_assistant.mail.message import Mail
+
+if TYPE_CHECKING:
+    from email_assistant.inbox.items import Item
 
 FIRST_ANSWER = "First answer to them, as far as the mail here goes back"
 NOT_IN_COPY = "Not in copy"
@@ -83,41 +85,30 @@ def mail_as_text(mail: Mail) -> str:
     return "\n".join(lines)
 
 
-def describe(
-    mail_text: str,
-    action: str,
-    args: Mapping[str, Any],
-    marks: Sequence[Mark],
-    first_answer: str | None,
-    conflicts: Iterable[str] | None,
-    *,
-    newer: Iterable[Newer] = (),
-    when: str | None = None,
-    sent_from: str | None = None,
-    left_out: Sequence[str] = (),
-    calendars: Sequence[str] = (),
-    asked_because: str | None = None,
-    notes: Iterable[str] = (),
-) -> str:
+def describe(item: "Item", notes: Iterable[str]) -> str:
     """The item's `description`, in Markdown. That of a marked item begins with "! ", and its second line says why.
 
     The public Agent Inbox app shows its first 65 characters as the row and renders it as live HTML: so all is escaped.
+
+    Args:
+        notes: what is said of it only as things stand.
     """
-    row, _, rest = mail_text.partition("\n")
-    lines = [f"! {row}", "; ".join(mark.text for mark in marks), rest] if marks else [mail_text]
+    marks = item.marks
+    row, _, rest = item.mail_text.partition("\n")
+    lines = [f"! {row}", "; ".join(mark.text for mark in marks), rest] if marks else [item.mail_text]
     lines += ["", "---", ""]
-    lines += [f"- Also in this conversation: {said_of(each)}" for each in newer]
-    lines += [action]
-    lines += [f"- You are asked again: {asked_because}"] if asked_because else []
-    lines += [f"- When: {when}"] if when else []
-    lines += [f"- From: {sent_from}"] if sent_from else []
-    lines += [f"- {name}: {_plain(value)}" for name, value in args.items() if name != "from_address"]
-    lines += [f"- {NOT_IN_COPY}: {shortly(left_out)}"] if left_out else []
+    lines += [f"- Also in this conversation: {said_of(each)}" for each in item.newer]
+    lines += [item.action]
+    lines += [f"- You are asked again: {item.asked_because}"] if item.asked_because else []
+    lines += [f"- When: {item.when}"] if item.when else []
+    lines += [f"- From: {item.sent_from}"] if item.sent_from else []
+    lines += [f"- {name}: {_plain(value)}" for name, value in item.args.items() if name != "from_address"]
+    lines += [f"- {NOT_IN_COPY}: {shortly(item.left_out)}"] if item.left_out else []
     lines += [f"- {mark.text}" for mark in marks]
-    lines += [f"- {FIRST_ANSWER}: {first_answer}"] if first_answer else []
-    lines += [f"- At that time: {_plain(conflict)}" for conflict in conflicts or ()]
-    lines += [f"- {UNKNOWN_CONFLICTS}"] if conflicts is None else []
-    lines += [f"- {COUNTED}: {_plain(calendars)}"] if calendars else []
+    lines += [f"- {FIRST_ANSWER}: {item.first_answer}"] if item.first_answer else []
+    lines += [f"- At that time: {_plain(conflict)}" for conflict in item.conflicts or ()]
+    lines += [f"- {UNKNOWN_CONFLICTS}"] if item.conflicts is None else []
+    lines += [f"- {COUNTED}: {_plain(item.calendars)}"] if item.calendars else []
     lines += [f"- {note}" for note in notes]
     return escape("\n".join(lines), quote=False)
 

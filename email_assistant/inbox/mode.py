@@ -3,7 +3,7 @@
 from email_assistant.accounts.account import Account, Mode
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.db.pool import Pool
-from email_assistant.inbox.items import Inbox
+from email_assistant.inbox.person import Inbox
 
 
 async def set_mode(pool: Pool, accounts: Accounts, inbox: Inbox, account: Account, mode: Mode) -> None:

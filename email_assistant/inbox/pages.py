@@ -9,7 +9,7 @@ from http import HTTPStatus
 from email_assistant.errors import AssistantError
 
 
-class BadCursor(AssistantError, ValueError):
+class BadCursor(AssistantError):
     """A cursor that was not given out here."""
 
     status = HTTPStatus.UNPROCESSABLE_ENTITY

@@ -16,6 +16,7 @@ from email_assistant.accounts.account import Account, UnknownAccount
 from email_assistant.accounts.clients import Clients
 from email_assistant.accounts.vault import VaultError
 from email_assistant.db.pool import Connection, Pool
+from email_assistant.db.statements import statements
 from email_assistant.google.errors import GoogleError, NotFound
 from email_assistant.google.gmail import Gmail
 from email_assistant.mail.address import Address, address_of, is_valid_address, parse_addresses
@@ -32,48 +33,7 @@ _MOST_NAMES = 50
 _ONE_WORD = re.compile(r"[a-z0-9][a-z0-9._+-]*@[a-z0-9.-]+")
 """An address in which Gmail's search can take nothing for an operator; others are quoted (none has a quote in it)."""
 _MAIL = TypeAdapter(Mail)
-
-# What the account's own sent mail, effects that are done, and the person's edits know.
-_WRITTEN_TO = """
-select given.address, asked.written from unnest(%(addresses)s::text[]) with ordinality as given (address, place)
-left join asked_recipients asked on asked.account_id = %(account)s and asked.address = given.address
-where not exists (select from mails where account_id = %(account)s and own
-                  and recipients_of(content) @> array[given.address])
-and not exists (select from effects where account_id = %(account)s and state = 'done'
-                and addresses_in(args) @> array[given.address])
-and not exists (select from inbox_items where account_id = %(account)s and decision is not null
-                and typed <> '{}' and typed @> array[given.address])
-order by given.place"""
-_PEOPLE = """
-with written as materialized (
-    select lower(person->>'email') as address, person->>'name' as name, min(received_at) as at
-        from mails, jsonb_array_elements(
-            coalesce(content->'to', '[]') || coalesce(content->'cc', '[]') || coalesce(content->'bcc', '[]')) as person
-        where account_id = %(account)s and own group by 1, 2
-    union select unnest(addresses_in(args)), '', null from effects where account_id = %(account)s and state = 'done'
-    union select unnest(typed), '', null from inbox_items
-        where account_id = %(account)s and decision is not null and typed <> '{}'
-    union select address, '', null from asked_recipients where account_id = %(account)s and written)
-select address, name, at from written
-union
--- What they called themselves first: of many mails from each, one is looked at.
-select address, content->'sender'->>'name', said.at from (select distinct address from written) as known, lateral (
-    select content, received_at as at from mails where account_id = %(account)s and sender = address
-    and not own order by received_at limit 1) as said
-order by at nulls last, address"""
-_CALLED = """
-select sender as address, content->'sender'->>'name' as name from mails
-where account_id = %(account)s and sender = any(%(addresses)s) and not own limit %(most)s"""
-# What passed between the account and one address, oldest first; a mail of the account's own names its recipient so.
-_BETWEEN = """
-select own, case when own then (select person->>'name' from jsonb_array_elements(
-        coalesce(content->'to', '[]') || coalesce(content->'cc', '[]') || coalesce(content->'bcc', '[]')) as person
-        where lower(person->>'email') = %(address)s limit 1) else content->'sender'->>'name' end as name
-from (select own, content, received_at from mails where account_id = %(account)s
-          and own and recipients_of(content) @> array[%(address)s]
-      union all select own, content, received_at from mails where account_id = %(account)s
-          and not own and sender = %(address)s) as passed
-order by received_at"""
+_SQL = statements("inbox", "recipients.sql")
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,12 +151,14 @@ class Recipients:
         if not addresses:
             return {}
         async with self._pool.connection() as conn:
-            cursor = await conn.execute(_WRITTEN_TO.encode(), {"account": account_id, "addresses": list(addresses)})
+            cursor = await conn.execute(
+                _SQL["written_to"].encode(), {"account": account_id, "addresses": list(addresses)}
+            )
             return {row["address"]: row["written"] for row in await cursor.fetchall() if not row["written"]}
 
     async def _people(self, account: Account) -> People:
         async with self._pool.connection() as conn:
-            known = await (await conn.execute(_PEOPLE.encode(), {"account": account.id})).fetchall()
+            known = await (await conn.execute(_SQL["people"].encode(), {"account": account.id})).fetchall()
         own = [(each, account.name) for each in account.own_addresses]
         return People(account.own_addresses, [*own, *((row["address"], row["name"] or "") for row in known)])
 
@@ -212,7 +174,7 @@ class Recipients:
             return {}
         given = {"account": account.id, "addresses": list(addresses), "most": _MOST_NAMES}
         async with self._pool.connection() as conn:
-            before = await (await conn.execute(_CALLED.encode(), given)).fetchall()
+            before = await (await conn.execute(_SQL["called"].encode(), given)).fetchall()
         people = await self._people(account)
         theirs = [*called, *(Address(row["name"] or "", row["address"]) for row in before)]
         found = {
@@ -226,7 +188,7 @@ class Recipients:
         """Whose name somebody bears now who was written to, and was so under another name, or before they bore it."""
         given = {"account": account.id, "address": address}
         async with self._pool.connection() as conn:
-            rows = await (await conn.execute(_BETWEEN.encode(), given)).fetchall()
+            rows = await (await conn.execute(_SQL["between"].encode(), given)).fetchall()
         passed = [(row["own"], row["name"] or "") for row in rows]
         odd = [name for name in names if name_key(name) and not _is_accepted(name, passed)]
         people = await self._people(account) if odd else None

@@ -14,8 +14,9 @@ from uuid import UUID
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 
 from email_assistant.errors import AssistantError
-from email_assistant.inbox.items import Item, Taught
+from email_assistant.inbox.items import Item
 from email_assistant.inbox.standing import NAMES
+from email_assistant.inbox.teaching import Taught
 from email_assistant.mail.address import is_valid_address
 from email_assistant.mail.prompt import delimited
 from email_assistant.mail.prompt import rule as as_rule

@@ -11,14 +11,16 @@ from email_assistant.accounts.clients import Clients
 from email_assistant.accounts.sessions import Session, Sessions
 from email_assistant.db.pool import Pool
 from email_assistant.db.presence import Presence
-from email_assistant.inbox.items import Inbox, NoItem
+from email_assistant.inbox.items import NoItem
 from email_assistant.inbox.mails import Mails
+from email_assistant.inbox.person import Inbox
 from email_assistant.notify.channels import Channels
 from email_assistant.notify.digest import Digests
 from email_assistant.notify.notices import Notices
 from email_assistant.tools.overview import Overview
 from email_assistant.tools.registry import Registry
 from email_assistant.usage import Usage
+from email_assistant.work.corrections import Corrections
 from email_assistant.work.tasks import Queue
 
 
@@ -39,6 +41,8 @@ class Services(Protocol):
     def inbox(self) -> Inbox: ...
     @property
     def mails(self) -> Mails: ...
+    @property
+    def corrections(self) -> Corrections: ...
     @property
     def usage(self) -> Usage: ...
     @property

@@ -9,8 +9,10 @@ from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BeforeValidator, Field
 
 from email_assistant.accounts.kept import why_kept
-from email_assistant.inbox.items import PAGE, Conflict, Invalid, Item, NoItem, Outcome, Status
-from email_assistant.inbox.listing import Sort, read_age
+from email_assistant.errors import AssistantError
+from email_assistant.inbox.items import PAGE, Item
+from email_assistant.inbox.listing import Sort, Status, read_age
+from email_assistant.inbox.person import Outcome
 from email_assistant.tools.spec import Kind
 from email_assistant.trail.context import Contexts
 from email_assistant.web.dependencies import Assistant, BlankAsNone, ItemId, Services
@@ -186,12 +188,8 @@ async def _result(app: Services, outcome: Outcome) -> Result:
     match outcome.refused:
         case None:
             status, detail = HTTPStatus.OK, None
-        case NoItem():
-            status, detail = HTTPStatus.NOT_FOUND, str(outcome.refused)
-        case Conflict():
-            status, detail = HTTPStatus.CONFLICT, str(outcome.refused)
-        case Invalid():
-            status, detail = HTTPStatus.UNPROCESSABLE_ENTITY, str(outcome.refused)
+        case AssistantError() as refused:
+            status, detail = refused.status, str(refused)
         case psycopg.DataError():
             status, detail = HTTPStatus.UNPROCESSABLE_ENTITY, "a value can't be stored"
         case _:

@@ -143,7 +143,7 @@ async def list_mails(
 @router.post("/mails/{mail_id}/retry", responses=documented(401, 403, 404, 409, 422))
 async def retry_mail(app: Assistant, mail_id: str, account: OfAccount = None) -> MailOut:
     """Take a failed mail up again, with the class that it has. 409: it has not failed, or Gmail never gave it."""
-    return MailOut.model_validate(await app.mails.retry(app.user_id, mail_id, account))
+    return MailOut.model_validate(await app.corrections.retry(app.user_id, mail_id, account))
 
 
 @router.post("/mails/{mail_id}/correct", responses=documented(400, 401, 403, 404, 409, 413, 422))
@@ -154,7 +154,7 @@ async def correct_mail(app: Assistant, mail_id: str, correction: CorrectionIn, a
     an answer on it was taken already.
     """
     return MailOut.model_validate(
-        await app.mails.correct(app.user_id, mail_id, correction.classification, "api", account)
+        await app.corrections.correct(app.user_id, mail_id, correction.classification, "api", account)
     )
 
 

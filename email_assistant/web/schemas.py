@@ -8,7 +8,8 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validato
 
 from email_assistant.gate.labels import Labels
 from email_assistant.gate.policy import Rule as ReviewRule
-from email_assistant.inbox.items import MOST_AT_ONCE, Item, Status
+from email_assistant.inbox.items import MOST_AT_ONCE, Item
+from email_assistant.inbox.listing import Status
 from email_assistant.inbox.mails import Class
 from email_assistant.inbox.mails import State as MailState
 from email_assistant.inbox.recipients import MarkKind

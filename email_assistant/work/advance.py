@@ -23,7 +23,8 @@ from email_assistant.db.serializer import ForeignCheckpoint
 from email_assistant.google.errors import NotFound, Refused
 from email_assistant.google.quota import Urgency, calls_are
 from email_assistant.inbox.describe import mail_as_text
-from email_assistant.inbox.items import Asked, Inbox, Item
+from email_assistant.inbox.items import Item
+from email_assistant.inbox.questions import Asked, Questions
 from email_assistant.inbox.recipients import Recipients
 from email_assistant.tools.effects import Declined, InDoubt, Ledger, NotYetClear
 from email_assistant.tools.left_drafts import LeftDrafts
@@ -45,7 +46,7 @@ class Advancer:
     pool: Pool
     conversations: Conversations
     due: DueWork
-    inbox: Inbox
+    questions: Questions
     recipients: Recipients
     ledger: Ledger
     accounts: Accounts
@@ -132,11 +133,11 @@ class Advancer:
 
     async def _apply(self, lease: Lease, run: RunRow) -> bool:
         """The point of no return: all answers of the run at once, and only with the account active; then act."""
-        if not await self.inbox.decided(run.id) <= await self.invoker.pending(run.id, lease):
+        if not await self.questions.decided(run.id) <= await self.invoker.pending(run.id, lease):
             raise LostInterrupt("the run does not wait for the answer that was given")
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn, account_active=True)
-            if await self.inbox.apply(conn, run.id):
+            if await self.questions.apply(conn, run.id):
                 await self.conversations.acting(conn, run.id)
         conversation = await self.conversations.load(lease.thread_id)
         acting = conversation.run_in("acting") if conversation else None
@@ -160,7 +161,7 @@ class Advancer:
             await self._look_once_more(lease, conversation, run)
             async with self.pool.connection() as conn, conn.transaction():
                 await lease.check(conn, account_active=True)
-                items = await self.inbox.apply(conn, run.id)
+                items = await self.questions.apply(conn, run.id)
                 await resolve(self.ledger, conn, items)
             if any(item.kind == "link" and not _is_accepted(item) for item in items):
                 await self._fail(lease, run, "you did not open the link that a tool needs")
@@ -186,7 +187,7 @@ class Advancer:
         account = await self.accounts.get(conversation.account_id)
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
-            await self.inbox.project(conn, run.id, mail_text, asked)
+            await self.questions.project(conn, run.id, mail_text, asked)
             if account.mode == "draft":
                 for question in asked:
                     if question.value["kind"] == "draft":
@@ -222,7 +223,7 @@ class Advancer:
     async def _fail(self, lease: Lease, run: RunRow, reason: str, *, after: bool = False) -> None:
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
-            await self.inbox.expire_run(conn, run.id)
+            await self.questions.expire_run(conn, run.id)
             await self.conversations.fail(conn, run.id, reason, after=after)
 
     async def _give_up(self, lease: Lease, reason: str) -> None:
@@ -231,7 +232,7 @@ class Advancer:
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
             for run_id in await self.conversations.fail_all(conn, lease.thread_id, reason):
-                await self.inbox.expire_run(conn, run_id)
+                await self.questions.expire_run(conn, run_id)
 
     async def _current(self, lease: Lease, run: RunRow | None) -> RunRow | None:
         """The run that was being worked on; a step may have started or applied one since it looked."""
@@ -248,14 +249,14 @@ class Advancer:
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
             for effect in effects:
-                await self.inbox.ask_again(conn, effect, mail_text)
+                await self.questions.ask_again(conn, effect, mail_text)
             await self.conversations.hangs(conn, run.id, refused or "it is unclear whether an action happened")
 
     async def _ask_to_open(self, lease: Lease, conversation: Conversation, run: RunRow, link: LinkNeeded) -> None:
         mail_text = mail_as_text(conversation.mail(run.mail_id).mail)
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
-            await self.inbox.ask_to_open(conn, run.id, link.url, link.message, mail_text)
+            await self.questions.ask_to_open(conn, run.id, link.url, link.message, mail_text)
             await self.conversations.acting(conn, run.id)
             await self.conversations.hangs(conn, run.id, "a tool needs you to open a link")
 

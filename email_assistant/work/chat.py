@@ -28,7 +28,9 @@ from email_assistant.db.serializer import ForeignCheckpoint
 from email_assistant.gate.source import BadFile
 from email_assistant.google.errors import GoogleError, NotFound, Refused
 from email_assistant.google.quota import Urgency, calls_are
-from email_assistant.inbox.items import Asked, Conflict, Inbox, Item
+from email_assistant.inbox.items import Conflict, Item
+from email_assistant.inbox.person import Inbox
+from email_assistant.inbox.questions import Asked, Questions
 from email_assistant.inbox.recipients import Recipients
 from email_assistant.mail.charset import readable
 from email_assistant.model import BadAnswer, ModelFault
@@ -106,6 +108,7 @@ class Chat:
     pool: Pool
     turns: Turns
     inbox: Inbox
+    questions: Questions
     recipients: Recipients
     ledger: Ledger
     accounts: Accounts
@@ -267,12 +270,12 @@ class Chat:
 
     async def _apply(self, lease: Lease, turn: TurnRow) -> bool:
         """The point of no return: all answers of the turn at once, and only with the account active."""
-        if not await self.inbox.decided(turn.id) <= await self.invoker.pending(turn.id, lease):
+        if not await self.questions.decided(turn.id) <= await self.invoker.pending(turn.id, lease):
             raise LostInterrupt("the chat does not wait for the answer that was given")
         account = await self.accounts.get(UUID(turn.input["account_id"]))
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn, account_active=True)
-            items = await self.inbox.apply(conn, turn.id)
+            items = await self.questions.apply(conn, turn.id)
             if not items:
                 return False
             if items[0].kind != "link":
@@ -321,9 +324,9 @@ class Chat:
             for question in asked:
                 named = named_in(did(messages), question.value["args"])
                 about = ABOUT + "\n".join(named) if named else ""
-                await self.inbox.project(conn, turn.id, said + about, [question])
+                await self.questions.project(conn, turn.id, said + about, [question])
             if link:
-                await self.inbox.ask_to_open(conn, turn.id, link["url"], link["message"], said)
+                await self.questions.ask_to_open(conn, turn.id, link["url"], link["message"], said)
             await self.turns.rested(conn, turn, "waiting" if asked or link else "done", answer)
 
     async def _asked(self, turn: TurnRow, question: Any) -> Asked:
@@ -360,7 +363,7 @@ class Chat:
                 await self.tools.settle(Call(turn.input, effect.call_id, account, client, lease), effect)
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn, account_active=True)
-            await resolve(self.ledger, conn, await self.inbox.apply(conn, turn.id))
+            await resolve(self.ledger, conn, await self.questions.apply(conn, turn.id))
 
     async def _failed(self, lease: Lease, turn: TurnRow, error: Exception) -> None:
         """Say what went wrong. What the person approved and Google can't do now is done later, by itself, and so is
@@ -388,7 +391,7 @@ class Chat:
     async def _fail(self, lease: Lease, turn: TurnRow, reason: str) -> None:
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
-            await self.inbox.expire_run(conn, turn.id)
+            await self.questions.expire_run(conn, turn.id)
             await self.turns.fail(conn, turn, reason)
 
     async def _ask_again(self, lease: Lease, turn: TurnRow) -> None:
@@ -398,7 +401,7 @@ class Chat:
             await lease.check(conn)
             await self.turns.acting(conn, turn)
             for effect in effects:
-                await self.inbox.ask_again(conn, effect, f"You: {turn.input['request']}")
+                await self.questions.ask_again(conn, effect, f"You: {turn.input['request']}")
 
     async def _opening(self, lease: Lease, turn: TurnRow) -> list[AnyMessage]:
         """What the turn's graph begins with: what was said before, cut to a length, and the request."""

@@ -11,7 +11,7 @@ from email_assistant.agents.mail.prompts import Classification, Triage, conversa
 from email_assistant.agents.mail.run import Settled
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Pool
-from email_assistant.inbox.items import Inbox
+from email_assistant.inbox.questions import Questions
 from email_assistant.sync.mails import store_earlier
 from email_assistant.tools.effects import Ledger
 from email_assistant.work.conversations import Conversations, StoredMail, conversation_text
@@ -24,7 +24,7 @@ class Handover:
         self,
         pool: Pool,
         conversations: Conversations,
-        inbox: Inbox,
+        questions: Questions,
         ledger: Ledger,
         accounts: Accounts,
         clients: Clients,
@@ -33,7 +33,7 @@ class Handover:
     ) -> None:
         self._pool = pool
         self._conversations = conversations
-        self._inbox = inbox
+        self._questions = questions
         self._ledger = ledger
         self._accounts = accounts
         self._clients = clients
@@ -56,11 +56,11 @@ class Handover:
             if not is_foremost:
                 await self._conversations.leave(conn, run_id)
                 return Settled("ignore")
-            await self._inbox.supersede(
+            await self._questions.supersede(
                 conn, await self._conversations.replaced_by(conn, run_id, lease.thread_id), by=run_id
             )
             earlier, covered = await self._conversations.take_over(conn, run_id, lease.thread_id)
-        instructions, draft = await self._inbox.said_in(earlier)
+        instructions, draft = await self._questions.said_in(earlier)
         opening = conversation_message(
             await self._conversation(run, covered, lease),
             await self._done(lease.thread_id),

@@ -12,7 +12,7 @@ from email_assistant.accounts.clients import Clients
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.google.errors import NotFound
-from email_assistant.inbox.items import Inbox
+from email_assistant.inbox.questions import Questions
 from email_assistant.tools.effects import InDoubt, Ledger
 from email_assistant.tools.left_drafts import LeftDraft, LeftDrafts
 from email_assistant.tools.registry import Registry
@@ -29,7 +29,7 @@ TAKEN_OVER = "you changed, sent or discarded its draft in Gmail"
 class Heed:
     pool: Pool
     conversations: Conversations
-    inbox: Inbox
+    questions: Questions
     ledger: Ledger
     accounts: Accounts
     clients: Clients
@@ -161,7 +161,7 @@ class Heed:
             for left in await self.left_drafts.of_thread(conversation.id)
             if left.run_id == run.id and not await self._take_away(lease, conversation, left)
         ]
-        if not await self.inbox.to_be_done(run.id) & set(taken):
+        if not await self.questions.to_be_done(run.id) & set(taken):
             return False
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
@@ -198,7 +198,7 @@ class Heed:
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
             if run and reason:
-                await self.inbox.supersede(conn, [run.id], by=None)
+                await self.questions.supersede(conn, [run.id], by=None)
                 await self.conversations.closed_by_putting_away(conn, run.id, conversation.mail(run.mail_id), reason)
             await self.conversations.put_away(conn, conversation.id)
         return True
@@ -213,15 +213,15 @@ class Heed:
         run = await self.conversations.input_of(conversation.back)
         reopens = await self._is_as_it_was(conversation, run)
         beside = [each.id for each in conversation.open_runs] if reopens else []
-        items = await self.inbox.closed_with(conversation.back) if reopens else []
+        items = await self.questions.closed_with(conversation.back) if reopens else []
         interrupts = await self.asked_by(conversation.back, lease) if items else ()
         waits = bool(items) and all(item.interrupt_id in interrupts for item in items)
         account = await self.accounts.get(conversation.account_id)
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn, account_active=True)
             if waits:
-                await self.inbox.supersede(conn, beside, by=conversation.back)
-                await self.inbox.reopen(conn, conversation.back)
+                await self.questions.supersede(conn, beside, by=conversation.back)
+                await self.questions.reopen(conn, conversation.back)
             if reopens:
                 await self.conversations.reopen(conn, conversation.back, waits=waits, beside=beside)
             await self.conversations.never_reopen(conn, conversation.id)
@@ -254,7 +254,7 @@ class Heed:
     async def _close(
         self, conn: Connection, run_ids: Sequence[UUID], reason: str, upto: datetime | None = None
     ) -> None:
-        await self.inbox.supersede(conn, run_ids, by=None)
+        await self.questions.supersede(conn, run_ids, by=None)
         await self.conversations.closed_by_person(conn, run_ids, reason, upto)
 
 

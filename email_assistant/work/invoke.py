@@ -14,7 +14,7 @@ from langgraph.types import Command, Interrupt, StateSnapshot
 from email_assistant.db.checkpoints import run_config
 from email_assistant.db.lease import Lease
 from email_assistant.db.serializer import ForeignCheckpoint
-from email_assistant.inbox.items import Inbox
+from email_assistant.inbox.questions import Questions
 from email_assistant.work.faults import LostInterrupt, QuestionNotStored
 
 _MOST_STEPS = 10_000
@@ -36,7 +36,7 @@ class Outcome:
 @dataclass(frozen=True)
 class Invoker:
     graph: "CompiledStateGraph[Any, Any, Any, Any]"
-    inbox: Inbox
+    questions: Questions
 
     async def invoke(
         self,
@@ -129,7 +129,7 @@ class Invoker:
     async def _resume(self, run_id: UUID, snapshot: StateSnapshot) -> Command[Any] | None:
         """The answers to what the graph waits for, by interrupt id: a plain resume would approve what nobody saw."""
         waiting = set(_pending(snapshot))
-        answers = await self.inbox.answers(run_id)
+        answers = await self.questions.answers(run_id)
         resume = {i: answer for i, answer in answers.items() if i in waiting}
         return Command(resume=resume) if resume else None
 

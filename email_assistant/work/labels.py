@@ -21,7 +21,8 @@ from email_assistant.db.pool import Pool
 from email_assistant.google.errors import Exists, NotFound, Refused
 from email_assistant.google.gmail import Gmail
 from email_assistant.inbox.items import Conflict
-from email_assistant.inbox.mails import Class, Mails
+from email_assistant.inbox.mails import Class
+from email_assistant.work.corrections import Corrections
 from email_assistant.work.faults import classify
 
 log = logging.getLogger(__name__)
@@ -58,7 +59,7 @@ class Labels:
     pool: Pool
     accounts: Accounts
     clients: Clients
-    mails: Mails
+    corrections: Corrections
     names: Mapping[Class, str]
     """The label of each class; empty if there are to be none."""
 
@@ -117,7 +118,9 @@ class Labels:
             return False
         try:
             async with self.pool.connection() as conn, conn.transaction():
-                await self.mails.correct_under(conn, lease, work.account_id, work.gmail_id, work.relabelled, MOVED_IN)
+                await self.corrections.correct_under(
+                    conn, lease, work.account_id, work.gmail_id, work.relabelled, MOVED_IN
+                )
         except Conflict:
             return False  # it waits for its turn
         if shown == {work.relabelled}:

@@ -16,7 +16,8 @@ from email_assistant.accounts.account import Account
 from email_assistant.agents.chat.run import Turn
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Connection, Pool
-from email_assistant.inbox.items import Conflict, NoItem, supersede
+from email_assistant.inbox.items import Conflict, NoItem
+from email_assistant.inbox.rows import supersede
 
 T = TypeVar("T")
 

@@ -115,7 +115,7 @@ async def test_the_class_of_a_mail_is_corrected_and_remembered(home: Home, visit
         await v.page.get_by_role("button", name="Correct").click()
         await v.page.get_by_text("You corrected its class from respond to ignore.").wait_for()
         assert (await home.item(item.id)).status == "superseded"
-        [correction] = await home.app.mails.corrections(account)
+        [correction] = await home.app.corrections.of(account)
         await teach_triage(Memory.kept_in(home.app.pool), correction)
         await v.go("/memory")
         await v.page.get_by_text("Mail from news@example.org needs neither").first.wait_for()

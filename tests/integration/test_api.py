@@ -24,7 +24,8 @@ from pydantic import SecretStr
 from email_assistant.agents.mail.graph import NOTIFY_ACTION
 from email_assistant.app import App, open_app, open_chat
 from email_assistant.inbox.describe import mail_as_text
-from email_assistant.inbox.items import Asked, Item
+from email_assistant.inbox.items import Item
+from email_assistant.inbox.questions import Asked
 from email_assistant.inbox.recipients import Judged, Mark
 from email_assistant.mail.address import Address
 from email_assistant.mail.message import Mail
@@ -154,7 +155,7 @@ class Home:
         judged = Judged([*map(Mark.new, new or []), *marks], first_answer)
         asked = Asked(f"interrupt-{number}", value, judged, conflicts=[])
         async with self.app.pool.connection() as conn, conn.transaction():
-            await self.app.inbox.project(conn, run, mail_as_text(_mail(subject, body)), [asked])
+            await self.app.questions.project(conn, run, mail_as_text(_mail(subject, body)), [asked])
             item_id = await _id(conn, "select id from inbox_items where interrupt_id = %s", (f"interrupt-{number}",))
         return await self.item(item_id)
 
@@ -1285,7 +1286,7 @@ class TestItemPage:
         old = await home.draft(account)
         run = await home.run(account, old.thread_id, str(old.mail_id), uuid4(), attempt=2)
         async with home.app.pool.connection() as conn:
-            await home.app.inbox.supersede(conn, [old.run_id], by=run)
+            await home.app.questions.supersede(conn, [old.run_id], by=run)
         shown = await page(browser, f"/items/{old.id}")
         assert "Superseded" in shown.text
         assert shown.posts == []

@@ -15,7 +15,8 @@ from psycopg.types.json import Json
 from email_assistant.accounts.account import Account
 from email_assistant.db.lease import Lease, claim, release
 from email_assistant.google.errors import Ambiguous, GoogleError
-from email_assistant.inbox.items import Asked, Item
+from email_assistant.inbox.items import Item
+from email_assistant.inbox.questions import Asked
 from email_assistant.inbox.recipients import Judged
 from email_assistant.tools.effects import InDoubt, NotYetClear
 from email_assistant.tools.registry import Registry
@@ -453,7 +454,7 @@ class TestTheInbox:
         async with home.app.pool.connection() as conn:
             value = {"action": "send_email_tool", "args": NEW, "call_id": "call_1", "kind": "confirmation"}
             asked = Asked("i1", {**value, "allowed": ["accept"], "teaches": False}, Judged(), [])
-            await home.app.inbox.project(conn, UUID(turn.run["id"]), "", [asked])
+            await home.app.questions.project(conn, UUID(turn.run["id"]), "", [asked])
 
         told = within(await turn.does("list_waiting"))
 

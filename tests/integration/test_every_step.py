@@ -107,7 +107,7 @@ async def live(daemon: Daemon) -> None:
         waiting, _ = await app.inbox.page(app.user_id, status="pending")
         for item in waiting:
             await app.inbox.decide(app.user_id, item.id, {"type": "accept"}, by="test")
-        for account_id in await app.inbox.unlearned(app.settings.provider):
+        for account_id in await app.teaching.unlearned(app.settings.provider):
             await daemon.learn(account_id)
         if not waiting and await daemon.due.is_at_rest():
             return

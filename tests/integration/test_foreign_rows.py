@@ -123,7 +123,7 @@ async def test_nothing_that_a_row_names_is_run(home: Home, model: Model, tmp_pat
     assert await home.is_done(other)
     assert [sent.text for sent in home.google.sent] == ["Saturday is fine."]
 
-    await home.app.mails.retry(home.app.user_id, one)
+    await home.app.corrections.retry(home.app.user_id, one)
     await home.carry_on()
     assert [item.args["response_text"] for item in await home.pending()] == ["Sunday."]
 

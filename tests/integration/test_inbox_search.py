@@ -124,7 +124,7 @@ class TestSearch:
         )
         async with home.app.pool.connection() as conn:
             [effect] = await home.app.ledger.unknown_in(item.run_id)
-            await home.app.inbox.ask_again(conn, effect, item.mail_text)
+            await home.app.questions.ask_again(conn, effect, item.mail_text)
 
         assert await listed(http, q="umbrella", kind="in_doubt") == ["Lunch?"]
 

@@ -29,7 +29,8 @@ from email_assistant.cli import app as command_line
 from email_assistant.db.checkpoints import run_config
 from email_assistant.db.lease import held
 from email_assistant.db.pool import SCHEMA, Connection, session_settings
-from email_assistant.inbox.items import Conflict, Inbox, Item
+from email_assistant.inbox.items import Conflict, Item
+from email_assistant.inbox.person import Inbox
 from email_assistant.settings import Settings
 from email_assistant.web.app import create_api
 from tests.doubles.daemon import API_TOKEN, Daemon
@@ -237,7 +238,7 @@ class TestADecision:
         await home.receive()
         [item] = await home.pending()
         async with home.app.pool.connection() as conn, conn.transaction():
-            await home.app.inbox.supersede(conn, [item.run_id], by=None)
+            await home.app.questions.supersede(conn, [item.run_id], by=None)
             # It reads the row as it was before, and waits for this transaction to write it.
             decision = asyncio.create_task(home.answer(item, "accept"))
             await until(lambda: waits_for_a_lock(home))
@@ -376,7 +377,7 @@ class TestApproval:
         assert (google.sent, google.drafts, google.events) == ([], [], {})
         assert {item.status for item in await home.items()} == {"expired"}
 
-        await home.app.mails.retry(home.app.user_id, mail_id)
+        await home.app.corrections.retry(home.app.user_id, mail_id)
         await home.carry_on()
         [again] = await home.pending()
         assert again.args["response_text"] == "Once more."
@@ -580,7 +581,7 @@ class TestAFailure:
 
         model.clear_faults()
         model.script([[reply("Friday is fine."), DONE]])
-        assert (await home.app.mails.retry(home.app.user_id, mail_id)).reason == "tried again"
+        assert (await home.app.corrections.retry(home.app.user_id, mail_id)).reason == "tried again"
         await home.carry_on()
         await home.answer((await home.pending())[0], "accept")
         assert (await home.mail(mail_id)).state == "done"
@@ -598,7 +599,7 @@ class TestAFailure:
         assert "refuses the request" in mail.reason
         assert len(google.sent) == 1
 
-        await home.app.mails.retry(home.app.user_id, mail_id)
+        await home.app.corrections.retry(home.app.user_id, mail_id)
         await home.carry_on()
 
         assert (await home.mail(mail_id)).state == "done"

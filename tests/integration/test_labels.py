@@ -37,7 +37,7 @@ async def rules(home: Home) -> list[str]:
 
 
 async def correct(home: Home, mail_id: str, classification: Any) -> None:
-    await home.app.mails.correct(home.app.user_id, mail_id, classification, "test")
+    await home.app.corrections.correct(home.app.user_id, mail_id, classification, "test")
     await home.carry_on()
 
 

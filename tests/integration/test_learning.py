@@ -246,7 +246,7 @@ class TestASenderWhoseAddressIsAnOrder:
     async def corrected(self, home: Home, model: Model) -> None:
         model.on_triage("notify")
         mail_id = await home.receive("Hello", from_=f"X <{self.ORDER}>")
-        await home.app.mails.correct(home.app.user_id, mail_id, "ignore", "test")
+        await home.app.corrections.correct(home.app.user_id, mail_id, "ignore", "test")
         await home.works.learn(home.account_id)
 
     @pytest.mark.parametrize("action", ["remove", "revise"])
@@ -438,12 +438,12 @@ class TestALesson:
         model.on_triage("ignore")
         model.script(lambda _: [reply("Friday is fine."), DONE])
         mail_id = await home.receive()
-        await home.app.mails.correct(home.app.user_id, mail_id, "notify", "test")
+        await home.app.corrections.correct(home.app.user_id, mail_id, "notify", "test")
         await home.works.learn(home.account_id)
         [(_, text)] = await news(http)
         assert text == "Mail from bob@example.org is to be shown, not answered (notify)."
         await home.carry_on()
-        await home.app.mails.correct(home.app.user_id, mail_id, "ignore", "test")
+        await home.app.corrections.correct(home.app.user_id, mail_id, "ignore", "test")
         await home.works.learn(home.account_id)
         assert await rules(home) == []
         assert await home.works.memory.lessons.news(home.app.user_id, "terminal") == []

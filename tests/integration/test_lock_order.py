@@ -69,14 +69,14 @@ async def snoozes(home: Home) -> Work:
 
 async def tries_again(home: Home, model: Model) -> Work:
     mail_id = await a_failed_mail(home, model)
-    return lambda: home.app.mails.retry(home.app.user_id, mail_id)
+    return lambda: home.app.corrections.retry(home.app.user_id, mail_id)
 
 
 async def corrects(home: Home) -> Work:
     [item, _] = await open_items(home)
     assert item.mail_id
     mail_id = item.mail_id
-    return lambda: home.app.mails.correct(home.app.user_id, mail_id, "ignore", "test")
+    return lambda: home.app.corrections.correct(home.app.user_id, mail_id, "ignore", "test")
 
 
 async def switches_to_shadow(home: Home) -> Work:

@@ -138,7 +138,7 @@ class TestWhatThePersonDoes:
         google.person_moves(mail_id, out_of=("INBOX",))
         await look(home)
         model.script([[reply("Friday is fine."), DONE]])
-        await home.app.mails.retry(home.app.user_id, mail_id)
+        await home.app.corrections.retry(home.app.user_id, mail_id)
         await home.carry_on()
         assert [item.mail_id for item in await home.pending()] == [mail_id]
 
@@ -460,7 +460,7 @@ class TestAnAnswerByHand:
         mail_id, _ = await ask(home, model)
         google.person_sends(mail_id, "By hand: Friday.")
         await look(home)
-        await home.app.mails.correct(home.app.user_id, mail_id, "notify", "test")
+        await home.app.corrections.correct(home.app.user_id, mail_id, "notify", "test")
         await home.carry_on()
         [item] = await home.pending()
         await home.decide(item, "response", "Have him bring cake.")

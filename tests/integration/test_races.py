@@ -219,7 +219,7 @@ class TestADecisionThatMeetsNewerMail:
         [item] = await home.pending()
         assert item.mail_id == second
 
-        await home.app.mails.retry(home.app.user_id, first)
+        await home.app.corrections.retry(home.app.user_id, first)
         await home.carry_on()
 
         assert (await home.item(item)).status == "superseded"
@@ -379,7 +379,7 @@ class TestAFaultOfGoogle:
         mail_id = await home.receive(text="Friday?")
 
         with pytest.raises(Conflict, match="open it in Gmail"):
-            await home.app.mails.retry(home.app.user_id, mail_id)
+            await home.app.corrections.retry(home.app.user_id, mail_id)
 
         assert (await home.mail(mail_id)).state == "failed"
         assert model.calls() == []
@@ -526,7 +526,7 @@ class TestAModelThatHangs:
 
             model.clear_faults()
             hold.release()
-            await home.app.mails.retry(home.app.user_id, mail_id)
+            await home.app.corrections.retry(home.app.user_id, mail_id)
             await home.carry_on()
             assert [item.mail_id for item in await home.pending()] == [mail_id]
 

@@ -82,7 +82,7 @@ class TestBackInTheInbox:
         self, home: Home, google: Google, model: Model
     ) -> None:
         mail_id, item = await archived(home, google, model)
-        await home.app.mails.correct(home.app.user_id, mail_id, "ignore", by="test")
+        await home.app.corrections.correct(home.app.user_id, mail_id, "ignore", by="test")
         await stays_closed(home, item)
         google.person_moves(mail_id, to=["INBOX"])
         await stays_closed(home, item)

@@ -98,7 +98,7 @@ class TestTrail:
         with pytest.raises(NoItem):
             await home.app.mails.get(row["id"], mail_id)
         with pytest.raises(NoItem):
-            await home.app.mails.correct(row["id"], mail_id, "respond", "test")
+            await home.app.corrections.correct(row["id"], mail_id, "respond", "test")
 
 
 @in_one_loop

@@ -142,7 +142,7 @@ class TestALowerMailFromSomebodyElse:
                 await home.sync()
                 await home.carry_on()
             case _:
-                await home.app.mails.correct(home.app.user_id, asked, "ignore", "test")
+                await home.app.corrections.correct(home.app.user_id, asked, "ignore", "test")
                 await home.carry_on()
 
         [notice] = await home.pending()
@@ -234,7 +234,7 @@ class TestALowerMailFromSomebodyElse:
     ) -> None:
         asked, item = await bob_asks(home)
         told = await carol_tells(home, asked)
-        await home.app.mails.correct(home.app.user_id, told, "ignore", "test")
+        await home.app.corrections.correct(home.app.user_id, told, "ignore", "test")
         await home.carry_on()
         assert (await home.item(item)).status == "pending"
         assert await states(home, asked, told) == ["waiting", "done"]

@@ -7,7 +7,8 @@ from typing import Literal
 from uuid import UUID
 
 from email_assistant.db.pool import Pool
-from email_assistant.inbox.items import Conflict, Inbox, Item
+from email_assistant.inbox.items import Conflict, Item
+from email_assistant.inbox.reading import Items
 
 Status = Literal["idle", "busy", "interrupted", "error"]
 
@@ -57,7 +58,7 @@ class Threads:
     """One person's threads, as one client is shown them."""
 
     pool: Pool
-    inbox: Inbox
+    inbox: Items
     user_id: UUID
     client: str
     """What tells the clients apart."""

@@ -202,24 +202,11 @@ class Resolved(BaseModel):
     checkpoint: Checkpoint
 
 
-class Host(BaseModel):
-    kind: Literal["self-hosted"] = "self-hosted"
-    project_id: None = None
-    revision_id: None = None
-    tenant_id: None = None
-
-
-class Features(BaseModel):
-    assistants: bool = False
-    crons: bool = False
-    langsmith: bool = False
-
-
 class Info(BaseModel):
     """What kind of server this is; it is asked before there is a token."""
 
-    flags: Features = Features()
-    host: Host = Host()
+    flags: dict[str, bool] = {"assistants": False, "crons": False, "langsmith": False}
+    host: dict[str, str | None] = {"kind": "self-hosted", "project_id": None, "revision_id": None, "tenant_id": None}
 
 
 def node_of(item: Item) -> str:

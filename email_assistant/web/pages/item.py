@@ -18,14 +18,7 @@ from email_assistant.web.dependencies import Assistant, ItemId, Services
 from email_assistant.web.forms import Field, ProposalForm
 from email_assistant.web.pages.answered import BY, Answered, is_asleep, just_answered
 from email_assistant.web.pages.listing import Listed, Listing, Text
-from email_assistant.web.pages.proposal import (
-    answer_of,
-    arguments_in,
-    fields_of,
-    form_of,
-    inputs_of,
-    taken_back_in,
-)
+from email_assistant.web.pages.proposal import answer_of, arguments_in, fields_of, form_of, inputs_of, taken_back_in
 from email_assistant.web.pages.rooms import News, Telling, ToldContexts, nothing
 from email_assistant.web.pages.snooze import CHOICES, wake
 from email_assistant.web.rendering import render
@@ -74,9 +67,7 @@ async def decide(
         await app.inbox.decide(app.user_id, item_id, given, by=BY, asked=_asked(posted) or item.first_asked)
     except (Conflict, Invalid) as refusal:
         return await _page(app, contexts, item_id, listing, posted, refusal)
-    following = await _next(app, item, listing)
-    path = f"/items/{following.id}" if following else "/"
-    return RedirectResponse(listing.link(path, answered=str(item_id)), 303)
+    return await _go_on(app, item, listing)
 
 
 @router.post("/items/{item_id}/undo")
@@ -105,9 +96,13 @@ async def snooze(
         return await _page(app, contexts, item_id, listing, refusal=refusal)
     if not until:
         return RedirectResponse(listing.link(f"/items/{item_id}"), 303)
-    following = await _next(app, item, listing)
+    return await _go_on(app, item, listing)
+
+
+async def _go_on(app: Services, answered: Item, listing: Listing) -> Response:
+    following = await _next(app, answered, listing)
     path = f"/items/{following.id}" if following else "/"
-    return RedirectResponse(listing.link(path, answered=str(item_id)), 303)
+    return RedirectResponse(listing.link(path, answered=str(answered.id)), 303)
 
 
 async def _page(
@@ -131,7 +126,7 @@ async def _page(
     letters = context.conversation if whole else context.conversation[-_NEWEST:]
     return render(
         "item.html",
-        status_code=200 if refusal is None else 409 if isinstance(refusal, Conflict) else 422,
+        status_code=refusal.status if refusal else 200,
         item=item,
         listing=listing,
         refusal=refusal,

@@ -32,7 +32,7 @@ async def mails(
 @router.post("/mails/{mail_id}/retry")
 async def retry(app: Assistant, mail_id: str, account: Annotated[str, Form()]) -> Response:
     try:
-        await app.mails.retry(app.user_id, mail_id, account)
+        await app.corrections.retry(app.user_id, mail_id, account)
     except Conflict as refusal:
         return await _page(app, refusal=refusal)
     return RedirectResponse("/mails", 303)
@@ -56,7 +56,7 @@ async def correct(
 ) -> Response:
     """Say what the mail should have been; it is worked on anew, and a rule on its sender is learned."""
     try:
-        await app.mails.correct(app.user_id, mail_id, classification, BY, account)
+        await app.corrections.correct(app.user_id, mail_id, classification, BY, account)
     except Conflict as refusal:
         return await _story(app, trail, contexts, mail_id, account, refusal)
     return RedirectResponse(link(f"/mails/{mail_id}/trail", account=account), 303)

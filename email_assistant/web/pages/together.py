@@ -49,13 +49,7 @@ async def show_together(app: Services, listing: Listing, item_ids: Sequence[UUID
             left_out.append(Answered(item, item.alone))
         else:
             shown.append(await _whole(app, item))
-    return render(
-        "together.html",
-        shown=shown,
-        left_out=left_out,
-        listing=listing,
-        titles=TITLES,
-    )
+    return render("together.html", shown=shown, left_out=left_out, listing=listing, titles=TITLES)
 
 
 async def results_of(app: Services, seen: Sequence[str]) -> list[Answered]:

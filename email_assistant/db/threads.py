@@ -1,0 +1,103 @@
+"""The row of a conversation: what changes it, in the caller's transaction, but its lease (`db/lease.py`)."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from uuid import UUID
+
+from email_assistant.db.pool import Connection
+
+_LATER = """greatest(%s, clock_timestamp()
+    + make_interval(secs => least(300, 2 ^ least({faults}, 9)) * (0.75 + random() / 2)))"""
+"""When to try again after so many faults: in a second at first, then in twice the time, up to five minutes."""
+
+
+async def insert(conn: Connection, user_id: UUID, account_id: UUID, gmail_ids: Sequence[str]) -> None:
+    """Make Gmail's conversations; those that are there stay as they are, and are not locked."""
+    await conn.execute(
+        """insert into threads (user_id, account_id, gmail_id) select %s, %s, unnest(%s::text[])
+           on conflict (account_id, gmail_id) do nothing""",
+        (user_id, account_id, list(gmail_ids)),
+    )
+
+
+async def insert_chat(conn: Connection, user_id: UUID, account_id: UUID, chat_id: str) -> None:
+    """Begin a chat; one that is there goes on as it is."""
+    await conn.execute(
+        """insert into threads (user_id, account_id, chat_id, heard) values (%s, %s, %s, '{}')
+           on conflict (user_id, chat_id) do nothing""",
+        (user_id, account_id, chat_id),
+    )
+
+
+async def now_about(conn: Connection, thread_id: UUID, account_id: UUID) -> None:
+    """A chat that was begun without a mailbox goes on about this one."""
+    await conn.execute("update threads set account_id = %s where id = %s", (account_id, thread_id))
+
+
+async def heard(conn: Connection, run_id: UUID, source: str) -> None:
+    """The model of this turn is about to be told what stands there."""
+    await conn.execute(
+        """update threads set heard = array_append(heard, %s)
+           where id = (select thread_id from runs where id = %s) and heard is not null and not %s = any(heard)""",
+        (source, run_id, source),
+    )
+
+
+async def at_once(conn: Connection, thread_id: UUID) -> None:
+    """Work on it waits out no back-off from before now."""
+    await conn.execute("update threads set not_before = '-infinity' where id = %s", (thread_id,))
+
+
+async def anew(conn: Connection, thread_id: UUID) -> None:
+    """Work on it begins at once, and its outages so far count no more."""
+    await conn.execute("update threads set not_before = '-infinity', outages = 0 where id = %s", (thread_id,))
+
+
+async def back_off(conn: Connection, thread_id: UUID, until: datetime | None) -> None:
+    """Work on it goes on later: each time after twice as long, and not before `until`."""
+    await conn.execute(
+        f"""update threads set outages = outages + 1, not_before = {_LATER.format(faults="outages")}
+            where id = %s""".encode(),
+        (until or datetime.now(UTC), thread_id),
+    )
+
+
+async def went_well(conn: Connection, run_id: UUID) -> None:
+    """Work on a run came to rest, so its conversation's outages so far count no more."""
+    await conn.execute(
+        "update threads set outages = 0 where id = (select thread_id from runs where id = %s)", (run_id,)
+    )
+
+
+async def label_later(conn: Connection, thread_id: UUID, until: datetime | None) -> None:
+    """Its labels are set later, as `back_off` says."""
+    await conn.execute(
+        f"""update threads set label_faults = label_faults + 1, label_after = {_LATER.format(faults="label_faults")}
+            where id = %s""".encode(),
+        (until or datetime.now(UTC), thread_id),
+    )
+
+
+async def labelled(conn: Connection, thread_id: UUID) -> None:
+    await conn.execute("update threads set label_faults = 0 where id = %s and label_faults > 0", (thread_id,))
+
+
+async def complete(conn: Connection, thread_id: UUID) -> None:
+    """All of its mail at Gmail is stored."""
+    await conn.execute("update threads set complete = true where id = %s", (thread_id,))
+
+
+async def drafted(conn: Connection, account_id: UUID, drafts: Mapping[str, str]) -> list[UUID]:
+    """Note the messages of drafts, by Gmail's id of the conversation, where a run may heed them; returns where."""
+    cursor = await conn.execute(
+        """update threads t set drafted = n.message_id from unnest(%s::text[], %s::text[]) as n (thread_id, message_id)
+           where t.account_id = %s and t.gmail_id = n.thread_id
+           and exists (select from runs r where r.thread_id = t.id and r.state in ('running', 'waiting'))
+           and not exists (select from runs r where r.thread_id = t.id and r.state = 'acting') returning t.id""",
+        (list(drafts), list(drafts.values()), account_id),
+    )
+    return [row["id"] for row in await cursor.fetchall()]
+
+
+async def looked_at_draft(conn: Connection, thread_id: UUID, message_id: str) -> None:
+    await conn.execute("update threads set drafted = null where id = %s and drafted = %s", (thread_id, message_id))

@@ -1,0 +1,131 @@
+"""Which answers an item takes, and as what they are kept."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from email_assistant.db.pool import Pool
+from email_assistant.inbox.items import Conflict, Invalid, Item
+from email_assistant.inbox.kept import UNREADABLE
+from email_assistant.inbox.standing import acts
+from email_assistant.tools.send_email import LETTER
+from email_assistant.tools.spec import ToolError, check_storable
+
+Complete = Callable[[Mapping[str, Any], str, dict[str, Any]], Awaitable[dict[str, Any]]]
+"""Checks and completes a call's arguments for a run; raises ToolError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    pool: Pool
+    complete: Complete
+
+    async def read(self, item: Item, answer: Mapping[str, Any]) -> dict[str, Any]:
+        """The decision, {type, args}, that an answer to an item makes. Raises Conflict, Invalid."""
+        if item.status != "pending":
+            raise Conflict(became(item))
+        return await self._decision(item, answer)
+
+    async def is_repeat(self, item: Item, answer: Mapping[str, Any]) -> bool:
+        """Whether an item was given this very answer already."""
+        if item.status not in ("decided", "applied") or item.decision is None:
+            return False
+        try:
+            return await self._decision(item, answer) == item.decision
+        except Invalid:
+            return False
+
+    async def _decision(self, item: Item, answer: Mapping[str, Any]) -> dict[str, Any]:
+        """Raises Invalid."""
+        kind, args = answer.get("type"), answer.get("args")
+        try:
+            check_storable(args)
+        except ToolError as error:
+            raise Invalid(str(error)) from None
+        if item.unreadable and kind not in item.allowed:
+            raise Invalid(UNREADABLE)
+        if item.shadow and acts(item.kind, kind):
+            raise Invalid(shadowed(item))
+        if kind not in item.allowed:
+            raise Invalid(f"{kind!r} is no answer to this; it takes {', '.join(item.allowed)}")
+        match kind:
+            case "edit":
+                return {"type": "edit", "args": await self._edited(item, args)}
+            case "response":
+                if not isinstance(args, str) or not args.strip():
+                    raise Invalid("a response is a text")
+                return {"type": "response", "args": args}
+            case "accept" if item.reopened and item.reopened["args"] is not None:
+                return {"type": "edit", "args": item.args}  # as the person had left it, and is shown it
+            case _:
+                return {"type": kind, "args": None}
+
+    async def _edited(self, item: Item, args: object) -> dict[str, Any]:
+        """An edit takes the place of the proposed arguments; it is checked before it is taken."""
+        if isinstance(args, Mapping) and isinstance(args.get("args"), Mapping) and "action" in args:
+            args = args["args"]  # the public Agent Inbox sends the whole action request
+        if not isinstance(args, Mapping):
+            raise Invalid("an edit is an object with the tool's arguments")
+        given = dict(args)
+        if item.action == LETTER:
+            if "email_address" not in given:
+                raise Invalid("email_address is left out: an edit is all of the arguments, so it says to whom it goes")
+            if not str(given["email_address"] or "").strip():
+                raise Invalid("To is empty: say to whom it goes")
+            given.setdefault("additional_recipients", [])  # nobody: who else was proposed is not put back either
+        async with self.pool.connection() as conn:
+            cursor = await conn.execute("select input from runs where id = %s", (item.run_id,))
+            row = await cursor.fetchone()
+        assert row is not None
+        try:
+            complete = await self.complete(row["input"], item.action, given)
+        except ToolError as error:
+            raise Invalid(str(error)) from None
+        except (KeyError, TypeError):  # what the run was given is none of ours
+            raise Invalid(UNREADABLE) from None
+        if str(given.get("from_address") or item.sent_from).lower() != str(item.sent_from).lower():
+            raise Invalid(f"from_address: this goes from {item.sent_from}; leave {given['from_address']} out")
+        if complete.get("from_address") != item.args.get("from_address"):
+            raise Invalid(f"it would not go from {item.sent_from} any more: accept it, and you are shown from where")
+        return complete
+
+
+def check_shown(item: Item, shown: str | None, *, among_others: bool) -> None:
+    """Whether an item that waits may be accepted by whoever was shown it, together with others or with those of its own
+    proposal only. Raises Conflict, Invalid."""
+    if item.status != "pending":
+        return
+    if shown is None:
+        raise Invalid("what is accepted among others is named with the hash that it was shown with, as {id, hash}")
+    if shown != item.hash:
+        raise Conflict("this is not as it was shown; look at it again")
+    if among_others and item.alone:
+        raise Invalid(item.alone)
+
+
+def turns_down(item: Item, decision: Mapping[str, Any]) -> bool:
+    """Whether a decision says no to a part as it was proposed; a question is only answered."""
+    return decision["type"] == "ignore" or (decision["type"] == "response" and item.kind != "question")
+
+
+def shadowed(item: Item) -> str:
+    """Why an item takes no answer that acts while its account is in shadow mode."""
+    return (
+        f"{item.account} is in shadow mode: this is what would have been done, and nothing is sent; "
+        f"`email-assistant account mode {item.account} send` ends that"
+    )
+
+
+def became(item: Item) -> str:
+    """Why an item takes no answer now."""
+    match item.status:
+        case "decided" | "applied":
+            answer = (item.decision or {}).get("type")
+            return f"already answered ({answer}) by {item.decided_by} at {item.decided_at:%Y-%m-%d %H:%M:%S %Z}"
+        case "superseded":
+            why = item.ended_because or "the conversation went on"
+            return f"superseded: {why}" + ("; see the newer item" if item.superseded_by else "")
+        case "expired":
+            return "expired: it can no longer be answered"
+        case "pending":
+            return "its account is being removed"

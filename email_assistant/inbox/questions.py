@@ -1,0 +1,161 @@
+"""The run's side of the inbox: what it asks a person, and what becomes of the answers."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+from uuid import UUID
+
+from psycopg.types.json import Json
+
+from email_assistant.db.pool import Connection, Pool
+from email_assistant.db.statements import statements
+from email_assistant.inbox import rows
+from email_assistant.inbox.describe import Overtaken, not_done
+from email_assistant.inbox.items import Item, read
+from email_assistant.inbox.kept import UnreadableAnswer, args_in, decision_in
+from email_assistant.inbox.recipients import Judged
+from email_assistant.inbox.standing import ACTS
+from email_assistant.tools.effects import Effect
+
+_SQL = statements("inbox", "questions.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question that a run's graph has come to rest at."""
+
+    interrupt_id: str
+    value: Mapping[str, Any]
+    """{action, args, call_id, kind, allowed, teaches}."""
+    judged: Judged
+    """Those whom it would reach."""
+    conflicts: list[str] | None
+    """None: the calendar could not be read."""
+    calendars: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+
+class Questions:
+    supersede = staticmethod(rows.supersede)
+    reopen = staticmethod(rows.reopen)
+    expire_run = staticmethod(rows.expire)
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def project(self, conn: Connection, run_id: UUID, mail_text: str, asked: Iterable[Asked]) -> None:
+        """Make a row of each question; a repeat changes nothing.
+
+        What the person had decided in runs that this one took the place of was not done: what it asks first says so,
+        and what they had written stands in its field again.
+        """
+        overtaken = await self._overtaken(conn, run_id)
+        told = "; ".join(map(not_done, overtaken)) or None
+        for question in asked:
+            value, judged = question.value, question.judged
+            typed = next((again for each in overtaken if (again := each.typed_again(value))), None)
+            row = {
+                **{name: value[name] for name in ("call_id", "kind", "action", "args", "allowed", "teaches")},
+                "interrupt_id": question.interrupt_id,
+                "group_id": value.get("group"),
+                "new_recipients": judged.new_recipients,
+                "marks": Json([asdict(mark) for mark in judged.marks]),
+                "first_answer": judged.first_answer,
+                "left_out": question.left_out,
+                "conflicts": question.conflicts,
+                "calendars": question.calendars,
+                "because": value.get("because"),
+                "asked_because": told,
+                "taken_back": Json(typed) if typed else None,
+            }
+            await rows.insert(conn, run_id, mail_text, row)
+
+    async def _overtaken(self, conn: Connection, run_id: UUID) -> list[Overtaken]:
+        """What the person had decided to do in the runs that a run took the place of, before it asks anything: of each
+        kind the last."""
+        cursor = await conn.execute(_SQL["overtaken"].encode(), {"run": run_id})
+        found = [(row["kind"], args_in(row["args"]), decision_in(row["decision"])) for row in await cursor.fetchall()]
+        return [Overtaken(kind, args, decision) for kind, args, decision in found if decision]
+
+    async def ask_again(self, conn: Connection, effect: Effect, mail_text: str) -> None:
+        """Ask the person about an effect that was refused, or of which nobody can tell whether it happened."""
+        if effect.state == "unknown":
+            call = {"kind": "in_doubt", "call_id": effect.call_id, "action": effect.tool, "args": effect.args}
+            await self._raise(conn, effect.run_id, call, mail_text)
+        else:
+            await rows.insert_refused(conn, effect, mail_text)
+
+    async def ask_to_open(self, conn: Connection, run_id: UUID, url: str, why: str, mail_text: str) -> None:
+        """Ask the person to open a link that a tool needs; *accept* says that it was done."""
+        args = {"url": url, "message": why}
+        await self._raise(
+            conn, run_id, {"kind": "link", "call_id": "open_link", "action": "open_link", "args": args}, mail_text
+        )
+
+    async def _raise(self, conn: Connection, run_id: UUID, call: Mapping[str, Any], mail_text: str) -> None:
+        """Ask what no interrupt asks; while it waits, a repeat changes nothing."""
+        asked = 1 + await rows.times_asked(conn, run_id, call["call_id"])
+        nobody = {"new_recipients": [], "marks": Json([])}
+        row = {**call, **nobody, "allowed": ["accept", "ignore"], "teaches": False, "asked": asked}
+        await rows.insert(conn, run_id, mail_text, row)
+
+    async def decided(self, run_id: UUID) -> set[str]:
+        """Ids of the interrupts that a run's decided items answer."""
+        items = await self._items("i.run_id = %s and i.status = 'decided' and i.interrupt_id is not null", run_id)
+        return {str(i.interrupt_id) for i in items}
+
+    async def to_be_done(self, run_id: UUID) -> set[str]:
+        """Ids of the calls that a run's decided items say to carry out."""
+        items = await self._items("i.run_id = %s and i.status = 'decided'", run_id)
+        return {i.call_id for i in items if (i.decision or {}).get("type") in ACTS}
+
+    async def apply(self, conn: Connection, run_id: UUID) -> Sequence[Item]:
+        """Pass the point of no return for all of a run's decided items, or for none while one is still open.
+
+        Raises:
+            UnreadableAnswer.
+        """
+        applied = await rows.apply(conn, run_id)
+        return [_believed(item) for item in await read(conn, "i.id = any(%s)", applied)] if applied else []
+
+    async def answers(self, run_id: UUID) -> dict[str, dict[str, Any]]:
+        """The applied answers of a run by interrupt id: the map that its graph is resumed with.
+
+        Raises:
+            UnreadableAnswer.
+        """
+        items = await self._items("i.run_id = %s and i.status = 'applied' and i.interrupt_id is not null", run_id)
+        return {str(i.interrupt_id): dict(_believed(i).decision or {}) for i in items}
+
+    async def said_in(self, run_ids: Sequence[UUID]) -> tuple[list[str], str | None]:
+        """What the person said in runs that were superseded: their instructions, and the reply they had approved."""
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute(_SQL["said"].encode(), (list(run_ids),))
+            found = await cursor.fetchall()
+        said = [(row, decision) for row in found if (decision := decision_in(row["decision"]))]
+        instructions = [decision["args"] for _, decision in said if decision["type"] == "response"]
+        approved = [
+            str((decision["args"] or args_in(row["args"])).get("response_text", ""))
+            for row, decision in said
+            if row["kind"] == "draft" and row["status"] == "superseded" and decision["type"] in ACTS
+        ]
+        return instructions, approved[-1] if approved else None
+
+    async def closed_with(self, run_id: UUID) -> list[Item]:
+        """What waited in a run when that was closed, and nothing took the place of."""
+        return await self._items(
+            """i.run_id = %s and i.status = 'superseded' and i.superseded_by is null and i.decision is null
+               and i.interrupt_id is not null""",
+            run_id,
+        )
+
+    async def _items(self, where: str, *parameters: object) -> list[Item]:
+        async with self._pool.connection() as conn:
+            return await read(conn, where, *parameters)
+
+
+def _believed(item: Item) -> Item:
+    """The item, if its answer is one that was given to what was shown, or that has nothing done."""
+    if item.unreadable and (item.decision is None or item.decision["type"] != "ignore"):
+        raise UnreadableAnswer
+    return item

@@ -1,0 +1,95 @@
+"""Reading what waits for a person, and what has waited."""
+
+from collections.abc import Sequence
+from typing import Unpack
+from uuid import UUID
+
+from email_assistant.db.pool import Pool
+from email_assistant.inbox import counts
+from email_assistant.inbox.counts import Counts
+from email_assistant.inbox.items import JOINED, PAGE, Invalid, Item, NoItem, read, read_from
+from email_assistant.inbox.listing import AWAKE, Wanted, listed, order, position
+
+_MOST_NAMED = 5
+
+
+class Items:
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def page(
+        self, user_id: UUID, *, cursor: str | None = None, limit: int = PAGE, **wanted: Unpack[Wanted]
+    ) -> tuple[list[Item], str | None]:
+        """One page, longest waiting first unless another order is wanted, and the cursor of the next page, if any.
+
+        Raises:
+            BadCursor.
+            Invalid: an order, or a way to be left out, of what is pending is wanted for another status.
+        """
+        if wanted.get("status") not in (None, "pending") and (
+            wanted.get("sort") == "urgency" or wanted.get("snoozed") == "only"
+        ):
+            raise Invalid("only what is pending is urgent or snoozed; leave the status out")
+        where, parameters = listed(user_id, wanted, cursor)
+        # The page is chosen before anything is joined to it, so that no plan ever joins the whole inbox.
+        chosen = f"(select * from inbox_items i where {where} limit %s) as i {JOINED} order by {order(wanted)}"
+        async with self._pool.connection() as conn:
+            items = await read_from(conn, chosen, *parameters, limit + 1)
+        if len(items) <= limit:
+            return items, None
+        last = items[limit - 1]
+        return items[:limit], position(wanted, last.created_at, last.urgency, last.id)
+
+    async def waiting(self, user_id: UUID, account_id: UUID, *, but_run: UUID, most: int) -> tuple[list[Item], int]:
+        """What waits in an account but for one run's, longest waiting first, and how much that is in all."""
+        where = f"i.user_id = %s and i.account_id = %s and i.status = 'pending' and {AWAKE} and i.run_id <> %s"
+        given = (user_id, account_id, but_run)
+        items = await self._items(f"{where} order by i.created_at, i.id limit %s", *given, most)
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute(f"select count(*) as n from inbox_items i where {where}".encode(), given)
+            row = await cursor.fetchone()
+        return items, int(row["n"]) if row else 0
+
+    async def waiting_in(self, user_id: UUID, run_ids: Sequence[UUID]) -> dict[UUID, Item]:
+        """By run, the oldest of its items that nobody has answered; runs where nothing waits are left out."""
+        where = "i.user_id = %s and i.run_id = any(%s) and i.status = 'pending' order by i.created_at desc, i.id desc"
+        return {item.run_id: item for item in await self._items(where, user_id, list(run_ids))}
+
+    async def counts(self, user_id: UUID) -> Counts:
+        """How many items there are of each status, and how many wait of each kind and in each account."""
+        return await counts.count(self._pool, user_id)
+
+    async def get(self, user_id: UUID, item_id: UUID) -> Item:
+        """Raises NoItem."""
+        found = await self._items("i.user_id = %s and i.id = %s", user_id, item_id)
+        if not found:
+            raise NoItem(f"there is no item {item_id}")
+        return found[0]
+
+    async def find(self, user_id: UUID, prefix: str) -> Item:
+        """The item whose id begins with `prefix`. Raises NoItem."""
+        where = "i.user_id = %s and starts_with(i.id::text, %s) order by i.created_at, i.id limit %s"
+        found = await self._items(where, user_id, prefix.lower(), _MOST_NAMED + 1)
+        if not found:
+            raise NoItem(f"there is no item whose id begins with {prefix}; `inbox list` shows them")
+        if len(found) > 1:
+            which = ", ".join(str(item.id) for item in found[:_MOST_NAMED])
+            more = " and more" if len(found) > _MOST_NAMED else ""
+            raise NoItem(f"more than one item's id begins with {prefix}: {which}{more}; give more of it")
+        return found[0]
+
+    async def of_run(self, user_id: UUID, run_id: UUID) -> list[Item]:
+        """The items of one run, oldest first."""
+        return await self._items("i.user_id = %s and i.run_id = %s order by i.created_at, i.id", user_id, run_id)
+
+    async def of_thread(self, user_id: UUID, thread_id: UUID) -> list[Item]:
+        """The items of one conversation, oldest first."""
+        return await self._items("i.user_id = %s and i.thread_id = %s order by i.created_at, i.id", user_id, thread_id)
+
+    async def asked_again_because_of(self, item: Item) -> list[Item]:
+        """The parts that are asked about again because of the answer to an item."""
+        return await self._items("i.run_id = %s and i.reopened->>'item' = %s order by i.id", item.run_id, str(item.id))
+
+    async def _items(self, where: str, *parameters: object) -> list[Item]:
+        async with self._pool.connection() as conn:
+            return await read(conn, where, *parameters)

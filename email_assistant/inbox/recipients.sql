@@ -1,0 +1,46 @@
+-- Whom an account has written to, for `recipients.py`.
+
+-- name: written_to
+-- What the account's own sent mail, effects that are done, and the person's edits know.
+select given.address, asked.written from unnest(%(addresses)s::text[]) with ordinality as given (address, place)
+left join asked_recipients asked on asked.account_id = %(account)s and asked.address = given.address
+where not exists (select from mails where account_id = %(account)s and own
+                  and recipients_of(content) @> array[given.address])
+and not exists (select from effects where account_id = %(account)s and state = 'done'
+                and addresses_in(args) @> array[given.address])
+and not exists (select from inbox_items where account_id = %(account)s and decision is not null
+                and typed <> '{}' and typed @> array[given.address])
+order by given.place
+
+-- name: people
+with written as materialized (
+    select lower(person->>'email') as address, person->>'name' as name, min(received_at) as at
+        from mails, jsonb_array_elements(
+            coalesce(content->'to', '[]') || coalesce(content->'cc', '[]') || coalesce(content->'bcc', '[]')) as person
+        where account_id = %(account)s and own group by 1, 2
+    union select unnest(addresses_in(args)), '', null from effects where account_id = %(account)s and state = 'done'
+    union select unnest(typed), '', null from inbox_items
+        where account_id = %(account)s and decision is not null and typed <> '{}'
+    union select address, '', null from asked_recipients where account_id = %(account)s and written)
+select address, name, at from written
+union
+-- What they called themselves first: of many mails from each, one is looked at.
+select address, content->'sender'->>'name', said.at from (select distinct address from written) as known, lateral (
+    select content, received_at as at from mails where account_id = %(account)s and sender = address
+    and not own order by received_at limit 1) as said
+order by at nulls last, address
+
+-- name: called
+select sender as address, content->'sender'->>'name' as name from mails
+where account_id = %(account)s and sender = any(%(addresses)s) and not own limit %(most)s
+
+-- name: between
+-- What passed between the account and one address, oldest first; a mail of the account's own names its recipient so.
+select own, case when own then (select person->>'name' from jsonb_array_elements(
+        coalesce(content->'to', '[]') || coalesce(content->'cc', '[]') || coalesce(content->'bcc', '[]')) as person
+        where lower(person->>'email') = %(address)s limit 1) else content->'sender'->>'name' end as name
+from (select own, content, received_at from mails where account_id = %(account)s
+          and own and recipients_of(content) @> array[%(address)s]
+      union all select own, content, received_at from mails where account_id = %(account)s
+          and not own and sender = %(address)s) as passed
+order by received_at

@@ -1,0 +1,123 @@
+"""All that changes `inbox_items` (its SQL: `rows.sql`), in the transaction of the side that calls it.
+
+A row is `pending → decided → applied`, or `superseded`, or `expired`; undo is `decided → pending`. Every step is a
+compare-and-set. `applied` is the point of no return, before any effect.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from psycopg import AsyncCursor
+from psycopg.types.json import Json
+
+from email_assistant.db.pool import Connection
+from email_assistant.db.statements import statements
+from email_assistant.inbox.items import Item
+from email_assistant.inbox.search import WORDS, words
+from email_assistant.tools.effects import Effect
+
+_SQL = statements("inbox", "rows.sql")
+
+
+async def _run(conn: Connection, statement: str, *parameters: object) -> AsyncCursor[dict[str, Any]]:
+    return await conn.execute(statement.encode(), parameters)
+
+
+async def insert(conn: Connection, run_id: UUID, mail_text: str, question: Mapping[str, Any]) -> None:
+    """Make a row of a question of a run, by column. A repeat changes nothing; of what no interrupt asks, while it
+    waits."""
+    row = {**question, "args": Json(question["args"])}
+    statement = _SQL["insert"].format(words=WORDS, columns=", ".join(row), values=", ".join(["%s"] * len(row)))
+    await _run(conn, statement, mail_text, *words(mail_text, question["args"]), *row.values(), run_id)
+
+
+async def insert_refused(conn: Connection, effect: Effect, mail_text: str) -> None:
+    """Show once more what was decided, as it is now, and why it was not done; while it waits, a repeat changes
+    nothing."""
+    shown = (mail_text, Json(effect.args), *words(mail_text, effect.args))
+    statement = _SQL["insert_refused"].format(words=WORDS)
+    await _run(conn, statement, *shown, effect.result, effect.run_id, effect.call_id)
+
+
+async def times_asked(conn: Connection, run_id: UUID, call_id: str) -> int:
+    """How often the person was asked about a call so far."""
+    row = await (await _run(conn, _SQL["times_asked"], run_id, call_id)).fetchone()
+    return int(row["n"]) if row else 0
+
+
+async def decide(
+    conn: Connection,
+    item: Item,
+    decision: Mapping[str, Any],
+    by: str,
+    window: timedelta,
+    *,
+    teaches: bool,
+    typed: Sequence[str],
+) -> datetime | None:
+    """Decide a pending item; returns until when that can be undone, None if it is pending no more.
+
+    Args:
+        typed: addresses that the person put in by hand.
+    """
+    given = (Json(decision), by, window, teaches, list(typed))
+    row = await (await _run(conn, _SQL["decide"], *given, item.id, item.user_id, item.asked)).fetchone()
+    return row["undo_until"] if row else None
+
+
+async def ask_once_more(conn: Connection, part: UUID, why: str, item: UUID, taken: Collection[UUID]) -> None:
+    """Ask about an accepted part again because of the answer to an item, unless it is among those `taken` with it."""
+    await _run(conn, _SQL["ask_once_more"], why, item, part, list(taken))
+
+
+async def undo(conn: Connection, user_id: UUID, item_id: UUID) -> bool:
+    """Take a decision back if it can be, and give back the answers to what was asked about again because of it."""
+    undone = (await _run(conn, _SQL["undo"], item_id, user_id)).rowcount == 1
+    if undone:
+        await _run(conn, _SQL["restore"], item_id, str(item_id))
+    return undone
+
+
+async def take_back(conn: Connection, account_id: UUID) -> None:
+    """Ask again for what the person said to do in an account, and what is not being carried out yet."""
+    await _run(conn, _SQL["take_back"], account_id)
+    await _run(conn, _SQL["forget_restorable"], account_id)
+
+
+async def snooze(conn: Connection, user_id: UUID, item_id: UUID, until: datetime | None) -> bool:
+    return (await _run(conn, _SQL["snooze"], until, item_id, user_id)).rowcount == 1
+
+
+async def apply(conn: Connection, run_id: UUID) -> list[UUID]:
+    """Apply all of a run's decided items, or none while one is still open; returns which."""
+    row = await (await _run(conn, _SQL["lock_open"], run_id)).fetchone()
+    if row is None or not row["ready"]:
+        return []
+    return [applied["id"] for applied in await (await _run(conn, _SQL["apply"], run_id)).fetchall()]
+
+
+async def supersede(conn: Connection, run_ids: Sequence[UUID], by: UUID | None) -> None:
+    """Close what still waits in these runs; the rows stay and show what took their place."""
+    await _run(conn, _SQL["supersede"], by, list(run_ids))
+
+
+async def reopen(conn: Connection, run_id: UUID) -> None:
+    """Let what was closed with a run wait again, as if it had been asleep meanwhile."""
+    await _run(conn, _SQL["reopen"], run_id)
+
+
+async def expire(conn: Connection, run_id: UUID) -> None:
+    """Close what still waits in a run that failed."""
+    await _run(conn, _SQL["expire"], run_id)
+
+
+async def learned(conn: Connection, item_id: UUID) -> None:
+    await _run(conn, _SQL["learned"], item_id)
+
+
+async def learn_later(conn: Connection, item_id: UUID, most_tries: int) -> bool:
+    """Back off after a failed try; returns whether it was given up, after so many."""
+    row = await (await _run(conn, _SQL["learn_later"], most_tries, item_id)).fetchone()
+    return bool(row and row["given_up"])

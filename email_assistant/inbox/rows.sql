@@ -1,0 +1,106 @@
+-- All that changes `inbox_items`; `rows.py` says what each statement is for.
+
+-- name: insert
+insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, mail_text, words, {columns})
+select user_id, account_id, thread_id, id, mail_id, %s, {words}, {values}
+from runs where id = %s
+on conflict do nothing
+
+-- name: insert_refused
+insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, mail_text, call_id, kind, action, args,
+                         allowed, new_recipients, marks, first_answer, left_out, conflicts, calendars, teaches,
+                         because, words, asked, asked_because, group_id)
+select user_id, account_id, thread_id, run_id, mail_id, %s, call_id, kind, action, %s,
+       array_remove(allowed, 'response'), new_recipients, marks, first_answer, left_out, conflicts, calendars, false,
+       because, {words},
+       (select 1 + max(o.asked) from inbox_items o where o.run_id = i.run_id and o.call_id = i.call_id), %s, group_id
+from inbox_items i where run_id = %s and call_id = %s and interrupt_id is not null
+on conflict do nothing
+
+-- name: times_asked
+select coalesce(max(asked), 0) as n from inbox_items where run_id = %s and call_id = %s
+
+-- name: decide
+update inbox_items i set status = 'decided', decision = %s, decided_by = %s, decided_at = statement_timestamp(),
+       undo_until = statement_timestamp() + %s, teaches = i.teaches and %s,
+       typed = array(select distinct unnest(i.typed || %s::text[])),
+       args = case when i.reopened->>'args' is null then i.args else i.reopened->'args' end,
+       reopened = null, reopened_at = null, taken_back = null
+from accounts a
+where i.id = %s and i.user_id = %s and i.status = 'pending' and i.asked = %s
+and a.id = i.account_id and a.state <> 'removing'
+returning i.undo_until
+
+-- name: ask_once_more
+update inbox_items set status = 'pending', decision = null, decided_by = null, decided_at = null, undo_until = null,
+       asked = asked + 1, reopened_at = statement_timestamp(),
+       reopened = json_build_object('because', %s::text, 'item', %s::uuid, 'decision', decision,
+                                    'decided_by', decided_by, 'decided_at', decided_at, 'undo_until', undo_until,
+                                    'args', case decision->>'type' when 'edit' then args end),
+       args = case decision->>'type' when 'edit' then decision->'args' else args end
+where id = %s and status = 'decided' and interrupt_id is not null
+and decision->>'type' in ('accept', 'edit') and not id = any(%s)
+
+-- name: undo
+-- What the person had typed is kept.
+update inbox_items i set status = 'pending', decision = null, decided_by = null, decided_at = null, undo_until = null,
+       taken_back = case when decision->>'type' in ('edit', 'response') then decision end
+where id = %s and user_id = %s and status = 'decided' and (
+    undo_until > clock_timestamp() or exists (
+        select from inbox_items p where p.run_id = i.run_id and p.status = 'pending'))
+
+-- name: restore
+update inbox_items set status = 'decided', decision = reopened->'decision', decided_by = reopened->>'decided_by',
+       decided_at = (reopened->>'decided_at')::timestamptz, undo_until = (reopened->>'undo_until')::timestamptz,
+       args = case when reopened->>'args' is null then args else reopened->'args' end,
+       reopened = null, reopened_at = null
+where run_id = (select run_id from inbox_items where id = %s) and status = 'pending' and reopened->>'item' = %s
+
+-- name: take_back
+update inbox_items set status = 'pending', decision = null, decided_by = null, decided_at = null, undo_until = null,
+       taken_back = case when decision->>'type' in ('edit', 'response') then decision end
+where id in (select id from inbox_items where account_id = %s and status = 'decided' and kind <> 'notification'
+             and decision->>'type' in ('accept', 'edit') order by id for no key update)
+
+-- name: forget_restorable
+-- What was accepted before does not come back when the answer is taken back that made it be asked again.
+update inbox_items set reopened = jsonb_set(reopened::jsonb, '{item}', 'null')::json
+where account_id = %s and status = 'pending' and json_typeof(reopened) = 'object'
+
+-- name: snooze
+update inbox_items set snoozed_until = %s where id = %s and user_id = %s and status = 'pending'
+
+-- name: lock_open
+select bool_and(status = 'decided' and undo_until <= clock_timestamp()) as ready
+from (select status, undo_until from inbox_items where run_id = %s and status in ('pending', 'decided')
+      order by id for no key update) as open
+
+-- name: apply
+update inbox_items set status = 'applied', applied_at = clock_timestamp(),
+       learned_at = case when decision->>'type' = 'accept' then clock_timestamp() end
+where run_id = %s and status = 'decided'
+returning id
+
+-- name: supersede
+update inbox_items set status = 'superseded', superseded_by = %s
+where id in (select id from inbox_items where run_id = any(%s) and status in ('pending', 'decided')
+             order by id for no key update)
+
+-- name: reopen
+update inbox_items set status = 'pending', ended_at = null, snoozed_until = clock_timestamp()
+where run_id = %s and status = 'superseded' and superseded_by is null and decision is null
+and interrupt_id is not null
+
+-- name: expire
+update inbox_items set status = 'expired'
+where id in (select id from inbox_items where run_id = %s and status in ('pending', 'decided')
+             order by id for no key update)
+
+-- name: learned
+update inbox_items set learned_at = clock_timestamp() where id = %s
+
+-- name: learn_later
+update inbox_items set learn_after = clock_timestamp() + back_off(learn_tries, '1 second', '5 minutes'),
+       learned_at = case when learn_tries >= %s then clock_timestamp() end
+where id = %s
+returning learned_at is not null as given_up

@@ -1,0 +1,152 @@
+"""A table is written by one file: whoever wants a row changed calls it, in their own transaction.
+
+What goes with a row by a foreign key's `on delete cascade` is not counted, and neither are migrations.
+"""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import email_assistant
+import email_assistant_servers
+from tests.documents import ROOT
+
+WRITER: Mapping[str, str] = {
+    "accounts": "accounts/accounts.py",
+    "agent_inbox_approvals": "web/agent_inbox/threads.py",
+    "agent_inbox_served": "web/agent_inbox/threads.py",
+    "asked_recipients": "inbox/recipients.py",
+    "backfill": "sync/backfill.py",
+    "channels": "notify/channels.py",
+    "corrections": "work/corrections.sql",
+    "digests": "notify/digest.py",
+    "effects": "tools/effects.py",
+    "inbox_items": "inbox/rows.sql",
+    "left_drafts": "tools/left_drafts.py",
+    "lessons": "memory/lessons.py",
+    "mails": "work/conversations.py",
+    "mcp_tools": "tools/mcp/seen.py",
+    "model_usage": "usage.py",
+    "outbox": "tools/outbox.py",
+    "presences": "db/presence.py",
+    "quota": "accounts/quota.py",
+    "runs": "work/conversations.py",
+    "sessions": "accounts/sessions.py",
+    "threads": "db/threads.py",
+    "users": "notify/channels.py",
+}
+ALSO: Mapping[tuple[str, str], str] = {
+    ("accounts", "work/removal.py"): "the row goes last, under the locks of all that hangs on it",
+    ("threads", "db/lease.py"): "the columns of the lease, which nothing else writes",
+    # Shared for now: each of these statements belongs into its table's one file.
+    ("accounts", "sync/mailbox.py"): "shared by: the cursor",
+    ("accounts", "usage.py"): "shared by: when the budget is spent",
+    ("mails", "sync/mails.py"): "shared by: new rows, and what the person did with mail at Gmail",
+    ("mails", "work/corrections.sql"): "shared by: what the person corrects or retries",
+    ("mails", "work/labels.py"): "shared by: the label that was set",
+    ("runs", "work/corrections.sql"): "shared by: a correction ends what waits",
+    ("runs", "work/turns.py"): "shared by: the turns of chats",
+    ("threads", "sync/mails.py"): "shared by: new rows, and drafts to be looked at",
+    ("threads", "tools/heard.py"): "shared by: what a chat has heard",
+    ("threads", "work/conversations.py"): "shared by: when to come back",
+    ("threads", "work/labels.py"): "shared by: when to come back for labels",
+    ("threads", "work/turns.py"): "shared by: new rows, and when to come back",
+}
+"""Who writes a table beside its writer, and why."""
+ANY: Mapping[str, str] = {
+    "bench/inbox.py": "fills a database of its own",
+    "db/restore.py": "puts a backup in place of everything, and sets it to rest",
+}
+"""Who writes any table, and why."""
+UNNAMED: Mapping[str, str] = {
+    **ANY,
+    "work/removal.py": "LangGraph's tables, by the names that it has for them",
+}
+"""Who writes tables whose names stand in no statement, and why."""
+
+_WRITES = re.compile(
+    r"\b(?:(?:insert\s+into|update|delete\s+from|merge\s+into)\s+(?:only\s+)?|copy\s+(?=\S+\s+(?:\(\S+\)\s+)?from\b))"
+    r"(\w+|\{\})",
+    re.I,
+)
+_CREATES = re.compile(r"^create table (?:if not exists )?(\w+)", re.I | re.M)
+_MIGRATIONS = ROOT / "email_assistant" / "db" / "migrations"
+
+
+@cache
+def tables() -> frozenset[str]:
+    return frozenset(name for path in _MIGRATIONS.glob("*.sql") for name in _CREATES.findall(path.read_text()))
+
+
+@cache
+def writers() -> Mapping[str, set[str]]:
+    """By table, the files that write it; under "{}" those that write what no statement names."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for package in (email_assistant, email_assistant_servers):
+        root = Path(next(iter(package.__path__)))
+        for path in (*root.rglob("*.py"), *root.rglob("*.sql")):
+            if _MIGRATIONS not in path.parents:
+                texts = statements(path.read_text()) if path.suffix == ".py" else [path.read_text()]
+                for table in {table for text in texts for table in written_by(text)}:
+                    found[table].add(path.relative_to(root).as_posix())
+    return found
+
+
+def written_by(text: str) -> set[str]:
+    return {table for table in map(str.lower, _WRITES.findall(text)) if table in tables() or table == "{}"}
+
+
+def statements(source: str) -> Iterator[str]:
+    """Every text of a program but its docstrings; `{}` stands for what is put into it when it runs."""
+    tree = ast.parse(source)
+    told = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in told:
+            yield node.value
+
+
+class TestStatements:
+    @pytest.mark.parametrize(
+        ("source", "found"),
+        [
+            ('run("update threads set outages = 0")', {"threads"}),
+            ('run(f"with t as (delete from mails where {x}) insert\\n into runs values ({y})")', {"mails", "runs"}),
+            ('run("update " "only accounts set mode = %s")', {"accounts"}),
+            ('run(f"update {table} set x = 1")', {"{}"}),
+            ('run(f"copy {table} ({columns}) from stdin", "copy mails to stdout")', {"{}"}),
+            ('run("merge into effects using x on true when matched then delete")', {"effects"}),
+            ('run("select from threads where id = %s for no key update of threads")', set()),
+            ('run("insert into elsewhere as e values (1) on conflict do update set mails = 1")', set()),
+            ('"""This is about: update threads set outages = 0."""', set()),
+        ],
+    )
+    def test_are_found(self, source: str, found: set[str]) -> None:
+        assert {table for text in statements(source) for table in written_by(text)} == found
+
+
+class TestWriters:
+    def test_every_table_has_one(self) -> None:
+        assert set(WRITER) == tables()
+        assert {table for table, _ in ALSO} <= tables()
+
+    @pytest.mark.parametrize("table", sorted(WRITER))
+    def test_nobody_else_writes_it(self, table: str) -> None:
+        """What is allowed beside the writer is needed, too."""
+        assert writers()[table] - set(ANY) == {WRITER[table]} | {file for of, file in ALSO if of == table}
+
+    def test_what_no_statement_names_is_written_by_few(self) -> None:
+        assert writers()["{}"] == set(UNNAMED)
+        assert set(ANY) <= set().union(*writers().values())
+
+    @pytest.mark.parametrize("table", sorted(WRITER))
+    def test_the_document_names_them(self, table: str) -> None:
+        text = (ROOT / "docs" / "architecture.md").read_text().partition("## Who writes what")[2]
+        [row] = [line for line in text.splitlines() if line.startswith("|") and f"`{table}`" in line.split("|")[1]]
+        assert {file for file in writers()[table] - set(ANY) if f"`{file}`" not in row} == set()
