@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from pydantic import Field
 
+from email_assistant.inbox.items import Item, NoItem
 from email_assistant.inbox.mails import Class, MailRow, Mails
-from email_assistant.inbox.person import Inbox, Item, NoItem
+from email_assistant.inbox.person import Inbox
 from email_assistant.inbox.sentences import sentence
 from email_assistant.mail.prompt import delimited, one_line
 from email_assistant.tools.spec import Arguments, Call, Tool, ToolError, ToolSpec
