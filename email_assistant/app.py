@@ -291,8 +291,13 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
     from email_assistant.agents.chat.graph import ChatAgent
     from email_assistant.db.checkpoints import FencedSaver
     from email_assistant.tools.heard import Heard
+    from email_assistant.work.by_chat import ByChat
     from email_assistant.work.chat import Chat
+    from email_assistant.work.conversations import Conversations
+    from email_assistant.work.driver import Driver
     from email_assistant.work.invoke import Invoker
+    from email_assistant.work.runs import Runs, Standing
+    from email_assistant.work.said_before import SaidBefore
     from email_assistant.work.turns import Turns
 
     keep_langsmith_off()
@@ -307,26 +312,56 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
         Heard(app.pool),
         settings.max_steps,
     )
-    return Chat(
+    invoker = Invoker(agent.graph(FencedSaver(app.pool)).with_config(callbacks=list(callbacks)), app.inbox)
+    runs, turns = Runs(app.pool), Turns(app.pool)
+    waits = settings.when_spent == "wait"
+    due = Conversations(app.pool, settings.provider, app.holder, app.accounts, runs, waits_when_spent=waits)
+    by_chat = ByChat(
         app.pool,
-        Turns(app.pool),
+        turns,
+        runs,
         app.inbox,
         app.recipients,
         app.ledger,
         app.accounts,
+        app.catalogue,
+        invoker,
+        SaidBefore(turns, app.ledger, invoker),
+    )
+    driver = Driver[Standing](
+        by_chat,
+        app.pool,
+        runs,
+        app.inbox,
+        app.ledger,
+        app.accounts,
         app.clients,
         app.catalogue,
-        Invoker(agent.graph(FencedSaver(app.pool)).with_config(callbacks=list(callbacks)), app.inbox),
+        invoker,
+        due.is_due,
         settings.lease_seconds,
         app.holder,
         settings.max_tries,
+    )
+    return Chat(
+        driver,
+        app.pool,
+        turns,
+        runs,
+        app.inbox,
+        app.ledger,
+        app.accounts,
+        app.clients,
+        invoker,
+        settings.lease_seconds,
+        app.holder,
     )
 
 
 def removal(app: App, account: Account) -> "Removal":
     """What forgets an account of whatever provider."""
-    from email_assistant.work.conversations import Conversations
     from email_assistant.work.removal import Removal
+    from email_assistant.work.runs import Runs
 
     async def settle(call: Call, effect: Effect) -> None:
         tools = app.catalogue if call.run.get("agent") == "chat" else app.tools
@@ -338,7 +373,7 @@ def removal(app: App, account: Account) -> "Removal":
         app.clients,
         app.ledger,
         settle,
-        Conversations(app.pool, account.provider, app.holder),
+        Runs(app.pool),
         app.settings.lease_seconds,
         app.holder,
     )

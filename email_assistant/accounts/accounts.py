@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
+from http import HTTPStatus
 from math import isfinite
 from typing import Annotated, Any, Final, Literal, get_args
 from uuid import UUID
@@ -19,6 +20,7 @@ from pydantic import AfterValidator, TypeAdapter
 from email_assistant.accounts.vault import Vault
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.db.values import zone_named
+from email_assistant.errors import AssistantError
 from email_assistant.mail.address import Address, untagged
 from email_assistant.settings import GOOGLE, LOCAL_SERVER, is_of_demo
 
@@ -199,8 +201,11 @@ _MEASURED_SECONDS = 5.0
 """A pace from less than this is not told."""
 
 
-class UnknownAccount(LookupError):
+class UnknownAccount(AssistantError):
     """No such account; the message says which ones there are."""
+
+    status = HTTPStatus.NOT_FOUND
+    passes = "on another try"
 
 
 class Accounts:

@@ -21,6 +21,7 @@ from langgraph.graph import END
 from langgraph.graph.message import add_messages
 from langgraph.types import Command, Overwrite, Send, interrupt
 
+from email_assistant.errors import AssistantError
 from email_assistant.mail.charset import readable
 from email_assistant.tools.control import CLARIFICATION
 from email_assistant.tools.effects import Effect, Ledger
@@ -34,7 +35,7 @@ UNREADABLE = "invalid"
 """Name given to a call without a usable name or arguments."""
 
 
-class StepBudgetSpent(RuntimeError):
+class StepBudgetSpent(AssistantError):
     """The run made as many model calls as it may."""
 
 

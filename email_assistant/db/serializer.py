@@ -17,6 +17,8 @@ from langgraph.checkpoint.serde.jsonplus import (
 )
 from langgraph.types import Interrupt, Send
 
+from email_assistant.errors import AssistantError
+
 _MESSAGES = (AIMessage, HumanMessage, SystemMessage, ToolMessage)
 _READERS = {
     **{(EXT_PYDANTIC_V2, kind.__module__, kind.__name__): kind.model_validate for kind in _MESSAGES},
@@ -26,7 +28,7 @@ _READERS = {
 """How to read each kind of object that our graphs leave in a checkpoint, by the code and the name it is kept under."""
 
 
-class ForeignCheckpoint(Exception):
+class ForeignCheckpoint(AssistantError):
     """What is kept of a conversation holds something that this program never writes; none of it was believed."""
 
     def __init__(self) -> None:

@@ -13,6 +13,8 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
+from email_assistant.errors import AssistantError
+
 M = TypeVar("M", bound=BaseModel)
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,39}|\[key\]")
 """A key that is told as it is. Another may be a value, such as a token, that slipped out of its place."""
@@ -20,8 +22,10 @@ Place = Sequence[int | str]
 """Keys and positions that lead to a value, from the outside in."""
 
 
-class BadFile(ValueError):
+class BadFile(AssistantError):
     """A file can't be used; the message is one line with file, line and reason."""
+
+    passes = "by itself"
 
 
 @dataclass(frozen=True, slots=True)

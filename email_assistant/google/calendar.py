@@ -189,7 +189,7 @@ class Calendar:
             try:
                 return await insert(body | {"conferenceData": {"createRequest": create}}, conferenceDataVersion=1)
             except Refused as refusal:
-                if refusal.status != 400:
+                if refusal.code != 400:
                     raise
         return await insert(body)
 

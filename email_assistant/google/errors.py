@@ -1,18 +1,28 @@
 """What can go wrong with Google, one meaning each. Messages are one plain line without tokens or mail text."""
 
 from datetime import datetime
+from typing import ClassVar
+
+from email_assistant.errors import AssistantError, Passes
 
 
-class GoogleError(Exception):
+class GoogleError(AssistantError):
     """Base of everything that this package raises about Google."""
+
+    passes: ClassVar[Passes] = "on another try"
 
 
 class Revoked(GoogleError):
     """Google no longer accepts this login: pause the account until its person logs in again. Never retry."""
 
+    passes = "by itself"
+    needs_login = True
+
 
 class RateLimited(GoogleError):
     """Over quota, nothing happened. `until` is when Google allows the next try (aware), None when it does not say."""
+
+    passes = "by itself"
 
     def __init__(self, message: str, until: datetime | None) -> None:
         super().__init__(message)
@@ -22,17 +32,23 @@ class RateLimited(GoogleError):
 class Transient(GoogleError):
     """A passing fault after which the same call may be made again: it was a read, may be repeated, or was not sent."""
 
+    passes = "by itself"
+
 
 class NotFound(GoogleError):
     """The thing asked for is not there, or no longer."""
 
+    passes = "never"
+
 
 class Refused(GoogleError):
-    """Google says no for good and nothing happened. `status` is HTTP's, `reason` Google's code for it or ""."""
+    """Google says no for good and nothing happened. `code` is HTTP's, `reason` Google's word for it or ""."""
 
-    def __init__(self, message: str, status: int, reason: str) -> None:
+    passes = "never"
+
+    def __init__(self, message: str, code: int, reason: str) -> None:
         super().__init__(message)
-        self.status = status
+        self.code = code
         self.reason = reason
 
 
@@ -42,6 +58,8 @@ class Exists(Refused):
 
 class Ambiguous(GoogleError):
     """A write that may or may not have happened: look before doing anything else about it."""
+
+    passes = "by itself"
 
 
 class LoginFailed(GoogleError):

@@ -11,13 +11,14 @@ from pydantic import ConfigDict, Field, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
 from email_assistant.db.values import read_json
+from email_assistant.errors import AssistantError
 from email_assistant.inbox.recipients import MarkKind
 from email_assistant.tools.spec import Answer
 
 UNREADABLE = "it was damaged in the database, or changed by somebody else, and can't be shown: it can only be ignored"
 
 
-class UnreadableAnswer(Exception):
+class UnreadableAnswer(AssistantError):
     """An answer, or what it was given to, holds something that this program never writes; none of it was believed."""
 
     def __init__(self) -> None:

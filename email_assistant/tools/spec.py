@@ -5,6 +5,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
@@ -12,6 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from email_assistant.accounts.accounts import Account
 from email_assistant.db.lease import Lease
+from email_assistant.errors import AssistantError
 from email_assistant.google.account import GoogleAccount
 from email_assistant.mail.address import split_recipients
 from email_assistant.mail.invisible import as_seen
@@ -31,11 +33,13 @@ _DEEPEST: Final = 64
 _UNSTORABLE: Final = re.compile("[\0\ud800-\udfff]")
 
 
-class ToolError(Exception):
+class ToolError(AssistantError):
     """The call can't be done as it stands; the message goes back to the model."""
 
+    passes = "on another try"
 
-class LinkNeeded(Exception):
+
+class LinkNeeded(AssistantError):
     """The tool can't go on before the person has opened a link, such as one to log in.
 
     Attributes:
@@ -51,7 +55,7 @@ class LinkNeeded(Exception):
         self.elicitation_id = elicitation_id
 
 
-class FormNeeded(Exception):
+class FormNeeded(AssistantError):
     """The tool can't go on before the person has told it something; then the call is made again, saying so.
 
     Attributes:
@@ -75,13 +79,16 @@ class FilledIn:
     values: dict[str, Any]
 
 
-class ServerDown(Exception):
+class ServerDown(AssistantError):
     """A server of tools can't be used now; nothing was asked of it.
 
     Attributes:
         name: what the person calls it.
         reason: one plain line.
     """
+
+    status = HTTPStatus.SERVICE_UNAVAILABLE
+    passes = "by itself"
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(f"the tool server {name} can't be used: {reason}")

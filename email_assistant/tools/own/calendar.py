@@ -246,7 +246,7 @@ class CalendarTools:
             try:
                 event = await calendar.patch(given.event_id, calendar=given.calendar_id, etag=etag, **changed)
             except Refused as refused:
-                if refused.status != _PRECONDITION_FAILED:
+                if refused.code != _PRECONDITION_FAILED:
                     raise
                 raise ToolError(CHANGED) from None
             except Ambiguous:
