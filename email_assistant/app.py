@@ -296,7 +296,8 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
     from email_assistant.work.conversations import Conversations
     from email_assistant.work.driver import Driver
     from email_assistant.work.invoke import Invoker
-    from email_assistant.work.runs import Runs, Standing
+    from email_assistant.work.rows import Standing
+    from email_assistant.work.runs import Runs
     from email_assistant.work.said_before import SaidBefore
     from email_assistant.work.turns import Turns
 

@@ -26,7 +26,7 @@ from email_assistant.web.wording import what_follows
 from email_assistant.work.by_chat import ABOUT
 from email_assistant.work.chat import Chat, Talk
 from email_assistant.work.invoke import Watch
-from email_assistant.work.runs import RunRow
+from email_assistant.work.rows import RunRow
 
 _DONE, _FAILED, _WAITS = 0, 1, 3
 _LATER = "l"

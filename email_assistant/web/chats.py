@@ -18,7 +18,7 @@ from email_assistant.web.errors import documented
 from email_assistant.web.replies import Reply, Stand, reply_of, stand_of
 from email_assistant.web.schemas import ItemOut
 from email_assistant.work.chat import Talk
-from email_assistant.work.runs import RunRow, RunState
+from email_assistant.work.rows import RunRow, RunState
 
 _MOST_CHATS = 200
 MOST_TURNS = 200

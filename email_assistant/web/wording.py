@@ -13,7 +13,7 @@ from email_assistant.memory.profiles import Profile
 from email_assistant.tools.effects import Effect
 from email_assistant.tools.overview import ToolRow
 from email_assistant.tools.spec import Answer, Kind
-from email_assistant.work.runs import RunRow
+from email_assistant.work.rows import RunRow
 
 _BROWSERS = (
     ("Edg", "Edge"),

@@ -28,7 +28,8 @@ from email_assistant.work.did import did, named_in
 from email_assistant.work.driver import Tools
 from email_assistant.work.faults import Fault, QuestionNotStored
 from email_assistant.work.invoke import Invoker, Outcome, Watch
-from email_assistant.work.runs import RunRow, Runs, Standing
+from email_assistant.work.rows import RunRow, Standing
+from email_assistant.work.runs import Runs
 from email_assistant.work.said_before import SaidBefore
 from email_assistant.work.turns import Turns
 

@@ -27,7 +27,8 @@ from email_assistant.work.faults import Fault, MailboxUnreadable
 from email_assistant.work.heed import Heed
 from email_assistant.work.invoke import Invoker, Outcome, Watch
 from email_assistant.work.labels import Labels
-from email_assistant.work.runs import RunRow, Runs
+from email_assistant.work.rows import RunRow
+from email_assistant.work.runs import Runs
 
 log = logging.getLogger(__name__)
 

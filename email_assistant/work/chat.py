@@ -24,7 +24,8 @@ from email_assistant.tools.spec import ServerDown
 from email_assistant.work.did import Did, did
 from email_assistant.work.driver import Driver
 from email_assistant.work.invoke import Invoker, Watch
-from email_assistant.work.runs import RunRow, Runs, Standing
+from email_assistant.work.rows import RunRow, Standing
+from email_assistant.work.runs import Runs
 from email_assistant.work.settle import settle_all
 from email_assistant.work.turns import ChatRow, Turns
 

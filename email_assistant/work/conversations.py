@@ -27,7 +27,8 @@ from email_assistant.mail.prompt import FEW_LISTED, MOST_LISTED, for_prompt
 from email_assistant.tools.senders import MOST_NAMED, addressed_to, answered_at, everybody
 from email_assistant.work.beside import BESIDE, UNTOLD
 from email_assistant.work.labels import LABEL_WORK
-from email_assistant.work.runs import Runs, Standing
+from email_assistant.work.rows import Standing
+from email_assistant.work.runs import Runs
 from email_assistant.work.tasks import Due
 
 _MAIL = TypeAdapter(Mail)
@@ -287,7 +288,7 @@ class Conversations:
         return conversation.letters
 
     async def letter(self, conversation: Conversation, gmail_id: str) -> Mail:
-        return next(m.mail for m in await self.letters(conversation) if m.gmail_id == gmail_id)
+        return {m.gmail_id: m.mail for m in await self.letters(conversation)}[gmail_id]
 
     @contextmanager
     def at_hand(self, lease: Lease, conversation: Conversation) -> Iterator[None]:
@@ -360,7 +361,7 @@ def given_to_run(
 ) -> Run:
     """What the graph of a mail's run is started with, but for the run's id."""
     account = conversation.account
-    stored = next(letter for letter in letters if letter.gmail_id == answered.gmail_id)
+    [stored] = [letter for letter in letters if letter.gmail_id == answered.gmail_id]
     mail = stored.mail
     to = answered_at(account, mail, own=stored.own)
     everyone = everybody(account, mail, own=stored.own)

@@ -26,7 +26,8 @@ from email_assistant.work.again import as_it_can_be, is_accepted, resolve
 from email_assistant.work.conversations import UnreadableMail
 from email_assistant.work.faults import Fault, LostInterrupt, classify
 from email_assistant.work.invoke import Invoker, Outcome, Watch
-from email_assistant.work.runs import DecisionFirst, RunRow, Runs, Standing
+from email_assistant.work.rows import RunRow, Standing
+from email_assistant.work.runs import DecisionFirst, Runs
 from email_assistant.work.settle import settle_all
 
 log = logging.getLogger(__name__)

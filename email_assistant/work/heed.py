@@ -16,7 +16,8 @@ from email_assistant.tools.left_drafts import LeftDraft, LeftDrafts
 from email_assistant.tools.registry import Registry
 from email_assistant.tools.spec import Call
 from email_assistant.work.conversations import Conversation, MailRow
-from email_assistant.work.runs import RunRow, Runs
+from email_assistant.work.rows import RunRow
+from email_assistant.work.runs import Runs
 from email_assistant.work.settle import settle_all
 
 ANSWERED = "you answered this yourself"

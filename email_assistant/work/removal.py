@@ -42,7 +42,7 @@ class Removal:
             with suppress(GoogleError, VaultError):  # it ends by itself within a week
                 await (await self.clients.get(account.id)).gmail.stop_watch()
         unclear = 0
-        for thread_id in await self.runs.threads_of(account.id):
+        for thread_id in await self._threads_of(account):
             unclear += await self._close(account, thread_id)
         async with self.pool.connection() as conn, conn.transaction():
             await lock_all(conn, account.id)
@@ -52,6 +52,11 @@ class Removal:
             await conn.execute("delete from store where prefix like %s", (f"email_assistant.{account.id}.%",))
             await conn.execute("delete from accounts where id = %s", (account.id,))
         return unclear
+
+    async def _threads_of(self, account: Account) -> list[UUID]:
+        async with self.pool.connection() as conn:
+            cursor = await conn.execute("select id from threads where account_id = %s", (account.id,))
+            return [row["id"] for row in await cursor.fetchall()]
 
     async def _close(self, account: Account, thread_id: UUID) -> int:
         while True:

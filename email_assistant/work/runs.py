@@ -2,12 +2,10 @@
 conversation is come back to. A chat is a row of `threads` too; each request in it is a run: its turn."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
-from psycopg.rows import kwargs_row
 from psycopg.types.json import Json
 
 from email_assistant.accounts.accounts import Account
@@ -20,20 +18,8 @@ from email_assistant.db.serializer import ForeignCheckpoint
 from email_assistant.errors import AssistantError
 from email_assistant.inbox.items import Conflict, supersede
 from email_assistant.work.beside import BESIDE, UNTOLD
+from email_assistant.work.rows import OPEN, WAITING, RunRow, RunState, read_runs
 
-RunState = Literal["running", "waiting", "acting", "done", "failed", "superseded"]
-
-_OPEN = ("running", "waiting", "acting")
-_RUNS = """
-select r.id, coalesce(r.mail_id, '') as mail_id, r.attempt, r.input, r.account_id, t.chat_id, r.state, r.reason,
-       r.answer, r.created_at, count(i.id) > 0 as waits,
-       coalesce(bool_and(i.status = 'decided' and i.undo_until <= clock_timestamp()), false) as decided,
-       coalesce(bool_or(i.status = 'decided'), false) as answered,
-       coalesce(bool_or(i.status = 'pending'), false) as asks
-from runs r join threads t on t.id = r.thread_id
-left join inbox_items i on i.run_id = r.id and i.status in ('pending', 'decided')
-where {} group by r.id, t.chat_id"""
-_WAITING = "waiting: "
 _BUSY = "the assistant is still at what you asked for before; wait for its answer"
 _NOT_DONE = "what you decided before is not done yet; it is done by itself as soon as it can be, so wait for it"
 _ANSWERED = "what you decided a moment ago is not carried out yet; wait for it, or undo it"
@@ -45,93 +31,20 @@ class DecisionFirst(AssistantError):
     """A person's decision comes before newer mail."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunRow:
-    id: UUID
-    mail_id: str
-    """Gmail's id of the mail that it answers; empty: it is a turn of a chat."""
-    attempt: int
-    """The how manieth of its mail; of a chat: which turn."""
-    input: dict[str, Any]
-    state: RunState
-    reason: str | None
-    answer: str | None
-    """What the assistant said in the end of a turn."""
-    created_at: datetime
-    waits: bool = False
-    """Something in it waits for the person, or for the end of an undo window."""
-    decided: bool = False
-    """All that waited is decided, and every undo window has passed."""
-    answered: bool = False
-    """Something in it was decided, and is not carried out."""
-    asks: bool = False
-    """Something in it waits for the person."""
-    unreadable: bool = False
-    """What it was given was damaged in the database, or changed by somebody else; `input` says what is known beside."""
-    is_new: bool = False
-    """It was made just now, by whoever goes on with it; its first start is counted already."""
-
-    @property
-    def is_open(self) -> bool:
-        return self.state in _OPEN
-
-    @property
-    def is_at_work(self) -> bool:
-        """It goes on by itself, now or when what keeps it has passed."""
-        return self.is_open and not self.waits
-
-    @property
-    def hangs(self) -> bool:
-        """It can't go on before the person has said something."""
-        return self.waits and not self.decided
-
-    @property
-    def why(self) -> str | None:
-        """Why it failed, was set aside, or can't go on now."""
-        return self.reason.removeprefix(_WAITING) if self.reason else None
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """Where a conversation stands."""
-
-    account: Account
-    open_runs: Sequence[RunRow]
-
-    def run_in(self, state: RunState) -> RunRow | None:
-        return next((run for run in self.open_runs if run.state == state), None)
-
-    @property
-    def run(self) -> RunRow | None:
-        """The one to go on with."""
-        return self.run_in("acting") or self.run_in("running") or self.run_in("waiting")
-
-
 class Runs:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     # What there is
 
-    async def where(self, condition: str, *parameters: object, conn: Connection | None = None) -> list[RunRow]:
-        """The runs `r` of which a condition in SQL is true; what it orders by may follow it after `order`."""
-        if conn is None:
-            async with self._pool.connection() as own:
-                return await self.where(condition, *parameters, conn=own)
-        which, order, by = condition.partition(" order by ")
-        query = f"{_RUNS.format(which)}{order}{by}".encode()
-        async with conn.cursor(row_factory=kwargs_row(_row)) as cursor:
-            await cursor.execute(query, parameters)
-            return await cursor.fetchall()
+    async def where(self, which: str, *parameters: object, last: str = "") -> list[RunRow]:
+        """As `read_runs`."""
+        async with self._pool.connection() as conn:
+            return await read_runs(conn, which, *parameters, last=last)
 
     async def open_in(self, thread_id: UUID) -> list[RunRow]:
-        return await self.where(
-            "r.thread_id = %s and r.state in ('running', 'waiting', 'acting') order by r.created_at", thread_id
-        )
-
-    async def threads_of(self, account_id: UUID) -> list[UUID]:
-        rows = await self._rows("select id from threads where account_id = %s", account_id)
-        return [row["id"] for row in rows]
+        which = "r.thread_id = %s and r.state = any(%s)"
+        return await self.where(which, thread_id, list(OPEN), last="order by r.created_at")
 
     async def input_of(self, run_id: UUID) -> dict[str, Any]:
         """What a run's graph was started with; of a turn that can't be read, what is known beside.
@@ -210,7 +123,8 @@ class Runs:
         await lease.check(conn)
         # The thread before its items, as whoever decides locks them: what is decided meanwhile is seen here.
         await conn.execute("select from threads where id = %s for no key update", (lease.thread_id,))
-        before = await self.where("r.thread_id = %s order by r.attempt desc limit 1", lease.thread_id, conn=conn)
+        newest = "order by r.attempt desc limit 1"
+        before = await read_runs(conn, "r.thread_id = %s", lease.thread_id, last=newest)
         attempt = before[0].attempt + 1 if before else 1
         name = f"chat/{lease.thread_id}/{attempt}"
         if before and before[0].is_open:
@@ -284,7 +198,7 @@ class Runs:
         self, lease: Lease, run: RunRow | None, reason: str, until: datetime | None, *, outage: bool
     ) -> None:
         """Come back later; an outage is nobody's fault, so it is not counted as a try."""
-        why = f"{_WAITING}{reason}"
+        why = f"{WAITING}{reason}"
         async with self._pool.connection() as conn, conn.transaction():
             await lease.check(conn)
             await conn.execute(
@@ -295,12 +209,12 @@ class Runs:
             )
             if run is not None:
                 await conn.execute("update runs set reason = %s where id = %s and mail_id is null", (why, run.id))
+            if run is not None and outage:
+                await self._untry(conn, run)
             await conn.execute(
                 "update mails set reason = %s where thread_id = %s and state in ('new', 'triaging', 'acting')",
                 (why, lease.thread_id),
             )
-            if run is not None and outage:
-                await self._untry(conn, run)
 
     async def _untry(self, conn: Connection, run: RunRow) -> None:
         await conn.execute(
@@ -363,7 +277,7 @@ class Runs:
     async def fail_all(self, conn: Connection, thread_id: UUID, reason: str) -> list[UUID]:
         """Set all that is open in a conversation aside; returns its runs."""
         cursor = await conn.execute(
-            "select id from runs where thread_id = %s and state = any(%s) order by id", (thread_id, list(_OPEN))
+            "select id from runs where thread_id = %s and state = any(%s) order by id", (thread_id, list(OPEN))
         )
         run_ids = [row["id"] for row in await cursor.fetchall()]
         for run_id in run_ids:
@@ -406,7 +320,7 @@ class Runs:
             DecisionFirst: one of them has been decided for good and must act before.
         """
         others = "r.thread_id = %s and r.id <> %s and r.state in ('running', 'waiting')"
-        found = await self.where(others, thread_id, run_id, conn=conn)
+        found = await read_runs(conn, others, thread_id, run_id)
         if any(run.state == "waiting" and run.decided for run in found):
             raise DecisionFirst
         return [run.id for run in found]
@@ -572,16 +486,3 @@ class Runs:
 
 def _id_of(name: str) -> UUID:
     return uuid5(NAMESPACE_URL, f"email-assistant:{name}")
-
-
-def _row(*, account_id: UUID, chat_id: str | None, **columns: Any) -> RunRow:
-    given = columns.pop("input")
-    if chat_id is None:
-        return RunRow(input=given, unreadable=not isinstance(given, dict), **columns)
-    known = {"agent": "chat", "id": str(columns["id"]), "account_id": str(account_id), "chat": chat_id}
-    whole = isinstance(given, dict) and (
-        all(given.get(name) == known[name] for name in ("id", "account_id", "chat"))
-        and all(isinstance(given.get(name), str) for name in ("address", "request"))
-    )
-    known |= {"address": "", "request": ""}
-    return RunRow(input=given if whole else known, unreadable=not whole, **columns)

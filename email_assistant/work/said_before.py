@@ -9,7 +9,7 @@ from email_assistant.db.lease import Lease
 from email_assistant.model.context import shortened
 from email_assistant.tools.effects import Effect, Ledger
 from email_assistant.work.invoke import Invoker
-from email_assistant.work.runs import RunRow
+from email_assistant.work.rows import RunRow
 from email_assistant.work.turns import Turns
 
 _REMEMBERED = 24_000

@@ -13,7 +13,8 @@ from psycopg.rows import class_row
 from email_assistant.accounts.accounts import Account
 from email_assistant.db.pool import Pool
 from email_assistant.inbox.items import NoItem
-from email_assistant.work.runs import RunRow, Runs
+from email_assistant.work.rows import RunRow
+from email_assistant.work.runs import Runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,9 @@ from threads t join accounts a on a.id = t.account_id
 left join runs first on first.thread_id = t.id and first.attempt = 1
 left join lateral (select created_at from runs r where r.thread_id = t.id order by attempt desc limit 1) as last on true
 where t.user_id = %s and t.chat_id is not null"""
+
+
+_NEWEST = "order by r.attempt desc"
 
 
 class Turns:
@@ -79,7 +83,7 @@ class Turns:
 
     async def newest(self, thread_id: UUID, most: int) -> list[RunRow]:
         """The last turns of a chat, the newest first."""
-        return await self._runs.where("r.thread_id = %s order by r.attempt desc limit %s", thread_id, most)
+        return await self._runs.where("r.thread_id = %s", thread_id, last=f"{_NEWEST} limit {most:d}")
 
     async def last(self, thread_id: UUID) -> RunRow | None:
         return next(iter(await self.newest(thread_id, 1)), None)
@@ -95,12 +99,9 @@ class Turns:
 
     async def last_begun(self, thread_id: UUID, before: int) -> RunRow | None:
         """The last turn before another, by its number, whose graph got as far as a checkpoint."""
-        found = await self._runs.where(
-            """r.thread_id = %s and r.attempt < %s
-               and exists (select from checkpoints c where c.thread_id = r.id::text) order by r.attempt desc limit 1""",
-            thread_id,
-            before,
-        )
+        begun = "exists (select from checkpoints c where c.thread_id = r.id::text)"
+        which = f"r.thread_id = %s and r.attempt < %s and {begun}"
+        found = await self._runs.where(which, thread_id, before, last=f"{_NEWEST} limit 1")
         return next(iter(found), None)
 
     async def _read(self, query: str, *parameters: object) -> list[ChatRow]:

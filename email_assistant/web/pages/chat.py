@@ -27,7 +27,7 @@ from email_assistant.web.wording import TITLES, chat_buttons, what_follows
 from email_assistant.work.chat import Chat, Talk
 from email_assistant.work.did import Did
 from email_assistant.work.invoke import Watch
-from email_assistant.work.runs import RunRow
+from email_assistant.work.rows import RunRow
 
 _MOST_CHATS = 50
 _NEWEST = 20
