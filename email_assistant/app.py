@@ -296,9 +296,9 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
     from email_assistant.work.conversations import Conversations
     from email_assistant.work.driver import Driver
     from email_assistant.work.invoke import Invoker
-    from email_assistant.work.rows import Standing
     from email_assistant.work.runs import Runs
     from email_assistant.work.said_before import SaidBefore
+    from email_assistant.work.settle import Settler
     from email_assistant.work.turns import Turns
 
     keep_langsmith_off()
@@ -329,14 +329,14 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
         invoker,
         SaidBefore(turns, app.ledger, invoker),
     )
-    driver = Driver[Standing](
+    driver = Driver(
         by_chat,
         app.pool,
         runs,
         app.inbox,
         app.ledger,
         app.accounts,
-        app.clients,
+        Settler(runs, app.ledger, app.clients, app.catalogue.settle),
         app.catalogue,
         invoker,
         due.is_due,
@@ -352,7 +352,6 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
         app.inbox,
         app.ledger,
         app.accounts,
-        app.clients,
         invoker,
         settings.lease_seconds,
         app.holder,
@@ -363,21 +362,14 @@ def removal(app: App, account: Account) -> "Removal":
     """What forgets an account of whatever provider."""
     from email_assistant.work.removal import Removal
     from email_assistant.work.runs import Runs
+    from email_assistant.work.settle import Settler
 
     async def settle(call: Call, effect: Effect) -> None:
         tools = app.catalogue if call.run.get("agent") == "chat" else app.tools
         await tools.settle(call, effect)
 
-    return Removal(
-        app.pool,
-        app.accounts,
-        app.clients,
-        app.ledger,
-        settle,
-        Runs(app.pool),
-        app.settings.lease_seconds,
-        app.holder,
-    )
+    settler = Settler(Runs(app.pool), app.ledger, app.clients, settle)
+    return Removal(app.pool, app.accounts, app.clients, app.ledger, settler, app.settings.lease_seconds, app.holder)
 
 
 def class_labels(settings: Settings) -> dict[Class, str]:

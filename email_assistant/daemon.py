@@ -39,6 +39,7 @@ from email_assistant.work.heed import Heed
 from email_assistant.work.invoke import Invoker
 from email_assistant.work.labels import Labels
 from email_assistant.work.runs import Runs
+from email_assistant.work.settle import Settler
 from email_assistant.work.tasks import Handlers
 
 log = logging.getLogger(__name__)
@@ -300,9 +301,8 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
     left_drafts = LeftDrafts(app.pool, settings.google_timeout_seconds)
     async with tracing(settings) as callbacks:
         invoker = Invoker(agent.graph(saver).with_config(callbacks=callbacks), app.inbox)
-        heed = Heed(
-            app.pool, runs, app.inbox, app.ledger, app.clients, app.tools, left_drafts, asked_by=invoker.pending
-        )
+        settler = Settler(runs, app.ledger, app.clients, app.tools.settle)
+        heed = Heed(app.pool, runs, app.inbox, app.ledger, app.clients, settler, left_drafts, asked_by=invoker.pending)
         by_mail = ByMail(
             app.pool,
             conversations,
@@ -318,14 +318,14 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
             Labels(app.pool, app.accounts, app.clients, app.mails, names),
             mailboxes.sync_thread,
         )
-        driver = Driver[Conversation](
+        driver = Driver(
             by_mail,
             app.pool,
             runs,
             app.inbox,
             app.ledger,
             app.accounts,
-            app.clients,
+            settler,
             app.tools,
             invoker,
             conversations.is_due,

@@ -25,7 +25,7 @@ from email_assistant.tools.effects import Ledger, NotYetClear
 from email_assistant.tools.spec import ToolError
 from email_assistant.work.again import is_accepted
 from email_assistant.work.did import did, named_in
-from email_assistant.work.driver import Tools
+from email_assistant.work.driver import Kind, Tools
 from email_assistant.work.faults import Fault, QuestionNotStored
 from email_assistant.work.invoke import Invoker, Outcome, Watch
 from email_assistant.work.rows import RunRow, Standing
@@ -44,8 +44,8 @@ class _SaidNothing(BadAnswer):
 
 
 @dataclass(frozen=True)
-class ByChat:
-    """Implements `driver.Kind`."""
+class ByChat(Kind[Standing]):
+    urgency = Urgency.PERSON
 
     pool: Pool
     turns: Turns
@@ -57,7 +57,6 @@ class ByChat:
     tools: Tools
     invoker: Invoker
     said_before: SaidBefore
-    urgency: Urgency = Urgency.PERSON
 
     async def look(self, lease: Lease) -> Standing | None:
         """A turn that waits for the person, or whose account is not active or not to be touched here, is left alone."""
@@ -73,15 +72,6 @@ class ByChat:
         except UnknownAccount:
             return None
         return Standing(account, [turn]) if account.state == "active" else None
-
-    async def catch_up(self, lease: Lease, at: Standing, run: RunRow) -> Standing | None:
-        return at
-
-    async def heed(self, lease: Lease, at: Standing) -> bool:
-        return False
-
-    async def begin(self, lease: Lease, at: Standing) -> RunRow | None:
-        return None
 
     async def take(self, conn: Connection, lease: Lease, at: Standing, run: RunRow, answers: Sequence[Item]) -> bool:
         """A link that was opened ends its turn, and has the request begin once more."""
@@ -117,7 +107,7 @@ class ByChat:
     async def shown(self, at: Standing, run: RunRow) -> str:
         return f"You: {run.input['request']}"
 
-    async def outlasts(self, run: RunRow, error: Exception, fault: Fault) -> Fault | None:
+    async def outlast(self, run: RunRow, error: Exception, fault: Fault) -> Fault | None:
         """What the person approved and can't be done now is done later, by itself, and so is what follows something
         that was done: nobody should ask for that again. All else they can ask for again."""
         if isinstance(error, psycopg.Error | QuestionNotStored):
@@ -129,9 +119,6 @@ class ByChat:
         # A model that fails may be one that is down: who has asked is not there to try once more.
         lasts = is_approved or isinstance(error, ModelFault)
         return replace(fault, passes="by itself") if lasts else fault
-
-    async def finish(self, lease: Lease) -> bool:
-        return False
 
     async def _asked(self, at: Standing, run: RunRow, question: Interrupt) -> Asked:
         value: Mapping[str, Any] = question.value

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -13,17 +13,18 @@ from langgraph.types import Interrupt
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.db.lease import Lease
-from email_assistant.db.pool import Connection, Pool
+from email_assistant.db.pool import Pool
 from email_assistant.google.errors import NotFound, Refused
 from email_assistant.google.quota import Urgency
 from email_assistant.inbox.describe import mail_as_text
-from email_assistant.inbox.items import Asked, Inbox, Item
+from email_assistant.inbox.items import Asked, Inbox
 from email_assistant.inbox.recipients import Recipients
 from email_assistant.tools.left_drafts import LeftDrafts
 from email_assistant.tools.registry import Registry
 from email_assistant.tools.spec import NO_CONFLICTS, Call, Conflicts
 from email_assistant.work.conversations import Conversation, Conversations, given_to_run
-from email_assistant.work.faults import Fault, MailboxUnreadable
+from email_assistant.work.driver import Kind
+from email_assistant.work.faults import MailboxUnreadable
 from email_assistant.work.heed import Heed
 from email_assistant.work.invoke import Invoker, Outcome, Watch
 from email_assistant.work.labels import Labels
@@ -34,8 +35,8 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class ByMail:
-    """Implements `driver.Kind`."""
+class ByMail(Kind[Conversation]):
+    urgency = Urgency.MAIL
 
     pool: Pool
     conversations: Conversations
@@ -51,7 +52,6 @@ class ByMail:
     labels: Labels
     sync_thread: Callable[[UUID, str], Awaitable[None]]
     """Fetches what is new in a Gmail thread: what the person did there comes before what they decided here."""
-    urgency: Urgency = Urgency.MAIL
 
     async def look(self, lease: Lease) -> Conversation | None:
         return await self.conversations.load(lease.thread_id)
@@ -83,11 +83,6 @@ class ByMail:
         given = await asyncio.to_thread(given_to_run, at, letters, mail, triage_only=triage_only)
         return await self.runs.start(lease, at.account, given)
 
-    async def take(
-        self, conn: Connection, lease: Lease, at: Conversation, run: RunRow, answers: Sequence[Item]
-    ) -> bool:
-        return True
-
     async def invoke(self, lease: Lease, at: Conversation, run: RunRow, watch: Watch | None) -> Outcome:
         with self.conversations.at_hand(lease, at):
             given = {"run": run.input}
@@ -107,9 +102,6 @@ class ByMail:
 
     async def shown(self, at: Conversation, run: RunRow) -> str:
         return await asyncio.to_thread(mail_as_text, await self.conversations.letter(at, run.mail_id))
-
-    async def outlasts(self, run: RunRow, error: Exception, fault: Fault) -> Fault | None:
-        return fault if fault.passing else None
 
     async def finish(self, lease: Lease) -> bool:
         return await self.labels.set_due(lease)

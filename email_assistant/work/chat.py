@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from email_assistant.accounts.accounts import Account, Accounts
-from email_assistant.accounts.clients import Clients
 from email_assistant.accounts.vault import VaultError
 from email_assistant.db.holder import Holder
 from email_assistant.db.lease import Lease, held
@@ -26,7 +25,6 @@ from email_assistant.work.driver import Driver
 from email_assistant.work.invoke import Invoker, Watch
 from email_assistant.work.rows import RunRow, Standing
 from email_assistant.work.runs import Runs
-from email_assistant.work.settle import settle_all
 from email_assistant.work.turns import ChatRow, Turns
 
 T = TypeVar("T")
@@ -63,7 +61,6 @@ class Chat:
     inbox: Inbox
     ledger: Ledger
     accounts: Accounts
-    clients: Clients
     invoker: Invoker
     lease_seconds: float
     holder: Holder
@@ -181,16 +178,9 @@ class Chat:
         """Find out what became of effects that turns left when they broke off, before anything new begins. Those of a
         turn that still acts are done yet."""
         acting = last.id if last and last.is_open else None
-        await settle_all(
-            self.driver.tools.settle,
-            [effect for effect in await self.ledger.started_in(lease.thread_id) if effect.run_id != acting],
-            runs=self.runs,
-            ledger=self.ledger,
-            account=account,
-            clients=self.clients,
-            lease=lease,
-            bears=(NotYetClear, InDoubt, GoogleError, VaultError, ServerDown),
-        )
+        left = [effect for effect in await self.ledger.started_in(lease.thread_id) if effect.run_id != acting]
+        bears = (NotYetClear, InDoubt, GoogleError, VaultError, ServerDown)
+        await self.driver.settler.settle_all(left, account, lease, bears)
 
 
 async def stand(turns: Turns, inbox: Inbox, ledger: Ledger, user_id: UUID, chats: Sequence[ChatRow]) -> list[Talk]:

@@ -6,14 +6,14 @@ anywhere.
 
 import asyncio
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from uuid import UUID
 
 from email_assistant.accounts.accounts import Accounts
-from email_assistant.accounts.clients import Clients
 from email_assistant.db.holder import Holder
 from email_assistant.db.lease import Lease, LeaseLost, held
 from email_assistant.db.pool import Connection, Pool
@@ -28,68 +28,66 @@ from email_assistant.work.faults import Fault, LostInterrupt, classify
 from email_assistant.work.invoke import Invoker, Outcome, Watch
 from email_assistant.work.rows import RunRow, Standing
 from email_assistant.work.runs import DecisionFirst, Runs
-from email_assistant.work.settle import settle_all
+from email_assistant.work.settle import Settler
 
 log = logging.getLogger(__name__)
 
 S = TypeVar("S", bound=Standing)
 
 
-class Kind(Protocol[S]):
+class Kind(ABC, Generic[S]):
     """What a conversation by mail and one by chat do each in its own way."""
 
-    @property
-    def urgency(self) -> Urgency:
-        """Of what is called at Google while no decision of a person is carried out."""
-        ...
+    urgency: ClassVar[Urgency]
+    """Of what is called at Google while no decision of a person is carried out."""
 
+    @abstractmethod
     async def look(self, lease: Lease) -> S | None:
         """Where the conversation stands; None: nothing may be done in it, or is to be done.
 
         Raises:
             ForeignCheckpoint: it can't be read.
         """
-        ...
 
     async def catch_up(self, lease: Lease, at: S, run: RunRow) -> S | None:
         """Where it stands after what the person did elsewhere; None: they have ended this run, which is decided."""
-        ...
+        return at
 
     async def heed(self, lease: Lease, at: S) -> bool:
         """Do the next thing that comes before the run's work; False if there is none."""
-        ...
+        return False
 
     async def begin(self, lease: Lease, at: S) -> RunRow | None:
         """Make the run that is to be gone on with, where none is; None: there is nothing to do."""
-        ...
+        return None
 
     async def take(self, conn: Connection, lease: Lease, at: S, run: RunRow, answers: Sequence[Item]) -> bool:
         """Carry out answers, which have been applied just now, that are none to the run's graph; whether it goes on."""
-        ...
+        return True
 
+    @abstractmethod
     async def invoke(self, lease: Lease, at: S, run: RunRow, watch: Watch | None) -> Outcome:
         """Run the graph from where it stands."""
-        ...
 
+    @abstractmethod
     async def rest(self, lease: Lease, at: S, run: RunRow, outcome: Outcome) -> None:
         """Store what the run waits for, or that it has ended."""
-        ...
 
+    @abstractmethod
     async def shown(self, at: S, run: RunRow) -> str:
         """What the run is about, as its items show it."""
-        ...
 
-    async def outlasts(self, run: RunRow, error: Exception, fault: Fault) -> Fault | None:
+    async def outlast(self, run: RunRow, error: Exception, fault: Fault) -> Fault | None:
         """What keeps the run for a while; None: it has failed for good.
 
         Raises:
             the error: nothing can be written, or by nobody here; the run is taken up again.
         """
-        ...
+        return fault if fault.passing else None
 
     async def finish(self, lease: Lease) -> bool:
         """Do what may wait until all else is done; whether anything was."""
-        ...
+        return False
 
 
 class Tools(Protocol):
@@ -120,7 +118,7 @@ class Driver(Generic[S]):
     inbox: Inbox
     ledger: Ledger
     accounts: Accounts
-    clients: Clients
+    settler: Settler
     tools: Tools
     invoker: Invoker
     is_due: Callable[[UUID], Awaitable[bool]]
@@ -208,7 +206,9 @@ class Driver(Generic[S]):
         """Go on with a run that has applied answers. If it hangs on an effect that was refused, or is in doubt, a
         person's word comes first."""
         if run.decided:
-            await self._look_once_more(lease, at, run)
+            # What was in doubt may have shown up while the person thought about it.
+            unknown = await self.ledger.unknown_in(run.id)
+            await self.settler.settle_all(unknown, at.account, lease, bears=(NotYetClear, InDoubt))
             async with self.pool.connection() as conn, conn.transaction():
                 await lease.check(conn, account_active=True)
                 items = await self.inbox.apply(conn, run.id)
@@ -233,19 +233,6 @@ class Driver(Generic[S]):
             raise
         return True
 
-    async def _look_once_more(self, lease: Lease, at: S, run: RunRow) -> None:
-        """What was in doubt may have shown up while the person thought about it."""
-        await settle_all(
-            self.tools.settle,
-            await self.ledger.unknown_in(run.id),
-            runs=self.runs,
-            ledger=self.ledger,
-            account=at.account,
-            clients=self.clients,
-            lease=lease,
-            bears=(NotYetClear, InDoubt),
-        )
-
     async def _failed(self, lease: Lease, at: S, error: Exception) -> None:
         """Put a failure where the person sees it, and decide when to come back."""
         # A step may have started or applied a run since it looked.
@@ -258,7 +245,7 @@ class Driver(Generic[S]):
             await self._ask_to_open(lease, at, run, error)
             return
         fault = classify(error)
-        outlasted = await self.kind.outlasts(run, error, fault) if run is not None else fault
+        outlasted = await self.kind.outlast(run, error, fault) if run is not None else fault
         log.warning("conversation %s: %s", lease.thread_id, type(error).__name__, exc_info=fault.unexpected)
         if fault.needs_login:
             await self.accounts.set_state(at.account.id, "login", fault.reason)

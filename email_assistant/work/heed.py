@@ -13,12 +13,11 @@ from email_assistant.google.errors import NotFound
 from email_assistant.inbox.items import Inbox
 from email_assistant.tools.effects import InDoubt, Ledger
 from email_assistant.tools.left_drafts import LeftDraft, LeftDrafts
-from email_assistant.tools.registry import Registry
 from email_assistant.tools.spec import Call
 from email_assistant.work.conversations import Conversation, MailRow
 from email_assistant.work.rows import RunRow
 from email_assistant.work.runs import Runs
-from email_assistant.work.settle import settle_all
+from email_assistant.work.settle import Settler
 
 ANSWERED = "you answered this yourself"
 ANSWERED_IN_CHAT = "you had this answered in a chat"
@@ -33,7 +32,7 @@ class Heed:
     inbox: Inbox
     ledger: Ledger
     clients: Clients
-    tools: Registry
+    settler: Settler
     left_drafts: LeftDrafts
     asked_by: Callable[[UUID, Lease], Awaitable[Collection[str]]]
     """Ids of the questions that a run's graph still waits for."""
@@ -58,16 +57,9 @@ class Heed:
 
     async def settle_effects(self, lease: Lease, conversation: Conversation) -> None:
         """Find out what became of effects that were started, before anything new begins. Raises NotYetClear."""
-        await settle_all(
-            self.tools.settle,
-            await self.ledger.started_in(conversation.id),
-            runs=self.runs,
-            ledger=self.ledger,
-            account=conversation.account,
-            clients=self.clients,
-            lease=lease,
-            bears=(InDoubt,),  # it stays marked as unknown, and the next run is told
-        )
+        started = await self.ledger.started_in(conversation.id)
+        # One in doubt stays marked as unknown, and the next run is told.
+        await self.settler.settle_all(started, conversation.account, lease, bears=(InDoubt,))
 
     async def _answers_to(self, conversation: Conversation, run: RunRow) -> list[MailRow]:
         """What the person wrote since the answers were applied: what they wrote before was read then."""

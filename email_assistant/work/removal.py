@@ -14,8 +14,7 @@ from email_assistant.db.order import lock_all
 from email_assistant.db.pool import Pool
 from email_assistant.google.errors import GoogleError
 from email_assistant.tools.effects import InDoubt, Ledger, NotYetClear
-from email_assistant.work.runs import Runs
-from email_assistant.work.settle import Settle, settle_all
+from email_assistant.work.settle import Settler
 
 _RETRY_SECONDS = 0.5
 
@@ -26,8 +25,7 @@ class Removal:
     accounts: Accounts
     clients: Clients
     ledger: Ledger
-    settle: Settle
-    runs: Runs
+    settler: Settler
     lease_seconds: float
     holder: Holder
 
@@ -70,14 +68,7 @@ class Removal:
         return any(effect.busy_until for effect in await self.ledger.started_in(thread_id))
 
     async def _settle(self, account: Account, lease: Lease) -> int:
-        await settle_all(
-            self.settle,
-            await self.ledger.started_in(lease.thread_id),
-            runs=self.runs,
-            ledger=self.ledger,
-            account=account,
-            clients=self.clients,
-            lease=lease,
-            bears=(GoogleError, VaultError, NotYetClear, InDoubt),
-        )
+        started = await self.ledger.started_in(lease.thread_id)
+        bears = (GoogleError, VaultError, NotYetClear, InDoubt)
+        await self.settler.settle_all(started, account, lease, bears)
         return len(await self.ledger.started_in(lease.thread_id)) + len(await self.ledger.doubtful_in(lease.thread_id))

@@ -44,9 +44,9 @@ READS_OR_WRITES = {
 """Modules through which code reaches files, networks, processes or the clock."""
 
 COLLABORATORS = {
-    *("Accounts", "Advancer", "Clients", "Conversations", "FencedSaver", "Handover", "Inbox", "Labels"),
+    *("Accounts", "Clients", "Conversations", "Driver", "FencedSaver", "Handover", "Inbox", "Labels"),
     *("KeyedOutbox", "Learner", "Ledger", "MailAgent", "Mailboxes", "Mails", "Memory", "Models", "Queue", "Registry"),
-    *("Removal", "Usage", "Vault", "Watches"),
+    *("Removal", "Runs", "Settler", "Usage", "Vault", "Watches"),
 }
 """What is made once, by the composition root, and handed to everything else."""
 
