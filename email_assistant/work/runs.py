@@ -37,14 +37,10 @@ class Runs:
 
     # What there is
 
-    async def where(self, which: str, *parameters: object, last: str = "") -> list[RunRow]:
-        """As `read_runs`."""
-        async with self._pool.connection() as conn:
-            return await read_runs(conn, which, *parameters, last=last)
-
     async def open_in(self, thread_id: UUID) -> list[RunRow]:
-        which = "r.thread_id = %s and r.state = any(%s)"
-        return await self.where(which, thread_id, list(OPEN), last="order by r.created_at")
+        async with self._pool.connection() as conn:
+            which = "r.thread_id = %s and r.state = any(%s)"
+            return await read_runs(conn, which, thread_id, list(OPEN), last="order by r.created_at")
 
     async def input_of(self, run_id: UUID) -> dict[str, Any]:
         """What a run's graph was started with; of a turn that can't be read, what is known beside.
@@ -52,7 +48,8 @@ class Runs:
         Raises:
             ForeignCheckpoint: it is a run of mail that can't be read.
         """
-        [run] = await self.where("r.id = %s", run_id)
+        async with self._pool.connection() as conn:
+            [run] = await read_runs(conn, "r.id = %s", run_id)
         if run.unreadable and run.mail_id:
             raise ForeignCheckpoint
         return run.input

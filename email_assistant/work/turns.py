@@ -13,8 +13,7 @@ from psycopg.rows import class_row
 from email_assistant.accounts.accounts import Account
 from email_assistant.db.pool import Pool
 from email_assistant.inbox.items import NoItem
-from email_assistant.work.rows import RunRow
-from email_assistant.work.runs import Runs
+from email_assistant.work.rows import RunRow, read_runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,6 @@ _NEWEST = "order by r.attempt desc"
 class Turns:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._runs = Runs(pool)
 
     async def open_chat(self, account: Account, chat_id: str) -> ChatRow:
         """The chat of that id; begun with this account if there is none."""
@@ -83,14 +81,14 @@ class Turns:
 
     async def newest(self, thread_id: UUID, most: int) -> list[RunRow]:
         """The last turns of a chat, the newest first."""
-        return await self._runs.where("r.thread_id = %s", thread_id, last=f"{_NEWEST} limit {most:d}")
+        return await self._turns("r.thread_id = %s", thread_id, last=f"{_NEWEST} limit {most:d}")
 
     async def last(self, thread_id: UUID) -> RunRow | None:
         return next(iter(await self.newest(thread_id, 1)), None)
 
     async def lasts(self, chats: Sequence[ChatRow]) -> dict[str, RunRow]:
         """The last turn of each chat in which there is one, by the client's id of the chat."""
-        found = await self._runs.where(
+        found = await self._turns(
             """r.id in (select (select id from runs where thread_id = chat.id order by attempt desc limit 1)
                         from unnest(%s::uuid[]) as chat (id))""",
             [chat.id for chat in chats],
@@ -101,8 +99,12 @@ class Turns:
         """The last turn before another, by its number, whose graph got as far as a checkpoint."""
         begun = "exists (select from checkpoints c where c.thread_id = r.id::text)"
         which = f"r.thread_id = %s and r.attempt < %s and {begun}"
-        found = await self._runs.where(which, thread_id, before, last=f"{_NEWEST} limit 1")
+        found = await self._turns(which, thread_id, before, last=f"{_NEWEST} limit 1")
         return next(iter(found), None)
+
+    async def _turns(self, which: str, *parameters: object, last: str = "") -> list[RunRow]:
+        async with self._pool.connection() as conn:
+            return await read_runs(conn, which, *parameters, last=last)
 
     async def _read(self, query: str, *parameters: object) -> list[ChatRow]:
         async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(ChatRow)) as cursor:

@@ -10,6 +10,7 @@ from email_assistant.work.conversations import Conversations
 from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
 from tests.integration.home import Home, in_one_loop
+from tests.integration.scene import DONE, reply
 
 pytestmark = in_one_loop
 
@@ -48,8 +49,9 @@ async def test_what_was_approved_in_a_chat_waits_until_a_broken_file_of_tools_is
 
 
 async def test_a_conversation_is_read_twice_for_a_mail_and_once_with_what_the_mails_say(
-    home: Home, monkeypatch: pytest.MonkeyPatch
+    home: Home, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    model.script(lambda _: [reply("Friday is fine."), DONE])
     looks: list[str] = []
 
     def count(name: str) -> None:
