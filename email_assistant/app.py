@@ -30,11 +30,11 @@ from email_assistant.notify.notices import Notices
 from email_assistant.notify.outward import Outward
 from email_assistant.settings import Settings
 from email_assistant.settings.values import WorkingHours
-from email_assistant.tools.effects import Effect, Ledger
+from email_assistant.tools.effects import Ledger
 from email_assistant.tools.outbox import KeyedOutbox
 from email_assistant.tools.own.mailbox import Mailbox
 from email_assistant.tools.rules import RuleFiles
-from email_assistant.tools.spec import Call, ServerDown, Tool, ToolError
+from email_assistant.tools.spec import ServerDown, Tool, ToolError
 from email_assistant.tracing import keep_langsmith_off
 from email_assistant.usage import Usage
 from email_assistant.work.corrections import Corrections
@@ -249,8 +249,14 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
     from email_assistant.agents.chat.graph import ChatAgent
     from email_assistant.db.checkpoints import FencedSaver
     from email_assistant.tools.heard import Heard
+    from email_assistant.work.by_chat import ByChat
     from email_assistant.work.chat import Chat
+    from email_assistant.work.driver import Driver
+    from email_assistant.work.due import DueWork
     from email_assistant.work.invoke import Invoker
+    from email_assistant.work.runs import Runs
+    from email_assistant.work.said_before import SaidBefore
+    from email_assistant.work.settle import Settler
     from email_assistant.work.turns import Turns
 
     keep_langsmith_off()
@@ -265,41 +271,59 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
         settings.max_steps,
         Heard(app.pool),
     )
-    return Chat(
+    invoker = Invoker(agent.graph(FencedSaver(app.pool)).with_config(callbacks=list(callbacks)), app.questions)
+    runs, turns = Runs(app.pool), Turns(app.pool)
+    waits = settings.when_spent == "wait"
+    due = DueWork(app.pool, settings.provider, app.holder, waits_when_spent=waits)
+    by_chat = ByChat(
         app.pool,
-        Turns(app.pool),
-        app.inbox,
+        turns,
+        runs,
         app.questions,
         app.recipients,
         app.ledger,
         app.accounts,
-        app.clients,
         app.tools,
-        Invoker(agent.graph(FencedSaver(app.pool)).with_config(callbacks=list(callbacks)), app.questions),
+        invoker,
+        SaidBefore(turns, app.ledger, invoker),
+    )
+    driver = Driver(
+        by_chat,
+        app.pool,
+        runs,
+        app.questions,
+        app.ledger,
+        app.accounts,
+        Settler(runs, app.ledger, app.clients, app.tools.settle),
+        app.tools,
+        invoker,
+        due.is_due,
         settings.lease_seconds,
         app.holder,
         settings.max_tries,
+    )
+    return Chat(
+        driver,
+        app.pool,
+        turns,
+        runs,
+        app.inbox,
+        app.ledger,
+        app.accounts,
+        invoker,
+        settings.lease_seconds,
+        app.holder,
     )
 
 
 def removal(app: App, account: Account) -> "Removal":
     """What forgets an account of whatever provider."""
-    from email_assistant.work.conversations import Conversations
     from email_assistant.work.removal import Removal
+    from email_assistant.work.runs import Runs
+    from email_assistant.work.settle import Settler
 
-    async def settle(call: Call, effect: Effect) -> None:
-        await app.tools.settle(call, effect)
-
-    return Removal(
-        app.pool,
-        app.accounts,
-        app.clients,
-        app.ledger,
-        settle,
-        Conversations(app.pool, account.provider),
-        app.settings.lease_seconds,
-        app.holder,
-    )
+    settler = Settler(Runs(app.pool), app.ledger, app.clients, app.tools.settle)
+    return Removal(app.pool, app.accounts, app.clients, app.ledger, settler, app.settings.lease_seconds, app.holder)
 
 
 def _fill_toolbox(app: App) -> Toolbox:

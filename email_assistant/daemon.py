@@ -32,14 +32,17 @@ from email_assistant.tools.left_drafts import LeftDrafts
 from email_assistant.tools.sending import remove_copies
 from email_assistant.tracing import keep_langsmith_off, tracing
 from email_assistant.usage import BudgetSpent
-from email_assistant.work.advance import Advancer
+from email_assistant.work.by_mail import ByMail
 from email_assistant.work.chat import Chat
-from email_assistant.work.conversations import Conversations
+from email_assistant.work.conversations import Conversation, Conversations
+from email_assistant.work.driver import Driver
 from email_assistant.work.due import DueWork
 from email_assistant.work.faults import classify
 from email_assistant.work.heed import Heed
 from email_assistant.work.invoke import Invoker
 from email_assistant.work.labels import Labels
+from email_assistant.work.runs import Runs
+from email_assistant.work.settle import Settler
 from email_assistant.work.tasks import Handlers
 
 log = logging.getLogger(__name__)
@@ -52,10 +55,12 @@ class Daemon:
     app: App
     conversations: Conversations
     due: DueWork
+    runs: Runs
     mailboxes: Mailboxes
     backfill: Backfill
     watches: Watches
-    advancer: Advancer
+    driver: Driver[Conversation]
+    invoker: Invoker
     learner: Learner
     memory: Memory
     saver: FencedSaver
@@ -102,10 +107,8 @@ class Daemon:
 
     async def advance(self, thread_id: UUID) -> None:
         """Carry one conversation on, by mail or by chat."""
-        if await self.chat.turns.is_chat(thread_id):
-            await self.chat.advance(thread_id)
-        else:
-            await self.advancer.advance(thread_id)
+        is_chat = await self.chat.turns.is_chat(thread_id)
+        await (self.chat.driver.advance(thread_id) if is_chat else self.driver.advance(thread_id))
 
     async def is_idle(self) -> bool:
         """Whether nothing moves, and nothing will without a person or new mail."""
@@ -160,7 +163,7 @@ class Daemon:
         except (GoogleError, VaultError, psycopg.Error) as error:
             fault = classify(error)
             log.warning("account %s: %s", account_id, type(error).__name__)
-            if fault.login:
+            if fault.needs_login:
                 await self.app.accounts.set_state(account_id, "login", fault.reason)
             elif fault.unexpected:
                 await self._note_unexpected(account_id, error)
@@ -188,7 +191,7 @@ class Daemon:
         except (GoogleError, VaultError, psycopg.Error) as error:
             fault = classify(error)
             log.warning("account %s: older mail: %s", account_id, type(error).__name__)
-            if fault.login:
+            if fault.needs_login:
                 await self.app.accounts.set_state(account_id, "login", fault.reason)
 
     async def learn(self, account_id: UUID) -> None:
@@ -230,7 +233,7 @@ class Daemon:
     async def _told(self, item: Item, taught: Taught) -> list[str]:
         """What tools told the assistant in an item's run. What the person answered comes to it in the same way."""
         answered = {each.call_id for each in taught.items if each.decision and each.decision["type"] == "response"}
-        messages = await self.advancer.invoker.messages(item.run_id)
+        messages = await self.invoker.messages(item.run_id)
         answers = [each for each in messages if isinstance(each, ToolMessage)]
         return [each.text for each in answers if each.tool_call_id not in answered | {item.call_id}]
 
@@ -245,10 +248,10 @@ class Daemon:
                 gmail = (await self.app.clients.get(effect.account_id)).gmail
                 await remove_copies(self.app.ledger, gmail, effect)
         await self.app.queue.forget_dead()
-        finished = await self.conversations.finished(before=_FINISHED_RUNS_KEPT)
+        finished = await self.runs.finished(before=_FINISHED_RUNS_KEPT)
         if finished:
             await self.saver.aprune([str(run_id) for run_id in finished])
-            await self.conversations.pruned(finished)
+            await self.runs.pruned(finished)
 
 
 @asynccontextmanager
@@ -260,7 +263,8 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
 
     settings = app.settings
     names = settings.class_labels
-    conversations = Conversations(app.pool, settings.provider)
+    runs = Runs(app.pool)
+    conversations = Conversations(app.pool, settings.provider, app.accounts, runs)
     due = DueWork(
         app.pool, settings.provider, app.holder, waits_when_spent=settings.when_spent == "wait", labels=bool(names)
     )
@@ -277,9 +281,9 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
     handover = Handover(
         app.pool,
         conversations,
+        runs,
         app.questions,
         app.ledger,
-        app.accounts,
         app.clients,
         replies_per_day=settings.replies_per_day,
     )
@@ -298,31 +302,36 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
     left_drafts = LeftDrafts(app.pool, settings.google_timeout_seconds)
     async with tracing(settings) as callbacks:
         invoker = Invoker(agent.graph(saver).with_config(callbacks=callbacks), app.questions)
-        advancer = Advancer(
+        settler = Settler(runs, app.ledger, app.clients, app.tools.settle)
+        heed = Heed(
+            app.pool, runs, app.questions, app.ledger, app.clients, settler, left_drafts, asked_by=invoker.pending
+        )
+        by_mail = ByMail(
             app.pool,
             conversations,
-            due,
+            runs,
             app.questions,
             app.recipients,
-            app.ledger,
             app.accounts,
             app.clients,
             app.tools,
             left_drafts,
-            Heed(
-                app.pool,
-                conversations,
-                app.questions,
-                app.ledger,
-                app.accounts,
-                app.clients,
-                app.tools,
-                left_drafts,
-                invoker.pending,
-            ),
+            heed,
             invoker,
             Labels(app.pool, app.accounts, app.clients, app.corrections, names),
             mailboxes.sync_thread,
+        )
+        driver = Driver(
+            by_mail,
+            app.pool,
+            runs,
+            app.questions,
+            app.ledger,
+            app.accounts,
+            settler,
+            app.tools,
+            invoker,
+            due.is_due,
             settings.lease_seconds,
             app.holder,
             settings.max_tries,
@@ -333,10 +342,12 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
             app,
             conversations,
             due,
+            runs,
             mailboxes,
             backfill,
             watches,
-            advancer,
+            driver,
+            invoker,
             Learner(memory, app.models),
             memory,
             saver,

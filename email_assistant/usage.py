@@ -10,13 +10,16 @@ from uuid import UUID
 from email_assistant.accounts.account import Account
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.db.pool import Pool
+from email_assistant.errors import AssistantError
 from email_assistant.settings import Settings
 
 _MILLION = Decimal(1_000_000)
 
 
-class BudgetSpent(Exception):
+class BudgetSpent(AssistantError):
     """The account's budget for today is spent; the message says until when nothing is asked of a model."""
+
+    passes = "by itself"
 
 
 @dataclass(frozen=True, slots=True)

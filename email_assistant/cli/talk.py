@@ -23,9 +23,10 @@ from email_assistant.inbox.sentences import did_in_words, done_in_words, link_ho
 from email_assistant.web.chat import MOST_WORDS, seen
 from email_assistant.web.replies import answered_as, reply_of
 from email_assistant.web.wording import what_follows
-from email_assistant.work.chat import ABOUT, Chat, Talk
+from email_assistant.work.by_chat import ABOUT
+from email_assistant.work.chat import Chat, Talk
 from email_assistant.work.invoke import Watch
-from email_assistant.work.turns import TurnRow
+from email_assistant.work.rows import RunRow
 
 _DONE, _FAILED, _WAITS = 0, 1, 3
 _LATER = "l"
@@ -190,7 +191,7 @@ async def ask(app: App, chat: Chat, account: Account, thread: str, words: str, w
     return talk
 
 
-async def _print_meanwhile(chat: Chat, before: TurnRow, talk: Talk) -> None:
+async def _print_meanwhile(chat: Chat, before: RunRow, talk: Talk) -> None:
     """What became of the request before, which went on by itself until this one was made."""
     if talk.turn and talk.turn.attempt > before.attempt:
         earlier = await chat.turns.newest(talk.chat.id, talk.turn.attempt - before.attempt + 1)

@@ -7,7 +7,7 @@ from uuid import UUID
 from email_assistant.db.pool import Connection
 
 _LATER = """greatest(%s, clock_timestamp()
-    + make_interval(secs => least(300, 2 ^ least({faults}, 9)) * (0.75 + random() / 2)))"""
+    + back_off({faults}, '1 second', '5 minutes'))"""
 """When to try again after so many faults: in a second at first, then in twice the time, up to five minutes."""
 
 

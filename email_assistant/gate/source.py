@@ -28,6 +28,7 @@ class BadFile(AssistantError):
     waits."""
 
     status = HTTPStatus.SERVICE_UNAVAILABLE
+
     passes = "by itself"
 
 

@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 import openai
 from langchain_core.exceptions import ContextOverflowError
 
+from email_assistant.errors import AssistantError
+
 _ROOM_FOR_ANSWER = 0.25
 """Share of a model's context that a prompt which was cut leaves free."""
 _OVERFLOW = re.compile(
@@ -17,12 +19,14 @@ _OVERFLOW = re.compile(
 )
 
 
-class ModelDown(Exception):
+class ModelDown(AssistantError):
     """The model can't be reached, or not now; every call would end so. The message says what to do.
 
     Attributes:
         until: when the server said to come back, if it did.
     """
+
+    passes = "by itself"
 
     def __init__(self, message: str, until: datetime | None = None) -> None:
         super().__init__(message)
@@ -33,15 +37,19 @@ class NotTheProtocol(ModelDown):
     """The server answers, but no chat completions; or none in pieces."""
 
 
-class ModelFault(Exception):
+class ModelFault(AssistantError):
     """The server failed on this call; another try may go well."""
 
+    passes = "on another try"
 
-class BadAnswer(Exception):
+
+class BadAnswer(AssistantError):
     """The model's answer could not be read, however often it was asked."""
 
+    passes = "on another try"
 
-class ModelRefused(Exception):
+
+class ModelRefused(AssistantError):
     """The server will never take this request.
 
     Attributes:

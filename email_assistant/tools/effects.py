@@ -20,6 +20,7 @@ from psycopg.types.json import Json
 
 from email_assistant.db.lease import Lease, LeaseLost
 from email_assistant.db.pool import Connection, Pool
+from email_assistant.errors import AssistantError
 from email_assistant.google.errors import RateLimited
 from email_assistant.mail.address import address_of
 
@@ -34,20 +35,22 @@ _LIMIT_BORNE: Final = timedelta(hours=1)
 """So long a limit of the other side's is waited out before a person is asked."""
 
 
-class EffectMismatch(RuntimeError):
+class EffectMismatch(AssistantError):
     """Another action was asked for under the id of an effect that exists."""
 
 
-class Declined(Exception):
+class Declined(AssistantError):
     """The other side refused what a person decided; they are asked about it again."""
 
 
-class InDoubt(Exception):
+class InDoubt(AssistantError):
     """It can't be known whether the effect happened; a person must say what to do."""
 
 
-class NotYetClear(Exception):
+class NotYetClear(AssistantError):
     """It can't be known yet whether the effect happened; look again later."""
+
+    passes = "by itself"
 
     def __init__(self, reason: str, until: datetime | None = None) -> None:
         """

@@ -18,12 +18,12 @@ from email_assistant.web.errors import documented
 from email_assistant.web.replies import Reply, Stand, reply_of, stand_of
 from email_assistant.web.schemas import ItemOut
 from email_assistant.work.chat import Talk
-from email_assistant.work.turns import State, TurnRow
+from email_assistant.work.rows import RunRow, RunState
 
 _MOST_CHATS = 200
 MOST_TURNS = 200
 
-Told = Sequence[tuple[TurnRow, Sequence[Item], Sequence[Effect]]]
+Told = Sequence[tuple[RunRow, Sequence[Item], Sequence[Effect]]]
 """Turns, oldest first, with what they asked the person, and what was done in those that the assistant did not end."""
 
 
@@ -56,13 +56,13 @@ class TurnOut(BaseModel):
     response: str | None = Field(
         description="What the assistant said in the end; what was done, if it did not come so far."
     )
-    state: State
+    state: RunState
     reason: str | None = Field(description="Why it failed, was set aside, or can't go on now.")
     started_at: datetime
     items: list[ItemOut] = Field(description="What it asked the person, oldest first.")
 
     @classmethod
-    def of(cls, turn: TurnRow, items: Sequence[Item], done: Sequence[Effect]) -> Self:
+    def of(cls, turn: RunRow, items: Sequence[Item], done: Sequence[Effect]) -> Self:
         return cls(
             request=turn.input["request"],
             response=turn.answer or (done_in_words(done) if done else None),

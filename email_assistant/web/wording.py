@@ -13,7 +13,7 @@ from email_assistant.memory.rules import Profile
 from email_assistant.tools.effects import Effect
 from email_assistant.tools.overview import ToolRow
 from email_assistant.tools.spec import Answer, Kind
-from email_assistant.work.turns import TurnRow
+from email_assistant.work.rows import RunRow
 
 _BROWSERS = (
     ("Edg", "Edge"),
@@ -128,7 +128,7 @@ def about(item: Item) -> str:
     return cut(text) if item.chat else text
 
 
-def what_follows(turn: TurnRow, done: Sequence[Effect]) -> str:
+def what_follows(turn: RunRow, done: Sequence[Effect]) -> str:
     """Why a turn has not come to its end, and what becomes of it.
 
     Args:

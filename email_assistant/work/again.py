@@ -43,3 +43,7 @@ async def resolve(ledger: Ledger, conn: Connection, applied: Sequence[Item]) -> 
             await ledger.leave(conn, item.run_id, item.call_id)
         else:
             await ledger.again(conn, item.run_id, item.call_id, answer.get("args") or item.args)
+
+
+def is_accepted(item: Item) -> bool:
+    return (item.decision or {}).get("type") == "accept"

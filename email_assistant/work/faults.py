@@ -3,29 +3,29 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from email_assistant.accounts.account import UnknownAccount
-from email_assistant.accounts.vault import VaultError
-from email_assistant.agents.loop import StepBudgetSpent
 from email_assistant.db.pool import AWAY
-from email_assistant.db.serializer import ForeignCheckpoint
-from email_assistant.gate.source import BadFile
-from email_assistant.google.errors import Ambiguous, GoogleError, NotFound, RateLimited, Refused, Revoked, Transient
-from email_assistant.inbox.kept import UnreadableAnswer
-from email_assistant.model import BadAnswer, ModelDown, ModelFault, ModelRefused
-from email_assistant.tools.effects import EffectMismatch, NotYetClear
-from email_assistant.tools.spec import ServerDown
-from email_assistant.usage import BudgetSpent
+from email_assistant.errors import AssistantError, Passes
+
+_DATABASE_AWAY = "the database is not available"
+_LOG_IN = "Google no longer accepts the login: log in again with `email-assistant auth login`"
 
 
-class MailboxUnreadable(Exception):
+class MailboxUnreadable(AssistantError):
     """Google does not let the mailbox be read now."""
 
+    passes = "by itself"
 
-class QuestionNotStored(Exception):
+
+class QuestionNotStored(AssistantError):
     """The database did not take what the run asks, so no answer could be passed on."""
 
+    passes = "by itself"
 
-class LostInterrupt(RuntimeError):
+    def __init__(self) -> None:
+        super().__init__(_DATABASE_AWAY)
+
+
+class LostInterrupt(AssistantError):
     """An answer was given to a question that the run doesn't ask."""
 
 
@@ -33,47 +33,30 @@ class LostInterrupt(RuntimeError):
 class Fault:
     reason: str
     """One line for the person."""
-    passing: bool
-    """Another try may go well."""
-    outage: bool = False
-    """It is not this mail's fault: the work waits and goes on by itself, however long that takes."""
+    passes: Passes
     until: datetime | None = None
     """Nothing can go well before this time."""
-    login: bool = False
+    needs_login: bool = False
     """The person must log in to the account again."""
     unexpected: bool = False
     """Nothing here foresaw it, so it is likely a mistake of this program."""
 
+    @property
+    def passing(self) -> bool:
+        """Another try may go well."""
+        return self.passes != "never"
+
+    @property
+    def outage(self) -> bool:
+        """It is not this work's fault, which waits and goes on by itself, however long that takes."""
+        return self.passes == "by itself"
+
 
 def classify(error: BaseException) -> Fault:
-    match error:
-        case ModelDown():
-            return Fault(str(error), passing=True, outage=True, until=error.until)
-        case BudgetSpent():
-            return Fault(str(error), passing=True, outage=True)
-        case RateLimited() | NotYetClear():
-            return Fault(str(error), passing=True, outage=True, until=error.until)
-        case Transient() | Ambiguous() | MailboxUnreadable():
-            return Fault(str(error), passing=True, outage=True)
-        case _ if isinstance(error, (*AWAY, QuestionNotStored)):
-            return Fault("the database is not available", passing=True, outage=True)
-        case Revoked():
-            return Fault(
-                "Google no longer accepts the login: log in again with `email-assistant auth login`",
-                passing=True,
-                outage=True,
-                login=True,
-            )
-        case VaultError():
-            return Fault(str(error), passing=True, outage=True)
-        case ServerDown() | BadFile():
-            return Fault(str(error), passing=True, outage=True)
-        case ModelRefused() | StepBudgetSpent() | EffectMismatch() | LostInterrupt() | Refused() | NotFound():
-            return Fault(str(error), passing=False)
-        case ForeignCheckpoint() | UnreadableAnswer():  # nothing in the database mends itself
-            return Fault(str(error), passing=False)
-        case GoogleError() | ModelFault() | BadAnswer() | UnknownAccount():
-            return Fault(str(error), passing=True)
-        case _:
-            reason = f"{type(error).__name__}: {error}".partition("\n")[0][:200]
-            return Fault(reason, passing=True, unexpected=True)
+    if isinstance(error, AssistantError):
+        reason = _LOG_IN if error.needs_login else str(error)
+        return Fault(reason, error.passes, error.until, error.needs_login)
+    if isinstance(error, AWAY):
+        return Fault(_DATABASE_AWAY, "by itself")
+    reason = f"{type(error).__name__}: {error}".partition("\n")[0][:200]
+    return Fault(reason, "on another try", unexpected=True)

@@ -1,13 +1,11 @@
 """What the person does in Gmail meanwhile, and what that ends here; and the drafts that are left there for them."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Connection, Pool
@@ -15,9 +13,11 @@ from email_assistant.google.errors import NotFound
 from email_assistant.inbox.questions import Questions
 from email_assistant.tools.effects import InDoubt, Ledger
 from email_assistant.tools.left_drafts import LeftDraft, LeftDrafts
-from email_assistant.tools.registry import Registry
 from email_assistant.tools.spec import Call
-from email_assistant.work.conversations import Conversation, Conversations, RunRow, StoredMail
+from email_assistant.work.conversations import Conversation, MailRow
+from email_assistant.work.rows import RunRow
+from email_assistant.work.runs import Runs
+from email_assistant.work.settle import Settler
 
 ANSWERED = "you answered this yourself"
 ANSWERED_IN_CHAT = "you had this answered in a chat"
@@ -28,12 +28,11 @@ TAKEN_OVER = "you changed, sent or discarded its draft in Gmail"
 @dataclass(frozen=True)
 class Heed:
     pool: Pool
-    conversations: Conversations
+    runs: Runs
     questions: Questions
     ledger: Ledger
-    accounts: Accounts
     clients: Clients
-    tools: Registry
+    settler: Settler
     left_drafts: LeftDrafts
     asked_by: Callable[[UUID, Lease], Awaitable[Collection[str]]]
     """Ids of the questions that a run's graph still waits for."""
@@ -58,21 +57,17 @@ class Heed:
 
     async def settle_effects(self, lease: Lease, conversation: Conversation) -> None:
         """Find out what became of effects that were started, before anything new begins. Raises NotYetClear."""
-        account = await self.accounts.get(conversation.account_id)
-        for effect in await self.ledger.started_in(conversation.id):
-            self.ledger.expect_over(effect)
-            client = await self.clients.get(account.id)
-            run = await self.conversations.input_of(effect.run_id)
-            with suppress(InDoubt):  # it stays marked as unknown, and the next run is told
-                await self.tools.settle(Call(run, effect.call_id, account, client, lease), effect)
+        started = await self.ledger.started_in(conversation.id)
+        # One in doubt stays marked as unknown, and the next run is told.
+        await self.settler.settle_all(started, conversation.account, lease, bears=(InDoubt,))
 
-    async def _answers_to(self, conversation: Conversation, run: RunRow) -> list[StoredMail]:
+    async def _answers_to(self, conversation: Conversation, run: RunRow) -> list[MailRow]:
         """What the person wrote since the answers were applied: what they wrote before was read then."""
         ours = await self.ledger.own_ids(conversation.id)
         asked_at = conversation.mail(run.mail_id).received_at
         return [m for m in conversation.new if _is_by_hand(m, ours) and m.received_at >= asked_at]
 
-    async def _answered_where(self, conversation: Conversation, answers: Sequence[StoredMail]) -> str:
+    async def _answered_where(self, conversation: Conversation, answers: Sequence[MailRow]) -> str:
         """Why nothing is left to do. What they had sent from a chat is their word as much as what they typed."""
         from_chats = await self.ledger.sent_from_chats(conversation.id)
         return ANSWERED_IN_CHAT if all(m.gmail_id in from_chats for m in answers) else ANSWERED
@@ -111,10 +106,10 @@ class Heed:
             ]
             if answered:
                 await self._close(conn, answered, reason, max(m.received_at for m in by_hand))
-            await self.conversations.read_own(conn, conversation.id)
+            await self.runs.read_own(conn, conversation.id)
             if by_hand:
                 at = max(m.received_at for m in by_hand)
-                await self.conversations.answered_before(conn, conversation.id, at, reason)
+                await self.runs.answered_before(conn, conversation.id, at, reason)
         return True
 
     async def _read_draft(self, lease: Lease, conversation: Conversation) -> bool:
@@ -125,7 +120,7 @@ class Heed:
         reason = await self._said_by_draft(conversation, conversation.drafted) if run and not run.answered else None
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
-            await self.conversations.looked_at_draft(conn, conversation.id, conversation.drafted)
+            await self.runs.looked_at_draft(conn, conversation.id, conversation.drafted)
             if run and reason:
                 await self._close(conn, [run.id], reason)
         return True
@@ -136,7 +131,7 @@ class Heed:
         While their answer from a chat is under way, a draft is taken for its: its id may not be stored yet, since a
         chat works under a lease of its own.
         """
-        gmail = (await self.clients.get(conversation.account_id)).gmail
+        gmail = (await self.clients.get(conversation.account.id)).gmail
         drafts = await self.left_drafts.of_thread(conversation.id)
         left = [draft.draft_id for draft in drafts if draft.draft_id and draft.state == "left"]
         ending = [draft.draft_id for draft in drafts if draft.draft_id and draft.state == "ending"]
@@ -183,8 +178,7 @@ class Heed:
         return await self.left_drafts.take_away(await self._call_of(lease, conversation, left), left)
 
     async def _call_of(self, lease: Lease, conversation: Conversation, left: LeftDraft) -> Call:
-        account = await self.accounts.get(conversation.account_id)
-        run = await self.conversations.input_of(left.run_id)
+        run, account = await self.runs.input_of(left.run_id), conversation.account
         return Call(run, left.call_id, account, await self.clients.get(account.id), lease)
 
     async def _read_put_away(self, lease: Lease, conversation: Conversation) -> bool:
@@ -199,8 +193,9 @@ class Heed:
             await lease.check(conn)
             if run and reason:
                 await self.questions.supersede(conn, [run.id], by=None)
-                await self.conversations.closed_by_putting_away(conn, run.id, conversation.mail(run.mail_id), reason)
-            await self.conversations.put_away(conn, conversation.id)
+                at = conversation.mail(run.mail_id).received_at
+                await self.runs.closed_by_putting_away(conn, run, reason, at)
+            await self.runs.put_away(conn, conversation.id)
         return True
 
     async def _read_back(self, lease: Lease, conversation: Conversation) -> bool:
@@ -210,22 +205,21 @@ class Heed:
             return False
         if conversation.run_in("running"):  # it may be of mail that waited with what is back; then it is looked again
             return False
-        run = await self.conversations.input_of(conversation.back)
+        run = await self.runs.input_of(conversation.back)
         reopens = await self._is_as_it_was(conversation, run)
         beside = [each.id for each in conversation.open_runs] if reopens else []
         items = await self.questions.closed_with(conversation.back) if reopens else []
         interrupts = await self.asked_by(conversation.back, lease) if items else ()
         waits = bool(items) and all(item.interrupt_id in interrupts for item in items)
-        account = await self.accounts.get(conversation.account_id)
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn, account_active=True)
             if waits:
                 await self.questions.supersede(conn, beside, by=conversation.back)
                 await self.questions.reopen(conn, conversation.back)
             if reopens:
-                await self.conversations.reopen(conn, conversation.back, waits=waits, beside=beside)
-            await self.conversations.never_reopen(conn, conversation.id)
-            for item in items if waits and account.mode == "draft" else ():
+                await self.runs.reopen(conn, conversation.back, waits=waits, beside=beside)
+            await self.runs.never_reopen(conn, conversation.id)
+            for item in items if waits and conversation.account.mode == "draft" else ():
                 if item.kind == "draft":
                     await self.left_drafts.want_again(conn, item.run_id, item.call_id, item.args)
         return True
@@ -234,7 +228,7 @@ class Heed:
         """Whether nothing has happened in a conversation since a run of it was closed: no mail but what needs nothing
         or had waited with it, no answer, no draft, and nothing that has taken up the mail again."""
         assert conversation.back
-        mail, closed_at = conversation.mail(run["mail"]), await self.conversations.ended_at(conversation.back)
+        mail, closed_at = conversation.mail(run["mail"]), await self.runs.ended_at(conversation.back)
         if mail.state != "done" or mail.run_id != conversation.back:
             return False
         if any(
@@ -248,16 +242,16 @@ class Heed:
         since = [m for m in others if m.received_at >= mail.received_at]
         if any(_is_by_hand(m, ours) if m.own else m.classification != "ignore" for m in since):
             return False
-        gmail = (await self.clients.get(conversation.account_id)).gmail
+        gmail = (await self.clients.get(conversation.account.id)).gmail
         return all(ref.thread_id != conversation.gmail_id for ref in await gmail.drafts())
 
     async def _close(
         self, conn: Connection, run_ids: Sequence[UUID], reason: str, upto: datetime | None = None
     ) -> None:
         await self.questions.supersede(conn, run_ids, by=None)
-        await self.conversations.closed_by_person(conn, run_ids, reason, upto)
+        await self.runs.closed_by_person(conn, run_ids, reason, upto)
 
 
-def _is_by_hand(mail: StoredMail, ours: Collection[str]) -> bool:
+def _is_by_hand(mail: MailRow, ours: Collection[str]) -> bool:
     """Whether the person wrote it: neither we, nor a program that says so, such as one that replies in a holiday."""
-    return mail.own and mail.gmail_id not in ours and not mail.mail.auto_submitted
+    return mail.own and mail.gmail_id not in ours and not mail.by_program

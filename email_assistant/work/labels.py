@@ -18,6 +18,7 @@ from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.db.lease import Lease, LeaseLost
 from email_assistant.db.pool import Pool
+from email_assistant.errors import AssistantError
 from email_assistant.google.errors import Exists, NotFound, Refused
 from email_assistant.google.gmail import Gmail
 from email_assistant.inbox.items import Conflict
@@ -41,8 +42,10 @@ MOVED = f"""{_LABELS_ARE_SET} and m.relabelled is not null and m.state in ('wait
 """SQL: those whose label was moved and is to be looked at, now that no run and no answer comes first."""
 
 
-class NoLabel(Exception):
+class NoLabel(AssistantError):
     """Gmail does not let a label of that name be made."""
+
+    passes = "on another try"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,7 @@ class Labels:
     names: Mapping[Class, str]
     """The label of each class; empty if there are to be none."""
 
-    async def settle(self, lease: Lease) -> bool:
+    async def set_due(self, lease: Lease) -> bool:
         """Set the labels of a conversation's mails, and look at those that the person moved; whether any was changed.
 
         What fails is tried again later, or given up where Gmail refuses it, and holds up nothing else.
@@ -153,7 +156,7 @@ class Labels:
     async def _try_later(self, lease: Lease, work: LabelWork, error: Exception) -> None:
         fault = classify(error)
         log.warning("conversation %s: no label (%s)", lease.thread_id, type(error).__name__, exc_info=fault.unexpected)
-        if fault.login:
+        if fault.needs_login:
             await self.accounts.set_state(work.account_id, "login", fault.reason)
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)

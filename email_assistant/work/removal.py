@@ -1,7 +1,6 @@
 """Forget an account: take each conversation from its worker, settle what is under way, then delete."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from uuid import UUID
@@ -15,12 +14,8 @@ from email_assistant.db.lease import Lease, held
 from email_assistant.db.order import lock_all
 from email_assistant.db.pool import Pool
 from email_assistant.google.errors import GoogleError
-from email_assistant.tools.effects import Effect, InDoubt, Ledger, NotYetClear
-from email_assistant.tools.spec import Call
-from email_assistant.work.conversations import Conversations
-
-Settle = Callable[[Call, Effect], Awaitable[None]]
-"""Finds out what became of an effect, by the tools of the agent whose call it was. Raises NotYetClear, InDoubt."""
+from email_assistant.tools.effects import InDoubt, Ledger, NotYetClear
+from email_assistant.work.settle import Settler
 
 _RETRY_SECONDS = 0.5
 
@@ -31,8 +26,7 @@ class Removal:
     accounts: Accounts
     clients: Clients
     ledger: Ledger
-    settle: Settle
-    conversations: Conversations
+    settler: Settler
     lease_seconds: float
     holder: Holder
 
@@ -47,7 +41,7 @@ class Removal:
             with suppress(GoogleError, VaultError):  # it ends by itself within a week
                 await (await self.clients.get(account.id)).gmail.stop_watch()
         unclear = 0
-        for thread_id in await self.conversations.of_account(account.id):
+        for thread_id in await self._threads_of(account):
             unclear += await self._close(account, thread_id)
         async with self.pool.connection() as conn, conn.transaction():
             await lock_all(conn, account.id)
@@ -57,6 +51,11 @@ class Removal:
             await conn.execute("delete from store where prefix like %s", (f"email_assistant.{account.id}.%",))
             await conn.execute("delete from accounts where id = %s", (account.id,))
         return unclear
+
+    async def _threads_of(self, account: Account) -> list[UUID]:
+        async with self.pool.connection() as conn:
+            cursor = await conn.execute("select id from threads where account_id = %s", (account.id,))
+            return [row["id"] for row in await cursor.fetchall()]
 
     async def _close(self, account: Account, thread_id: UUID) -> int:
         while True:
@@ -70,10 +69,7 @@ class Removal:
         return any(effect.busy_until for effect in await self.ledger.started_in(thread_id))
 
     async def _settle(self, account: Account, lease: Lease) -> int:
-        effects = await self.ledger.started_in(lease.thread_id)
-        for effect in effects:
-            run = await self.conversations.input_of(effect.run_id)
-            with suppress(GoogleError, VaultError, NotYetClear, InDoubt):
-                call = Call(run, effect.call_id, account, await self.clients.get(account.id), lease)
-                await self.settle(call, effect)
+        started = await self.ledger.started_in(lease.thread_id)
+        bears = (GoogleError, VaultError, NotYetClear, InDoubt)
+        await self.settler.settle_all(started, account, lease, bears)
         return len(await self.ledger.started_in(lease.thread_id)) + len(await self.ledger.doubtful_in(lease.thread_id))

@@ -41,7 +41,7 @@ async def test_it_is_looked_at_ever_more_seldom_and_given_up(
                 with pytest.raises(Conflict, match="your answer is taken"):
                     await chat.answer(talk.chat, home.app.user_id, [(item.id, {"type": "response", "args": "At noon"})])
         assert looks <= 10
-        await chat.advance(talk.chat.id)
+        await chat.driver.advance(talk.chat.id)
         assert (await chat.look(home.app.user_id, "errands")).turn.answer == "At noon."  # type: ignore[union-attr]
     finally:
         await chat.aclose()

@@ -103,7 +103,7 @@ async def live(daemon: Daemon) -> None:
     await sync(daemon, account.id)
     while True:
         for due in await daemon.due.due():
-            await daemon.advancer.advance(due.id)
+            await daemon.driver.advance(due.id)
         waiting, _ = await app.inbox.page(app.user_id, status="pending")
         for item in waiting:
             await app.inbox.decide(app.user_id, item.id, {"type": "accept"}, by="test")

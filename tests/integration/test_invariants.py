@@ -331,7 +331,7 @@ class TestApproval:
         [other] = items.values()
 
         await home.answer(chosen, "accept")
-        await home.works.advancer.advance(chosen.thread_id)
+        await home.works.driver.advance(chosen.thread_id)
         assert (google.sent, google.drafts, google.events) == ([], [], {})
         assert [item.id for item in await home.pending()] == [other.id]
         await home.answer(other, "ignore")
@@ -347,7 +347,7 @@ class TestApproval:
         model.script([[reply("See you."), MEETING, DONE]])
         mail_id = await home.receive()
         asked = await home.pending()
-        graph = home.works.advancer.invoker.graph
+        graph = home.works.invoker.graph
         async with held(home.app.pool, "conversation", asked[0].thread_id, 60) as lease:
             assert lease
             config = run_config(asked[0].run_id, lease)
@@ -616,7 +616,7 @@ class TestAFailure:
         for _ in range(home.app.settings.max_tries + 1):
             await home.sql("update threads set not_before = '-infinity'")
             for conversation in await home.works.due.due():
-                await home.works.advancer.advance(conversation.id)
+                await home.works.driver.advance(conversation.id)
             mail = await home.mail(mail_id)
             assert mail.state == "triaging"
             assert mail.reason

@@ -103,9 +103,9 @@ class TestShown:
         first, second = await home.works.due.due()
         hold = Hold()
         google.fault("labels.create", hold=hold)
-        slow = asyncio.create_task(home.works.advancer.advance(first.id))
+        slow = asyncio.create_task(home.works.driver.advance(first.id))
         await reached(hold)
-        await home.works.advancer.advance(second.id)
+        await home.works.driver.advance(second.id)
         hold.release()
         await slow
         assert [google.labels_of(mail_id) for mail_id in mails] == [{IGNORED}] * 2

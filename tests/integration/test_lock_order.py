@@ -262,7 +262,7 @@ async def test_a_poll_a_lesson_and_a_worker_do_not_wait_for_each_other(home: Hom
     async with app.pool.connection() as conn, conn.transaction():
         await app.accounts.set_mode(conn, home.account_id, "send")
         lesson = await as_far_as_it_goes(database_url, claim(app.pool, "lesson", item.id, 60))
-        backs_off = home.works.conversations.back_off(lease, None, "later", None, outage=True)
+        backs_off = home.works.runs.back_off(lease, None, "later", None, outage=True)
         worker = await as_far_as_it_goes(database_url, backs_off)
         poll = await as_far_as_it_goes(database_url, home.sync())
         assert not lesson.done()

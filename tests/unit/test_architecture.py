@@ -45,9 +45,9 @@ READS_OR_WRITES = {
 """Modules through which code reaches files, networks, processes or the clock."""
 
 COLLABORATORS = {
-    *("Accounts", "Advancer", "Clients", "Conversations", "Corrections", "FencedSaver", "Handover", "Inbox"),
+    *("Accounts", "Clients", "Conversations", "Corrections", "Driver", "DueWork", "FencedSaver", "Handover", "Inbox"),
     *("KeyedOutbox", "Labels", "Learner", "Ledger", "MailAgent", "Mailboxes", "Mails", "Memory", "Models", "Questions"),
-    *("Queue", "Registry", "Removal", "Teaching", "Usage", "Vault", "Watches"),
+    *("Queue", "Registry", "Removal", "Runs", "Settler", "Teaching", "Usage", "Vault", "Watches"),
 }
 """What is made once, by the composition root, and handed to everything else."""
 

@@ -3,7 +3,6 @@
 import random
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
 from email.message import EmailMessage
 from zoneinfo import ZoneInfo
 
@@ -107,7 +106,7 @@ def mail_of(text: str, **headers: str) -> Mail:
 
 
 def stored(mail: Mail, gmail_id: str = "m1") -> StoredMail:
-    return StoredMail(gmail_id, False, "new", None, None, datetime(2031, 6, 2, tzinfo=UTC), None, mail)
+    return StoredMail(gmail_id, False, mail)
 
 
 def text_in(prompt: str) -> str:

@@ -27,7 +27,7 @@ from email_assistant.web.wording import TITLES, chat_buttons, what_follows
 from email_assistant.work.chat import Chat, Talk
 from email_assistant.work.did import Did
 from email_assistant.work.invoke import Watch
-from email_assistant.work.turns import TurnRow
+from email_assistant.work.rows import RunRow
 
 _MOST_CHATS = 50
 _NEWEST = 20
@@ -53,7 +53,7 @@ class ChatLine:
 class ShownTurn:
     """A turn as the page tells it."""
 
-    turn: TurnRow
+    turn: RunRow
     lines: Sequence[ChatLine]
     done: str | None
     """What was done, if the assistant did not come to an end."""
@@ -61,7 +61,7 @@ class ShownTurn:
     """Why it did not, and what becomes of it."""
 
     @classmethod
-    def of(cls, turn: TurnRow, lines: Sequence[ChatLine], done: Sequence[Effect]) -> Self:
+    def of(cls, turn: RunRow, lines: Sequence[ChatLine], done: Sequence[Effect]) -> Self:
         return cls(turn, lines, done_in_words(done) if done else None, what_follows(turn, done))
 
 
@@ -158,14 +158,14 @@ def _words(posted: Mapping[str, str]) -> str:
     return words
 
 
-async def _last(app: Services, chat: Chat, chat_id: str) -> TurnRow | None:
+async def _last(app: Services, chat: Chat, chat_id: str) -> RunRow | None:
     try:
         return (await chat.look(app.user_id, chat_id)).turn
     except NoItem:
         return None
 
 
-def _is_taken(last: TurnRow | None, posted: Mapping[str, str], words: str) -> bool:
+def _is_taken(last: RunRow | None, posted: Mapping[str, str], words: str) -> bool:
     """Whether the same was sent before from the same page.
 
     Raises:

@@ -1,0 +1,133 @@
+"""How a chat goes on, turn by turn: each is one request of the person, with what was said before."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from langgraph.types import Interrupt
+
+from email_assistant.accounts.account import UnknownAccount
+from email_assistant.accounts.accounts import Accounts
+from email_assistant.accounts.vault import VaultError
+from email_assistant.agents.chat.graph import link_in
+from email_assistant.db.lease import Lease
+from email_assistant.db.pool import Connection, Pool
+from email_assistant.db.serializer import ForeignCheckpoint
+from email_assistant.gate.source import BadFile
+from email_assistant.google.errors import GoogleError, NotFound, Refused
+from email_assistant.google.quota import Urgency
+from email_assistant.inbox.items import Item
+from email_assistant.inbox.questions import Asked, Questions
+from email_assistant.inbox.recipients import Recipients
+from email_assistant.mail.charset import readable
+from email_assistant.model import BadAnswer, ModelFault
+from email_assistant.tools.effects import Ledger, NotYetClear
+from email_assistant.tools.spec import ToolError
+from email_assistant.work.again import is_accepted
+from email_assistant.work.did import did, named_in
+from email_assistant.work.driver import Kind, Tools
+from email_assistant.work.faults import Fault, QuestionNotStored
+from email_assistant.work.invoke import Invoker, Outcome, Watch
+from email_assistant.work.rows import RunRow, Standing
+from email_assistant.work.runs import Runs
+from email_assistant.work.said_before import SaidBefore
+from email_assistant.work.turns import Turns
+
+ABOUT = "\n\nIt is about:\n"
+"""Stands in an item before what was looked up about the ids in its call."""
+_DONE_LATER = (GoogleError, VaultError, NotYetClear, BadFile)
+"""What can keep a call that the person approved from being done now."""
+
+
+class _SaidNothing(BadAnswer):
+    """The turn has ended without a word: another try would find it ended."""
+
+
+@dataclass(frozen=True)
+class ByChat(Kind[Standing]):
+    urgency = Urgency.PERSON
+
+    pool: Pool
+    turns: Turns
+    runs: Runs
+    questions: Questions
+    recipients: Recipients
+    ledger: Ledger
+    accounts: Accounts
+    tools: Tools
+    invoker: Invoker
+    said_before: SaidBefore
+
+    async def look(self, lease: Lease) -> Standing | None:
+        """A turn that waits for the person, or whose account is not active or not to be touched here, is left alone."""
+        turn = await self.turns.last(lease.thread_id)
+        if turn is None or not turn.is_open:
+            return None
+        if turn.unreadable:
+            raise ForeignCheckpoint
+        if turn.hangs:
+            return None
+        try:
+            account = await self.accounts.get(UUID(turn.input["account_id"]))
+        except UnknownAccount:
+            return None
+        return Standing(account, [turn]) if account.state == "active" else None
+
+    async def take(self, conn: Connection, lease: Lease, at: Standing, run: RunRow, answers: Sequence[Item]) -> bool:
+        """A link that was opened ends its turn, and has the request begin once more."""
+        if answers[0].kind != "link":
+            return True
+        await self.runs.rested(conn, run.id, "done", run.answer)
+        if is_accepted(answers[0]):
+            await self.runs.begin(conn, lease, at.account, run.input["chat"], run.input["request"])
+        return False
+
+    async def invoke(self, lease: Lease, at: Standing, run: RunRow, watch: Watch | None) -> Outcome:
+        begun = run.state == "acting"
+        given = {"run": run.input, "messages": [] if begun else await self.said_before.opening(lease, run)}
+        return await self.invoker.invoke(run.id, given, lease, begun=begun, is_new=run.is_new, watch=watch)
+
+    async def rest(self, lease: Lease, at: Standing, run: RunRow, outcome: Outcome) -> None:
+        asked = [await self._asked(at, run, question) for question in outcome.questions]
+        shown, messages = await self.shown(at, run), outcome.state["messages"]
+        link = None if asked else link_in(messages)
+        answer = None if asked else readable(messages[-1].text)
+        if answer == "":
+            raise _SaidNothing("the model answered nothing")
+        async with self.pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            for question in asked:
+                named = named_in(did(messages), question.value["args"])
+                about = ABOUT + "\n".join(named) if named else ""
+                await self.questions.project(conn, run.id, shown + about, [question])
+            if link:
+                await self.questions.ask_to_open(conn, run.id, link["url"], link["message"], shown)
+            await self.runs.rested(conn, run.id, "waiting" if asked or link else "done", answer)
+
+    async def shown(self, at: Standing, run: RunRow) -> str:
+        return f"You: {run.input['request']}"
+
+    async def outlast(self, run: RunRow, error: Exception, fault: Fault) -> Fault | None:
+        """What the person approved and can't be done now is done later, by itself, and so is what follows something
+        that was done: nobody should ask for that again. All else they can ask for again."""
+        if isinstance(error, psycopg.Error | QuestionNotStored):
+            raise error
+        is_approved = run.state == "acting" and isinstance(error, _DONE_LATER)
+        goes_on = is_approved or await self.ledger.done_of([run.id])
+        if not fault.passing or isinstance(error, _SaidNothing) or not goes_on:
+            return None
+        # A model that fails may be one that is down: who has asked is not there to try once more.
+        lasts = is_approved or isinstance(error, ModelFault)
+        return replace(fault, passes="by itself") if lasts else fault
+
+    async def _asked(self, at: Standing, run: RunRow, question: Interrupt) -> Asked:
+        value: Mapping[str, Any] = question.value
+        answered = await self.recipients.stored_mail(at.account.id, value["args"].get("email_id"))
+        judged = await self.recipients.judge(at.account, value["args"], answered)
+        try:
+            left_out = await self.tools.left_out(run.input, value["action"], value["args"])
+        except (ToolError, NotFound, Refused):  # the mail is gone: then nothing can answer it either
+            left_out = []
+        return Asked(question.id, value, judged, conflicts=[], left_out=left_out)

@@ -1,0 +1,143 @@
+"""How a conversation by mail goes on: what the person does in Gmail comes first, then mail by mail."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from langgraph.types import Interrupt
+
+from email_assistant.accounts.accounts import Accounts
+from email_assistant.accounts.clients import Clients
+from email_assistant.db.lease import Lease
+from email_assistant.db.pool import Pool
+from email_assistant.google.errors import NotFound, Refused
+from email_assistant.google.quota import Urgency
+from email_assistant.inbox.describe import mail_as_text
+from email_assistant.inbox.questions import Asked, Questions
+from email_assistant.inbox.recipients import Recipients
+from email_assistant.tools.left_drafts import LeftDrafts
+from email_assistant.tools.registry import Registry
+from email_assistant.tools.spec import NO_CONFLICTS, Call, Conflicts
+from email_assistant.work.conversations import Conversation, Conversations, given_to_run
+from email_assistant.work.driver import Kind
+from email_assistant.work.faults import MailboxUnreadable
+from email_assistant.work.heed import Heed
+from email_assistant.work.invoke import Invoker, Outcome, Watch
+from email_assistant.work.labels import Labels
+from email_assistant.work.rows import RunRow
+from email_assistant.work.runs import Runs
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ByMail(Kind[Conversation]):
+    urgency = Urgency.MAIL
+
+    pool: Pool
+    conversations: Conversations
+    runs: Runs
+    questions: Questions
+    recipients: Recipients
+    accounts: Accounts
+    clients: Clients
+    tools: Registry
+    left_drafts: LeftDrafts
+    heeds: Heed
+    invoker: Invoker
+    labels: Labels
+    sync_thread: Callable[[UUID, str], Awaitable[None]]
+    """Fetches what is new in a Gmail thread: what the person did there comes before what they decided here."""
+
+    async def look(self, lease: Lease) -> Conversation | None:
+        return await self.conversations.load(lease.thread_id)
+
+    async def catch_up(self, lease: Lease, at: Conversation, run: RunRow) -> Conversation | None:
+        if run.state == "waiting":
+            await self.heeds.settle_effects(lease, at)
+        with _mailbox_is_read():
+            await self.sync_thread(at.account.id, at.gmail_id)
+        now = await self.conversations.load(lease.thread_id) or at
+        if run.state == "acting":
+            return None if await self.heeds.before_acting(lease, now, run) else now
+        with _mailbox_is_read():
+            return None if await self.heeds.before_decision(lease, now, run) else now
+
+    async def heed(self, lease: Lease, at: Conversation) -> bool:
+        await self.heeds.settle_effects(lease, at)
+        with _mailbox_is_read():
+            if await self.heeds.person(lease, at):
+                return True
+        rests = at.run_in("running") is None and at.run_in("waiting") is not None
+        return rests and bool(at.uncovered) and await self.runs.put_beside(lease)
+
+    async def begin(self, lease: Lease, at: Conversation) -> RunRow | None:
+        if at.next_mail is None:
+            return None
+        mail, triage_only = at.next_mail
+        letters = await self.conversations.letters(at)
+        given = await asyncio.to_thread(given_to_run, at, letters, mail, triage_only=triage_only)
+        return await self.runs.start(lease, at.account, given)
+
+    async def invoke(self, lease: Lease, at: Conversation, run: RunRow, watch: Watch | None) -> Outcome:
+        with self.conversations.at_hand(lease, at):
+            given = {"run": run.input}
+            return await self.invoker.invoke(run.id, given, lease, begun=run.state == "acting", watch=watch)
+
+    async def rest(self, lease: Lease, at: Conversation, run: RunRow, outcome: Outcome) -> None:
+        asked = [await self._asked(lease, at, run, question) for question in outcome.questions]
+        shown = await self.shown(at, run) if asked else ""
+        drafts = [question.value for question in asked if question.value["kind"] == "draft"]
+        leaves_drafts = drafts and (await self.accounts.get(at.account.id)).mode == "draft"
+        async with self.pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            await self.questions.project(conn, run.id, shown, asked)
+            for value in drafts if leaves_drafts else ():
+                await self.left_drafts.want(conn, run.id, value["call_id"], value["args"])
+            await self.runs.rested(conn, run.id, "waiting" if asked else "done")
+
+    async def shown(self, at: Conversation, run: RunRow) -> str:
+        return await asyncio.to_thread(mail_as_text, await self.conversations.letter(at, run.mail_id))
+
+    async def finish(self, lease: Lease) -> bool:
+        return await self.labels.set_due(lease)
+
+    async def _asked(self, lease: Lease, at: Conversation, run: RunRow, interrupt: Interrupt) -> Asked:
+        value: Mapping[str, Any] = interrupt.value
+        answered = await self.conversations.letter(at, run.mail_id)
+        around = [letter.mail for letter in await self.conversations.letters(at)]
+        found = await self._conflicts(lease, at, run, value) if value["kind"] == "meeting" else NO_CONFLICTS
+        return Asked(
+            interrupt.id,
+            value,
+            judged=await self.recipients.judge(at.account, value["args"], answered, around),
+            conflicts=found.events if found else None,
+            calendars=found.calendars if found else [],
+            left_out=await self.tools.left_out(run.input, value["action"], value["args"])
+            if value["kind"] == "draft"
+            else [],
+        )
+
+    async def _conflicts(
+        self, lease: Lease, at: Conversation, run: RunRow, value: Mapping[str, Any]
+    ) -> Conflicts | None:
+        """What stands at the time of a proposed meeting; None if the calendar can't be read, which holds nothing up."""
+        try:
+            call = Call(run.input, value["call_id"], at.account, await self.clients.get(at.account.id), lease)
+            return await self.tools.conflicts(call, value["action"], value["args"])
+        except Exception as error:
+            log.warning("run %s: no look into the calendar (%s)", run.id, type(error).__name__)
+            return None
+
+
+@contextmanager
+def _mailbox_is_read() -> Iterator[None]:
+    """Nothing that is wrong with the mailbox now may cost a decision, or what waits: it stays until it can be read."""
+    try:
+        yield
+    except (Refused, NotFound) as refusal:
+        raise MailboxUnreadable(f"the mailbox can't be read: {refusal}") from refusal

@@ -1,0 +1,289 @@
+"""Carry one conversation, by mail or by chat, as far as it goes without a person.
+
+Every call looks at the tables first, under the conversation's lease, and so may be repeated, doubled or killed
+anywhere.
+"""
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from uuid import UUID
+
+from email_assistant.accounts.accounts import Accounts
+from email_assistant.db.holder import Holder
+from email_assistant.db.lease import Lease, LeaseLost, held
+from email_assistant.db.pool import Connection, Pool
+from email_assistant.db.serializer import ForeignCheckpoint
+from email_assistant.google.quota import Urgency, calls_are
+from email_assistant.inbox.items import Item
+from email_assistant.inbox.questions import Questions
+from email_assistant.tools.effects import Declined, Effect, InDoubt, Ledger, NotYetClear
+from email_assistant.tools.spec import Call, LinkNeeded
+from email_assistant.work.again import as_it_can_be, is_accepted, resolve
+from email_assistant.work.conversations import UnreadableMail
+from email_assistant.work.faults import Fault, LostInterrupt, classify
+from email_assistant.work.invoke import Invoker, Outcome, Watch
+from email_assistant.work.rows import RunRow, Standing
+from email_assistant.work.runs import DecisionFirst, Runs
+from email_assistant.work.settle import Settler
+
+log = logging.getLogger(__name__)
+
+S = TypeVar("S", bound=Standing)
+
+
+class Kind(ABC, Generic[S]):
+    """What a conversation by mail and one by chat do each in its own way."""
+
+    urgency: ClassVar[Urgency]
+    """Of what is called at Google while no decision of a person is carried out."""
+
+    @abstractmethod
+    async def look(self, lease: Lease) -> S | None:
+        """Where the conversation stands; None: nothing may be done in it, or is to be done.
+
+        Raises:
+            ForeignCheckpoint: it can't be read.
+        """
+
+    async def catch_up(self, lease: Lease, at: S, run: RunRow) -> S | None:
+        """Where it stands after what the person did elsewhere; None: they have ended this run, which is decided."""
+        return at
+
+    async def heed(self, lease: Lease, at: S) -> bool:
+        """Do the next thing that comes before the run's work; False if there is none."""
+        return False
+
+    async def begin(self, lease: Lease, at: S) -> RunRow | None:
+        """Make the run that is to be gone on with, where none is; None: there is nothing to do."""
+        return None
+
+    async def take(self, conn: Connection, lease: Lease, at: S, run: RunRow, answers: Sequence[Item]) -> bool:
+        """Carry out answers, which have been applied just now, that are none to the run's graph; whether it goes on."""
+        return True
+
+    @abstractmethod
+    async def invoke(self, lease: Lease, at: S, run: RunRow, watch: Watch | None) -> Outcome:
+        """Run the graph from where it stands."""
+
+    @abstractmethod
+    async def rest(self, lease: Lease, at: S, run: RunRow, outcome: Outcome) -> None:
+        """Store what the run waits for, or that it has ended."""
+
+    @abstractmethod
+    async def shown(self, at: S, run: RunRow) -> str:
+        """What the run is about, as its items show it."""
+
+    async def outlast(self, run: RunRow, error: Exception, fault: Fault) -> Fault | None:
+        """What keeps the run for a while; None: it has failed for good.
+
+        Raises:
+            the error: nothing can be written, or by nobody here; the run is taken up again.
+        """
+        return fault if fault.passing else None
+
+    async def finish(self, lease: Lease) -> bool:
+        """Do what may wait until all else is done; whether anything was."""
+        return False
+
+
+class Tools(Protocol):
+    """The tools of a kind's agent."""
+
+    async def complete(self, run: Mapping[str, Any], name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Arguments checked and completed for a run. Raises ToolError, ServerDown."""
+        ...
+
+    def said(self, name: str) -> Collection[str]:
+        """Those arguments of a call that only say what it is about: `complete` says them anew."""
+        ...
+
+    async def left_out(self, run: Mapping[str, Any], name: str, arguments: Mapping[str, Any]) -> list[str]:
+        """Who of the answered mail's people would get nothing of a call. Raises ToolError, GoogleError."""
+        ...
+
+    async def settle(self, call: Call, effect: Effect) -> None:
+        """Find out what became of an effect that was started. Raises NotYetClear, InDoubt."""
+        ...
+
+
+@dataclass(frozen=True)
+class Driver(Generic[S]):
+    kind: Kind[S]
+    pool: Pool
+    runs: Runs
+    questions: Questions
+    ledger: Ledger
+    accounts: Accounts
+    settler: Settler
+    tools: Tools
+    invoker: Invoker
+    is_due: Callable[[UUID], Awaitable[bool]]
+    lease_seconds: float
+    holder: Holder
+    max_tries: int
+
+    async def advance(self, thread_id: UUID) -> None:
+        """Do all there is to do now. Whoever finds the lease taken leaves: its holder looks again when it is done."""
+        worked = True
+        while worked and await self.is_due(thread_id):
+            try:
+                async with held(self.pool, "conversation", thread_id, self.lease_seconds, self.holder) as lease:
+                    worked = lease is not None and await self.work(lease)
+            except LeaseLost:
+                log.info("conversation %s: taken over by another worker, or its account is paused", thread_id)
+                return
+
+    async def work(self, lease: Lease, watch: Watch | None = None, at: S | None = None) -> bool:
+        """Do all there is to do now, under a lease; whether there was anything.
+
+        Args:
+            watch: told of what happens, as it does.
+            at: where the conversation stands, if the caller has seen to that.
+        """
+        worked = False
+        with calls_are(self.kind.urgency):
+            while await self._step(lease, watch, at):
+                worked, at = True, None
+            return await self.kind.finish(lease) or worked
+
+    async def _step(self, lease: Lease, watch: Watch | None, at: S | None) -> bool:
+        """Do the next thing; False when there is nothing left, or nothing that can be done now."""
+        try:
+            at = at or await self.kind.look(lease)
+        except ForeignCheckpoint as error:
+            await self._give_up(lease, error)
+            return False
+        if at is None:
+            return False
+        try:
+            return await self._next(lease, at, watch)
+        except LeaseLost:
+            raise
+        except DecisionFirst:
+            return True
+        except UnreadableMail as error:
+            await self._give_up(lease, error)
+            return False
+        except Exception as error:
+            await self._failed(lease, at, error)
+            return False
+
+    async def _next(self, lease: Lease, at: S, watch: Watch | None) -> bool:
+        if acting := at.run_in("acting"):
+            with calls_are(Urgency.PERSON):
+                if acting.hangs:
+                    return False
+                now = await self.kind.catch_up(lease, at, acting)
+                return now is None or await self._act(lease, now, acting, watch)
+        waiting = at.run_in("waiting")
+        if waiting and waiting.decided:
+            with calls_are(Urgency.PERSON):
+                now = await self.kind.catch_up(lease, at, waiting)
+                return now is None or await self._apply(lease, now, waiting, watch)
+        if await self.kind.heed(lease, at):
+            return True
+        run = at.run_in("running") or await self.kind.begin(lease, at)
+        return run is not None and await self._go_on(lease, at, run, watch)
+
+    async def _apply(self, lease: Lease, at: S, run: RunRow, watch: Watch | None) -> bool:
+        """The point of no return: all answers of the run at once, and only with the account active; then act."""
+        if not await self.questions.decided(run.id) <= await self.invoker.pending(run.id, lease):
+            raise LostInterrupt("what was answered is not asked any more")
+        async with self.pool.connection() as conn, conn.transaction():
+            await lease.check(conn, account_active=True)
+            answers = await self.questions.apply(conn, run.id)
+            acts = bool(answers) and await self.kind.take(conn, lease, at, run, answers)
+            if acts:
+                await self.runs.acting(conn, run.id)
+        acting = replace(run, state="acting", waits=False, decided=False, answered=False)
+        return await self._act(lease, at, acting, watch) if acts else True
+
+    async def _act(self, lease: Lease, at: S, run: RunRow, watch: Watch | None) -> bool:
+        """Go on with a run that has applied answers. If it hangs on an effect that was refused, or is in doubt, a
+        person's word comes first."""
+        if run.decided:
+            # What was in doubt may have shown up while the person thought about it.
+            unknown = await self.ledger.unknown_in(run.id)
+            await self.settler.settle_all(unknown, at.account, lease, bears=(NotYetClear, InDoubt))
+            async with self.pool.connection() as conn, conn.transaction():
+                await lease.check(conn, account_active=True)
+                items = await self.questions.apply(conn, run.id)
+                await resolve(self.ledger, conn, items)
+            if any(item.kind == "link" and not is_accepted(item) for item in items):
+                await self._fail(lease, run, "you did not open the link that a tool needs")
+                return True
+        for effect in await self.ledger.hanging_in(run.id):
+            raise InDoubt(effect.call_id)
+        return await self._go_on(lease, at, run, watch)
+
+    async def _go_on(self, lease: Lease, at: S, run: RunRow, watch: Watch | None) -> bool:
+        """Run the graph until it waits for a person or ends, and store which of the two."""
+        if not run.is_new and not await self.runs.start_work(lease, run, self.max_tries):
+            await self._fail(lease, run, f"given up after {self.max_tries} tries", after=True)
+            return True
+        try:
+            await self.kind.rest(lease, at, run, await self.kind.invoke(lease, at, run, watch))
+        except asyncio.CancelledError:
+            with suppress(LeaseLost):
+                await self.runs.handed_back(lease, run)
+            raise
+        return True
+
+    async def _failed(self, lease: Lease, at: S, error: Exception) -> None:
+        """Put a failure where the person sees it, and decide when to come back."""
+        # A step may have started or applied a run since it looked.
+        now = Standing(at.account, await self.runs.open_in(lease.thread_id))
+        run = now.run_in("acting") or now.run_in("running") or at.run
+        if isinstance(error, InDoubt | Declined) and run is not None:
+            await self._ask_again(lease, at, run)
+            return
+        if isinstance(error, LinkNeeded) and run is not None:
+            await self._ask_to_open(lease, at, run, error)
+            return
+        fault = classify(error)
+        outlasted = await self.kind.outlast(run, error, fault) if run is not None else fault
+        log.warning("conversation %s: %s", lease.thread_id, type(error).__name__, exc_info=fault.unexpected)
+        if fault.needs_login:
+            await self.accounts.set_state(at.account.id, "login", fault.reason)
+        if run is not None and outlasted is None:
+            await self._fail(lease, run, fault.reason)
+        else:
+            lasting = outlasted or fault
+            await self.runs.back_off(lease, run, lasting.reason, lasting.until, outage=lasting.outage)
+
+    async def _fail(self, lease: Lease, run: RunRow, reason: str, *, after: bool = False) -> None:
+        async with self.pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            await self.questions.expire_run(conn, run.id)
+            await self.runs.fail(conn, run.id, reason, after=after)
+
+    async def _give_up(self, lease: Lease, error: ForeignCheckpoint) -> None:
+        """Set all of a conversation aside that can't be read."""
+        log.warning("conversation %s: %s", lease.thread_id, ForeignCheckpoint.__name__)
+        async with self.pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            for run_id in await self.runs.fail_all(conn, lease.thread_id, str(error)):
+                await self.questions.expire_run(conn, run_id)
+
+    async def _ask_again(self, lease: Lease, at: S, run: RunRow) -> None:
+        shown = await self.kind.shown(at, run)
+        hanging = await self.ledger.hanging_in(run.id)
+        effects = [await as_it_can_be(self.tools, run.input, effect) for effect in hanging]
+        refused = next((effect.result for effect in effects if effect.state == "refused"), None)
+        async with self.pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            for effect in effects:
+                await self.questions.ask_again(conn, effect, shown)
+            await self.runs.hangs(conn, run.id, refused or "it is unclear whether an action happened")
+
+    async def _ask_to_open(self, lease: Lease, at: S, run: RunRow, link: LinkNeeded) -> None:
+        shown = await self.kind.shown(at, run)
+        async with self.pool.connection() as conn, conn.transaction():
+            await lease.check(conn)
+            await self.questions.ask_to_open(conn, run.id, link.url, link.message, shown)
+            await self.runs.hangs(conn, run.id, "a tool needs you to open a link")

@@ -1,0 +1,113 @@
+"""A run of mail, or a turn of a chat, as it stands in the tables."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from psycopg.rows import kwargs_row
+
+from email_assistant.accounts.account import Account
+from email_assistant.db.pool import Connection
+
+RunState = Literal["running", "waiting", "acting", "done", "failed", "superseded"]
+
+WAITING = "waiting: "
+"""Begins the reason of what is come back to by itself."""
+OPEN = ("running", "waiting", "acting")
+_RUNS = """
+select r.id, coalesce(r.mail_id, '') as mail_id, r.attempt, r.input, r.account_id, t.chat_id, r.state, r.reason,
+       r.answer, r.created_at, count(i.id) > 0 as waits,
+       coalesce(bool_and(i.status = 'decided' and i.undo_until <= clock_timestamp()), false) as decided,
+       coalesce(bool_or(i.status = 'decided'), false) as answered,
+       coalesce(bool_or(i.status = 'pending'), false) as asks
+from runs r join threads t on t.id = r.thread_id
+left join inbox_items i on i.run_id = r.id and i.status in ('pending', 'decided')
+where {} group by r.id, t.chat_id"""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    id: UUID
+    mail_id: str
+    """Gmail's id of the mail that it answers; empty: it is a turn of a chat."""
+    attempt: int
+    """The how manieth of its mail; of a chat: which turn."""
+    input: dict[str, Any]
+    state: RunState
+    reason: str | None
+    answer: str | None
+    """What the assistant said in the end of a turn."""
+    created_at: datetime
+    waits: bool = False
+    """Something in it waits for the person, or for the end of an undo window."""
+    decided: bool = False
+    """All that waited is decided, and every undo window has passed."""
+    answered: bool = False
+    """Something in it was decided, and is not carried out."""
+    asks: bool = False
+    """Something in it waits for the person."""
+    unreadable: bool = False
+    """What it was given was damaged in the database, or changed by somebody else; `input` says what is known beside."""
+    is_new: bool = False
+    """It was made just now, by whoever goes on with it; its first start is counted already."""
+
+    @property
+    def is_open(self) -> bool:
+        return self.state in OPEN
+
+    @property
+    def is_at_work(self) -> bool:
+        """It goes on by itself, now or when what keeps it has passed."""
+        return self.is_open and not self.waits
+
+    @property
+    def hangs(self) -> bool:
+        """It can't go on before the person has said something."""
+        return self.waits and not self.decided
+
+    @property
+    def why(self) -> str | None:
+        """Why it failed, was set aside, or can't go on now."""
+        return self.reason.removeprefix(WAITING) if self.reason else None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a conversation stands."""
+
+    account: Account
+    open_runs: Sequence[RunRow]
+
+    def run_in(self, state: RunState) -> RunRow | None:
+        return next((run for run in self.open_runs if run.state == state), None)
+
+    @property
+    def run(self) -> RunRow | None:
+        """The one to go on with."""
+        return self.run_in("acting") or self.run_in("running") or self.run_in("waiting")
+
+
+async def read_runs(conn: Connection, which: str, *parameters: object, last: str = "") -> list[RunRow]:
+    """The runs `r` of threads `t` of which a condition in SQL holds.
+
+    Args:
+        last: their order, and how many.
+    """
+    async with conn.cursor(row_factory=kwargs_row(_row)) as cursor:
+        await cursor.execute(f"{_RUNS.format(which)} {last}".encode(), parameters)
+        return await cursor.fetchall()
+
+
+def _row(*, account_id: UUID, chat_id: str | None, **columns: Any) -> RunRow:
+    given = columns.pop("input")
+    if chat_id is None:
+        return RunRow(input=given, unreadable=not isinstance(given, dict), **columns)
+    known = {"agent": "chat", "id": str(columns["id"]), "account_id": str(account_id), "chat": chat_id}
+    whole = isinstance(given, dict) and (
+        all(given.get(name) == known[name] for name in ("id", "account_id", "chat"))
+        and all(isinstance(given.get(name), str) for name in ("address", "request"))
+    )
+    known |= {"address": "", "request": ""}
+    return RunRow(input=given if whole else known, unreadable=not whole, **columns)
