@@ -22,8 +22,9 @@ from langgraph.graph.message import add_messages
 from langgraph.types import Command, Overwrite, Send, interrupt
 
 from email_assistant.mail.charset import readable
+from email_assistant.outgoing.effects import Ledger
+from email_assistant.outgoing.entry import Effect
 from email_assistant.tools.control import CLARIFICATION
-from email_assistant.tools.effects import Effect, Ledger
 from email_assistant.tools.spec import Answer, FilledIn, FormNeeded, Kind, ServerDown, ToolError, check_storable
 
 REMINDER = "Answer with a tool call."

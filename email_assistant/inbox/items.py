@@ -43,7 +43,7 @@ from email_assistant.inbox.standing import (
     said_of,
     takes_effect,
 )
-from email_assistant.tools.effects import Effect
+from email_assistant.outgoing.entry import Effect
 from email_assistant.tools.meeting_time import MEETING, MeetingTime
 from email_assistant.tools.send_email import LETTER
 from email_assistant.tools.spec import Answer, Kind, ToolError, check_storable

@@ -9,9 +9,10 @@ from pydantic import BaseModel
 
 from email_assistant.gate.labels import Labels
 from email_assistant.gate.policy import HERE, Subject, Verdict, decide
+from email_assistant.outgoing.effects import Ledger
+from email_assistant.outgoing.entry import Effect
 from email_assistant.tools.config import LOCAL, ToolConfig, ToolsConfig
 from email_assistant.tools.control import CLARIFICATION
-from email_assistant.tools.effects import Effect, Ledger
 from email_assistant.tools.mcp.pool import Servers
 from email_assistant.tools.mcp.tool import McpTool
 from email_assistant.tools.own.mailbox import Mailbox

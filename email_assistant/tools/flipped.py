@@ -6,8 +6,9 @@ from typing import Any
 from email_assistant.gate.labels import Labels
 from email_assistant.gate.policy import HERE, Subject, decide
 from email_assistant.mail.address import address_of
+from email_assistant.outgoing.effects import Ledger
+from email_assistant.outgoing.entry import Effect
 from email_assistant.tools.config import LOCAL, ToolsConfig
-from email_assistant.tools.effects import Effect, Ledger
 from email_assistant.tools.mcp.pool import Servers
 from email_assistant.tools.mcp.remote import Remote
 from email_assistant.tools.mcp.schema import Schema, UnusableTool

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from email_assistant.tools.effects import Effect
+from email_assistant.outgoing.entry import Effect
 from email_assistant.tools.spec import Call, Conflicts, Tool, ToolError, shown_whole
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from email_assistant.gate.policy import Verdict
-from email_assistant.tools.effects import Effect
+from email_assistant.outgoing.entry import Effect
 from email_assistant.tools.spec import Call, Conflicts, Review, Tool, ToolError
 
 CONFIRMATION: Final = Review("confirmation", ("accept", "edit", "ignore", "response"))

@@ -25,8 +25,9 @@ from email_assistant.google.quota import Urgency, calls_are
 from email_assistant.inbox.describe import mail_as_text
 from email_assistant.inbox.items import Asked, Inbox, Item
 from email_assistant.inbox.recipients import Recipients
-from email_assistant.tools.effects import Declined, InDoubt, Ledger, NotYetClear
-from email_assistant.tools.left_drafts import LeftDrafts
+from email_assistant.outgoing.effects import Ledger
+from email_assistant.outgoing.entry import Declined, InDoubt, NotYetClear
+from email_assistant.outgoing.left_drafts import LeftDrafts
 from email_assistant.tools.registry import Registry
 from email_assistant.tools.spec import NO_CONFLICTS, Call, Conflicts, LinkNeeded
 from email_assistant.work.again import as_it_can_be, resolve

@@ -31,7 +31,8 @@ from email_assistant.inbox.recipients import Recipients
 from email_assistant.mail.charset import readable
 from email_assistant.model import BadAnswer, ModelFault
 from email_assistant.model.context import shortened
-from email_assistant.tools.effects import Declined, Effect, InDoubt, Ledger, NotYetClear
+from email_assistant.outgoing.effects import Ledger
+from email_assistant.outgoing.entry import Declined, Effect, InDoubt, NotYetClear
 from email_assistant.tools.spec import Call, ServerDown, ToolError
 from email_assistant.work.again import as_it_can_be, resolve
 from email_assistant.work.did import Did, did, named_in

@@ -11,7 +11,7 @@ from email_assistant.db.serializer import ForeignCheckpoint
 from email_assistant.google.errors import Ambiguous, GoogleError, NotFound, RateLimited, Refused, Revoked, Transient
 from email_assistant.inbox.kept import UnreadableAnswer
 from email_assistant.model import BadAnswer, ModelDown, ModelFault, ModelRefused
-from email_assistant.tools.effects import EffectMismatch, NotYetClear
+from email_assistant.outgoing.entry import EffectMismatch, NotYetClear
 from email_assistant.tools.spec import ServerDown
 from email_assistant.usage import BudgetSpent
 

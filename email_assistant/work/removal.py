@@ -14,7 +14,8 @@ from email_assistant.db.lease import Lease, held
 from email_assistant.db.order import lock_all
 from email_assistant.db.pool import Pool
 from email_assistant.google.errors import GoogleError
-from email_assistant.tools.effects import Effect, InDoubt, Ledger, NotYetClear
+from email_assistant.outgoing.effects import Ledger
+from email_assistant.outgoing.entry import Effect, InDoubt, NotYetClear
 from email_assistant.tools.spec import Call
 from email_assistant.work.conversations import Conversations
 

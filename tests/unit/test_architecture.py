@@ -27,6 +27,7 @@ FLOORS = [
     {"work", "sync"},
     {"agents"},
     {"tools", "gate", "inbox", "memory", "model", "trail", "notify"},
+    {"outgoing"},
     {"accounts", "usage"},
     {"google", "mail", "db", "settings", "programs", "telemetry", "tracing"},
     {"errors"},

@@ -24,9 +24,9 @@ from email_assistant.gate.policy import HERE
 from email_assistant.gate.policy import Verdict as Ruling
 from email_assistant.memory.profiles import Memory
 from email_assistant.model import Models
+from email_assistant.outgoing.effects import Ledger
 from email_assistant.tools.catalogue import Catalogue
 from email_assistant.tools.control import CLARIFICATION
-from email_assistant.tools.effects import Ledger
 from email_assistant.tools.heard import Heard
 from email_assistant.tools.spec import Call, FilledIn, FormNeeded, LinkNeeded, ServerDown, ToolError
 

@@ -22,7 +22,7 @@ from email_assistant.db.checkpoints import lease_of
 from email_assistant.google.errors import NotFound, Refused
 from email_assistant.memory.profiles import Memory
 from email_assistant.model import Models
-from email_assistant.tools.effects import Ledger
+from email_assistant.outgoing.effects import Ledger
 from email_assistant.tools.registry import Registry
 from email_assistant.tools.spec import Answer, Call, FilledIn, FormNeeded, ToolError
 from email_assistant.usage import BudgetSpent
