@@ -258,9 +258,9 @@ class Ledger:
             InDoubt: looked often enough.
         """
         seen = "looks = looks + 1, state = case when looks + 1 >= %(looks)s then 'unknown' else state end"
-        if await self._change(entry, seen, "state = 'started'", looks=_LOOKS):
-            if (await self.now(entry)).state == "unknown":
-                raise InDoubt(entry.key)
+        is_counted = await self._change(entry, seen, "state = 'started'", looks=_LOOKS)
+        if is_counted and (await self.now(entry)).state == "unknown":
+            raise InDoubt(entry.key)
         raise NotYetClear("it is not clear yet whether it was done; looking again")
 
     async def put_back(self, entry: Entry) -> None:
