@@ -12,10 +12,11 @@ import psycopg
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from langchain_core.messages import ToolMessage
 
-from email_assistant.accounts.accounts import UnknownAccount
+from email_assistant.accounts.account import UnknownAccount
 from email_assistant.accounts.vault import VaultError
-from email_assistant.app import App, class_labels, open_chat, open_memory
+from email_assistant.app import App, open_chat, open_memory
 from email_assistant.db.checkpoints import FencedSaver
+from email_assistant.db.lease import LeaseLost, held
 from email_assistant.google.errors import GoogleError
 from email_assistant.inbox.items import Invalid, Item, Taught
 from email_assistant.inbox.mails import Correction
@@ -33,6 +34,7 @@ from email_assistant.usage import BudgetSpent
 from email_assistant.work.advance import Advancer
 from email_assistant.work.chat import Chat
 from email_assistant.work.conversations import Conversations
+from email_assistant.work.due import DueWork
 from email_assistant.work.faults import classify
 from email_assistant.work.heed import Heed
 from email_assistant.work.invoke import Invoker
@@ -48,6 +50,7 @@ _FINISHED_RUNS_KEPT = timedelta(days=1)
 class Daemon:
     app: App
     conversations: Conversations
+    due: DueWork
     mailboxes: Mailboxes
     backfill: Backfill
     watches: Watches
@@ -105,7 +108,7 @@ class Daemon:
 
     async def is_idle(self) -> bool:
         """Whether nothing moves, and nothing will without a person or new mail."""
-        return await self.conversations.is_at_rest()
+        return await self.due.is_at_rest()
 
     async def poll(self) -> None:
         """Have every mailbox looked at."""
@@ -124,7 +127,7 @@ class Daemon:
     async def sweep(self) -> None:
         """Wake what is due and was forgotten: dead workers, lost notifications, ended undo windows and back-offs."""
         try:
-            due = await self.conversations.due()
+            due = await self.due.due()
             provider = self.app.settings.provider
             unlearned = {*await self.app.inbox.unlearned(provider), *await self.app.mails.unlearned(provider)}
             await self.app.queue.sweep(due, unlearned)
@@ -147,12 +150,12 @@ class Daemon:
 
     async def sync_account(self, account_id: UUID) -> None:
         try:
-            async with self.app.accounts.claimed("syncing", account_id, self.app.settings.lease_seconds) as ours:
+            async with held(self.app.pool, "new mail", account_id, self.app.settings.lease_seconds) as ours:
                 if ours:
                     await self.mailboxes.sync(account_id)
             if (await self.app.accounts.get(account_id)).wants_backfill:
                 await self.app.queue.backfill(account_id)
-        except UnknownAccount:
+        except (UnknownAccount, LeaseLost):
             return
         except (GoogleError, VaultError, psycopg.Error) as error:
             fault = classify(error)
@@ -175,13 +178,12 @@ class Daemon:
 
     async def backfill_account(self, account_id: UUID) -> None:
         """Fetch a batch of older mail; after a failure, the next look that goes well has it tried again."""
-        seconds = self.app.settings.lease_seconds
         try:
-            async with self.app.accounts.claimed("backfilling", account_id, seconds) as ours:
+            async with held(self.app.pool, "older mail", account_id, self.app.settings.lease_seconds) as ours:
                 more = ours and await self.backfill.run(account_id)
             if more:
                 await self.app.queue.backfill(account_id)
-        except UnknownAccount:
+        except (UnknownAccount, LeaseLost):
             return
         except (GoogleError, VaultError, psycopg.Error) as error:
             fault = classify(error)
@@ -193,10 +195,14 @@ class Daemon:
         """Learn from the person's corrections in the account and from their answers, one after the other."""
         for correction in await self.app.mails.corrections(account_id):
             await self._learn_from_correction(correction)
-        inbox, seconds = self.app.inbox, self.app.settings.lease_seconds
-        while item := await inbox.claim_unlearned(account_id, seconds):
-            async with inbox.learning(item.id, seconds):
-                await self._learn_from(item)
+        while item := await self.app.inbox.next_lesson(account_id):
+            try:
+                async with held(self.app.pool, "lesson", item.id, self.app.settings.lease_seconds) as ours:
+                    if not ours:
+                        return
+                    await self._learn_from(item)
+            except LeaseLost:
+                return
 
     async def _learn_from_correction(self, correction: Correction) -> None:
         try:
@@ -253,8 +259,9 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
     from email_assistant.work.handover import Handover
 
     settings = app.settings
-    names = class_labels(settings)
-    conversations = Conversations(
+    names = settings.class_labels
+    conversations = Conversations(app.pool, settings.provider)
+    due = DueWork(
         app.pool, settings.provider, app.holder, waits_when_spent=settings.when_spent == "wait", labels=bool(names)
     )
     memory = open_memory(app)
@@ -283,8 +290,8 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
         app.models,
         app.tools,
         app.ledger,
-        handover,
         settings.max_steps,
+        handover,
         settings.when_spent == "rules",
     )
     saver = FencedSaver(app.pool)
@@ -294,6 +301,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
         advancer = Advancer(
             app.pool,
             conversations,
+            due,
             app.inbox,
             app.recipients,
             app.ledger,
@@ -319,11 +327,12 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
             app.holder,
             settings.max_tries,
         )
-        await app.usage.forget_spent(settings.provider)
+        await app.accounts.forget_spent()
         await app.holder.open()
         yield Daemon(
             app,
             conversations,
+            due,
             mailboxes,
             backfill,
             watches,

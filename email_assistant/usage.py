@@ -7,7 +7,8 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from email_assistant.accounts.accounts import SERVED, Account
+from email_assistant.accounts.account import Account
+from email_assistant.accounts.accounts import Accounts
 from email_assistant.db.pool import Pool
 from email_assistant.settings import Settings
 
@@ -42,8 +43,9 @@ class Day:
 
 
 class Usage:
-    def __init__(self, pool: Pool, settings: Settings) -> None:
+    def __init__(self, pool: Pool, accounts: Accounts, settings: Settings) -> None:
         self._pool = pool
+        self._accounts = accounts
         self._settings = settings
 
     async def check(self, account: Callable[[], Awaitable[Account]]) -> None:
@@ -59,7 +61,7 @@ class Usage:
         payer = await account()
         day = await self.today(payer)
         if day.spent:
-            await self._rows("update accounts set spent_until = %s where id = %s", day.ends, payer.id)
+            await self._accounts.spend(payer.id, day.ends)
             raise BudgetSpent(spent_notice(payer, day))
 
     async def today(self, account: Account) -> Day:
@@ -108,12 +110,6 @@ class Usage:
             at,
         )
         return row
-
-    async def forget_spent(self, provider: str) -> None:
-        """Look anew whether budgets are spent: the settings may have changed."""
-        spent = f"select id from accounts a where {SERVED} and spent_until > '-infinity'"
-        for account in await self._rows(spent, provider):
-            await self._rows("update accounts set spent_until = '-infinity' where id = %s", account["id"])
 
     async def _rows(self, query: str, *parameters: object) -> list[dict[str, Any]]:
         async with self._pool.connection() as conn:

@@ -6,7 +6,8 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from email_assistant.accounts.accounts import Account, Accounts
+from email_assistant.accounts.account import Account
+from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.quota import AccountQuota
 from email_assistant.accounts.vault import VaultError
 from email_assistant.db.pool import Pool

@@ -4,14 +4,19 @@ import json
 import os
 import tempfile
 from contextlib import suppress
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 from cryptography.fernet import Fernet, InvalidToken
 
+from email_assistant.errors import AssistantError
 
-class VaultError(RuntimeError):
+
+class VaultError(AssistantError, RuntimeError):
     """A secret is not there, or can't be read with the key at hand."""
+
+    status = HTTPStatus.SERVICE_UNAVAILABLE
 
 
 def kept_secret(path: Path, new: str) -> str:

@@ -8,24 +8,24 @@ What a person must decide goes to them stage by stage; `plan` stands between the
 call of the message is decided.
 """
 
-import math
 import secrets
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, NamedTuple, NotRequired, Protocol, TypedDict
+from typing import Any
 from uuid import UUID
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END
-from langgraph.graph.message import add_messages
 from langgraph.types import Command, Overwrite, Send, interrupt
 
+from email_assistant.agents.agent import Agent, CallState, Decided, FormField, Judged, LoopState, Ran
+from email_assistant.agents.forms import described, filled_in
+from email_assistant.errors import AssistantError
 from email_assistant.mail.charset import readable
-from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.entry import Effect
 from email_assistant.tools.control import CLARIFICATION
-from email_assistant.tools.spec import Answer, FilledIn, FormNeeded, Kind, ServerDown, ToolError, check_storable
+from email_assistant.tools.spec import FormNeeded, ToolError, check_storable
 
 REMINDER = "Answer with a tool call."
 _CONFIRM_NOW = "Error: not done. The person must confirm this now: propose it again."
@@ -35,134 +35,15 @@ UNREADABLE = "invalid"
 """Name given to a call without a usable name or arguments."""
 
 
-class StepBudgetSpent(RuntimeError):
+class StepBudgetSpent(AssistantError):
     """The run made as many model calls as it may."""
-
-
-class Verdict(TypedDict):
-    """What is to become of a call before a person is asked: run it, ask, or answer it with `text`."""
-
-    kind: Literal["run", "ask", "say"]
-    args: dict[str, Any]
-    text: str
-    """Where a person is asked: why, if their own rule would not have it."""
-
-
-class Decision(TypedDict):
-    """What `act` does with a call: run it, answer it with `text`, or answer it with what the person said.
-
-    `stop` ends the run after its accepted siblings ran, unless the person said something about another.
-    """
-
-    do: Literal["run", "say", "answer", "stop"]
-    args: dict[str, Any]
-    text: str
-    asked: bool
-    """Whether a person has decided it."""
-    edited: bool
-
-
-def _merge(old: dict[str, Decision], new: dict[str, Decision]) -> dict[str, Decision]:
-    return {**old, **new}
-
-
-class Field(TypedDict):
-    """One field of a form that the server of a called tool wants filled in by the person."""
-
-    call_id: str
-    form: str
-    """Tells its form from others that the call has asked for."""
-    message: str
-    """The form's."""
-    name: str
-    schema: dict[str, Any]
-
-
-class LoopState(TypedDict, total=False):
-    run: dict[str, Any]
-    """The run's own data; plain JSON, since custom classes come back from a checkpoint as dicts."""
-    messages: Annotated[list[AnyMessage], add_messages]
-    decisions: Annotated[dict[str, Decision], _merge]
-    fields: dict[str, Field]
-    """What the person is asked for on behalf of calls of the last message, by the id of the question."""
-    steps: int
-
-
-class CallState(TypedDict):
-    """Input of one task that asks a person about a call."""
-
-    call: ToolCall
-    """With its arguments complete."""
-    teaches: bool
-    group: NotRequired[str]
-    """The message that the call stands in; an older version left it out."""
-    because: NotRequired[str]
-    """Why the person is asked, where their own rule would not have it; empty: no more than that."""
-
-
-class Ran(NamedTuple):
-    """What came of a call that was run."""
-
-    text: str
-    well: bool = True
-    """Whether it was done; if not, the model may propose something else."""
-    link: dict[str, Any] | None = None
-    """What the person must open first, plain JSON; the run then goes to the loop's `on_link`."""
-    form: FormNeeded | None = None
-    """What the person must tell first; then the call is made again."""
-    down: ServerDown | None = None
-    """Its server could not be asked now."""
-
-
-class Propose(Protocol):
-    def __call__(self, state: LoopState) -> Awaitable[AIMessage]: ...
-
-
-class Judge(Protocol):
-    """Validate a call and decide whether it runs, needs a person, or is answered at once."""
-
-    def __call__(
-        self, run: Mapping[str, Any], name: str, args: dict[str, Any], before: Sequence[str]
-    ) -> Awaitable[Verdict]:
-        """
-        Args:
-            before: the tools of the calls that stand before it in its message and are to run. One that the person
-                has yet to decide may never do so.
-        """
-        ...
-
-
-class RunTool(Protocol):
-    """Run one decided call; raises to come back later."""
-
-    def __call__(
-        self,
-        run: Mapping[str, Any],
-        call_id: str,
-        name: str,
-        args: dict[str, Any],
-        filled_in: Sequence[FilledIn],
-        config: RunnableConfig,
-    ) -> Awaitable[Ran]: ...
-
-
-class Question(Protocol):
-    """The value of the interrupt that asks a person about a call."""
-
-    def __call__(self, name: str, args: dict[str, Any], call_id: str, teaches: bool) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True)
 class Loop:
     """The steps, and the names that the agent's graph gives their nodes."""
 
-    propose: Propose
-    judge: Judge
-    run_tool: RunTool
-    question: Question
-    ledger: Ledger
-    max_steps: int
-    """Model calls a run may make."""
+    agent: Agent
     ask_tool: str | None
     """Tool that puts a text to the person: what a model's plain text is turned into. None: such a text is the answer,
     and ends the run."""
@@ -188,9 +69,9 @@ class Loop:
         Call ids are minted here, since some servers repeat theirs and the ledger goes by them.
         """
         steps = state.get("steps", 0) + 1
-        if steps > self.max_steps:
-            raise StepBudgetSpent(f"the assistant needed more than {self.max_steps} steps")
-        answer = await self.propose(state)
+        if steps > self.agent.max_steps:
+            raise StepBudgetSpent(f"the assistant needed more than {self.agent.max_steps} steps")
+        answer = await self.agent.propose(state)
         text, calls = readable(answer.text), _readable_calls(answer)
         message = AIMessage(text, id=_new_id(), tool_calls=calls, usage_metadata=answer.usage_metadata)
         if message.tool_calls:
@@ -210,11 +91,11 @@ class Loop:
         return Command(goto=goto, update={"decisions": settled})
 
     async def _judged(
-        self, run: dict[str, Any], message: AIMessage, decided: Mapping[str, Decision]
-    ) -> tuple[str | list[Send], dict[str, Decision]]:
+        self, run: dict[str, Any], message: AIMessage, decided: Mapping[str, Decided]
+    ) -> tuple[str | list[Send], dict[str, Decided]]:
         """Judge the calls that are not decided. Those of the first stage that has any go to the person; what needs no
         person is decided when nothing else is left, so that it is judged by what holds then."""
-        judged: list[tuple[ToolCall, Verdict]] = []
+        judged: list[tuple[ToolCall, Judged]] = []
         before: list[str] = []
         for call in message.tool_calls:
             if (decision := decided.get(str(call["id"]))) is None:
@@ -232,7 +113,7 @@ class Loop:
     async def interrupt_handler(self, state: CallState) -> dict[str, Any]:
         """Ask a person about one call; nothing else."""
         call = state["call"]
-        question = self.question(call["name"], call["args"], str(call["id"]), state["teaches"])
+        question = self.agent.question(call["name"], call["args"], str(call["id"]), state["teaches"])
         answer = interrupt({**question, "group": state.get("group"), "because": state.get("because") or None})
         return {"decisions": {call["id"]: _decide(call["args"], answer)}}
 
@@ -254,19 +135,19 @@ class Loop:
             answers.insert(0, _with_edits(message, decisions))
         return Command(goto=self._next(message.tool_calls, decisions, all_ran), update={"messages": answers})
 
-    async def _as_left(self, state: LoopState) -> dict[str, Decision]:
+    async def _as_left(self, state: LoopState) -> dict[str, Decided]:
         """What was decided of each call, and what the person made of those about which they were asked again."""
         decisions = state["decisions"]
         if not any(d["asked"] and d["do"] == "run" for d in decisions.values()):
             return decisions
-        effects = await self.ledger.of_run(UUID(state["run"]["id"]))
+        effects = await self.agent.ledger.of_run(UUID(state["run"]["id"]))
         return decisions | {
             effect.call_id: _as_left(decisions[effect.call_id], effect)
             for effect in effects
             if effect.call_id in decisions
         }
 
-    async def _ran(self, state: LoopState, call: ToolCall, decision: Decision, config: RunnableConfig) -> Ran:
+    async def _ran(self, state: LoopState, call: ToolCall, decision: Decided, config: RunnableConfig) -> Ran:
         if decision["do"] != "run":
             return Ran(decision["text"])
         if not decision["asked"]:  # the rules may have changed since, while it waited for others or for a restart
@@ -275,15 +156,15 @@ class Loop:
                 return Ran(verdict["text"] or _CONFIRM_NOW, well=False)
         run, call_id, name, args = state["run"], str(call["id"]), call["name"], decision["args"]
         try:
-            filled_in = _filled_in(state, call_id)
+            forms = filled_in(state.get("fields", {}), state["decisions"], call_id)
         except ValueError as error:
             return Ran(f"Error: {error}", well=False)
-        ran = await self.run_tool(run, call_id, name, args, filled_in, config)
+        ran = await self.agent.run_tool(run, call_id, name, args, forms, config)
         if decision["asked"] and ran.down and self.together:
             raise ran.down
         # What a person decided is theirs: only what nobody did goes back to the model.
         if decision["asked"] and not (ran.well or ran.link or ran.form or ran.down):
-            await self.ledger.refuse(UUID(run["id"]), call_id, name, args, ran.text.removeprefix("Error: "))
+            await self.agent.ledger.refuse(UUID(run["id"]), call_id, name, args, ran.text.removeprefix("Error: "))
         return ran
 
     def _ask_to_fill_in(self, state: LoopState, message: AIMessage, forms: Mapping[str, FormNeeded]) -> Command[str]:
@@ -295,15 +176,15 @@ class Loop:
             form_id = _new_id()
             for name, schema in form.schema.get("properties", {}).items():
                 question = f"{form.message} {schema.get('title') or name}"
-                args = {"question": question, "context": _described(schema)}
+                args = {"question": question, "context": described(schema)}
                 ask = ToolCall(name=CLARIFICATION, args=args, id=_new_id(), type="tool_call")
-                fields[str(ask["id"])] = Field(
+                fields[str(ask["id"])] = FormField(
                     call_id=call_id, form=form_id, message=form.message, name=name, schema=schema
                 )
                 tasks.append(self._asking(self._stage(ask), ask, message, teaches=False))
         return Command(goto=tasks, update={"fields": fields})
 
-    def _next(self, calls: Sequence[ToolCall], decisions: Mapping[str, Decision], ran: Sequence[Ran]) -> str:
+    def _next(self, calls: Sequence[ToolCall], decisions: Mapping[str, Decided], ran: Sequence[Ran]) -> str:
         does = {decisions[str(call["id"])]["do"] for call in calls}
         if any(each.link for each in ran):
             return self.on_link
@@ -329,87 +210,16 @@ class Loop:
         asking = AIMessage("", id=message.id, tool_calls=[call], usage_metadata=message.usage_metadata)
         return [self._asking(self._stage(call), call, asking, teaches=False)], [asking]
 
-    async def _verdict(self, run: dict[str, Any], call: ToolCall, before: Sequence[str]) -> Verdict:
+    async def _verdict(self, run: dict[str, Any], call: ToolCall, before: Sequence[str]) -> Judged:
         if call["name"] == UNREADABLE:
-            return Verdict(kind="say", args={}, text=call["args"].get("problem") or _NOT_JSON)
-        return await self.judge(run, call["name"], call["args"], before)
+            return Judged(kind="say", args={}, text=call["args"].get("problem") or _NOT_JSON)
+        return await self.agent.judge(run, call["name"], call["args"], before)
 
     def _asking(self, stage: str, call: ToolCall, message: AIMessage, *, teaches: bool, because: str = "") -> Send:
         return Send(stage, CallState(call=call, teaches=teaches, group=str(message.id), because=because))
 
     def _stage(self, call: ToolCall) -> str:
         return self.stage_of.get(call["name"], self.stages[-1])
-
-
-def asking(
-    action: str, args: dict[str, Any], call_id: str, kind: Kind, answers: Sequence[Answer], *, teaches: bool
-) -> dict[str, Any]:
-    """The value of an interrupt. Those carry nothing but a value and an id, so the call and its kind are in it."""
-    return {
-        "action": action,
-        "args": args,
-        "call_id": call_id,
-        "kind": kind,
-        "allowed": list(answers),
-        "teaches": teaches,
-    }
-
-
-def _filled_in(state: LoopState, call_id: str) -> list[FilledIn]:
-    """The forms of a call as the person filled them in. Raises ValueError."""
-    forms: dict[str, FilledIn] = {}
-    for question, asked in state.get("fields", {}).items():
-        if asked["call_id"] != call_id:
-            continue
-        answer = state["decisions"][question]
-        if answer["do"] != "answer":
-            raise ValueError("the person did not fill in what the tool's server asks for")
-        form = forms.setdefault(asked["form"], FilledIn(asked["message"], {"properties": {}}, {}))
-        form.schema["properties"][asked["name"]] = asked["schema"]
-        form.values[asked["name"]] = _typed(answer["text"].strip(), asked)
-    return list(forms.values())
-
-
-def _typed(text: str, field: Field) -> Any:
-    """The person's words as the value that the form takes. Forms hold plain fields only (MCP, "Elicitation").
-
-    Raises:
-        ValueError: it takes no such value.
-    """
-    name, choices = field["name"], field["schema"].get("enum")
-    match field["schema"].get("type"):
-        case "boolean":
-            if text.lower() not in ("yes", "true", "no", "false"):
-                raise ValueError(f"{name} takes yes or no, and the person said something else")
-            return text.lower() in ("yes", "true")
-        case "integer" | "number" as kind:
-            return _number(text, name, whole=kind == "integer")
-        case "array":
-            return [_chosen(part.strip(), name, choices) for part in text.split(",")]
-        case _:
-            return _chosen(text, name, choices)
-
-
-def _number(text: str, name: str, *, whole: bool) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number) or (whole and not number.is_integer()):
-        raise ValueError(f"{name} takes a {'whole ' if whole else ''}number, and the person said something else")
-    return int(number) if number.is_integer() else number
-
-
-def _chosen(text: str, name: str, choices: Sequence[str] | None) -> str:
-    if choices and text not in choices:
-        raise ValueError(f"{name} takes one of {', '.join(choices)}, and the person said something else")
-    return text
-
-
-def _described(schema: Mapping[str, Any]) -> str:
-    """What a field takes, in words."""
-    choices = ", ".join(map(str, schema.get("enum", ())))
-    return ". ".join(filter(None, (str(schema.get("description") or ""), f"One of: {choices}" if choices else "")))
 
 
 def _readable_calls(answer: AIMessage) -> list[ToolCall]:
@@ -439,36 +249,36 @@ def _was_reminded(messages: Sequence[AnyMessage]) -> bool:
     return isinstance(messages[-1], HumanMessage) and messages[-1].text == REMINDER
 
 
-def _without_asking(verdict: Verdict) -> Decision:
+def _without_asking(verdict: Judged) -> Decided:
     assert verdict["kind"] != "ask"
-    return Decision(do=verdict["kind"], args=verdict["args"], text=verdict["text"], asked=False, edited=False)
+    return Decided(do=verdict["kind"], args=verdict["args"], text=verdict["text"], asked=False, edited=False)
 
 
-def _decide(args: dict[str, Any], answer: Mapping[str, Any]) -> Decision:
+def _decide(args: dict[str, Any], answer: Mapping[str, Any]) -> Decided:
     match answer["type"]:
         case "accept":
-            return Decision(do="run", args=args, text="", asked=True, edited=False)
+            return Decided(do="run", args=args, text="", asked=True, edited=False)
         case "edit":
-            return Decision(do="run", args=answer["args"], text="", asked=True, edited=True)
+            return Decided(do="run", args=answer["args"], text="", asked=True, edited=True)
         case "response":
-            return Decision(do="answer", args=args, text=answer["args"], asked=True, edited=False)
+            return Decided(do="answer", args=args, text=answer["args"], asked=True, edited=False)
         case "ignore":
-            return Decision(do="stop", args=args, text=_IGNORED, asked=True, edited=False)
+            return Decided(do="stop", args=args, text=_IGNORED, asked=True, edited=False)
         case other:
             raise ValueError(f"unknown answer {other!r}")
 
 
-def _as_left(decision: Decision, effect: Effect) -> Decision:
+def _as_left(decision: Decided, effect: Effect) -> Decided:
     """The decision after the person's last word on the effect that came of it."""
     if decision["do"] != "run" or not decision["asked"]:
         return decision
     if effect.left_as == "refused":
-        return Decision(do="stop", args=effect.args, text=_IGNORED, asked=True, edited=False)
+        return Decided(do="stop", args=effect.args, text=_IGNORED, asked=True, edited=False)
     edited = decision["edited"] or effect.args != decision["args"]
-    return Decision(do="run", args=effect.args, text="", asked=True, edited=edited)
+    return Decided(do="run", args=effect.args, text="", asked=True, edited=edited)
 
 
-def _with_edits(message: AIMessage, decisions: Mapping[str, Decision]) -> AIMessage:
+def _with_edits(message: AIMessage, decisions: Mapping[str, Decided]) -> AIMessage:
     """The message as the person left it; with the same id it takes the place of the model's."""
     calls = [
         ToolCall(name=c["name"], args=decisions[str(c["id"])]["args"], id=c["id"], type="tool_call")

@@ -1,6 +1,6 @@
 """What all agents' prompts say in the same way."""
 
-from email_assistant.accounts.accounts import Account
+from email_assistant.accounts.account import Account
 
 
 def person(account: Account) -> str:

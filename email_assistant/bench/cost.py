@@ -17,11 +17,12 @@ from typing import Any, Literal
 
 from pydantic import SecretStr
 
-from email_assistant.app import App, database, open_app
+from email_assistant.app import App, open_app
 from email_assistant.bench.canned_model import Calls, CannedModel
 from email_assistant.bench.letters import DINNER, INVOICE, NEWSLETTER, PERSON, PLANNING, PROMOTION, Letter
 from email_assistant.bench.tokens import count_tokens
 from email_assistant.daemon import Daemon, open_daemon
+from email_assistant.home import database
 from email_assistant.inbox.items import Item
 from email_assistant.programs import stand_in
 from email_assistant.settings import Settings

@@ -21,8 +21,9 @@ from uuid import UUID, uuid4
 import httpx
 from psycopg.types.json import Json, Jsonb
 
-from email_assistant.app import App, database, open_app
+from email_assistant.app import App, open_app
 from email_assistant.db.pool import Connection
+from email_assistant.home import database
 from email_assistant.inbox.search import WORDS, words
 from email_assistant.settings import Settings
 

@@ -7,7 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from email_assistant.cli.context import AsJson, CommandError, err, here, opened, out, print_json, print_table, run, when
+from email_assistant.cli.context import (
+    AsJson,
+    CommandError,
+    awaited,
+    err,
+    here,
+    opened,
+    out,
+    print_json,
+    print_table,
+    run,
+    say,
+    when,
+)
 
 if TYPE_CHECKING:
     from email_assistant.settings import Settings
@@ -30,7 +43,8 @@ Since = Annotated[
 
 
 @app.command()
-def add(
+@awaited
+async def add(
     address: Address,
     token_file: Annotated[
         Path, typer.Option(help="Authorized-user JSON: client_id, client_secret, refresh_token, token_uri.")
@@ -46,81 +60,72 @@ def add(
     It begins in shadow mode: nothing is sent or changed in Gmail until you say so. Adding it again gives it a new token
     and ends a pause; its mode stays, unless you give one.
     """
+    from email_assistant.google.account import GoogleAccount
+    from email_assistant.google.auth import read_token_file
+    from email_assistant.google.errors import Transient
+    from email_assistant.inbox.mode import set_mode
 
-    async def command() -> None:
-        from email_assistant.google.account import GoogleAccount
-        from email_assistant.google.auth import read_token_file
-        from email_assistant.google.errors import Transient
-        from email_assistant.inbox.mode import set_mode
-
-        check_address(address)
+    check_address(address)
+    try:
+        token = read_token_file(token_file)
+    except ValueError as error:
+        raise CommandError(f"{error}; {_LOGIN_FILE}") from None
+    begin = triage_begin(since)
+    async with opened() as app:
+        settings = app.settings
         try:
-            token = read_token_file(token_file)
-        except ValueError as error:
-            raise CommandError(f"{error}; {_LOGIN_FILE}") from None
-        begin = triage_begin(since)
-        async with opened() as app:
-            settings = app.settings
-            try:
-                client = GoogleAccount(token, root=settings.google_root, timeout=settings.google_timeout_seconds)
-            except ValueError:
-                raise CommandError(f"{token_file}: a value in it can't be read; {_LOGIN_FILE}") from None
-            try:
-                found = (await client.gmail.profile()).address
-                if found.lower() != address.lower():
-                    raise CommandError(f"this token is for {found}, not for {address}; add that one, or log in again")
-            except Transient as error:
-                err.print(
-                    f"Could not try the token now ({error}): check the network. `up` tries it again by itself.",
-                    markup=False,
-                    highlight=False,
-                    soft_wrap=True,
-                )
-            finally:
-                await client.aclose()
-            account = await app.accounts.add(app.user_id, address, token, begin, mode or first_mode(settings))
-            if mode and account.mode != mode:
-                await set_mode(app.pool, app.accounts, app.inbox, account, mode)
-            await app.queue.poll([account.id])
-        out.print(f"Added {account.address}. `email-assistant up` watches it.", highlight=False)
-        say_mode(account.address, mode or account.mode)
-
-    run(command)
+            client = GoogleAccount(token, root=settings.google_root, timeout=settings.google_timeout_seconds)
+        except ValueError:
+            raise CommandError(f"{token_file}: a value in it can't be read; {_LOGIN_FILE}") from None
+        try:
+            found = (await client.gmail.profile()).address
+            if found.lower() != address.lower():
+                raise CommandError(f"this token is for {found}, not for {address}; add that one, or log in again")
+        except Transient as error:
+            err.print(
+                f"Could not try the token now ({error}): check the network. `up` tries it again by itself.",
+                markup=False,
+                highlight=False,
+                soft_wrap=True,
+            )
+        finally:
+            await client.aclose()
+        account = await app.accounts.add(app.user_id, address, token, begin, mode or first_mode(settings))
+        if mode and account.mode != mode:
+            await set_mode(app.pool, app.accounts, app.inbox, account, mode)
+        await app.queue.poll([account.id])
+    out.print(f"Added {account.address}. `email-assistant up` watches it.", highlight=False)
+    say_mode(account.address, mode or account.mode)
 
 
 @app.command("list")
-def list_(as_json: AsJson = False) -> None:
+@awaited
+async def list_(as_json: AsJson = False) -> None:
     """Show the accounts, their state and their last error."""
-
-    async def command() -> None:
-        async with opened() as app:
-            accounts = await app.accounts.of_user(app.user_id)
-        items = [
-            {
-                "address": a.address,
-                "state": a.state,
-                "mode": a.mode,
-                "timezone": a.timezone,
-                "last_sync": a.listed_at,
-                "older_mail": a.older_mail,
-                "last_error": a.last_error,
-                "watch_error": a.watch_error,
-                "provider": a.provider,
-            }
-            for a in accounts
-        ]
-        if as_json:
-            print_json({"items": items})
-        elif not items:
-            out.print(
-                "No account yet. `email-assistant auth login --help` says how, `email-assistant demo` needs none."
-            )
-        else:
-            columns = ["address", "state", "mode", "timezone", "last_sync", "last_error"]
-            columns += ["older_mail"] if any(item["older_mail"] for item in items) else []
-            print_table(columns, [[_text(item[c]) for c in columns] for item in items])
-
-    run(command)
+    async with opened() as app:
+        accounts = await app.accounts.of_user(app.user_id)
+    items = [
+        {
+            "address": a.address,
+            "state": a.state,
+            "mode": a.mode,
+            "timezone": a.timezone,
+            "last_sync": a.listed_at,
+            "older_mail": a.older_mail,
+            "last_error": a.last_error,
+            "watch_error": a.watch_error,
+            "provider": a.provider,
+        }
+        for a in accounts
+    ]
+    if as_json:
+        print_json({"items": items})
+    elif not items:
+        out.print("No account yet. `email-assistant auth login --help` says how, `email-assistant demo` needs none.")
+    else:
+        columns = ["address", "state", "mode", "timezone", "last_sync", "last_error"]
+        columns += ["older_mail"] if any(item["older_mail"] for item in items) else []
+        print_table(columns, [[_text(item[c]) for c in columns] for item in items])
 
 
 @app.command()
@@ -136,7 +141,8 @@ def resume(address: Address) -> None:
 
 
 @app.command()
-def mode(
+@awaited
+async def mode(
     address: Address,
     mode: Annotated[
         Mode | None,
@@ -147,18 +153,14 @@ def mode(
     ] = None,
 ) -> None:
     """Say what becomes of the proposals for a mailbox."""
+    from email_assistant.inbox.mode import set_mode
 
-    async def command() -> None:
-        from email_assistant.inbox.mode import set_mode
-
-        async with opened() as app:
-            account = await app.accounts.find(app.user_id, address)
-            if mode:
-                await set_mode(app.pool, app.accounts, app.inbox, account, mode)
-        now = mode or account.mode
-        out.print(f"{account.address} is in {now} mode: {MODES[now]}.", highlight=False)
-
-    run(command)
+    async with opened() as app:
+        account = await app.accounts.find(app.user_id, address)
+        if mode:
+            await set_mode(app.pool, app.accounts, app.inbox, account, mode)
+    now = mode or account.mode
+    out.print(f"{account.address} is in {now} mode: {MODES[now]}.", highlight=False)
 
 
 @app.command()
@@ -211,12 +213,7 @@ def first_mode(settings: "Settings") -> Mode:
 def say_mode(address: str, mode: Mode) -> None:
     """Say in which mode a mailbox that was just connected is, unless all that is accepted is done anyway."""
     if mode != "send":
-        out.print(
-            f"It is in {mode} mode: {MODES[mode]}. `email-assistant account mode {address} send` ends that.",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
-        )
+        say(f"It is in {mode} mode: {MODES[mode]}. `email-assistant account mode {address} send` ends that.")
 
 
 def check_address(address: str) -> None:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from email_assistant.cli.accounts import Address, Since, check_address, confirm, first_mode, say_mode, triage_begin
-from email_assistant.cli.context import AsJson, CommandError, opened, out, print_json, run, when
+from email_assistant.cli.context import AsJson, CommandError, awaited, opened, out, print_json, run, say, when
 
 if TYPE_CHECKING:
-    from email_assistant.accounts.accounts import Account
+    from email_assistant.accounts.account import Account
     from email_assistant.app import App
     from email_assistant.google.login import Grant, OAuthClient
     from email_assistant.google.scopes import Scope
@@ -34,7 +34,8 @@ _CONNECTIONS = "https://myaccount.google.com/connections"
 
 
 @app.command()
-def login(
+@awaited
+async def login(
     address: Annotated[
         str | None, typer.Argument(help="The mailbox's e-mail address; else the one you choose.")
     ] = None,
@@ -63,47 +64,40 @@ def login(
 
     Logging in again ends a pause.
     """
-
-    async def command() -> None:
-        if address is not None:
-            check_address(address)
-        begin = triage_begin(since)
-        async with opened() as app:
-            client = await _client(app, address, client_secret)
-            grant = await _ask(app, client, address, host, port, browser=not no_browser)
-            account = await _connect(app, grant, address, begin)
-            await app.queue.poll([account.id])
-        out.print(f"Connected {account.address}. `email-assistant up` watches it.", highlight=False)
-        say_mode(account.address, account.mode)
-        for line in _warnings(account):
-            _say(line)
-
-    run(command)
+    if address is not None:
+        check_address(address)
+    begin = triage_begin(since)
+    async with opened() as app:
+        client = await _client(app, address, client_secret)
+        grant = await _ask(app, client, address, host, port, browser=not no_browser)
+        account = await _connect(app, grant, address, begin)
+        await app.queue.poll([account.id])
+    out.print(f"Connected {account.address}. `email-assistant up` watches it.", highlight=False)
+    say_mode(account.address, account.mode)
+    for line in _warnings(account):
+        say(line)
 
 
 @app.command()
-def status(as_json: AsJson = False) -> None:
+@awaited
+async def status(as_json: AsJson = False) -> None:
     """Show each login: whether Google accepts it, what you allowed, when it ends, and what to do."""
-
-    async def command() -> None:
-        async with opened() as app:
-            accounts = await app.accounts.of_user(app.user_id)
-        if as_json:
-            print_json({"items": [_described(account) for account in accounts]})
-            return
-        if not accounts:
-            out.print("No account yet. `email-assistant auth login --help` says how, `demo` needs none.")
-        for account in accounts:
-            _say(f"{account.address}: {account.state}, since {when(account.login_at, account.zone)}")
-            if account.last_error:
-                _say(f"  {account.last_error}")
-            if account.scopes is not None:
-                _say(f"  allowed: {', '.join(_short(scope) for scope in account.scopes)}")
-            for line in (_renewal(account), *_warnings(account)):
-                if line:
-                    _say(f"  {line}")
-
-    run(command)
+    async with opened() as app:
+        accounts = await app.accounts.of_user(app.user_id)
+    if as_json:
+        print_json({"items": [_described(account) for account in accounts]})
+        return
+    if not accounts:
+        out.print("No account yet. `email-assistant auth login --help` says how, `demo` needs none.")
+    for account in accounts:
+        say(f"{account.address}: {account.state}, since {when(account.login_at, account.zone)}")
+        if account.last_error:
+            say(f"  {account.last_error}")
+        if account.scopes is not None:
+            say(f"  allowed: {', '.join(_short(scope) for scope in account.scopes)}")
+        for line in (_renewal(account), *_warnings(account)):
+            if line:
+                say(f"  {line}")
 
 
 @app.command()
@@ -121,7 +115,7 @@ def logout(
             account = await app.accounts.find(app.user_id, address)
             told = await _revoke(app, account, force=force)
             await app.accounts.log_out(account)
-        _say(
+        say(
             f"Logged out of {account.address}. {told} `email-assistant auth login {account.address}` connects it again."
         )
 
@@ -174,13 +168,13 @@ async def _ask(
 
 async def _show(url: str, redirect_uri: str, *, browser: bool) -> None:
     if browser and await asyncio.to_thread(webbrowser.open, url):  # one of the terminal's returns when it is left
-        _say("Your browser shows Google's page now. If it does not, open this address:")
+        say("Your browser shows Google's page now. If it does not, open this address:")
     else:
         port = redirect_uri.rstrip("/").rpartition(":")[2]
-        _say("Open this address in a browser on this machine. For one on another machine, first run there:")
-        _say(f"  ssh -L {port}:127.0.0.1:{port} {platform.node() or 'HOST'}")
-    _say(f"\n{url}\n")
-    _say("Choose the account, tick every box, and continue. Waiting (Ctrl-C ends it) …")
+        say("Open this address in a browser on this machine. For one on another machine, first run there:")
+        say(f"  ssh -L {port}:127.0.0.1:{port} {platform.node() or 'HOST'}")
+    say(f"\n{url}\n")
+    say("Choose the account, tick every box, and continue. Waiting (Ctrl-C ends it) …")
 
 
 async def _connect(app: "App", grant: "Grant", address: str | None, begin: datetime) -> "Account":
@@ -223,7 +217,7 @@ async def _give_back(app: "App", grant: "Grant", address: str | None) -> None:
     try:
         await revoke(grant.token, app.settings.google_root, app.settings.google_timeout_seconds)
     except GoogleError:
-        _say(f"What you allowed could not be taken back at Google; you can do so at {_CONNECTIONS}")
+        say(f"What you allowed could not be taken back at Google; you can do so at {_CONNECTIONS}")
 
 
 async def _revoke(app: "App", account: "Account", *, force: bool) -> str:
@@ -296,7 +290,3 @@ def _missing(account: "Account") -> "list[Scope]":
 
 def _short(scope: str) -> str:
     return scope.rpartition("/")[2]
-
-
-def _say(line: str) -> None:
-    out.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -6,18 +6,21 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass, is_dataclass
 from datetime import datetime, tzinfo
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, Protocol, TypeVar
 from uuid import UUID
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from email_assistant.errors import AssistantError
 
 if TYPE_CHECKING:
     from email_assistant.app import App
@@ -58,9 +61,11 @@ class _HasId(Protocol):
 
 
 Found = TypeVar("Found", bound=_HasId)
+Word = TypeVar("Word", bound=str)
+P = ParamSpec("P")
 
 
-class CommandError(Exception):
+class CommandError(AssistantError):
     """The command can't go on; the message is one line that says what to do next."""
 
 
@@ -121,6 +126,15 @@ async def opened(*, keep: bool = False) -> AsyncIterator["App"]:
             yield app
 
 
+@asynccontextmanager
+async def opened_for(account: str | None) -> AsyncIterator["App"]:
+    """The app for a command about one account, if one is named. Raises UnknownAccount if there is no such one."""
+    async with opened() as app:
+        if account is not None:
+            await app.accounts.find(app.user_id, account)
+        yield app
+
+
 @contextmanager
 def opened_database(patience: "Patience", *, keep: bool = False) -> Iterator[tuple["Settings", str]]:
     """The settings, and the URL of the database that they name, neither of which is waited for without an end.
@@ -128,9 +142,9 @@ def opened_database(patience: "Patience", *, keep: bool = False) -> Iterator[tup
     Args:
         keep: as of `opened`.
     """
-    from email_assistant.app import database
     from email_assistant.cli.patience import SECONDS, short_of_locks
     from email_assistant.db.embedded import START_SECONDS
+    from email_assistant.home import database
 
     patience.files(os.environ.get("EMAIL_ASSISTANT_HOME", "~/.email-assistant"))
     settings = load_settings()
@@ -145,12 +159,24 @@ def opened_database(patience: "Patience", *, keep: bool = False) -> Iterator[tup
         yield settings, url
 
 
-def run(command: Callable[[], Awaitable[Any]]) -> Any:
-    """Run a command to its end. An error ends it with one line and status 1, Ctrl-C with status 130."""
+def awaited(command: Callable[P, Coroutine[Any, Any, Any]]) -> Callable[P, Any]:
+    """A command of a coroutine function. An error ends it with one line and status 1, Ctrl-C with status 130."""
+
+    @wraps(command)
+    def waits(*args: P.args, **kwargs: P.kwargs) -> Any:
+        return run(lambda: command(*args, **kwargs))
+
+    return waits
+
+
+def run(command: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    """Run part of a command to its end, as `awaited` does the whole."""
     try:
-        return asyncio.run(_awaited(command))
+        return asyncio.run(command())
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
+    except (typer.Exit, typer.Abort, typer.BadParameter):
+        raise
     except BrokenPipeError:
         raise  # the reader of the output has seen enough: Typer ends without a word
     except Exception as error:
@@ -167,6 +193,24 @@ def one_by_id(found: Sequence[Found], prefix: str, what: str, shown_by: str) -> 
         number = "no" if not matching else "more than one"
         raise CommandError(f"there is {number} {what} whose id begins with {prefix}; `{shown_by}` shows them")
     return matching[0]
+
+
+def one_of(allowed: Sequence[Word], given: str, refused: str, *more: str) -> Word:
+    """The word as one of those that are allowed. Raises CommandError.
+
+    Args:
+        refused: what is told of another, such as "--sort takes"; the words follow.
+        more: further words to tell, which are the caller's.
+    """
+    for word in allowed:
+        if word == given:
+            return word
+    raise CommandError(f"{refused} {', '.join([*allowed, *more])}, not {given!r}")
+
+
+def say(line: str) -> None:
+    """Print a sentence, with whatever names stand in it."""
+    out.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def complain(line: str) -> None:
@@ -219,10 +263,6 @@ def flush_output() -> None:
         if not isinstance(error, BrokenPipeError):
             complain(f"the output can't be written: {error.strerror}")
         sys.exit(1)
-
-
-async def _awaited(command: Callable[[], Awaitable[Any]]) -> Any:
-    return await command()
 
 
 def print_json(value: object) -> None:

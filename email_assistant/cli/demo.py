@@ -13,7 +13,7 @@ import psycopg
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
-from email_assistant.app import App, database, open_app
+from email_assistant.app import App, open_app
 from email_assistant.cli.context import CommandError, err, out, print_json
 from email_assistant.cli.demo_home import demo_settings, has_own_model, running_settings
 from email_assistant.cli.door import opened_door
@@ -21,6 +21,7 @@ from email_assistant.cli.serve import bound, patience, serve, signals_heeded, un
 from email_assistant.daemon import Daemon, open_daemon
 from email_assistant.db.embedded import try_lock
 from email_assistant.google.account import GoogleAccount
+from email_assistant.home import database
 from email_assistant.inbox.items import Conflict
 from email_assistant.programs import stand_in
 from email_assistant.settings import Settings

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from email_assistant.app import api_token, own_host
 from email_assistant.cli.context import tell
+from email_assistant.home import api_token, own_host
 from email_assistant.settings import Settings
 from email_assistant.web.own_name import OwnName
 

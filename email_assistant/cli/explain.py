@@ -6,12 +6,11 @@ import traceback
 import psycopg
 import pydantic_settings
 
-from email_assistant.accounts.accounts import UnknownAccount
+from email_assistant.accounts.account import UnknownAccount
 from email_assistant.accounts.vault import VaultError
-from email_assistant.app import DatabaseDown
 from email_assistant.cli.context import CommandError
+from email_assistant.db.binaries import EmbeddedError
 from email_assistant.db.dump import BackupError
-from email_assistant.db.embedded import EmbeddedError
 from email_assistant.db.pool import AWAY, TABLES_HELD, UnusableDatabase
 from email_assistant.gate.source import BadFile
 from email_assistant.google.errors import GoogleError, LoginFailed, Refused, Revoked
@@ -36,7 +35,7 @@ def _meaning(error: BaseException) -> str:
     match error:
         case BaseExceptionGroup():
             return _meaning(error.exceptions[0])
-        case CommandError() | SettingsError() | EmbeddedError() | DatabaseDown() | UnusableDatabase() | BackupError():
+        case CommandError() | SettingsError() | EmbeddedError() | UnusableDatabase() | BackupError():
             return str(error)
         case (
             VaultError()

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import psycopg
 
-from email_assistant.accounts.accounts import UnknownAccount
+from email_assistant.accounts.account import UnknownAccount
 from email_assistant.app import App, open_memory
 from email_assistant.cli.accounts import MODES
 from email_assistant.cli.context import here, invocation, out, print_text

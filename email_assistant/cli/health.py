@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 import typer
 from rich.text import Text
 
-from email_assistant.cli.context import AsJson, here, opened, out, print_json, run, when
+from email_assistant.cli.context import AsJson, awaited, here, opened, out, print_json, say, when
 from email_assistant.cli.model_health import Check, check_models, check_tracing
 
 if TYPE_CHECKING:
-    from email_assistant.accounts.accounts import Account
+    from email_assistant.accounts.account import Account
     from email_assistant.app import App
     from email_assistant.google.account import GoogleAccount
     from email_assistant.inbox.counts import Counts
@@ -20,106 +20,98 @@ if TYPE_CHECKING:
 _CLOCK_TOLERANCE = timedelta(minutes=2)
 
 
-def status(as_json: AsJson = False) -> None:
+@awaited
+async def status(as_json: AsJson = False) -> None:
     """Show what waits, what is being worked on, and what was used in the last 24 hours."""
+    from email_assistant.usage import spent_notice
 
-    async def command() -> None:
-        from email_assistant.usage import spent_notice
-
-        async with opened() as app:
-            counts = await app.mails.counts(app.user_id)
-            items = await app.inbox.counts(app.user_id)
-            absence = await app.presence.absence()
-            used = await app.usage.since(app.user_id, datetime.now(UTC) - timedelta(days=1))
-            accounts = await app.accounts.of_user(app.user_id)
-            away = {account.id: app.accounts.away(account) for account in accounts}
-            days = [await app.usage.today(account) for account in accounts]
-        summary = {
-            "accounts": [
-                {
-                    "address": account.address,
-                    "state": account.state,
-                    "last_sync": account.listed_at,
-                    "last_error": account.last_error,
-                    "left_alone": away[account.id],
-                    "watch_error": account.watch_error,
-                    "spent_until": account.spent_until,
-                    "older_mail": account.older_mail,
-                    "today": {
-                        "tokens": day.tokens,
-                        "most_tokens": day.most_tokens,
-                        "money": float(day.money),
-                        "most_money": day.most_money and float(day.most_money),
-                    },
-                }
-                for account, day in zip(accounts, days, strict=True)
-            ],
-            "mails": sum(counts["by_state"].values()),
-            **counts,
-            "items": items.by_status,
-            "waiting": items.by_status["pending"],
-            "snoozed": items.snoozed,
-            "running": absence is None,
-            "last_sign_of_life": absence.since if absence else None,
-            "last_24_hours": used,
-        }
-        if as_json:
-            print_json(summary)
-            return
-        if absence:
-            out.print(absence.sentence, markup=False, highlight=False, soft_wrap=True)
-        for account, day in zip(accounts, days, strict=True):
-            seen = (
-                f"last looked at {when(account.listed_at, account.zone)}" if account.listed_at else "not looked at yet"
-            )
-            out.print(f"{account.address}: {account.state}, {seen}", highlight=False)
-            if account.older_mail:
-                out.print(f"  older mail: {account.older_mail}", highlight=False)
-            left_alone = away[account.id] and f"it {away[account.id]}"
-            for trouble in filter(None, (account.last_error, left_alone, account.watch_error)):
-                out.print(f"  {trouble}", markup=False, highlight=False, soft_wrap=True)
-            if account.spent_until:
-                out.print(f"  {spent_notice(account, day)}", highlight=False)
-        if not accounts:
-            out.print("No account yet. `email-assistant demo` needs none.")
-        out.print(f"Mail: {_listed(counts['by_state'])}", highlight=False)
-        out.print(f"Waiting for you: {_items_waiting(items)}", highlight=False)
-        out.print(
-            f"Last 24 hours: {used['calls']} model calls, {used['prompt_tokens']} prompt tokens, {used['sent']} sent",
-            highlight=False,
-        )
-
-    run(command)
+    async with opened() as app:
+        counts = await app.mails.counts(app.user_id)
+        items = await app.inbox.counts(app.user_id)
+        absence = await app.presence.absence()
+        used = await app.usage.since(app.user_id, datetime.now(UTC) - timedelta(days=1))
+        accounts = await app.accounts.of_user(app.user_id)
+        away = {account.id: app.accounts.away(account) for account in accounts}
+        days = [await app.usage.today(account) for account in accounts]
+    summary = {
+        "accounts": [
+            {
+                "address": account.address,
+                "state": account.state,
+                "last_sync": account.listed_at,
+                "last_error": account.last_error,
+                "left_alone": away[account.id],
+                "watch_error": account.watch_error,
+                "spent_until": account.spent_until,
+                "older_mail": account.older_mail,
+                "today": {
+                    "tokens": day.tokens,
+                    "most_tokens": day.most_tokens,
+                    "money": float(day.money),
+                    "most_money": day.most_money and float(day.most_money),
+                },
+            }
+            for account, day in zip(accounts, days, strict=True)
+        ],
+        "mails": sum(counts["by_state"].values()),
+        **counts,
+        "items": items.by_status,
+        "waiting": items.by_status["pending"],
+        "snoozed": items.snoozed,
+        "running": absence is None,
+        "last_sign_of_life": absence.since if absence else None,
+        "last_24_hours": used,
+    }
+    if as_json:
+        print_json(summary)
+        return
+    if absence:
+        say(absence.sentence)
+    for account, day in zip(accounts, days, strict=True):
+        seen = f"last looked at {when(account.listed_at, account.zone)}" if account.listed_at else "not looked at yet"
+        out.print(f"{account.address}: {account.state}, {seen}", highlight=False)
+        if account.older_mail:
+            out.print(f"  older mail: {account.older_mail}", highlight=False)
+        left_alone = away[account.id] and f"it {away[account.id]}"
+        for trouble in filter(None, (account.last_error, left_alone, account.watch_error)):
+            say(f"  {trouble}")
+        if account.spent_until:
+            out.print(f"  {spent_notice(account, day)}", highlight=False)
+    if not accounts:
+        out.print("No account yet. `email-assistant demo` needs none.")
+    out.print(f"Mail: {_listed(counts['by_state'])}", highlight=False)
+    out.print(f"Waiting for you: {_items_waiting(items)}", highlight=False)
+    out.print(
+        f"Last 24 hours: {used['calls']} model calls, {used['prompt_tokens']} prompt tokens, {used['sent']} sent",
+        highlight=False,
+    )
 
 
-def doctor() -> None:
+@awaited
+async def doctor() -> None:
     """Check database, models and accounts, and say what to do about what is wrong. Ends with 1 if anything is.
 
     Each model that is set is asked a few small questions, to learn what its server can do; they use some 200 tokens.
     """
-
-    async def command() -> bool:
-        async with opened() as app:
-            checks = [
-                _check_settings(app.settings),
-                await _check_database(app),
-                *await check_models(app.settings),
-                *await _check_tools(app),
-            ]
-            checks.append(await check_tracing(app.settings))
-            accounts = await app.accounts.of_user(app.user_id)
-            if any(account.provider == app.settings.provider for account in accounts):
-                checks += [await _check_presence(app), *await _check_clock(app.settings), _check_quota(app.settings)]
-            else:
-                checks.append(("mailbox", "none is connected yet: `email-assistant auth login --help` says how", ""))
-            for account in accounts:
-                checks += await _check_account(app, account)
-        for name, problem, detail in checks:
-            mark = ("✗", "red") if problem else ("✓", "green")
-            out.print(Text.assemble(mark, here(f" {name}: {problem or detail}")), soft_wrap=True)
-        return all(problem is None for _, problem, _ in checks)
-
-    if not run(command):
+    async with opened() as app:
+        checks = [
+            _check_settings(app.settings),
+            await _check_database(app),
+            *await check_models(app.settings),
+            *await _check_tools(app),
+        ]
+        checks.append(await check_tracing(app.settings))
+        accounts = await app.accounts.of_user(app.user_id)
+        if any(account.provider == app.settings.provider for account in accounts):
+            checks += [await _check_presence(app), *await _check_clock(app.settings), _check_quota(app.settings)]
+        else:
+            checks.append(("mailbox", "none is connected yet: `email-assistant auth login --help` says how", ""))
+        for account in accounts:
+            checks += await _check_account(app, account)
+    for name, problem, detail in checks:
+        mark = ("✗", "red") if problem else ("✓", "green")
+        out.print(Text.assemble(mark, here(f" {name}: {problem or detail}")), soft_wrap=True)
+    if any(problem for _, problem, _ in checks):
         raise typer.Exit(1)
 
 
@@ -198,7 +190,7 @@ def _check_quota(settings: "Settings") -> Check:
 
 
 async def _check_account(app: "App", account: "Account") -> list[Check]:
-    from email_assistant.accounts.accounts import UnknownAccount
+    from email_assistant.accounts.account import UnknownAccount
     from email_assistant.accounts.vault import VaultError
     from email_assistant.cli.explain import explain_google
     from email_assistant.google.errors import GoogleError

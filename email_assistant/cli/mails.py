@@ -8,13 +8,14 @@ from email_assistant.cli.context import (
     AsJson,
     CommandError,
     OfAccount,
+    awaited,
     here,
-    opened,
-    out,
+    one_of,
+    opened_for,
     print_json,
     print_table,
     print_text,
-    run,
+    say,
     when,
 )
 
@@ -29,42 +30,20 @@ app = typer.Typer(help="Show all mail and what became of it, newest first.")
 
 
 @app.callback(invoke_without_command=True)
-def mails(
+@awaited
+async def mails(
     context: typer.Context,
     state: Annotated[str | None, typer.Option(help="new, triaging, waiting, acting, done or failed.")] = None,
     account: OfAccount = None,
     cursor: Annotated[str | None, typer.Option(help="Go on from where the last page ended.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    if context.invoked_subcommand is None:
-        run(lambda: _list(state, account, cursor, as_json=as_json))
-
-
-@app.command()
-def trail(mail: MailId, account: OfAccount = None, as_json: AsJson = False) -> None:
-    """Tell what happened to a mail, step by step."""
-    run(lambda: _trail(mail, account, as_json=as_json))
-
-
-@app.command()
-def correct(
-    mail: MailId,
-    classification: Annotated[str, typer.Argument(metavar="CLASS", help="ignore, notify or respond.")],
-    account: OfAccount = None,
-) -> None:
-    """Say what a mail should have been; the assistant learns from it."""
-    run(lambda: _correct(mail, classification, account))
-
-
-async def _list(state: str | None, account: str | None, cursor: str | None, *, as_json: bool) -> None:
     from email_assistant.inbox.mails import STATES
 
-    chosen = next((s for s in STATES if s == state), None)
-    if state is not None and chosen is None:
-        raise CommandError(f"--state takes {', '.join(STATES)}, not {state!r}")
-    async with opened() as app:
-        if account is not None:
-            await app.accounts.find(app.user_id, account)
+    if context.invoked_subcommand is not None:
+        return
+    chosen = None if state is None else one_of(STATES, state, "--state takes")
+    async with opened_for(account) as app:
         rows, following = await app.mails.page(app.user_id, state=chosen, account=account, cursor=cursor)
         zones = await _zones(app)
     if as_json:
@@ -87,7 +66,7 @@ async def _list(state: str | None, account: str | None, cursor: str | None, *, a
         ],
     )
     if following:
-        out.print(f"More: the same with --cursor {following}", soft_wrap=True, highlight=False)
+        say(f"More: the same with --cursor {following}")
 
 
 async def _zones(app: "App") -> dict[str, "ZoneInfo"]:
@@ -95,13 +74,14 @@ async def _zones(app: "App") -> dict[str, "ZoneInfo"]:
     return {account.address: account.zone for account in await app.accounts.of_user(app.user_id)}
 
 
-async def _trail(mail: str, account: str | None, *, as_json: bool) -> None:
+@app.command()
+@awaited
+async def trail(mail: MailId, account: OfAccount = None, as_json: AsJson = False) -> None:
+    """Tell what happened to a mail, step by step."""
     from email_assistant.app import open_memory
     from email_assistant.trail.story import Trail
 
-    async with opened() as app:
-        if account is not None:
-            await app.accounts.find(app.user_id, account)
+    async with opened_for(account) as app:
         of = await app.mails.get(app.user_id, mail, account)
         events = await Trail(app.pool, open_memory(app)).of_mail(app.user_id, mail, of.account)
         zone = (await _zones(app)).get(of.account)
@@ -112,37 +92,33 @@ async def _trail(mail: str, account: str | None, *, as_json: bool) -> None:
         print_text(event.line(zone))
 
 
-async def _correct(mail: str, classification: str, account: str | None) -> None:
+@app.command()
+@awaited
+async def correct(
+    mail: MailId,
+    classification: Annotated[str, typer.Argument(metavar="CLASS", help="ignore, notify or respond.")],
+    account: OfAccount = None,
+) -> None:
+    """Say what a mail should have been; the assistant learns from it."""
     from email_assistant.inbox.mails import CLASSES
 
-    chosen = next((c for c in CLASSES if c == classification), None)
-    if chosen is None:
-        raise CommandError(f"a mail is {', '.join(CLASSES)}, not {classification!r}")
-    async with opened() as app:
-        if account is not None:
-            await app.accounts.find(app.user_id, account)
+    chosen = one_of(CLASSES, classification, "a mail is")
+    async with opened_for(account) as app:
         await app.mails.correct(app.user_id, mail, chosen, "cli", account)
-    out.print(
+    say(
         f"Mail {mail} is now {chosen}. A rule on its sender is learned from that; `email-assistant memory show` "
-        "shows it.",
-        markup=False,
-        highlight=False,
+        "shows it."
     )
 
 
-def retry(mail: MailId, account: OfAccount = None) -> None:
+@awaited
+async def retry(mail: MailId, account: OfAccount = None) -> None:
     """Take a failed mail up again."""
+    from email_assistant.inbox.items import NoItem
 
-    async def command() -> None:
-        from email_assistant.inbox.items import NoItem
-
-        async with opened() as app:
-            if account is not None:
-                await app.accounts.find(app.user_id, account)
-            try:
-                await app.mails.retry(app.user_id, mail, account)
-            except NoItem as error:
-                raise CommandError(f"{error}; `email-assistant mails --state failed` shows what can be tried") from None
-        out.print(f"Trying mail {mail} again.", markup=False, highlight=False)
-
-    run(command)
+    async with opened_for(account) as app:
+        try:
+            await app.mails.retry(app.user_id, mail, account)
+        except NoItem as error:
+            raise CommandError(f"{error}; `email-assistant mails --state failed` shows what can be tried") from None
+    say(f"Trying mail {mail} again.")

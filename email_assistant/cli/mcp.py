@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from email_assistant.cli.context import CommandError, chosen, complain, load_settings, opened, print_json, run, tell
+from email_assistant.cli.context import CommandError, awaited, chosen, complain, load_settings, opened, print_json, tell
 from email_assistant.programs import become
 
 if TYPE_CHECKING:
@@ -52,55 +52,49 @@ def serve(
 
 
 @app.command()
-def config(
+@awaited
+async def config(
     http: Annotated[bool, typer.Option("--http", help="For servers that you run with `mcp serve … --http`.")] = False,
     vscode: Annotated[bool, typer.Option("--vscode", help="In the form of VS Code's mcp.json.")] = False,
     account: OfAccount = None,
 ) -> None:
     """Print what to paste into an MCP client: Claude Desktop and Code, Cursor, Windsurf and others; or VS Code."""
+    from email_assistant.settings import Settings
 
-    async def command() -> None:
-        from email_assistant.settings import Settings
-
-        async with opened() as services:
-            await _check_account(services, account)
-        own = Settings.load()
-        servers = {
-            f"email-assistant-{what}": _over_http(what, services.settings) if http else _over_stdio(what, account, own)
-            for what in _FOR_CLIENTS
-        }
-        print_json({"servers" if vscode else "mcpServers": servers})
-        if http:
-            tell(
-                "Whoever has this token can read your mail and send as you: share the text with nobody "
-                "(`email-assistant mcp new-token` makes another). "
-                "Run `email-assistant mcp serve calendar --http`, and the same with mail."
-            )
-        elif any(value.startswith("YOUR-") for value in _pinned(own).values()):
-            tell("Put your own values in the place of YOUR-….")
-
-    run(command)
+    async with opened() as services:
+        await _check_account(services, account)
+    own = Settings.load()
+    servers = {
+        f"email-assistant-{what}": _over_http(what, services.settings) if http else _over_stdio(what, account, own)
+        for what in _FOR_CLIENTS
+    }
+    print_json({"servers" if vscode else "mcpServers": servers})
+    if http:
+        tell(
+            "Whoever has this token can read your mail and send as you: share the text with nobody "
+            "(`email-assistant mcp new-token` makes another). "
+            "Run `email-assistant mcp serve calendar --http`, and the same with mail."
+        )
+    elif any(value.startswith("YOUR-") for value in _pinned(own).values()):
+        tell("Put your own values in the place of YOUR-….")
 
 
 @app.command("new-token")
-def new_token() -> None:
+@awaited
+async def new_token() -> None:
     """Make another token for `mcp serve --http`: the old one opens nothing any more, servers that run included."""
+    from email_assistant.home import renew_mcp_token
 
-    async def command() -> None:
-        from email_assistant.app import renew_mcp_token
-
-        settings = load_settings()
-        if settings.mcp_token:
-            raise CommandError("EMAIL_ASSISTANT_MCP_TOKEN sets the token: change it there, and start the servers again")
-        renew_mcp_token(settings)
-        tell("The old token opens nothing any more; `email-assistant mcp config --http` prints the new one.")
-
-    run(command)
+    settings = load_settings()
+    if settings.mcp_token:
+        raise CommandError("EMAIL_ASSISTANT_MCP_TOKEN sets the token: change it there, and start the servers again")
+    renew_mcp_token(settings)
+    tell("The old token opens nothing any more; `email-assistant mcp config --http` prints the new one.")
 
 
 async def _check_account(app: "App", address: str | None) -> None:
     """Say why the servers would not start without one. Raises UnknownAccount where one is named that is not there."""
-    from email_assistant.accounts.accounts import UnknownAccount
+    from email_assistant.accounts.account import UnknownAccount
     from email_assistant.tools.own.mailbox import account_served
 
     try:
@@ -154,7 +148,7 @@ def _over_stdio(what: What, account: str | None, settings: "Settings") -> dict[s
 
 
 def _over_http(what: What, settings: "Settings") -> dict[str, Any]:
-    from email_assistant.app import mcp_token
+    from email_assistant.home import mcp_token
 
     return {
         "type": "http",

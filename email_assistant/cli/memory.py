@@ -6,10 +6,22 @@ from uuid import UUID
 
 import typer
 
-from email_assistant.cli.context import AsJson, CommandError, OfAccount, opened, out, print_json, print_text, run, when
+from email_assistant.cli.context import (
+    AsJson,
+    CommandError,
+    OfAccount,
+    awaited,
+    opened,
+    out,
+    print_json,
+    print_text,
+    run,
+    say,
+    when,
+)
 
 if TYPE_CHECKING:
-    from email_assistant.accounts.accounts import Account
+    from email_assistant.accounts.account import Account
     from email_assistant.app import App
     from email_assistant.memory.profiles import Memory, Profile, Rule
 
@@ -19,80 +31,70 @@ app = typer.Typer(help="What the assistant knows about you and has learned from 
 
 
 @app.command()
-def show(account: OfAccount = None, as_json: AsJson = False) -> None:
+@awaited
+async def show(account: OfAccount = None, as_json: AsJson = False) -> None:
     """Show the learned rules, and where each comes from."""
+    from email_assistant.app import open_memory
+    from email_assistant.memory.profiles import PROFILES
 
-    async def command() -> None:
-        from email_assistant.app import open_memory
-        from email_assistant.memory.profiles import PROFILES
-
-        async with opened() as app:
-            chosen = await _account(app, account)
-            memory = open_memory(app)
-            profiles = {profile: await memory.rules(chosen.id, profile) for profile in PROFILES}
-        if as_json:
-            print_json(
-                {
-                    profile: [
-                        {"id": r.key, "text": r.text, "origin": r.origin, "at": r.at, "history": r.history}
-                        for r in rules
-                    ]
-                    for profile, rules in profiles.items()
-                }
-            )
-            return
-        for profile, rules in profiles.items():
-            out.print(f"[bold]{profile}[/]")
-            for rule in rules:
-                print_text(f"  - {rule.text}")
-                print_text(f"    {rule.key[:8]}  {_origin(rule.origin)}", style="dim")
-            if not rules:
-                out.print("  (nothing learned yet)", style="dim")
-
-    run(command)
+    async with opened() as app:
+        chosen = await _account(app, account)
+        memory = open_memory(app)
+        profiles = {profile: await memory.rules(chosen.id, profile) for profile in PROFILES}
+    if as_json:
+        print_json(
+            {
+                profile: [
+                    {"id": r.key, "text": r.text, "origin": r.origin, "at": r.at, "history": r.history} for r in rules
+                ]
+                for profile, rules in profiles.items()
+            }
+        )
+        return
+    for profile, rules in profiles.items():
+        out.print(f"[bold]{profile}[/]")
+        for rule in rules:
+            print_text(f"  - {rule.text}")
+            print_text(f"    {rule.key[:8]}  {_origin(rule.origin)}", style="dim")
+        if not rules:
+            out.print("  (nothing learned yet)", style="dim")
 
 
 @app.command()
-def background(
+@awaited
+async def background(
     text: Annotated[str | None, typer.Argument(help="Who you are: role, tone, languages. Left out: shown.")] = None,
     account: OfAccount = None,
 ) -> None:
     """Show or set what every prompt says about you."""
-
-    async def command() -> None:
-        async with opened() as app:
-            chosen = await _account(app, account)
-            if text is not None:
-                await app.accounts.set_background(chosen.id, text)
-        if text is None:
-            out.print(chosen.background or "(nothing yet)", markup=False, highlight=False)
-        else:
-            out.print("Saved.")
-
-    run(command)
+    async with opened() as app:
+        chosen = await _account(app, account)
+        if text is not None:
+            await app.accounts.set_background(chosen.id, text)
+    if text is None:
+        say(chosen.background or "(nothing yet)")
+    else:
+        out.print("Saved.")
 
 
 @app.command()
-def add(
+@awaited
+async def add(
     profile: Annotated[str, typer.Argument(help="triage_preferences, response_preferences or cal_preferences.")],
     text: Annotated[str, typer.Argument(help="The rule, in one sentence.")],
     account: OfAccount = None,
 ) -> None:
     """Add a rule by hand."""
+    from email_assistant.app import open_memory
+    from email_assistant.memory.profiles import PROFILES
 
-    async def command() -> None:
-        from email_assistant.app import open_memory
-        from email_assistant.memory.profiles import PROFILES
-
-        chosen = next((p for p in PROFILES if p == profile), None)
-        if chosen is None:
-            raise CommandError(f"the profiles are {', '.join(PROFILES)}, not {profile!r}")
-        async with opened() as app:
-            owner = await _account(app, account)
-            rule = await open_memory(app).add(owner.id, chosen, text, "cli")
-        out.print(f"Added: {rule.key[:8]}.", highlight=False)
-
-    run(command)
+    chosen = next((p for p in PROFILES if p == profile), None)
+    if chosen is None:
+        raise CommandError(f"the profiles are {', '.join(PROFILES)}, not {profile!r}")
+    async with opened() as app:
+        owner = await _account(app, account)
+        rule = await open_memory(app).add(owner.id, chosen, text, "cli")
+    out.print(f"Added: {rule.key[:8]}.", highlight=False)
 
 
 @app.command()
@@ -120,63 +122,52 @@ def revert(
 
 
 @app.command()
-def history(rule: RuleId, account: OfAccount = None, as_json: AsJson = False) -> None:
+@awaited
+async def history(rule: RuleId, account: OfAccount = None, as_json: AsJson = False) -> None:
     """Show every version of a rule, and where each comes from."""
+    from email_assistant.app import open_memory
 
-    async def command() -> None:
-        from email_assistant.app import open_memory
-
-        async with opened() as app:
-            owner = await _account(app, account)
-            _, found = await open_memory(app).find(owner.id, rule)
-        if as_json:
-            print_json({"id": found.key, "versions": found.versions})
-            return
-        for number, version in enumerate(found.versions, 1):
-            gone = " (removed)" if version["removed"] else ""
-            out.print(f"{number}. {version['text']}{gone}", markup=False, highlight=False, soft_wrap=True)
-            out.print(
-                f"   {version['at'][:16]}  {_origin(version['origin'])}", markup=False, highlight=False, style="dim"
-            )
-
-    run(command)
+    async with opened() as app:
+        owner = await _account(app, account)
+        _, found = await open_memory(app).find(owner.id, rule)
+    if as_json:
+        print_json({"id": found.key, "versions": found.versions})
+        return
+    for number, version in enumerate(found.versions, 1):
+        gone = " (removed)" if version["removed"] else ""
+        say(f"{number}. {version['text']}{gone}")
+        out.print(f"   {version['at'][:16]}  {_origin(version['origin'])}", markup=False, highlight=False, style="dim")
 
 
 @app.command()
-def lessons(account: OfAccount = None, as_json: AsJson = False) -> None:
+@awaited
+async def lessons(account: OfAccount = None, as_json: AsJson = False) -> None:
     """Show what was learned last, and when."""
+    from email_assistant.app import open_memory
 
-    async def command() -> None:
-        from email_assistant.app import open_memory
-
-        async with opened() as app:
-            chosen = (await app.accounts.find(app.user_id, account)).id if account else None
-            found = await open_memory(app).lessons.page(app.user_id, chosen)
-        if as_json:
-            print_json(found)
-        elif not found:
-            out.print("Nothing was learned yet.")
-        for each in () if as_json else found:
-            gone = " (taken back)" if each.taken_back_at else ""
-            print_text(f"{str(each.id)[:8]}  {when(each.at)}  {each.said}{gone}")
-
-    run(command)
+    async with opened() as app:
+        chosen = (await app.accounts.find(app.user_id, account)).id if account else None
+        found = await open_memory(app).lessons.page(app.user_id, chosen)
+    if as_json:
+        print_json(found)
+    elif not found:
+        out.print("Nothing was learned yet.")
+    for each in () if as_json else found:
+        gone = " (taken back)" if each.taken_back_at else ""
+        print_text(f"{str(each.id)[:8]}  {when(each.at)}  {each.said}{gone}")
 
 
 @app.command()
-def undo(lesson: Annotated[str, typer.Argument(help="Its id, or its first characters.")]) -> None:
+@awaited
+async def undo(lesson: Annotated[str, typer.Argument(help="Its id, or its first characters.")]) -> None:
     """Take back exactly one thing that was learned."""
+    from email_assistant.app import open_memory
 
-    async def command() -> None:
-        from email_assistant.app import open_memory
-
-        async with opened() as app:
-            memory = open_memory(app)
-            found = await memory.lessons.find(app.user_id, lesson)
-            rule = await memory.unlearn(found, "cli")
-        print_text("Taken back." if rule.removed else f"Taken back; the rule says: {rule.text}")
-
-    run(command)
+    async with opened() as app:
+        memory = open_memory(app)
+        found = await memory.lessons.find(app.user_id, lesson)
+        rule = await memory.unlearn(found, "cli")
+    print_text("Taken back." if rule.removed else f"Taken back; the rule says: {rule.text}")
 
 
 Change = Callable[["Memory", UUID, "Profile", "Rule"], Awaitable["Rule"]]
@@ -191,7 +182,7 @@ async def _change(prefix: str, address: str | None, change: Change) -> None:
         profile, found = await memory.find(owner.id, prefix)
         changed = await change(memory, owner.id, profile, found)
     state = "Removed" if changed.removed else "It now says"
-    out.print(f"{state}: {changed.text}", markup=False, highlight=False, soft_wrap=True)
+    say(f"{state}: {changed.text}")
 
 
 async def _account(app: "App", address: str | None) -> "Account":

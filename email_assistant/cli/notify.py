@@ -4,7 +4,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from email_assistant.cli.context import AsJson, CommandError, one_by_id, opened, out, print_json, print_table, run, when
+from email_assistant.cli.context import (
+    AsJson,
+    CommandError,
+    awaited,
+    one_by_id,
+    opened,
+    out,
+    print_json,
+    print_table,
+    say,
+    when,
+)
 
 if TYPE_CHECKING:
     from email_assistant.app import App
@@ -20,78 +31,66 @@ Which = Annotated[str, typer.Argument(help="Its id, or the beginning of it, as `
 
 
 @app.command()
-def status(as_json: AsJson = False) -> None:
+@awaited
+async def status(as_json: AsJson = False) -> None:
     """Show browsers, webhooks and the digest, and what is wrong with them."""
-
-    async def command() -> None:
-        async with opened() as app:
-            channels = await app.channels.of_user(app.user_id)
-            troubles = await app.digests.last_errors(app.user_id)
-            digest_at = app.settings.digest_at
-        if as_json:
-            print_json({"channels": channels, "digest_at": digest_at, "digest_errors": troubles})
-            return
-        if channels:
-            rows = [[str(c.id)[:8], c.kind, c.name, c.state, _told(c), c.last_error or ""] for c in channels]
-            print_table(["id", "kind", "server", "state", "last_told", "last_error"], rows)
-        else:
-            out.print("No browser and no webhook is told of anything.")
-        out.print(f"Daily digest: {f'at {digest_at:%H:%M}' if digest_at else 'off; EMAIL_ASSISTANT_DIGEST_AT'}.")
-        for address, error in troubles.items():
-            out.print(f"  {address}: {error}", markup=False, highlight=False, soft_wrap=True)
-
-    run(command)
+    async with opened() as app:
+        channels = await app.channels.of_user(app.user_id)
+        troubles = await app.digests.last_errors(app.user_id)
+        digest_at = app.settings.digest_at
+    if as_json:
+        print_json({"channels": channels, "digest_at": digest_at, "digest_errors": troubles})
+        return
+    if channels:
+        rows = [[str(c.id)[:8], c.kind, c.name, c.state, _told(c), c.last_error or ""] for c in channels]
+        print_table(["id", "kind", "server", "state", "last_told", "last_error"], rows)
+    else:
+        out.print("No browser and no webhook is told of anything.")
+    out.print(f"Daily digest: {f'at {digest_at:%H:%M}' if digest_at else 'off; EMAIL_ASSISTANT_DIGEST_AT'}.")
+    for address, error in troubles.items():
+        say(f"  {address}: {error}")
 
 
 @app.command("add-webhook")
-def add_webhook(url: Annotated[str, typer.Argument(help="It must begin with https://.")]) -> None:
+@awaited
+async def add_webhook(url: Annotated[str, typer.Argument(help="It must begin with https://.")]) -> None:
     """Tell a server of new items: a signed POST with ids and counts, and no word of your mail."""
+    from email_assistant.notify.outward import TargetRefused
 
-    async def command() -> None:
-        from email_assistant.notify.outward import TargetRefused
-
-        async with opened() as app:
-            try:
-                channel, secret = await app.notices.add_webhook(app.user_id, url)
-            except TargetRefused as error:
-                raise CommandError(str(error)) from None
-            problem = await app.notices.test(channel)
-        out.print(f"Added {channel.name}. Its requests are signed (standardwebhooks.com) with this secret:")
-        out.print(secret, markup=False, highlight=False, soft_wrap=True)
-        if problem:
-            out.print(f"It could not be told of that: {problem}.", markup=False, highlight=False, soft_wrap=True)
-
-    run(command)
+    async with opened() as app:
+        try:
+            channel, secret = await app.notices.add_webhook(app.user_id, url)
+        except TargetRefused as error:
+            raise CommandError(str(error)) from None
+        problem = await app.notices.test(channel)
+    out.print(f"Added {channel.name}. Its requests are signed (standardwebhooks.com) with this secret:")
+    say(secret)
+    if problem:
+        say(f"It could not be told of that: {problem}.")
 
 
 @app.command()
-def remove(which: Which) -> None:
+@awaited
+async def remove(which: Which) -> None:
     """Tell a browser or a webhook no more."""
-
-    async def command() -> None:
-        async with opened() as app:
-            channel = await _find(app, which)
-            await app.channels.remove(app.user_id, channel.id)
-        out.print(f"Removed {channel.name}.", markup=False, highlight=False)
-
-    run(command)
+    async with opened() as app:
+        channel = await _find(app, which)
+        await app.channels.remove(app.user_id, channel.id)
+    say(f"Removed {channel.name}.")
 
 
 @app.command("test")
-def send_test(which: Annotated[str | None, typer.Argument(help="Its id; left out: all of them.")] = None) -> None:
+@awaited
+async def send_test(which: Annotated[str | None, typer.Argument(help="Its id; left out: all of them.")] = None) -> None:
     """Send a notice of nothing. Ends with 1 if it does not arrive."""
-
-    async def command() -> bool:
-        async with opened() as app:
-            chosen = [await _find(app, which)] if which else await app.channels.of_user(app.user_id)
-            problems = [await app.notices.test(channel) for channel in chosen]
-        for channel, problem in zip(chosen, problems, strict=True):
-            out.print(f"{channel.name}: {problem or 'told'}", markup=False, highlight=False, soft_wrap=True)
-        if not chosen:
-            raise CommandError("there is nobody to tell yet; `email-assistant notify --help` says how")
-        return not any(problems)
-
-    if not run(command):
+    async with opened() as app:
+        chosen = [await _find(app, which)] if which else await app.channels.of_user(app.user_id)
+        problems = [await app.notices.test(channel) for channel in chosen]
+    for channel, problem in zip(chosen, problems, strict=True):
+        say(f"{channel.name}: {problem or 'told'}")
+    if not chosen:
+        raise CommandError("there is nobody to tell yet; `email-assistant notify --help` says how")
+    if any(problems):
         raise typer.Exit(1)
 
 

@@ -13,12 +13,13 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
-from email_assistant.app import App, database, open_app, open_chat
-from email_assistant.cli.context import NO_MODEL, CommandError, err, load_settings, out, tell
+from email_assistant.app import App, open_app, open_chat
+from email_assistant.cli.context import NO_MODEL, CommandError, err, load_settings, out, say, tell
 from email_assistant.cli.door import Door, opened_door
 from email_assistant.cli.follow import follow, introduce
 from email_assistant.cli.patience import Patience
 from email_assistant.daemon import open_daemon
+from email_assistant.home import database
 from email_assistant.settings import Settings
 from email_assistant.telemetry import log_to_stderr
 from email_assistant.tracing import tracing
@@ -202,7 +203,7 @@ def _welcome(settings: Settings, door: Door, host: str) -> None:
     """Say where the inbox is."""
     # Beyond loopback this is a service's log, which others keep; who has set a token knows it.
     link = door.link if is_loopback(host) or settings.api_token is None else f"{door.address}login"
-    out.print(f"Your inbox: {link}", markup=False, highlight=False, soft_wrap=True)
+    say(f"Your inbox: {link}")
     if door.plain:
         out.print(f"(If your browser does not find that name: {door.plain})", highlight=False, soft_wrap=True)
     if not is_loopback(host):

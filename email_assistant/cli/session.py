@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from email_assistant.cli.context import AsJson, one_by_id, opened, out, print_json, print_table, run, when
+from email_assistant.cli.context import AsJson, awaited, one_by_id, opened, out, print_json, print_table, say, when
 
 if TYPE_CHECKING:
     from email_assistant.accounts.sessions import Session
@@ -14,14 +14,11 @@ app = typer.Typer(help="The browsers that are logged in to your inbox.", no_args
 
 
 @app.command("list")
-def list_sessions(as_json: AsJson = False) -> None:
+@awaited
+async def list_sessions(as_json: AsJson = False) -> None:
     """Show which browsers are logged in, and until when."""
-
-    async def command() -> "list[Session]":
-        async with opened() as services:
-            return await services.sessions.of_user(services.user_id)
-
-    found = run(command)
+    async with opened() as services:
+        found = await services.sessions.of_user(services.user_id)
     if as_json:
         print_json({"items": found})
     elif found:
@@ -32,25 +29,23 @@ def list_sessions(as_json: AsJson = False) -> None:
 
 
 @app.command()
-def end(
+@awaited
+async def end(
     which: Annotated[str | None, typer.Argument(help="Its id, or the beginning of it, as `list` shows it.")] = None,
     everywhere: Annotated[bool, typer.Option("--all", help="Every browser that is logged in.")] = False,
 ) -> None:
     """Log a browser out, or all of them; the notices that it asked for end as well."""
     if (which is None) != everywhere:
         raise typer.BadParameter("name one, or say --all")
-
-    async def command() -> str:
-        async with opened() as services:
-            if which is None:
-                count = await services.sessions.end_all(services.user_id)
-                return f"Logged out {count} browser{'' if count == 1 else 's'}."
+    async with opened() as services:
+        if which is None:
+            count = await services.sessions.end_all(services.user_id)
+            ended = f"{count} browser{'' if count == 1 else 's'}"
+        else:
             open_now = await services.sessions.of_user(services.user_id)
             one = one_by_id(open_now, which, "browser logged in", "session list")
-            ended = await services.sessions.end(services.user_id, one.id)
-            return f"Logged out {ended.browser}."
-
-    out.print(run(command), markup=False, highlight=False)
+            ended = (await services.sessions.end(services.user_id, one.id)).browser
+    say(f"Logged out {ended}.")
 
 
 def _times(session: "Session") -> tuple[datetime, ...]:

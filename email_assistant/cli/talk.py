@@ -14,7 +14,7 @@ from uuid import UUID
 
 from rich.text import Text
 
-from email_assistant.accounts.accounts import Account
+from email_assistant.accounts.account import Account
 from email_assistant.app import App
 from email_assistant.cli.context import complain, err, here, invocation, out, print_text
 from email_assistant.inbox.describe import COUNTED, FIRST_ANSWER, NOT_IN_COPY, UNKNOWN_CONFLICTS, shortly

@@ -16,8 +16,8 @@ from urllib.parse import quote, urlencode
 
 from psycopg import conninfo
 
+from email_assistant.db.binaries import find_binaries
 from email_assistant.db.dump import DUMP, KEYS, MANIFEST, WITHOUT_ROWS, BackupError, manifest_of
-from email_assistant.db.embedded import find_binaries
 from email_assistant.db.pool import SCHEMA, TABLES_HELD
 
 _LOCK_SECONDS = 10

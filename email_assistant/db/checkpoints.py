@@ -105,8 +105,10 @@ class FencedSaver(AsyncPostgresSaver):
 
     @asynccontextmanager
     async def _fenced(self, config: RunnableConfig) -> AsyncIterator[AsyncPostgresSaver]:
-        async with self._pool.connection() as conn, conn.transaction():
+        lease = lease_of(config)
+        async with self._pool.connection() as conn, conn.pipeline(), conn.transaction():
             # Nothing rests on a checkpoint before a later commit does, of an item or an effect, and this takes along
             # what was committed before it (https://www.postgresql.org/docs/current/wal-async-commit.html).
-            await lease_of(config).check(conn, durable=False)
+            asked = await lease.ask(conn, durable=False)
             yield AsyncPostgresSaver(conn, serde=self.serde)
+            await lease.confirm(asked)

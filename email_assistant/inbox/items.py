@@ -4,14 +4,14 @@ A row is `pending → decided → applied`, or `superseded`, or `expired`; undo 
 compare-and-set. `applied` is the point of no return, before any effect.
 """
 
-import asyncio
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
 from typing import Any, Unpack
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -21,9 +21,9 @@ from psycopg.rows import kwargs_row
 from psycopg.types.json import Json
 
 from email_assistant.accounts.accounts import SERVED
-from email_assistant.db.order import lock_account
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.db.values import time_in_json, zone_named
+from email_assistant.errors import AssistantError
 from email_assistant.inbox import counts
 from email_assistant.inbox.counts import Counts
 from email_assistant.inbox.describe import Newer, Overtaken, describe, not_done
@@ -105,16 +105,22 @@ _TABLES = f"inbox_items i {_JOINED}"
 _MOST_NAMED = 5
 
 
-class NoItem(LookupError):
+class NoItem(AssistantError, LookupError):
     """No such item in this person's inbox."""
 
+    status = HTTPStatus.NOT_FOUND
 
-class Conflict(Exception):
+
+class Conflict(AssistantError):
     """The item can't take this answer any more; the message says what became of it."""
 
+    status = HTTPStatus.CONFLICT
 
-class Invalid(ValueError):
+
+class Invalid(AssistantError, ValueError):
     """The answer can't be taken as it stands; the item still waits."""
+
+    status = HTTPStatus.UNPROCESSABLE_ENTITY
 
 
 class _TakenMeanwhile(Conflict):
@@ -989,46 +995,14 @@ class Inbox:
             (run_id,),
         )
 
-    async def claim_unlearned(self, account_id: UUID, seconds: float) -> Item | None:
-        """Take the next applied item to learn from; None if there is none, or one of the account is being learned from.
-
-        One at a time, since a lesson changes the profile that the next one is put to.
-        """
-        async with self._pool.connection() as conn, conn.transaction():
-            await lock_account(conn, account_id, "no key update")
-            cursor = await conn.execute(
-                """update inbox_items set learning_until = clock_timestamp() + make_interval(secs => %s),
-                          learn_tries = learn_tries + 1
-                   where id = (select id from inbox_items where account_id = %s and status = 'applied' and teaches
-                               and learned_at is null and learn_after <= clock_timestamp()
-                               order by applied_at, id limit 1)
-                   and not exists (select from inbox_items where account_id = %s and status = 'applied' and teaches
-                                   and learned_at is null and learning_until > clock_timestamp())
-                   returning id""",
-                (seconds, account_id, account_id),
-            )
-            row = await cursor.fetchone()
-        return (await self._items("i.id = %s", row["id"]))[0] if row else None
-
-    @asynccontextmanager
-    async def learning(self, item_id: UUID, seconds: float) -> AsyncIterator[None]:
-        """Keep the item claimed for the length of the block, and no longer than `seconds` after a process that died."""
-        renewal = asyncio.create_task(self._keep_learning(item_id, seconds))
-        try:
-            yield
-        finally:
-            renewal.cancel()
-
-    async def _keep_learning(self, item_id: UUID, seconds: float) -> None:
-        while True:
-            await asyncio.sleep(seconds / 3)
-            with suppress(psycopg.Error):
-                async with self._pool.connection() as conn:
-                    await conn.execute(
-                        """update inbox_items set learning_until = clock_timestamp() + make_interval(secs => %s)
-                           where id = %s and learned_at is null""",
-                        (seconds, item_id),
-                    )
+    async def next_lesson(self, account_id: UUID) -> Item | None:
+        """The next applied item to learn from; None if there is none now."""
+        items = await self._items(
+            """i.account_id = %s and i.status = 'applied' and i.teaches and i.learned_at is null
+               and i.learn_after <= clock_timestamp() order by i.applied_at, i.id limit 1""",
+            account_id,
+        )
+        return items[0] if items else None
 
     async def taught(self, item: Item) -> Taught:
         """What stands around an applied answer."""
@@ -1060,9 +1034,8 @@ class Inbox:
         """Back off after a failed try; with `most_tries`, give up after so many. Returns whether it was given up."""
         async with self._pool.connection() as conn:
             cursor = await conn.execute(
-                """update inbox_items set learning_until = '-infinity',
-                          learn_after = clock_timestamp()
-                                        + make_interval(secs => least(300, 2 ^ least(learn_tries, 9))),
+                """update inbox_items set
+                          learn_after = clock_timestamp() + back_off(learn_tries, '1 second', '5 minutes'),
                           learned_at = case when learn_tries >= %s then clock_timestamp() end
                    where id = %s returning learned_at is not null as given_up""",
                 (most_tries if most_tries is not None else 2**31 - 1, item_id),

@@ -1,6 +1,7 @@
 """What becomes of an account's proposals."""
 
-from email_assistant.accounts.accounts import Account, Accounts, Mode
+from email_assistant.accounts.account import Account, Mode
+from email_assistant.accounts.accounts import Accounts
 from email_assistant.db.pool import Pool
 from email_assistant.inbox.items import Inbox
 

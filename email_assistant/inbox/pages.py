@@ -4,10 +4,15 @@ import base64
 import binascii
 import json
 from datetime import datetime
+from http import HTTPStatus
+
+from email_assistant.errors import AssistantError
 
 
-class BadCursor(ValueError):
+class BadCursor(AssistantError, ValueError):
     """A cursor that was not given out here."""
+
+    status = HTTPStatus.UNPROCESSABLE_ENTITY
 
     def __init__(self) -> None:
         super().__init__("this cursor was not given out here; start from the first page")

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from pydantic import TypeAdapter
 
-from email_assistant.accounts.accounts import Account, UnknownAccount
+from email_assistant.accounts.account import Account, UnknownAccount
 from email_assistant.accounts.clients import Clients
 from email_assistant.accounts.vault import VaultError
 from email_assistant.db.pool import Connection, Pool

@@ -22,7 +22,6 @@ _CLAIM_SECONDS = 60
 """How long a process that died keeps a channel from being used; it outlasts any request."""
 _TRIES = 5
 """Of one notice. Then it is given up, and the next item starts anew."""
-_FIRST_WAIT, _LONGEST_WAIT = 30, 3600
 _LISTED = 50
 """Items that one notice names; it counts them all."""
 _SHOWN_WORDS = 200
@@ -193,15 +192,13 @@ class Channels:
         await self._rows(
             """update channels set last_error = %(error)s, tries = (tries + 1) %% %(most)s,
                       told_until = case when tries + 1 = %(most)s then %(until)s else told_until end,
-                      not_before = clock_timestamp() + make_interval(
-                          secs => greatest(%(after)s, least(%(longest)s, %(first)s * 2 ^ tries)))
+                      not_before = clock_timestamp() + greatest(
+                          make_interval(secs => %(after)s), back_off(tries, '30 seconds', '1 hour'))
                where id = %(id)s""",
             error=error,
             most=_TRIES,
             until=due.until,
             after=retry_after,
-            longest=_LONGEST_WAIT,
-            first=_FIRST_WAIT,
             id=due.channel.id,
         )
 

@@ -7,7 +7,8 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 from uuid import UUID
 
-from email_assistant.accounts.accounts import Account, Accounts, UnknownAccount
+from email_assistant.accounts.account import Account, UnknownAccount
+from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.accounts.vault import VaultError
 from email_assistant.db.pool import Pool
@@ -20,7 +21,6 @@ from email_assistant.outgoing.letters import Letter
 
 log = logging.getLogger(__name__)
 
-_FIRST_WAIT, _LONGEST_WAIT = timedelta(minutes=1), timedelta(minutes=30)
 _NOT_FOUND = "its draft is gone, and it is not in Sent"
 
 
@@ -155,10 +155,10 @@ class Digests:
             await self._end(digest, "sent", None)
 
     async def _put_off(self, digest: _Digest, why: str) -> None:
-        wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2 ** min(digest.tries - 1, 10))
         await self._rows(
-            "update digests set not_before = %s, last_error = %s where account_id = %s and day = %s",
-            (self._clock() + wait, why, digest.account_id, digest.day),
+            """update digests set not_before = %s + back_off(tries - 1, '1 minute', '30 minutes'), last_error = %s
+               where account_id = %s and day = %s""",
+            (self._clock(), why, digest.account_id, digest.day),
         )
 
     async def _end(self, digest: _Digest, state: str, why: str | None) -> None:

@@ -7,7 +7,7 @@ from email import policy
 from email.message import EmailMessage
 from zoneinfo import ZoneInfo
 
-from email_assistant.accounts.accounts import Account
+from email_assistant.accounts.account import Account
 from email_assistant.mail.charset import cut
 from email_assistant.mail.invisible import clean
 from email_assistant.memory.lessons import Learned

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from email_assistant.accounts.accounts import Account
+from email_assistant.accounts.account import Account
 from email_assistant.google.gmail import Gmail
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.entry import Unsent

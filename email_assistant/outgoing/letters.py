@@ -158,9 +158,10 @@ class Mailer:
         try:
             draft_id = (await self.gmail.create_draft(letter.raw, letter.thread)).id
         except Ambiguous:
-            if adopted := await self._adopt(entry, letter.mark):
-                return adopted
-            raise
+            # What a conversation began is taken up again by itself; who sends under a key wants to know now.
+            if self.lease or not (adopted := await self._adopt(entry, letter.mark)):
+                raise
+            return adopted
         if not await self.ledger.keep_draft(entry, draft_id, self.lease):
             if await self.ledger.disown_draft(entry, draft_id):
                 await self.gmail.delete_draft(draft_id)

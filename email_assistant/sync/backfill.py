@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from email_assistant.accounts.accounts import Account, Accounts
+from email_assistant.accounts.account import Account
+from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.db.order import lock_account
 from email_assistant.db.pool import Pool

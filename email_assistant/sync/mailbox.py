@@ -11,7 +11,8 @@ from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from uuid import UUID
 
-from email_assistant.accounts.accounts import Account, Accounts, Identity
+from email_assistant.accounts.account import Account, Identity
+from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.db.order import lock_account
 from email_assistant.db.pool import Connection, Pool

@@ -9,7 +9,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 from pydantic import TypeAdapter
 
-from email_assistant.accounts.accounts import Account
+from email_assistant.accounts.account import Account
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.google.gmail import Message, MessageRef
 from email_assistant.mail.message import Mail

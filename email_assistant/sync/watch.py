@@ -7,7 +7,8 @@ import logging
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from email_assistant.accounts.accounts import Accounts, UnknownAccount
+from email_assistant.accounts.account import UnknownAccount
+from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.accounts.vault import VaultError
 from email_assistant.google.errors import GoogleError, NotFound, Refused

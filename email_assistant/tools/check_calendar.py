@@ -11,7 +11,7 @@ from pydantic import field_validator
 from email_assistant.google.calendar import Agenda, Calendar, Event
 from email_assistant.google.errors import NotFound, Refused
 from email_assistant.mail.prompt import delimited
-from email_assistant.settings import WorkingHours
+from email_assistant.settings.values import WorkingHours
 from email_assistant.tools.spec import Arguments, Call, StringList, Tool, ToolError, ToolSpec
 
 _MOST_DAYS = 14

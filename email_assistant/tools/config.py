@@ -59,7 +59,7 @@ class ToolConfig(_Strict):
     review: Rule = "gate"
 
 
-class _File(_Strict):
+class _ToolsFile(_Strict):
     servers: dict[_ServerName, ServerConfig] = {}
     tools: dict[_ToolName, ToolConfig] = {}
 
@@ -77,6 +77,10 @@ class ToolsConfig:
             if tool.type:
                 found.setdefault(tool.type, []).append(name)
         return found
+
+    def is_own(self, backend: str) -> bool:
+        """Whether it is a program of ours, here or elsewhere."""
+        return backend in (LOCAL, *OWN_SERVERS) if backend not in self.servers else self.servers[backend].own
 
     def with_calendar_at(self, url: str) -> "ToolsConfig":
         """The calendar's server elsewhere."""
@@ -125,7 +129,7 @@ def read_tools(source: Source) -> ToolsConfig:
         given["tools"] = {
             name: shipped.get(name, {}) | tool if isinstance(tool, dict) else tool for name, tool in tools.items()
         }
-    file = source.parsed(_File, given)
+    file = source.parsed(_ToolsFile, given)
     for name in file.servers:
         if name in (*OWN_SERVERS, LOCAL):
             raise source.bad(("servers", name), f"{name} is a server of this program; choose another name")

@@ -9,7 +9,7 @@ from email_assistant.tools.spec import Arguments, Call, Review, Tool, ToolSpec
 CLARIFICATION: Final = "request_clarification"
 
 
-class _Question(Arguments):
+class _QuestionArguments(Arguments):
     content: str = Field(min_length=1)
 
 
@@ -18,7 +18,7 @@ class QuestionTool(Tool):
         name="Question",
         description="Ask the person you work for what only they can know.",
         parameters={"properties": {"content": {"type": "string"}}, "required": ["content"]},
-        arguments=_Question,
+        arguments=_QuestionArguments,
         review=Review("question", ("ignore", "response")),
     )
 

@@ -3,34 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from email_assistant.gate.labels import Labels
-from email_assistant.gate.policy import HERE, Subject, decide
 from email_assistant.mail.address import address_of
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.entry import Effect
-from email_assistant.tools.config import LOCAL, ToolsConfig
 from email_assistant.tools.mcp.pool import Servers
 from email_assistant.tools.mcp.remote import Remote
 from email_assistant.tools.mcp.schema import Schema, UnusableTool
 from email_assistant.tools.mcp.words import INVITATION, SENDER
-from email_assistant.tools.reviewed import reviewed
 from email_assistant.tools.spec import Call, Conflicts, ServerDown, Tool, ToolError
-
-
-def placed(
-    tool: Tool,
-    config: ToolsConfig,
-    labels: Mapping[str, Labels],
-    servers: Servers,
-    ledger: Ledger,
-) -> Tool:
-    """A tool of the mail agent where, and under the rule, that the person's files say. It has read mail from the
-    start."""
-    name = tool.spec.name
-    chosen = config.tools[name]
-    here = tool if chosen.backend == LOCAL else FlippedTool(tool, servers, ledger, chosen.backend)
-    foreign = None if chosen.backend == LOCAL or servers.is_own(chosen.backend) else chosen.backend
-    return reviewed(here, decide(None, Subject(chosen.type, labels.get(name), chosen.review, foreign), heard=(HERE,)))
 
 
 class FlippedTool(Tool):

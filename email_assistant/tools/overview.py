@@ -2,30 +2,36 @@
 that have changed."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Literal
 from uuid import UUID
 
 from mcp.types import Tool as Told
 
+from email_assistant.errors import AssistantError
 from email_assistant.gate.labels import Labels
 from email_assistant.gate.policy import Rule
-from email_assistant.tools.config import ToolConfig, ToolsConfig
 from email_assistant.tools.mcp.pool import Servers
 from email_assistant.tools.mcp.schema import UnusableTool, check_told
 from email_assistant.tools.mcp.seen import SeenTool, SeenTools
+from email_assistant.tools.rules import RuleFiles, Rules
 from email_assistant.tools.spec import ServerDown
 
 State = Literal["ready", "off", "changed", "missing", "unusable", "down"]
 
 
-class NoTool(LookupError):
+class NoTool(AssistantError):
     """There is no tool of that name."""
 
+    status = HTTPStatus.NOT_FOUND
 
-class NotAsShown(Exception):
+
+class NotAsShown(AssistantError):
     """The tool is not as it was shown, or has not changed at all."""
+
+    status = HTTPStatus.CONFLICT
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,25 +54,25 @@ class ToolRow:
 
 
 class Overview:
-    def __init__(
-        self, config: ToolsConfig, labels: Mapping[str, Labels], servers: Servers, seen: SeenTools, user_id: UUID
-    ) -> None:
-        self._config = config
-        self._labels = labels
+    """All of it raises BadFile while the person's files can't be used."""
+
+    def __init__(self, files: RuleFiles, servers: Servers, seen: SeenTools, user_id: UUID) -> None:
+        self._files = files
         self._servers = servers
         self._seen = seen
         self._user_id = user_id
 
     async def rows(self) -> list[ToolRow]:
         """Every tool; servers that are not ours are asked for theirs."""
-        return await asyncio.gather(*(self._row(name, tool) for name, tool in self._config.tools.items()))
+        rules = self._files.now()
+        return await asyncio.gather(*(self._row(name, rules) for name in rules.tools))
 
     async def row(self, name: str) -> tuple[ToolRow, SeenTool | None]:
         """A tool, and how the person has seen it, if its server is not ours. Raises NoTool."""
-        tool = self._config.tools.get(name)
-        if tool is None:
+        rules = self._files.now()
+        if name not in rules.tools:
             raise NoTool(f"there is no tool {name}; `email-assistant tools` lists them")
-        return await self._row(name, tool), await self._seen.find(tool.backend, name)
+        return await self._row(name, rules), await self._seen.find(rules.tools[name].backend, name)
 
     async def accept(self, name: str, new_hash: str) -> None:
         """Let a tool that has changed be used as the person was shown it. Raises NoTool, NotAsShown."""
@@ -76,30 +82,31 @@ class Overview:
 
     def remarks(self) -> Sequence[str]:
         """What the person has set that takes a safeguard away, a line each."""
+        rules = self._files.now()
         return [
             f"{name} is never reviewed: it {'sends or changes something' if labels else 'may do anything'} unseen"
-            + ("" if self._servers.is_own(tool.backend) else " until a chat has read private data")
-            for name, tool in self._config.tools.items()
-            if tool.review == "never" and ((labels := self._labels.get(name)) is None or labels.write_operation)
+            + (" until a chat has read private data" if rules.foreign(name) else "")
+            for name, tool in rules.tools.items()
+            if tool.review == "never" and ((labels := rules.labels.get(name)) is None or labels.write_operation)
         ]
 
-    async def _row(self, name: str, tool: ToolConfig) -> ToolRow:
-        labels = self._labels.get(name)
-        state, reason = await self._state(name, tool, labels)
-        return ToolRow(
-            name, tool.type, tool.backend, self._servers.is_own(tool.backend), tool.review, labels, state, reason
-        )
+    async def _row(self, name: str, rules: Rules) -> ToolRow:
+        tool, labels = rules.tools[name], rules.labels.get(name)
+        state, reason = await self._state(name, rules)
+        is_own = rules.foreign(name) is None
+        return ToolRow(name, tool.type, tool.backend, is_own, tool.review, labels, state, reason)
 
-    async def _state(self, name: str, tool: ToolConfig, labels: Labels | None) -> tuple[State, str | None]:
+    async def _state(self, name: str, rules: Rules) -> tuple[State, str | None]:
+        labels, backend = rules.labels.get(name), rules.tools[name].backend
         if labels is not None and not labels.enabled:
             return "off", "it is switched off in tool_permissions.json"
-        if not self._servers.is_remote(tool.backend):
+        if backend not in rules.config.servers:
             return "ready", None
         try:
-            told = (await self._servers.listing(tool.backend, self._user_id)).get(name)
+            told = (await self._servers.listing(backend, self._user_id)).get(name)
         except ServerDown as down:
             return "down", down.reason
-        return await self._told(tool.backend, told)
+        return await self._told(backend, told)
 
     async def _told(self, server: str, told: Told | None) -> tuple[State, str | None]:
         if told is None:

@@ -1,47 +1,243 @@
-"""The tools of one agent, by name."""
+"""Every tool of both agents, and what holds of it at each call: what it is, where it runs, what it touches, and whether
+a person is asked about it first."""
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+from uuid import UUID
 
+from mcp.types import Tool as ToldTool
+from pydantic import BaseModel
+
+from email_assistant.gate.policy import HERE, Verdict, decide
+from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.entry import Effect
-from email_assistant.tools.spec import Call, Conflicts, Tool, ToolError, shown_whole
+from email_assistant.tools.config import LOCAL
+from email_assistant.tools.control import CLARIFICATION
+from email_assistant.tools.flipped import FlippedTool
+from email_assistant.tools.mcp.pool import Servers
+from email_assistant.tools.mcp.tool import McpTool
+from email_assistant.tools.own.mailbox import Mailbox
+from email_assistant.tools.rules import RuleFiles
+from email_assistant.tools.spec import (
+    CONFIRMATION,
+    NEEDS_MAILBOX,
+    NO_CONFLICTS,
+    Call,
+    Conflicts,
+    Review,
+    ServerDown,
+    Tool,
+    ToolError,
+    shown_whole,
+)
+from email_assistant.tools.update_event import SAID, UPDATE_EVENT, UpdateEventTool
+
+AgentName = Literal["mail", "chat"]
+
+
+def agent_of(run: Mapping[str, Any]) -> AgentName:
+    """Whose run it is."""
+    return "chat" if run.get("agent") == "chat" else "mail"
+
+
+class Offer(NamedTuple):
+    """What a model may call now."""
+
+    tools: Sequence[Tool]
+    down: Sequence[ServerDown]
+    """Servers whose tools are missing among them."""
+
+    def schemas(self) -> list[dict[str, Any]]:
+        """In the form of OpenAI's `tools`, in a fixed order so that providers can cache the prefix."""
+        return [tool.spec.schema() for tool in self.tools]
 
 
 class Registry:
-    def __init__(self, tools: Iterable[Tool]) -> None:
-        self._tools = {tool.spec.name: tool for tool in tools}
+    """Whatever goes by the person's files raises BadFile while they can't be used.
 
-    def schemas(self) -> list[dict[str, Any]]:
-        """All tools in the form of OpenAI's `tools`, in a fixed order so that providers can cache the prefix."""
-        return [tool.spec.schema() for tool in self._tools.values() if tool.is_on]
+    Args:
+        mail: the mail agent's tools, as they run here.
+        chat: the chat agent's that run here; its others are those to which the files give a type.
+        mailbox: an account's, by its id.
+    """
 
-    def get(self, name: str) -> Tool:
-        """Raises ToolError for an unknown name."""
-        try:
-            return self._tools[name]
-        except KeyError:
-            raise ToolError(f"there is no tool {name!r}; there are {', '.join(self._tools)}") from None
+    def __init__(
+        self,
+        files: RuleFiles,
+        mail: Iterable[Tool],
+        chat: Iterable[Tool],
+        servers: Servers,
+        ledger: Ledger,
+        mailbox: Callable[[UUID], Mailbox],
+    ) -> None:
+        self._files = files
+        self._local: Mapping[AgentName, Mapping[str, Tool]] = {
+            "mail": {tool.spec.name: tool for tool in mail},
+            "chat": {tool.spec.name: tool for tool in chat},
+        }
+        self._servers = servers
+        self._ledger = ledger
+        self._mailbox = mailbox
+        self._made: dict[tuple[str, UUID, str], McpTool] = {}
+        """By server, account and name: to check a schema takes longer than to call the tool."""
 
-    async def complete(self, run: Mapping[str, Any], name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Arguments checked and completed for this run. Raises ToolError."""
-        return await self.get(name).complete(run, shown_whole(arguments))
+    def types(self, *, mailbox: bool) -> Mapping[str, Sequence[str]]:
+        """The names of each type's tools, which chat chooses by; without a mailbox, of those that need none."""
+        types = {
+            type_: [name for name in names if mailbox or not self._needs_mailbox(name)]
+            for type_, names in self._files.now().config.types().items()
+        }
+        return {type_: names for type_, names in types.items() if names}
+
+    async def offered(
+        self, agent: AgentName, account_id: UUID, types: Sequence[str] = (), *, mailbox: bool = True
+    ) -> Offer:
+        """The tools of an agent that can be used now: its own, and those of these types, in the order of the file."""
+        rules, local = self._files.now(), self._local[agent]
+        names = [name for name in local if agent == "mail" or rules.tools[name].type is None]
+        names += [name for type_, named in self.types(mailbox=mailbox).items() if type_ in types for name in named]
+        tools: list[Tool] = []
+        down: dict[str, ServerDown] = {}
+        for name in names:
+            if self.rule(agent, name, mailbox=mailbox).do == "deny":
+                continue
+            try:
+                tools.append(await self._found(agent, account_id, name))
+            except ToolError:
+                continue  # what can't be used is not offered; the list of tools says why
+            except ServerDown as error:
+                down[error.name] = error
+        return Offer(tools, list(down.values()))
+
+    def rule(
+        self,
+        agent: AgentName,
+        name: str,
+        scope: Collection[str] | None = None,
+        heard: Collection[str] = (),
+        *,
+        mailbox: bool = True,
+    ) -> Verdict:
+        """What the gate says to a call of it now.
+
+        Args:
+            scope: the types that the request was given; None: all.
+            heard: where private data was read before. The mail agent has read mail from the start.
+            mailbox: whether the person has one.
+        """
+        if not self._has(agent, name):
+            known = f"; there are {', '.join(self._local['mail'])}" if agent == "mail" else ""
+            return Verdict("deny", f"there is no tool {name!r}{known}")
+        if not mailbox and self._needs_mailbox(name):
+            return Verdict("deny", NEEDS_MAILBOX)
+        return decide(scope, self._files.now().subject(name), (HERE,) if agent == "mail" else heard)
+
+    def foreign(self, name: str) -> str | None:
+        """The server that a tool runs on, if that is not ours."""
+        return self._files.now().foreign(name)
+
+    def reads(self, name: str) -> str | None:
+        """Where a tool's answers, also those that tell of a change, come to hold private data, if they do; those of one
+        that nobody has labelled may."""
+        labels = self._files.now().labels.get(name)
+        return (self.foreign(name) or HERE) if labels is None or labels.read_private_data else None
+
+    def arguments(self, agent: AgentName, name: str) -> type[BaseModel] | None:
+        """What a tool of ours takes; None: only its server knows, or there is none."""
+        tool = self._local[agent].get(name)
+        return tool.spec.arguments if tool else None
+
+    def check(self, name: str, arguments: Mapping[str, Any]) -> None:
+        """Whether a tool of the mail agent takes these. Raises ToolError: it names what is wrong with each."""
+        if tool := self._local["mail"].get(name):
+            tool.spec.parse(arguments)
 
     def said(self, name: str) -> Collection[str]:
-        """Those arguments of a tool that only say what its call is about; none has any."""
-        return ()
+        """Those arguments of a tool of ours that say what its call is about, and that nobody fills in."""
+        return SAID if name == UPDATE_EVENT and self.foreign(name) is None else ()
+
+    def review(self, agent: AgentName, name: str) -> Review:
+        """How a person is asked about a call."""
+        tool = self._local[agent].get(name)
+        return (tool.spec.review if tool else None) or CONFIRMATION
+
+    async def get(self, agent: AgentName, account_id: UUID, name: str) -> Tool:
+        """
+        Raises:
+            ToolError: there is none of this name, or it can't be used now.
+            ServerDown: its server can't be asked.
+        """
+        ruled = self.rule(agent, name)
+        if ruled.do == "deny":
+            raise ToolError(f"{name} may not be used: {ruled.reason}")
+        return await self._found(agent, account_id, name)
+
+    async def complete(self, run: Mapping[str, Any], name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Arguments checked and completed for this run. Raises ToolError, ServerDown."""
+        tool = await self.get(agent_of(run), UUID(run["account_id"]), name)
+        return await tool.complete(run, shown_whole(arguments))
 
     async def run(self, call: Call, name: str, arguments: dict[str, Any]) -> str:
-        """Raises ToolError."""
-        return await self.get(name).run(call, arguments)
+        """Raises ToolError, LinkNeeded, FormNeeded, ServerDown."""
+        agent, account = agent_of(call.run), call.account
+        tool = await self.get(agent, account.id, name)
+        if tool.spec.review and account.mode != "send" and self.rule(agent, name).do == "allow":
+            # It was made to be asked about; what an account's mode promises holds all the same.
+            raise ToolError(f"{account.address} is in {account.mode} mode, in which nothing goes out unseen")
+        return await tool.run(call, arguments)
 
     async def conflicts(self, call: Call, name: str, arguments: dict[str, Any]) -> Conflicts:
         """What stands in the calendar at the time that a call is about. Raises GoogleError."""
-        return await self.get(name).conflicts(call, arguments)
+        tool = self._local[agent_of(call.run)].get(name)
+        return await tool.conflicts(call, arguments) if tool else NO_CONFLICTS
 
     async def left_out(self, run: Mapping[str, Any], name: str, arguments: Mapping[str, Any]) -> list[str]:
-        """Who of the answered mail's people would get nothing of a call. Raises ToolError, GoogleError."""
-        return await self.get(name).left_out(run, arguments)
+        """Who of the answered mail's people would get nothing of a call; of the tools of servers that is not known.
+
+        Raises ToolError, GoogleError.
+        """
+        tool = self._local[agent_of(run)].get(name)
+        return await tool.left_out(run, arguments) if tool else []
 
     async def settle(self, call: Call, effect: Effect) -> None:
-        """Find out what became of an effect whose run is over. Raises NotYetClear, InDoubt."""
-        await self.get(effect.tool).settle(call, effect)
+        """Find out what became of an effect whose run is over, also of a tool that may not be used any more.
+
+        Raises NotYetClear, InDoubt.
+        """
+        agent = agent_of(call.run)
+        if effect.tool in self._local[agent]:
+            await (await self._found(agent, call.account.id, effect.tool)).settle(call, effect)
+        else:
+            await self._ledger.lose(effect)
+
+    def _has(self, agent: AgentName, name: str) -> bool:
+        """Chat may have every tool that has a type."""
+        if name in self._local[agent]:
+            return True
+        tool = self._files.now().tools.get(name)
+        return agent == "chat" and tool is not None and tool.type is not None
+
+    def _needs_mailbox(self, name: str) -> bool:
+        """Whether it is one of ours, which are about mail and calendar, but for asking the person."""
+        config = self._files.now().config
+        return name != CLARIFICATION and config.tools[name].backend not in config.servers
+
+    async def _found(self, agent: AgentName, account_id: UUID, name: str) -> Tool:
+        """A tool where it runs now. Raises ToolError, ServerDown."""
+        backend, local = self._files.now().tools[name].backend, self._local[agent].get(name)
+        if local is not None:
+            is_flipped = agent == "mail" and backend != LOCAL
+            return FlippedTool(local, self._servers, self._ledger, backend) if is_flipped else local
+        if backend == LOCAL:
+            raise ToolError(f"there is no tool {name!r}")
+        return self._told(backend, account_id, await self._servers.told(backend, account_id, name))
+
+    def _told(self, server: str, account_id: UUID, told: ToldTool) -> McpTool:
+        """Made once for each time that its server told of it. Raises UnusableTool."""
+        place, labels = (server, account_id, told.name), self._files.now().labels.get(told.name)
+        known = self._made.get(place)
+        if known is None or known.told is not told or known.labels != labels:
+            what = self._servers, self._ledger, server, told, labels
+            known = UpdateEventTool(*what, self._mailbox(account_id)) if self.said(told.name) else McpTool(*what)
+            self._made[place] = known
+        return known

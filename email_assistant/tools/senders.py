@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from email_assistant.accounts.accounts import Account, Identity
+from email_assistant.accounts.account import Account, Identity
 from email_assistant.google.gmail import Gmail
 from email_assistant.mail.address import Address, address_of, is_valid_address
 from email_assistant.mail.message import Mail, reply_addresses

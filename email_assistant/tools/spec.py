@@ -5,13 +5,15 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from email_assistant.accounts.accounts import Account
+from email_assistant.accounts.account import Account
 from email_assistant.db.lease import Lease
+from email_assistant.errors import AssistantError
 from email_assistant.google.account import GoogleAccount
 from email_assistant.mail.address import split_recipients
 from email_assistant.mail.invisible import as_seen
@@ -31,11 +33,13 @@ _DEEPEST: Final = 64
 _UNSTORABLE: Final = re.compile("[\0\ud800-\udfff]")
 
 
-class ToolError(Exception):
+class ToolError(AssistantError):
     """The call can't be done as it stands; the message goes back to the model."""
 
+    passes = "on another try"
 
-class LinkNeeded(Exception):
+
+class LinkNeeded(AssistantError):
     """The tool can't go on before the person has opened a link, such as one to log in.
 
     Attributes:
@@ -51,7 +55,7 @@ class LinkNeeded(Exception):
         self.elicitation_id = elicitation_id
 
 
-class FormNeeded(Exception):
+class FormNeeded(AssistantError):
     """The tool can't go on before the person has told it something; then the call is made again, saying so.
 
     Attributes:
@@ -75,13 +79,16 @@ class FilledIn:
     values: dict[str, Any]
 
 
-class ServerDown(Exception):
+class ServerDown(AssistantError):
     """A server of tools can't be used now; nothing was asked of it.
 
     Attributes:
         name: what the person calls it.
         reason: one plain line.
     """
+
+    status = HTTPStatus.SERVICE_UNAVAILABLE
+    passes = "by itself"
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(f"the tool server {name} can't be used: {reason}")
@@ -95,8 +102,10 @@ class Review:
 
     kind: Kind
     answers: tuple[Answer, ...]
-    because: str | None = None
-    """Why, where the person's own rule would not have it."""
+
+
+CONFIRMATION: Final = Review("confirmation", ("accept", "edit", "ignore", "response"))
+"""How a person is asked about a call that the tool itself has no words for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +182,6 @@ NO_CONFLICTS: Final = Conflicts([], [])
 
 class Tool(ABC):
     spec: ToolSpec
-    is_on: bool = True
-    """Whether models are offered it."""
 
     async def complete(self, run: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
         """Fill in what the run knows better than the model, and check the rest against the run.

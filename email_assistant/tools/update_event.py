@@ -27,7 +27,7 @@ CHANGED: Final = "the event is not as it was shown any more: it was changed sinc
 _LONGEST_TITLE: Final = 1000
 
 
-class UpdateEvent(McpTool):
+class UpdateEventTool(McpTool):
     def __init__(
         self,
         servers: Servers,

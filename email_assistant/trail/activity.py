@@ -6,7 +6,7 @@ from datetime import date, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from email_assistant.accounts.accounts import Account
+from email_assistant.accounts.account import Account
 from email_assistant.db.pool import Pool
 
 _DAYS = """

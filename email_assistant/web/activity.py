@@ -1,15 +1,41 @@
 """`/api/activity`: what came in and what was done with it, day by day."""
 
+from datetime import date
 from typing import Annotated, cast
 
 from fastapi import APIRouter, Depends, Query, Request
+from pydantic import BaseModel, Field
 
 from email_assistant.trail.activity import Activity
 from email_assistant.web.dependencies import Assistant, BlankAsNone
 from email_assistant.web.errors import documented
-from email_assistant.web.schemas import ActivityOut, DayOut
+from email_assistant.web.schemas import Told
 
 _MOST_DAYS = 366
+
+
+class DayOut(Told):
+    """One calendar day, of each account's own timezone, summed over the accounts."""
+
+    day: date
+    mails: int
+    ignore: int
+    notify: int
+    respond: int
+    untriaged: int
+    decided: int = Field(description="Items answered on that day.")
+    proposals: int = Field(description="Those of them that were drafts or meetings.")
+    accepted_unchanged: float | None = Field(description="Share of the proposals, 0 to 1; null without any.")
+    median_seconds: float | None = Field(description="From an item's appearance to its answer; null without answers.")
+    model_calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float = Field(description="By EMAIL_ASSISTANT_PRICES, in their currency.")
+
+
+class ActivityOut(BaseModel):
+    days: list[DayOut] = Field(description="Oldest first; the last is today.")
+
 
 router = APIRouter(prefix="/api", tags=["activity"])
 

@@ -8,10 +8,11 @@ from typing import Annotated, Any, cast
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Request
-from fastapi.responses import Response, StreamingResponse
+from fastapi.responses import Response
+from fastapi.sse import EventSourceResponse, format_sse_event
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from email_assistant.accounts.accounts import Account, UnknownAccount
+from email_assistant.accounts.account import Account, UnknownAccount
 from email_assistant.db.lease import LeaseLost
 from email_assistant.db.pool import AWAY
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
@@ -23,7 +24,6 @@ from email_assistant.work.chat import Chat, Talk
 from email_assistant.work.faults import QuestionNotStored
 from email_assistant.work.invoke import Watch
 
-_EVENT_STREAM = "text/event-stream"
 _BEAT_SECONDS = 5.0
 """After so long without an event a comment shows that the stream lives: proxies close those that are silent."""
 _SPEAKS = "task_executor"
@@ -163,13 +163,12 @@ def _answer(item: Item, given: Approval | ClarificationResponse) -> dict[str, An
 
 
 def wants_stream(request: Request) -> bool:
-    return _EVENT_STREAM in request.headers.get("accept", "")
+    return EventSourceResponse.media_type in request.headers.get("accept", "")
 
 
 def streamed(thread_id: str, work: Work) -> Response:
     """The work as it goes on: `step`, `call`, `progress`, `token`, and where the chat stands then as `result`."""
-    stream = _events(thread_id, work)
-    return StreamingResponse(stream, media_type=_EVENT_STREAM, headers={"X-Accel-Buffering": "no"})
+    return EventSourceResponse(_events(thread_id, work), headers={"X-Accel-Buffering": "no"})
 
 
 async def _answered(request: Request, thread_id: str, work: Work) -> Response:
@@ -200,7 +199,7 @@ async def outcome(thread_id: str, work: Awaitable[Talk]) -> tuple[int, Reply]:
         return refused(503, thread_id, "the database can't be reached; try again in a moment")
 
 
-async def _events(thread_id: str, work: Work) -> AsyncIterator[str]:
+async def _events(thread_id: str, work: Work) -> AsyncIterator[bytes]:
     told: asyncio.Queue[tuple[str, dict[str, Any]] | None] = asyncio.Queue()
 
     def watch(mode: str, chunk: Any) -> None:
@@ -219,7 +218,7 @@ async def _events(thread_id: str, work: Work) -> AsyncIterator[str]:
             async with asyncio.timeout(_BEAT_SECONDS):
                 event = await told.get()
         except TimeoutError:
-            yield ": still here\n\n"
+            yield format_sse_event(comment="still here")
             continue
         if event is None:
             break
@@ -246,5 +245,5 @@ def seen(mode: str, chunk: Any) -> list[tuple[str, dict[str, Any]]]:
     return events
 
 
-def _written(event: str, data: dict[str, Any]) -> str:
-    return f"event: {event}\ndata: {json.dumps(data)}\n\n"
+def _written(event: str, data: dict[str, Any]) -> bytes:
+    return format_sse_event(event=event, data_str=json.dumps(data))

@@ -16,7 +16,6 @@ from email_assistant.inbox.mails import Mails
 from email_assistant.notify.channels import Channels
 from email_assistant.notify.digest import Digests
 from email_assistant.notify.notices import Notices
-from email_assistant.tools.catalogue import Catalogue
 from email_assistant.tools.overview import Overview
 from email_assistant.tools.registry import Registry
 from email_assistant.usage import Usage
@@ -46,8 +45,6 @@ class Services(Protocol):
     def tools(self) -> Registry: ...
     @property
     def overview(self) -> Overview: ...
-    @property
-    def catalogue(self) -> Catalogue: ...
     @property
     def channels(self) -> Channels: ...
     @property

@@ -1,16 +1,26 @@
 """The OpenAPI document, with examples."""
 
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
+from ruamel.yaml import YAML
 
-from email_assistant.web.examples import EXAMPLES
+_EXAMPLES = Path(__file__).with_name("examples.yaml")
+
+
+@cache
+def examples() -> dict[str, Any]:
+    """What requests and answers look like, by the name of their model."""
+    found: dict[str, Any] = YAML(typ="safe").load(_EXAMPLES)
+    return found
 
 
 class DocumentedAPI(FastAPI):
     def openapi(self) -> dict[str, Any]:
         """Examples are added here, since FastAPI drops every null from those that stand in a model."""
         document = super().openapi()
-        for name, example in EXAMPLES.items():
+        for name, example in examples().items():
             document["components"]["schemas"][name]["examples"] = [example]
         return document

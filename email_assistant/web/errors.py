@@ -1,6 +1,7 @@
-"""How a refusal looks: problem details (RFC 9457) from the API, a page to a browser. Which error is which, once."""
+"""How a refusal looks: problem details (RFC 9457) from the API, a page to a browser.."""
 
 import json
+import logging
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -10,36 +11,26 @@ from fastapi import FastAPI, Request
 from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
-from email_assistant.accounts.accounts import UnknownAccount
-from email_assistant.accounts.vault import VaultError
 from email_assistant.db.pool import AWAY
-from email_assistant.inbox.items import Conflict, Invalid, NoItem
-from email_assistant.inbox.pages import BadCursor
-from email_assistant.tools.overview import NotAsShown, NoTool
+from email_assistant.errors import AssistantError
 from email_assistant.web.rendering import render
 from email_assistant.web.replies import refused
-from email_assistant.web.schemas import Problem
 
-_STATUS: Mapping[type[Exception], HTTPStatus] = {
-    NoItem: HTTPStatus.NOT_FOUND,
-    UnknownAccount: HTTPStatus.NOT_FOUND,
-    NoTool: HTTPStatus.NOT_FOUND,
-    NotAsShown: HTTPStatus.CONFLICT,
-    Conflict: HTTPStatus.CONFLICT,
-    Invalid: HTTPStatus.UNPROCESSABLE_ENTITY,
-    BadCursor: HTTPStatus.UNPROCESSABLE_ENTITY,
-    RequestValidationError: HTTPStatus.UNPROCESSABLE_ENTITY,
-    psycopg.DataError: HTTPStatus.UNPROCESSABLE_ENTITY,  # such as a NUL character where Postgres takes none
-    **dict.fromkeys(AWAY, HTTPStatus.SERVICE_UNAVAILABLE),
-    VaultError: HTTPStatus.SERVICE_UNAVAILABLE,
-}
+_log = logging.getLogger(__name__)
 _CHAT = ("/run", "/resume")
 """Paths that answer in a form of their own."""
-_UNPROCESSABLE = "a value can't be looked up or stored"
-_DATABASE_DOWN = "the database can't be reached; try again in a moment"
-_OURS = "this went wrong at our end; the log says more"
+
+
+class Problem(BaseModel):
+    """Problem details (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
 
 
 class AsciiJSON(JSONResponse):
@@ -50,7 +41,7 @@ class AsciiJSON(JSONResponse):
 
 
 def add_error_handlers(api: FastAPI) -> None:
-    for error in (*_STATUS, HTTPException, Exception):
+    for error in (AssistantError, RequestValidationError, psycopg.DataError, *AWAY, HTTPException, Exception):
         api.add_exception_handler(error, refused_by)
 
 
@@ -88,22 +79,23 @@ async def refused_by(request: Request, error: Exception) -> Response:
         return AsciiJSON({"detail": jsonable_encoder(error.errors())}, HTTPStatus.UNPROCESSABLE_ENTITY)
     if isinstance(error, HTTPException):
         return refusal(request.url.path, error.status_code, error.detail, error.headers)
-    status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), None)
-    return refusal(request.url.path, status or HTTPStatus.INTERNAL_SERVER_ERROR, _detail(error))
+    status, detail = _told(error)
+    if isinstance(error, AssistantError) and status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        _log.error("%s %s was not answered", request.method, request.url.path, exc_info=error)
+    return refusal(request.url.path, status, detail)
 
 
-def _detail(error: Exception) -> str:
-    """What may be told: messages of our own errors, and none of the database's."""
+def _told(error: Exception) -> tuple[HTTPStatus, str]:
+    """The status, and what may be told: messages of our own errors, and none of the database's."""
     match error:
+        case AssistantError():
+            return error.status, str(error)
         case RequestValidationError():
-            return "; ".join(f"{'.'.join(map(str, e['loc'][1:])) or 'body'}: {e['msg']}" for e in error.errors())
-        case (
-            NoItem() | UnknownAccount() | NoTool() | NotAsShown() | Conflict() | Invalid() | BadCursor() | VaultError()
-        ):
-            return str(error)
-        case psycopg.DataError():
-            return _UNPROCESSABLE
+            told = (f"{'.'.join(map(str, each['loc'][1:])) or 'body'}: {each['msg']}" for each in error.errors())
+            return HTTPStatus.UNPROCESSABLE_ENTITY, "; ".join(told)
+        case psycopg.DataError():  # such as a NUL character where Postgres takes none
+            return HTTPStatus.UNPROCESSABLE_ENTITY, "a value can't be looked up or stored"
         case _ if isinstance(error, AWAY):
-            return _DATABASE_DOWN
+            return HTTPStatus.SERVICE_UNAVAILABLE, "the database can't be reached; try again in a moment"
         case _:
-            return _OURS
+            return HTTPStatus.INTERNAL_SERVER_ERROR, "this went wrong at our end; the log says more"

@@ -1,20 +1,19 @@
 """`/api/events`: tells an open page, as it happens, that something changed."""
 
-import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Annotated, cast
-from uuid import UUID
 
 import psycopg
 from anyio import CancelScope
 from fastapi import APIRouter, Depends, Request
-from fastapi.responses import StreamingResponse
+from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from email_assistant.inbox.feed import Feed
 from email_assistant.web.dependencies import Assistant, LoggedIn
 from email_assistant.web.errors import documented
 
-_BEAT_SECONDS = 15.0
+_LOOK_SECONDS = 15.0
+"""How often it is looked whether the browser is still logged in, if nothing happens."""
 _RECONNECT_MS = 1000
 
 
@@ -30,13 +29,15 @@ _EXAMPLE = f"event: change\ndata: {_CHANGED}\n\n"
 
 @router.get(
     "/events",
-    response_class=StreamingResponse,
+    response_class=EventSourceResponse,
     responses={
         200: {"description": "Server-sent events.", "content": {"text/event-stream": {"example": _EXAMPLE}}},
         **documented(401),
     },
 )
-async def events(app: Assistant, session: LoggedIn, feed: Annotated[Feed, Depends(_feed)]) -> StreamingResponse:
+async def events(
+    app: Assistant, session: LoggedIn, feed: Annotated[Feed, Depends(_feed)]
+) -> AsyncIterator[ServerSentEvent]:
     """A stream of server-sent events, as soon as something changes for this user, whoever changed it.
 
     - `reload`: look at everything anew. It comes first, and whenever changes may have been missed or were many.
@@ -61,18 +62,13 @@ async def events(app: Assistant, session: LoggedIn, feed: Annotated[Feed, Depend
             return False  # the browser asks again by itself
         return is_open
 
-    return StreamingResponse(
-        _stream(feed, app.user_id, may_hear), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
-    )
-
-
-async def _stream(feed: Feed, user_id: UUID, may_hear: Callable[[], Awaitable[bool]]) -> AsyncIterator[str]:
-    with feed.listener(user_id) as listener:
-        yield f"retry: {_RECONNECT_MS}\n\n"
+    with feed.listener(app.user_id) as listener:
+        yield ServerSentEvent(retry=_RECONNECT_MS)
         await feed.listening()
         listener.reload()
         while feed.is_open:
-            event = await listener.next(_BEAT_SECONDS)
+            event = await listener.next(_LOOK_SECONDS)
             if not await may_hear():
                 return
-            yield ": still here\n\n" if event is None else f"event: {event[0]}\ndata: {json.dumps(event[1])}\n\n"
+            if event is not None:
+                yield ServerSentEvent(event=event[0], data=event[1])

@@ -1,15 +1,20 @@
 """`/health` and `/health-check`: open to everybody, and says no more than whether the database answers."""
 
 import asyncio
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import APIRouter, Response
+from pydantic import BaseModel
 
 from email_assistant.db.pool import AWAY
 from email_assistant.web.dependencies import Assistant
-from email_assistant.web.schemas import Health
 
 _SECONDS = 2.0
+
+
+class Health(BaseModel):
+    status: Literal["ok", "database down"]
+
 
 router = APIRouter(tags=["health"])
 

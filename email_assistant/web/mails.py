@@ -1,18 +1,121 @@
 """`/api/mails` and `/api/accounts`: what came in, where, and what became of it."""
 
-from typing import Annotated, cast
+from datetime import datetime
+from typing import Annotated, Any, Self, cast
+from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request
+from pydantic import BaseModel, Field
 
+from email_assistant.accounts.account import Account, Mode
+from email_assistant.accounts.account import State as AccountState
 from email_assistant.inbox.items import PAGE
-from email_assistant.inbox.mails import State
-from email_assistant.trail.story import Trail
+from email_assistant.inbox.mails import Class, MailRow, State
+from email_assistant.trail.story import Trail, What
+from email_assistant.usage import Day
 from email_assistant.web.dependencies import Assistant, BlankAsNone
 from email_assistant.web.errors import documented
 from email_assistant.web.inbox import MOST
-from email_assistant.web.schemas import AccountPage, Correction, EventOut, MailOut, MailPage, TrailOut
+from email_assistant.web.schemas import Given, MailOut, Told
 
-Account = Annotated[
+
+class Correction(Given):
+    """What a mail should have been."""
+
+    classification: Class
+
+
+class EventOut(Told):
+    """One thing that happened to a mail."""
+
+    at: datetime | None = Field(description="Null where no time was kept; such events come last.")
+    what: What
+    text: str = Field(description="One sentence.")
+    by: str | None = Field(description="Where the person was, such as `web`; null if it was not the person.")
+    run: UUID | None
+    item: UUID | None
+    detail: dict[str, Any] = Field(
+        description="classified: classification, reason. corrected: was, classification. started, retried: attempt, "
+        "given (the class, where it was known), calls, tokens, cost. proposed: kind, action, args. decided: kind, "
+        "decision, changes ({argument: {before, after}}). superseded: superseded_by, and the reason of a run. sent, "
+        "scheduled, done, refused, unclear: tool, state, external_id (Google's), result. learned: profile, rule, "
+        "removed. failed: reason."
+    )
+
+
+class TrailOut(BaseModel):
+    mail: MailOut
+    events: list[EventOut]
+
+
+class Today(Told):
+    """The use of models since midnight of the account's timezone, and what is allowed for the day."""
+
+    tokens: int
+    most_tokens: int | None
+    money: float = Field(description="By EMAIL_ASSISTANT_PRICES, in their currency.")
+    most_money: float | None
+
+
+class OlderMail(Told):
+    """How far the fetching of mail from before the account was connected is."""
+
+    done: int
+    total: int
+    seconds_left: int | None = Field(description="At the pace of late; null until that is known.")
+
+
+class AccountOut(BaseModel):
+    """A connected mailbox."""
+
+    address: str
+    state: AccountState
+    mode: Mode = Field(
+        description="What becomes of proposals: shown only, left as Gmail drafts too, or done if accepted."
+    )
+    timezone: str | None
+    last_sync: datetime | None
+    last_error: str | None
+    watch_error: str | None = Field(description="Why Gmail does not push, though it was asked to; polling goes on.")
+    spent_until: datetime | None = Field(description="The day's budget for models is spent until then.")
+    older_mail: OlderMail | None = Field(description="Null unless mail from before the connection is being fetched.")
+    today: Today
+
+    @classmethod
+    def of(cls, account: Account, day: Day) -> Self:
+        return cls(
+            address=account.address,
+            state=account.state,
+            mode=account.mode,
+            timezone=account.timezone,
+            last_sync=account.listed_at,
+            last_error=account.last_error,
+            watch_error=account.watch_error,
+            spent_until=account.spent_until,
+            older_mail=account.older_mail and OlderMail.model_validate(account.older_mail),
+            today=Today.model_validate(day),
+        )
+
+
+class AccountPage(BaseModel):
+    items: list[AccountOut]
+    next: None = None
+
+    @classmethod
+    def of(cls, accounts: list[tuple[Account, Day]]) -> Self:
+        return cls(items=[AccountOut.of(account, day) for account, day in accounts])
+
+
+class MailPage(BaseModel):
+    items: list[MailOut]
+    next: str | None = Field(description="Cursor of the next page; null on the last.")
+
+    @classmethod
+    def of(cls, mails: list[MailRow], following: str | None) -> Self:
+        return cls(items=[MailOut.model_validate(mail) for mail in mails], next=following)
+
+
+OfAccount = Annotated[
     str | None, BlankAsNone, Query(description="Its address; needed only where several have a mail of this id.")
 ]
 
@@ -38,13 +141,13 @@ async def list_mails(
 
 
 @router.post("/mails/{mail_id}/retry", responses=documented(401, 403, 404, 409, 422))
-async def retry_mail(app: Assistant, mail_id: str, account: Account = None) -> MailOut:
+async def retry_mail(app: Assistant, mail_id: str, account: OfAccount = None) -> MailOut:
     """Take a failed mail up again, with the class that it has. 409: it has not failed, or Gmail never gave it."""
     return MailOut.model_validate(await app.mails.retry(app.user_id, mail_id, account))
 
 
 @router.post("/mails/{mail_id}/correct", responses=documented(400, 401, 403, 404, 409, 413, 422))
-async def correct_mail(app: Assistant, mail_id: str, correction: Correction, account: Account = None) -> MailOut:
+async def correct_mail(app: Assistant, mail_id: str, correction: Correction, account: OfAccount = None) -> MailOut:
     """Say what a mail should have been. It is worked on anew with that class, and a rule on its sender is learned.
 
     What waits because of the old class is superseded. 409: it is of that class, was not triaged, is being worked on, or
@@ -57,7 +160,7 @@ async def correct_mail(app: Assistant, mail_id: str, correction: Correction, acc
 
 @router.get("/mails/{mail_id}/trail", responses=documented(401, 404, 422))
 async def show_trail(
-    app: Assistant, trail: Annotated[Trail, Depends(_trail)], mail_id: str, account: Account = None
+    app: Assistant, trail: Annotated[Trail, Depends(_trail)], mail_id: str, account: OfAccount = None
 ) -> TrailOut:
     """What happened to a mail, in order: its triage, proposals, answers, effects, lessons and failures."""
     mail = await app.mails.get(app.user_id, mail_id, account)

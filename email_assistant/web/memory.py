@@ -1,25 +1,17 @@
 """`/api/memory`: what the assistant knows about the person and has learned, and their own word on it."""
 
-from typing import Annotated, cast
+from datetime import datetime
+from typing import Annotated, Any, Self, cast
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request
+from pydantic import BaseModel, Field
 
-from email_assistant.accounts.accounts import Account
-from email_assistant.memory.profiles import PROFILES, Memory, Profile
+from email_assistant.accounts.account import Account
+from email_assistant.memory.profiles import LONGEST_RULE, PROFILES, Memory, Profile, Rule
 from email_assistant.web.dependencies import Assistant, BlankAsNone
 from email_assistant.web.errors import documented
-from email_assistant.web.schemas import (
-    Background,
-    HistoryOut,
-    LessonOut,
-    LessonPage,
-    MemoryOut,
-    NewRule,
-    Revert,
-    RuleEdit,
-    RuleOut,
-)
+from email_assistant.web.schemas import Given, RuleOut, Told
 
 _BY = "api"
 
@@ -37,6 +29,71 @@ async def _account(
 
 Rules = Annotated[Memory, Depends(_memory)]
 Of = Annotated[Account, Depends(_account)]
+
+
+class VersionOut(BaseModel):
+    """One version of a rule."""
+
+    version: int
+    text: str
+    at: datetime
+    origin: dict[str, Any]
+    removed: bool
+
+
+class HistoryOut(BaseModel):
+    rule: RuleOut
+    versions: list[VersionOut] = Field(description="Oldest first; the last is what holds now.")
+
+    @classmethod
+    def of(cls, rule: Rule) -> Self:
+        versions = [VersionOut(version=number, **version) for number, version in enumerate(rule.versions, 1)]
+        return cls(rule=RuleOut.of(rule), versions=versions)
+
+
+class MemoryOut(BaseModel):
+    """What is known about the person."""
+
+    account: str
+    background: str = Field(description="What every prompt says about them.")
+    profiles: dict[Profile, list[RuleOut]] = Field(description="Oldest rule first.")
+
+
+class LessonOut(Told):
+    """One change to a rule that was learned from what the person did."""
+
+    id: UUID
+    account: str
+    profile: Profile
+    rule: str = Field(description="The rule's id.")
+    version: int = Field(description="The version of the rule that this made.")
+    text: str = Field(description="What the rule says since.")
+    removed: bool = Field(description="The rule was taken out of force.")
+    at: datetime
+    taken_back_at: datetime | None
+
+
+class LessonPage(BaseModel):
+    lessons: list[LessonOut] = Field(description="Latest first, at most 50.")
+
+
+class NewRule(Given):
+    profile: Profile
+    text: str = Field(description=f"1 to {LONGEST_RULE} characters; white space becomes single blanks.")
+
+
+class RuleEdit(Given):
+    text: str
+    version: int | None = Field(None, description="The version that was seen; another by now gives 409.")
+
+
+class Revert(Given):
+    to: int = Field(description="The version to go back to.", ge=1, le=10**6)
+
+
+class Background(Given):
+    text: str = Field(max_length=4000)
+
 
 router = APIRouter(prefix="/api/memory", tags=["memory"])
 

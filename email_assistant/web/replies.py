@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from email_assistant.accounts.accounts import WITHOUT_MAILBOX
+from email_assistant.accounts.account import WITHOUT_MAILBOX
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.kept import UNREADABLE
 from email_assistant.inbox.sentences import done_in_words

@@ -1,35 +1,33 @@
 """The JSON that the API takes and gives."""
 
-from datetime import date, datetime
-from typing import Any, Literal, Self
+from datetime import datetime
+from typing import Any, Self
 from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
-from email_assistant.accounts.accounts import Account, Mode
-from email_assistant.accounts.accounts import State as AccountState
 from email_assistant.gate.labels import Labels
 from email_assistant.gate.policy import Rule as ReviewRule
 from email_assistant.inbox.items import MOST_AT_ONCE, Item, Status
-from email_assistant.inbox.mails import Class, MailRow
+from email_assistant.inbox.mails import Class
 from email_assistant.inbox.mails import State as MailState
 from email_assistant.inbox.recipients import MarkKind
-from email_assistant.memory.profiles import LONGEST_RULE, Profile, Rule
+from email_assistant.memory.profiles import Profile, Rule
 from email_assistant.tools.overview import State as ToolState
 from email_assistant.tools.spec import Answer, Kind
-from email_assistant.trail.story import What
-from email_assistant.usage import Day
 
 
-class _Out(BaseModel):
+class Told(BaseModel):
     model_config = ConfigDict(from_attributes=True)
 
 
-class Decision(BaseModel):
+class Given(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Decision(Given):
     """A person's answer to an item. Of a notice, accept puts it away and teaches nothing; ignore says that such mail
     needs none."""
-
-    model_config = ConfigDict(extra="forbid")
 
     type: Answer
     args: dict[str, Any] | str | None = Field(
@@ -47,7 +45,7 @@ class NewerOut(BaseModel):
     received_at: datetime
 
 
-class MarkOut(_Out):
+class MarkOut(Told):
     """Something about an item that must be seen before it is decided."""
 
     kind: MarkKind = Field(
@@ -58,7 +56,7 @@ class MarkOut(_Out):
     text: str = Field(description="One sentence.")
 
 
-class ItemOut(_Out):
+class ItemOut(Told):
     """Something that waits, or waited, for a person."""
 
     id: UUID
@@ -143,10 +141,8 @@ class ItemPage(BaseModel):
         return cls(items=[ItemOut.model_validate(item) for item in items], next=following)
 
 
-class Snooze(BaseModel):
+class Snooze(Given):
     """When an item is to come back."""
-
-    model_config = ConfigDict(extra="forbid")
 
     until: AwareDatetime | None = Field(description="A time to come, with its timezone; null brings the item back now.")
 
@@ -160,10 +156,8 @@ class AnswerIn(Decision):
     )
 
 
-class Shown(BaseModel):
+class Shown(Given):
     """An item as it was served."""
-
-    model_config = ConfigDict(extra="forbid")
 
     id: UUID
     hash: str = Field(description="The item's `hash` at that time.")
@@ -176,10 +170,8 @@ class ItemAnswer(Decision):
     hash: str | None = Field(None, description="The item's `hash` as it was served; accept and edit take it only so.")
 
 
-class Decisions(BaseModel):
+class Decisions(Given):
     """One answer to several items, or an answer to each of several."""
-
-    model_config = ConfigDict(extra="forbid")
 
     items: list[UUID | Shown] | None = Field(
         None,
@@ -226,7 +218,7 @@ class Results(BaseModel):
     items: list[Result] = Field(description="In the order that was asked for.")
 
 
-class CountsOut(_Out):
+class CountsOut(Told):
     """How much there is of what. Each number stops at `most`, which then means "or more"."""
 
     most: int
@@ -236,7 +228,7 @@ class CountsOut(_Out):
     snoozed: int
 
 
-class MailOut(_Out):
+class MailOut(Told):
     """A mail and what became of it."""
 
     id: str = Field(description="Gmail's id, unique in its account.")
@@ -250,47 +242,7 @@ class MailOut(_Out):
     reason: str | None
 
 
-class MailPage(BaseModel):
-    items: list[MailOut]
-    next: str | None = Field(description="Cursor of the next page; null on the last.")
-
-    @classmethod
-    def of(cls, mails: list[MailRow], following: str | None) -> Self:
-        return cls(items=[MailOut.model_validate(mail) for mail in mails], next=following)
-
-
-class Correction(BaseModel):
-    """What a mail should have been."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    classification: Class
-
-
-class EventOut(_Out):
-    """One thing that happened to a mail."""
-
-    at: datetime | None = Field(description="Null where no time was kept; such events come last.")
-    what: What
-    text: str = Field(description="One sentence.")
-    by: str | None = Field(description="Where the person was, such as `web`; null if it was not the person.")
-    run: UUID | None
-    item: UUID | None
-    detail: dict[str, Any] = Field(
-        description="classified: classification, reason. corrected: was, classification. started, retried: attempt, "
-        "given (the class, where it was known), calls, tokens, cost. proposed: kind, action, args. decided: kind, "
-        "decision, changes ({argument: {before, after}}). superseded: superseded_by, and the reason of a run. sent, "
-        "scheduled, done, refused, unclear: tool, state, external_id (Google's), result. learned: profile, rule, "
-        "removed. failed: reason."
-    )
-
-
-class TrailOut(BaseModel):
-    mail: MailOut
-    events: list[EventOut]
-
-
-class LetterOut(_Out):
+class LetterOut(Told):
     """A mail of the conversation."""
 
     id: str = Field(description="Gmail's id.")
@@ -305,13 +257,13 @@ class LetterOut(_Out):
     attachments: list[str | None] = Field(description="Their names.")
 
 
-class TriageOut(_Out):
+class TriageOut(Told):
     classification: str
     reason: str | None
     at: datetime | None
 
 
-class BeforeOut(_Out):
+class BeforeOut(Told):
     """What was decided on an earlier item of the same kind about mail from the same sender."""
 
     id: UUID
@@ -355,173 +307,7 @@ class ContextOut(BaseModel):
     rules: dict[Profile, list[RuleOut]] = Field(description="All that stood in the prompts.")
 
 
-class VersionOut(BaseModel):
-    """One version of a rule."""
-
-    version: int
-    text: str
-    at: datetime
-    origin: dict[str, Any]
-    removed: bool
-
-
-class HistoryOut(BaseModel):
-    rule: RuleOut
-    versions: list[VersionOut] = Field(description="Oldest first; the last is what holds now.")
-
-    @classmethod
-    def of(cls, rule: Rule) -> Self:
-        versions = [VersionOut(version=number, **version) for number, version in enumerate(rule.versions, 1)]
-        return cls(rule=RuleOut.of(rule), versions=versions)
-
-
-class MemoryOut(BaseModel):
-    """What is known about the person."""
-
-    account: str
-    background: str = Field(description="What every prompt says about them.")
-    profiles: dict[Profile, list[RuleOut]] = Field(description="Oldest rule first.")
-
-
-class LessonOut(_Out):
-    """One change to a rule that was learned from what the person did."""
-
-    id: UUID
-    account: str
-    profile: Profile
-    rule: str = Field(description="The rule's id.")
-    version: int = Field(description="The version of the rule that this made.")
-    text: str = Field(description="What the rule says since.")
-    removed: bool = Field(description="The rule was taken out of force.")
-    at: datetime
-    taken_back_at: datetime | None
-
-
-class LessonPage(BaseModel):
-    lessons: list[LessonOut] = Field(description="Latest first, at most 50.")
-
-
-class NewRule(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    profile: Profile
-    text: str = Field(description=f"1 to {LONGEST_RULE} characters; white space becomes single blanks.")
-
-
-class RuleEdit(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    text: str
-    version: int | None = Field(None, description="The version that was seen; another by now gives 409.")
-
-
-class Revert(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    to: int = Field(description="The version to go back to.", ge=1, le=10**6)
-
-
-class Background(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    text: str = Field(max_length=4000)
-
-
-class DayOut(_Out):
-    """One calendar day, of each account's own timezone, summed over the accounts."""
-
-    day: date
-    mails: int
-    ignore: int
-    notify: int
-    respond: int
-    untriaged: int
-    decided: int = Field(description="Items answered on that day.")
-    proposals: int = Field(description="Those of them that were drafts or meetings.")
-    accepted_unchanged: float | None = Field(description="Share of the proposals, 0 to 1; null without any.")
-    median_seconds: float | None = Field(description="From an item's appearance to its answer; null without answers.")
-    model_calls: int
-    prompt_tokens: int
-    completion_tokens: int
-    cost: float = Field(description="By EMAIL_ASSISTANT_PRICES, in their currency.")
-
-
-class ActivityOut(BaseModel):
-    days: list[DayOut] = Field(description="Oldest first; the last is today.")
-
-
-class Today(_Out):
-    """The use of models since midnight of the account's timezone, and what is allowed for the day."""
-
-    tokens: int
-    most_tokens: int | None
-    money: float = Field(description="By EMAIL_ASSISTANT_PRICES, in their currency.")
-    most_money: float | None
-
-
-class OlderMail(_Out):
-    """How far the fetching of mail from before the account was connected is."""
-
-    done: int
-    total: int
-    seconds_left: int | None = Field(description="At the pace of late; null until that is known.")
-
-
-class AccountOut(BaseModel):
-    """A connected mailbox."""
-
-    address: str
-    state: AccountState
-    mode: Mode = Field(
-        description="What becomes of proposals: shown only, left as Gmail drafts too, or done if accepted."
-    )
-    timezone: str | None
-    last_sync: datetime | None
-    last_error: str | None
-    watch_error: str | None = Field(description="Why Gmail does not push, though it was asked to; polling goes on.")
-    spent_until: datetime | None = Field(description="The day's budget for models is spent until then.")
-    older_mail: OlderMail | None = Field(description="Null unless mail from before the connection is being fetched.")
-    today: Today
-
-    @classmethod
-    def of(cls, account: Account, day: Day) -> Self:
-        return cls(
-            address=account.address,
-            state=account.state,
-            mode=account.mode,
-            timezone=account.timezone,
-            last_sync=account.listed_at,
-            last_error=account.last_error,
-            watch_error=account.watch_error,
-            spent_until=account.spent_until,
-            older_mail=account.older_mail and OlderMail.model_validate(account.older_mail),
-            today=Today.model_validate(day),
-        )
-
-
-class AccountPage(BaseModel):
-    items: list[AccountOut]
-    next: None = None
-
-    @classmethod
-    def of(cls, accounts: list[tuple[Account, Day]]) -> Self:
-        return cls(items=[AccountOut.of(account, day) for account, day in accounts])
-
-
-class Health(BaseModel):
-    status: Literal["ok", "database down"]
-
-
-class Problem(BaseModel):
-    """Problem details (RFC 9457)."""
-
-    type: str
-    title: str
-    status: int
-    detail: str
-
-
-class ToolOut(_Out):
+class ToolOut(Told):
     """A tool, where it runs and whether it can be used."""
 
     name: str
@@ -540,7 +326,7 @@ class ToolsOut(BaseModel):
     remarks: list[str] = Field(description="What is set that takes a safeguard away.")
 
 
-class SeenToolOut(_Out):
+class SeenToolOut(Told):
     """A tool of somebody else's server: as it was accepted, and as it is now."""
 
     hash: str
@@ -558,9 +344,7 @@ class OneToolOut(BaseModel):
     seen: SeenToolOut | None = Field(description="Null for a tool of ours, and for one that was never listed.")
 
 
-class AcceptTool(BaseModel):
+class AcceptTool(Given):
     """A person's word that a tool which has changed may be used."""
-
-    model_config = ConfigDict(extra="forbid")
 
     hash: str = Field(max_length=64, description="The `new_hash` that they were shown.")

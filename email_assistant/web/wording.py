@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from email_assistant.accounts.accounts import Mode
+from email_assistant.accounts.account import Mode
 from email_assistant.gate.policy import Rule
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.sentences import cut

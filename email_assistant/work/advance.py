@@ -32,6 +32,7 @@ from email_assistant.tools.registry import Registry
 from email_assistant.tools.spec import NO_CONFLICTS, Call, Conflicts, LinkNeeded
 from email_assistant.work.again import as_it_can_be, resolve
 from email_assistant.work.conversations import Conversation, Conversations, DecisionFirst, RunRow
+from email_assistant.work.due import DueWork
 from email_assistant.work.faults import LostInterrupt, MailboxUnreadable, classify
 from email_assistant.work.heed import Heed
 from email_assistant.work.invoke import Invoker
@@ -44,6 +45,7 @@ log = logging.getLogger(__name__)
 class Advancer:
     pool: Pool
     conversations: Conversations
+    due: DueWork
     inbox: Inbox
     recipients: Recipients
     ledger: Ledger
@@ -63,10 +65,10 @@ class Advancer:
     async def advance(self, thread_id: UUID) -> None:
         """Do all there is to do now. Whoever finds the lease taken leaves: its holder looks again when it is done."""
         worked = True
-        while worked and await self.conversations.is_due(thread_id):
+        while worked and await self.due.is_due(thread_id):
             worked = False
             try:
-                async with held(self.pool, thread_id, self.lease_seconds, self.holder) as lease:
+                async with held(self.pool, "conversation", thread_id, self.lease_seconds, self.holder) as lease:
                     while lease and await self._step(lease):
                         worked = True
                     if lease and await self.labels.settle(lease):

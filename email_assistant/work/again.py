@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from email_assistant.accounts.vault import VaultError
 from email_assistant.db.pool import Connection
+from email_assistant.gate.source import BadFile
 from email_assistant.google.errors import GoogleError
 from email_assistant.inbox.items import Item
 from email_assistant.outgoing.effects import Ledger
@@ -28,10 +29,10 @@ async def as_it_can_be(tools: Completes, run: Mapping[str, Any], effect: Effect)
     be another than was said."""
     if effect.state != "refused":
         return effect
-    args = {name: value for name, value in effect.args.items() if name not in tools.said(effect.tool)}
     try:
+        args = {name: value for name, value in effect.args.items() if name not in tools.said(effect.tool)}
         return replace(effect, args=await tools.complete(run, effect.tool, args))
-    except (ToolError, ServerDown, GoogleError, VaultError):
+    except (ToolError, ServerDown, BadFile, GoogleError, VaultError):
         return effect
 
 

@@ -16,7 +16,8 @@ from uuid import UUID
 import psycopg
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
-from email_assistant.accounts.accounts import Account, Accounts, UnknownAccount
+from email_assistant.accounts.account import Account, UnknownAccount
+from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.accounts.vault import VaultError
 from email_assistant.agents.chat.graph import link_in
@@ -24,6 +25,7 @@ from email_assistant.db.holder import Holder
 from email_assistant.db.lease import Lease, LeaseLost, held
 from email_assistant.db.pool import Pool
 from email_assistant.db.serializer import ForeignCheckpoint
+from email_assistant.gate.source import BadFile
 from email_assistant.google.errors import GoogleError, NotFound, Refused
 from email_assistant.google.quota import Urgency, calls_are
 from email_assistant.inbox.items import Asked, Conflict, Inbox, Item
@@ -55,7 +57,7 @@ _UNHEARD = 20
 """Requests that no model has heard, as it was down, and that the next one is told of."""
 _UNDO_SECONDS = 15.0
 """How long a caller is kept waiting for the end of an undo window."""
-_DONE_LATER = (GoogleError, VaultError, NotYetClear)
+_DONE_LATER = (GoogleError, VaultError, NotYetClear, BadFile)
 """What can keep a call that the person approved from being done now."""
 ABOUT = "\n\nIt is about:\n"
 """Stands in an item before what was looked up about the ids in its call."""
@@ -159,7 +161,7 @@ class Chat:
     async def advance(self, thread_id: UUID) -> None:
         """Do all there is to do now, unless another process is at it."""
         with suppress(LeaseLost):
-            async with held(self.pool, thread_id, self.lease_seconds, self.holder) as lease:
+            async with held(self.pool, "conversation", thread_id, self.lease_seconds, self.holder) as lease:
                 if lease:
                     await self._work(lease, None)
 
@@ -185,7 +187,7 @@ class Chat:
             else:
                 chat = await self.turns.now_about(chat, account)
         _check_active(account)
-        async with held(self.pool, chat.id, self.lease_seconds, self.holder) as lease:
+        async with held(self.pool, "conversation", chat.id, self.lease_seconds, self.holder) as lease:
             if lease is None:
                 raise Conflict("the assistant is still at what you asked for before; wait for its answer")
             held_up: UUID | None = None
@@ -207,7 +209,7 @@ class Chat:
         clock = asyncio.get_running_loop().time
         begun, pause = clock(), _LOOK_SECONDS
         while True:
-            async with held(self.pool, chat.id, self.lease_seconds, self.holder) as lease:
+            async with held(self.pool, "conversation", chat.id, self.lease_seconds, self.holder) as lease:
                 if lease:
                     await self._work(lease, watch)
                 talk = await self._talk(chat, user_id)

@@ -1,7 +1,4 @@
-"""What is to be done next in a conversation, read from the tables. All SQL on `runs` and on the state of mails.
-
-Nothing here says *that* there is work: it is always derived, so a lost or doubled wake-up changes nothing.
-"""
+"""What is to be done next in a conversation, read from the tables. All SQL on `runs` and on the state of mails."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,19 +10,16 @@ from zoneinfo import ZoneInfo
 from psycopg.types.json import Json
 from pydantic import TypeAdapter, ValidationError
 
-from email_assistant.accounts.accounts import SERVED, Account
+from email_assistant.accounts.account import Account
 from email_assistant.agents.mail.prompts import Classification
-from email_assistant.agents.mail.run import Reply, Run
-from email_assistant.db.holder import Holder
-from email_assistant.db.lease import FREE, Lease
+from email_assistant.agents.mail.run import ReplyNeeds, Run
+from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.db.serializer import ForeignCheckpoint
 from email_assistant.mail.excerpt import tokens
 from email_assistant.mail.message import Mail, references_of
 from email_assistant.mail.prompt import FEW_LISTED, MOST_LISTED, for_prompt
 from email_assistant.tools.senders import MOST_NAMED, addressed_to, answered_at, everybody
-from email_assistant.work.labels import LABEL_WORK
-from email_assistant.work.tasks import Due
 
 RunState = Literal["running", "waiting", "acting", "done", "failed", "superseded"]
 
@@ -39,43 +33,6 @@ _ANSWERED_TOKENS = 2000
 """Of the mail to be answered, where there are others."""
 _OTHER_TOKENS = 600
 _OTHER_MAILS = 8
-
-_LABELS = f"union select thread_id, 'label' from ({LABEL_WORK}) as labels"
-# A run that acts goes first, and one that hangs on an effect in doubt waits for a person, whatever else has come.
-# What follows from the person's doings in Gmail (kind 'person') needs no model, and so waits for no budget.
-_DUE = """
-with work (thread_id, kind) as (
-    select thread_id, case when own then 'person' else 'mail' end from mails where state = 'new'
-    union select m.thread_id, 'mail' from mails m left join runs r on r.id = m.run_id
-          where m.state = 'triaging' and (r.id is null or r.state not in ('running', 'waiting', 'acting'))
-    union select m.thread_id, 'person' from mails m join runs r on r.id = m.run_id and r.mail_id = m.gmail_id
-          where m.state = 'waiting' and m.put_away is not null and r.state = 'waiting'
-          and not exists (select from inbox_items i where i.run_id = r.id and i.status = 'decided')
-    union select t.id, 'person' from threads t where t.drafted is not null
-          and not exists (select from runs r where r.thread_id = t.id and r.state = 'running')
-    union select r.thread_id, 'person' from runs r join mails m on m.account_id = r.account_id
-          and m.gmail_id = r.closed_with where r.closed_with is not null and m.put_away is null
-    union select thread_id, 'person' from left_drafts where state in ('wanted', 'started')
-    union select d.thread_id, 'person' from left_drafts d where d.state in ('left', 'ending') and not exists (
-          select from inbox_items i where i.run_id = d.run_id and i.call_id = d.call_id
-          and i.status in ('pending', 'decided'))
-    union select thread_id, 'mail' from runs where state = 'running'
-    union select thread_id, 'decided' from runs where state = 'acting'
-    union select d.thread_id, 'decided' from inbox_items d where d.status = 'decided'
-          and not exists (select from inbox_items o where o.run_id = d.run_id and o.status in ('pending', 'decided')
-                          and (o.status = 'pending' or o.undo_until > clock_timestamp()))
-{labels})
-select t.id, bool_or(work.kind = 'decided') as decided
-from work join threads t on t.id = work.thread_id join accounts a on a.id = t.account_id
-where {free} and t.not_before <= clock_timestamp()
-  and (work.kind <> 'label' or t.label_after <= clock_timestamp())
-  and a.state = 'active' and {served}
-  and (work.kind <> 'mail' or a.spent_until <= clock_timestamp() or not %s)
-  and (work.kind = 'label' or not exists (
-                  select from runs r join inbox_items i on i.run_id = r.id
-                  where r.thread_id = t.id and r.state = 'acting'
-                  and (i.status = 'pending' or i.status = 'decided' and i.undo_until > clock_timestamp())))"""
-
 
 # A mail that asks less than the one that a run answers, and that somebody else wrote, waits with that run. What the
 # person had answered asks for an answer, whatever it was taken for.
@@ -193,68 +150,9 @@ class Conversation:
 
 
 class Conversations:
-    def __init__(
-        self, pool: Pool, provider: str, holder: Holder, *, waits_when_spent: bool = True, labels: bool = False
-    ) -> None:
-        """
-        Args:
-            holder: this process, which knows what dead ones held.
-            waits_when_spent: new mail of an account whose budget for the model is spent is left until midnight.
-            labels: a label in Gmail that is to be set is work too.
-        """
-        self._due = _DUE.format(labels=_LABELS if labels else "", free=FREE, served=SERVED)
-        self._holder = holder
-        self._labels = labels
+    def __init__(self, pool: Pool, provider: str) -> None:
         self._pool = pool
         self._provider = provider
-        self._waits_when_spent = waits_when_spent
-
-    async def due(self, most: int = 200) -> list[Due]:
-        """Conversations with work that nobody is at; those with a person's answer come first.
-
-        Args:
-            most: how many, so that a burst of mail doesn't make a look at it as long as itself.
-        """
-        query = f"{self._due} group by t.id order by decided desc, bool_and(work.kind = 'label'), t.id limit %s"
-        return [Due(**row) for row in await self._rows(query, *self._given(), most)]
-
-    async def is_due(self, thread_id: UUID) -> bool:
-        query = f"{self._due} and t.id = %s group by t.id"
-        return bool(await self._rows(query, *self._given(), thread_id))
-
-    def _given(self) -> tuple[list[int], str, bool]:
-        return self._holder.dead, self._provider, self._waits_when_spent
-
-    async def is_at_rest(self) -> bool:
-        """Whether nothing will move without a person or new mail, or before midnight where a budget is spent.
-
-        Work that backs off will move.
-        """
-        rows = await self._rows(
-            f"""with ours as (select id, listed_at, backfilled_at, spent_until <= clock_timestamp() as pays
-                             from accounts a where {SERVED} and state = 'active')
-               select exists (select from ours where listed_at is null or backfilled_at is null)
-                   or exists (select from runs r join ours a on a.id = r.account_id
-                              where r.state = 'running' and a.pays)
-                   or exists (select from runs r join ours a on a.id = r.account_id join threads t on t.id = r.thread_id
-                              where r.state = 'acting' and (a.pays or t.not_before <= clock_timestamp())
-                              and not exists (select from inbox_items i where i.run_id = r.id and i.status = 'pending'))
-                   or exists (select from mails m join ours a on a.id = m.account_id
-                              where (m.state = 'new' and (a.pays or not %s) or m.state = 'triaging' and a.pays)
-                              and not exists (select from runs r join inbox_items i on i.run_id = r.id
-                                              where r.thread_id = m.thread_id and r.state = 'acting'
-                                              and i.status = 'pending'))
-                   or exists (select from inbox_items i join ours a on a.id = i.account_id
-                              where i.status = 'decided'
-                              or i.status = 'applied' and i.teaches and i.learned_at is null and a.pays)
-                   or exists (select from corrections c join ours a on a.id = c.account_id where c.learned_at is null)
-                   or %s and exists (select from ({LABEL_WORK}) as labels join ours a on a.id = labels.account_id)
-                   as moves""",
-            self._provider,
-            self._waits_when_spent,
-            self._labels,
-        )
-        return not rows[0]["moves"]
 
     async def of_account(self, account_id: UUID) -> list[UUID]:
         rows = await self._rows("select id from threads where account_id = %s", account_id)
@@ -635,7 +533,7 @@ class Conversations:
             await lease.check(conn)
             await conn.execute(
                 """update threads set outages = outages + 1, not_before = greatest(%s, clock_timestamp()
-                          + make_interval(secs => least(300, 2 ^ least(outages, 9)) * (0.75 + random() / 2)))
+                          + back_off(outages, '1 second', '5 minutes'))
                    where id = %s""",
                 (until or datetime.now(UTC), lease.thread_id),
             )
@@ -706,7 +604,7 @@ def _make_run(
         mail=stored.gmail_id,
         mails=[m.gmail_id for m in conversation.mails],
         text=triage_text(stored, account.zone),
-        reply=Reply(
+        reply=ReplyNeeds(
             to=to[0] if to else None,
             also_to=to[1:],
             everyone=everyone[:MOST_NAMED],

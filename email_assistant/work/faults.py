@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from email_assistant.accounts.accounts import UnknownAccount
+from email_assistant.accounts.account import UnknownAccount
 from email_assistant.accounts.vault import VaultError
 from email_assistant.agents.loop import StepBudgetSpent
 from email_assistant.db.pool import AWAY
 from email_assistant.db.serializer import ForeignCheckpoint
+from email_assistant.gate.source import BadFile
 from email_assistant.google.errors import Ambiguous, GoogleError, NotFound, RateLimited, Refused, Revoked, Transient
 from email_assistant.inbox.kept import UnreadableAnswer
 from email_assistant.model import BadAnswer, ModelDown, ModelFault, ModelRefused
@@ -65,7 +66,7 @@ def classify(error: BaseException) -> Fault:
             )
         case VaultError():
             return Fault(str(error), passing=True, outage=True)
-        case ServerDown():
+        case ServerDown() | BadFile():
             return Fault(str(error), passing=True, outage=True)
         case ModelRefused() | StepBudgetSpent() | EffectMismatch() | LostInterrupt() | Refused() | NotFound():
             return Fault(str(error), passing=False)

@@ -13,7 +13,8 @@ from uuid import UUID
 
 from psycopg.rows import class_row
 
-from email_assistant.accounts.accounts import Account, Accounts
+from email_assistant.accounts.account import Account
+from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.db.lease import Lease, LeaseLost
 from email_assistant.db.pool import Pool
@@ -30,18 +31,13 @@ MOVED_IN = "gmail"
 _LABELS_ARE_SET = "a.state = 'active' and a.mode <> 'shadow'"
 """In which accounts labels are touched at all."""
 # A week, so that labels that are turned on late, or can't be set at all, don't make work of the whole mailbox.
-LABEL_WORK = f"""
-select m.thread_id, m.account_id, m.gmail_id, m.classification, m.relabelled
-from mails m join accounts a on a.id = m.account_id
-where {_LABELS_ARE_SET} and m.labelled is null and m.classification is not null
-  and m.triaged_at > clock_timestamp() - interval '7 days'
-union all
-select m.thread_id, m.account_id, m.gmail_id, m.classification, m.relabelled
-from mails m join accounts a on a.id = m.account_id
-where {_LABELS_ARE_SET} and m.relabelled is not null and m.state in ('waiting', 'done', 'failed')
+UNSHOWN = f"""{_LABELS_ARE_SET} and m.labelled is null and m.classification is not null
+  and m.triaged_at > clock_timestamp() - interval '7 days'"""
+"""SQL: mails `m` of accounts `a` whose label is to be set."""
+MOVED = f"""{_LABELS_ARE_SET} and m.relabelled is not null and m.state in ('waiting', 'done', 'failed')
   and not exists (select from runs r where r.thread_id = m.thread_id and r.state in ('running', 'acting'))
   and not exists (select from inbox_items i where i.run_id = m.run_id and i.status = 'decided')"""
-"""Mails whose label is to be set, or was moved and is to be looked at now that no run and no answer comes first."""
+"""SQL: those whose label was moved and is to be looked at, now that no run and no answer comes first."""
 
 
 class NoLabel(Exception):
@@ -160,7 +156,7 @@ class Labels:
             await lease.check(conn)
             await conn.execute(
                 """update threads set label_faults = label_faults + 1, label_after = greatest(%s, clock_timestamp()
-                          + make_interval(secs => least(300, 2 ^ least(label_faults, 9)) * (0.75 + random() / 2)))
+                          + back_off(label_faults, '1 second', '5 minutes'))
                    where id = %s""",
                 (fault.until or datetime.now(UTC), lease.thread_id),
             )
@@ -189,9 +185,10 @@ class Labels:
     async def _due(self, thread_id: UUID) -> list[LabelWork]:
         async with self.pool.connection() as conn, conn.cursor(row_factory=class_row(LabelWork)) as cursor:
             await cursor.execute(
-                f"""select work.account_id, work.gmail_id, classification, relabelled from ({LABEL_WORK}) as work
-                    join threads t on t.id = work.thread_id
-                    where t.id = %s and t.label_after <= clock_timestamp() order by work.gmail_id""".encode(),
+                f"""select m.account_id, m.gmail_id, m.classification, m.relabelled
+                    from mails m join accounts a on a.id = m.account_id join threads t on t.id = m.thread_id
+                    where t.id = %s and t.label_after <= clock_timestamp() and ({UNSHOWN} or {MOVED})
+                    order by m.gmail_id""".encode(),
                 (thread_id,),
             )
             return await cursor.fetchall()

@@ -6,7 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from uuid import UUID
 
-from email_assistant.accounts.accounts import Account, Accounts
+from email_assistant.accounts.account import Account
+from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.accounts.vault import VaultError
 from email_assistant.db.holder import Holder
@@ -60,7 +61,7 @@ class Removal:
 
     async def _close(self, account: Account, thread_id: UUID) -> int:
         while True:
-            async with held(self.pool, thread_id, self.lease_seconds, self.holder) as lease:
+            async with held(self.pool, "conversation", thread_id, self.lease_seconds, self.holder) as lease:
                 if lease is not None and not await self._is_busy(thread_id):
                     return await self._settle(account, lease)
             await asyncio.sleep(_RETRY_SECONDS)

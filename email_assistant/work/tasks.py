@@ -5,15 +5,15 @@ So a lost, doubled, late or reordered job changes nothing, and job arguments (wh
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from procrastinate import App, PsycopgConnector
-from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
-from procrastinate.types import JSONDict
+from psycopg import AsyncConnection
+from psycopg.types.json import Jsonb
 
 from email_assistant.db.pool import Connection, Pool, StoppablePool, session_settings
 
@@ -52,7 +52,8 @@ class Handlers:
 class Queue:
     def __init__(self, pool: Pool, url: str) -> None:
         self._pool = pool
-        # A pool of its own: the listener opens its connection with the pool's settings and autocommit, named twice.
+        # A pool of its own: the listener opens its connection with the pool's settings and names autocommit again, so
+        # that it can't stand among them.
         self._app = App(
             connector=PsycopgConnector(
                 pool_factory=StoppablePool,
@@ -60,6 +61,7 @@ class Queue:
                 kwargs=session_settings(url),
                 min_size=0,
                 max_size=_CONNECTIONS,
+                configure=_autocommit,
             )
         )
 
@@ -71,34 +73,30 @@ class Queue:
 
     async def decided(self, conn: Connection, thread_id: UUID, at: datetime | None) -> None:
         """Wake a conversation for a person, at the end of the undo window, in the caller's transaction."""
-        task = self._app.configure_task("advance_thread", queue=DECISIONS, connection=conn, schedule_at=at)
-        with _errors_of_the_database():
-            await task.defer_async(thread_id=str(thread_id))
+        await _add(conn, [_job(DECISIONS, "advance_thread", thread_id, lock=None, at=at)])
 
     async def arrived(self, conn: Connection, thread_ids: Iterable[UUID]) -> None:
         """Wake conversations for new mail, in the caller's transaction."""
-        jobs: list[JSONDict] = [{"thread_id": str(thread_id)} for thread_id in thread_ids]
-        if jobs:
-            task = self._app.configure_task("advance_thread", queue=BACKGROUND, connection=conn)
-            with _errors_of_the_database():
-                await task.batch_defer_async(*jobs)
+        await _add(conn, [_advance(BACKGROUND, thread_id) for thread_id in thread_ids])
 
     async def sweep(self, due: Iterable[Due], account_ids: Iterable[UUID]) -> None:
-        """Wake what was forgotten, unless a job for it is waiting already."""
-        for thread in due:
-            queue = DECISIONS if thread.decided else BACKGROUND
-            await self._once("advance_thread", f"{queue}/{thread.id}", 0, queue, thread_id=str(thread.id))
-        for account_id in account_ids:
-            await self._once("learn", f"learn/{account_id}", 0, BACKGROUND, account_id=str(account_id))
+        """Wake what was forgotten."""
+        jobs = [_advance(DECISIONS if thread.decided else BACKGROUND, thread.id) for thread in due]
+        await self._wake([*jobs, *(_job(BACKGROUND, "learn", each, lock="learn") for each in account_ids)])
 
     async def poll(self, account_ids: Iterable[UUID]) -> None:
         """Have mailboxes looked at; triggers from several processes collapse into one job."""
-        for account_id in account_ids:
-            await self._once("sync_account", f"account/{account_id}", _FIRST, BACKGROUND, account_id=str(account_id))
+        await self._wake(
+            [_job(BACKGROUND, "sync_account", each, lock="account", priority=_FIRST) for each in account_ids]
+        )
 
     async def backfill(self, account_id: UUID) -> None:
         """Have a batch of older mail fetched, apart from all else, which never waits for it."""
-        await self._once("backfill_account", f"backfill/{account_id}", 0, BACKFILL, account_id=str(account_id))
+        await self._wake([_job(BACKFILL, "backfill_account", account_id, lock="backfill")])
+
+    async def _wake(self, jobs: list[dict[str, object]]) -> None:
+        async with self._pool.connection() as conn:
+            await _add(conn, jobs)
 
     async def forget_dead(self) -> None:
         """Remove the jobs that were running in processes that died; what they were about is woken by the sweep."""
@@ -155,16 +153,50 @@ class Queue:
         async def tidy(timestamp: int) -> None:
             await handlers.tidy()
 
-    async def _once(self, task: str, lock: str, priority: int, queue: str, **ids: str) -> None:
-        deferrer = self._app.configure_task(task, queue=queue, queueing_lock=lock, priority=priority)
-        with suppress(AlreadyEnqueued), _errors_of_the_database():
-            await deferrer.defer_async(**ids)
+
+def _advance(queue: str, thread_id: UUID) -> dict[str, object]:
+    """Mail that came and the sweep add one and the same job; for what a person decided there is another."""
+    return _job(queue, "advance_thread", thread_id, lock=queue)
 
 
-@contextmanager
-def _errors_of_the_database() -> Iterator[None]:
-    """Procrastinate raises one of its own for each; who adds a job knows them as they are."""
-    try:
-        yield
-    except ConnectorException as error:
-        raise error.__cause__ or error from None
+def _job(
+    queue: str, task: str, id_: UUID, *, lock: str | None, priority: int = 0, at: datetime | None = None
+) -> dict[str, object]:
+    """
+    Args:
+        lock: of the jobs with this one, one waits at a time for each id; None: any number.
+        at: when it may begin, at the earliest.
+    """
+    argument = "thread_id" if task == "advance_thread" else "account_id"
+    return {
+        "queue_name": queue,
+        "task_name": task,
+        "args": {argument: str(id_)},
+        "queueing_lock": lock and f"{lock}/{id_}",
+        "priority": priority,
+        "scheduled_at": at and at.isoformat(),
+    }
+
+
+async def _add(conn: Connection, jobs: list[dict[str, object]]) -> None:
+    """Add jobs, but none that waits already: it will see what this one was to look at.
+
+    Unless it begins before the caller's transaction ends; what it misses then, the sweep finds. Procrastinate's own way
+    to add them fails if one waits, with all the others and with the caller's transaction.
+    """
+    if not jobs:
+        return
+    # In the order of their locks, as who adds a job waits for whoever is just adding the same.
+    await conn.execute(
+        """insert into procrastinate_jobs (queue_name, task_name, args, queueing_lock, priority, scheduled_at)
+           select queue_name, task_name, args, queueing_lock, priority, scheduled_at
+           from jsonb_to_recordset(%s) as job (queue_name text, task_name text, args jsonb, queueing_lock text,
+                                               priority int, scheduled_at timestamptz)
+           order by queueing_lock on conflict do nothing""",
+        (Jsonb(jobs),),
+    )
+
+
+async def _autocommit(conn: AsyncConnection[Any]) -> None:
+    """Each of Procrastinate's statements stands alone."""
+    await conn.set_autocommit(True)

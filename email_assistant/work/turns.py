@@ -12,7 +12,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 from psycopg.rows import kwargs_row
 from psycopg.types.json import Json
 
-from email_assistant.accounts.accounts import Account
+from email_assistant.accounts.account import Account
 from email_assistant.agents.chat.run import Turn
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Connection, Pool
@@ -291,7 +291,7 @@ class Turns:
             await lease.check(conn)
             await conn.execute(
                 """update threads set outages = outages + 1, not_before = greatest(%s, clock_timestamp()
-                          + make_interval(secs => least(300, 2 ^ least(outages, 9)) * (0.75 + random() / 2)))
+                          + back_off(outages, '1 second', '5 minutes'))
                    where id = %s""",
                 (until or datetime.now(UTC), lease.thread_id),
             )

@@ -124,12 +124,12 @@ async def run(calls: int) -> bool:
     async def trusting(*_: object) -> bool:
         return True
 
-    ours = Servers({}, {"echo": in_process}, trusting)
+    ours = Servers(dict, {"echo": in_process}, trusting)
     async with create_connected_server_and_client_session(make_server()) as bare:
         added["in memory"] = await compare("in memory", bare, ours, calls)
     await ours.aclose()
     async with served() as url:
-        ours = Servers({"echo": ServerConfig(url=url)}, {}, trusting)
+        ours = Servers(lambda: {"echo": ServerConfig(url=url)}, {}, trusting)
         async with streamable_http_client(url) as (heard, said, _), ClientSession(heard, said) as bare:
             await bare.initialize()
             added["HTTP"] = await compare("HTTP", bare, ours, calls)

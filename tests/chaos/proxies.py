@@ -17,7 +17,7 @@ Fault = Literal["403", "429", "500", "502", "503", "drop before", "drop after", 
 
 DEFERS = "defer"
 """Name of the statements that put a job into the queue."""
-_DEFERS = re.compile(r"procrastinate_defer")
+_DEFERS = re.compile(r"insert into procrastinate_jobs")
 _CHANGES = (b"INSERT", b"UPDATE", b"DELETE")
 _BOOKKEEPING = re.compile(r"procrastinate_(workers|periodic)|lease_until|syncing_until|backfill|quota|listed_at")
 """Changes by which a process has not got anywhere: heartbeats, leases, the time of the last look at the mailbox."""
@@ -318,7 +318,7 @@ class _Session:
             self._changed = ""
         elif self._changed or _BOOKKEEPING.search(statement):
             return
-        elif _short(statement) == DEFERS or (tag.split()[0] in _CHANGES and not tag.endswith(b" 0")):
+        elif tag.split()[0] in _CHANGES and not tag.endswith(b" 0"):
             self._changed = _short(statement)
 
 

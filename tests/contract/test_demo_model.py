@@ -359,13 +359,17 @@ class TestTriage:
         [
             ("ignore", "Shop <news@shop.example>", "Spring newsletter", "50% off this week. Unsubscribe here."),
             ("ignore", "Bank <x@bank-alert.biz>", "Account suspended", "Verify your account now!"),
-            ("ignore", "Laden <post@laden.example>", "Rabatte im Mai", "Jetzt bestellen. Hier abmelden."),
             ("notify", "CI <builds@ci.example>", "Build failed", "main is red."),
             ("notify", "Bo <bo@firm.example>", "FYI: new room plan", "No action needed."),
             ("notify", "Bo <bo@firm.example>", "Out of office", "I am back on Monday."),
             ("respond", "Ann Lee <ann@firm.example>", "Budget", "Could you send me the budget?"),
             ("respond", "Ann Lee <ann@firm.example>", "Lunch", "Are you free for lunch on Friday?"),
-            ("respond", "Ann Lee <ann@firm.example>", "Angebot", "Kannst du mir das bis Freitag schicken?"),
+            (
+                "respond",
+                "Ann Lee <ann@firm.example>",
+                "Angebot",
+                "Kannst du mir das bis Freitag schicken?",
+            ),  # any other
         ],
     )
     def test_fixed_rules(self, client: OpenAI, expected: str, sender: str, subject: str, text: str) -> None:
@@ -406,17 +410,10 @@ class TestReplies:
         assert "“Could you send me the budget by Friday?”" in run.draft
         assert run.draft.splitlines()[-1] == LABEL
 
-    @pytest.mark.parametrize(
-        ("text", "greeting", "phrase"),
-        [
-            ("Hallo Alex,\n\nkannst du mir bitte das Angebot schicken?", "Hallo Ann,", "Die Frage war"),
-            ("Bonjour Alex,\n\nPourriez-vous m'envoyer le devis ?", "Bonjour Ann,", "Votre question"),
-        ],
-    )
-    def test_in_the_mails_language(self, client: OpenAI, text: str, greeting: str, phrase: str) -> None:
-        draft = Run(client, _mail(text)).draft
-        assert draft.startswith(greeting)
-        assert phrase in draft
+    def test_in_english_whatever_the_mails_language(self, client: OpenAI) -> None:
+        draft = Run(client, _mail("Hallo Alex,\n\nkannst du mir bitte das Angebot schicken?")).draft
+        assert draft.startswith("Hello Ann,")
+        assert "kannst du mir bitte das Angebot schicken?" in draft
         assert draft.splitlines()[-1] == LABEL
 
     def test_the_last_mail_is_answered_at_its_reply_address(self, client: OpenAI) -> None:
@@ -548,21 +545,6 @@ class TestMeetings:
         run.answer(check_calendar_tool="11-05-2026\nFree: 09:00-12:00\n12-05-2026\nFree: none")
         assert list(run.calls) == ["send_email_tool", "Done"]
         assert "Monday 11 May at 09:00" in run.draft
-
-    @pytest.mark.parametrize(
-        ("text", "moment"),
-        [
-            (
-                "Hallo Alex,\n\nhast du am Donnerstag um 14 Uhr Zeit für ein Treffen?",
-                "Donnerstag, 7. Mai, um 14:00 Uhr",
-            ),
-            ("Bonjour,\n\nEst-ce que jeudi à 14h vous convient pour une réunion ?", "Jeudi 7 mai à 14:00"),
-        ],
-    )
-    def test_in_german_and_french(self, client: OpenAI, text: str, moment: str) -> None:
-        run = Run(client, _mail(text)).answer(check_calendar_tool=CALENDAR)
-        assert run.calls["schedule_meeting_tool"]["start_time"] == "2026-05-07T14:00:00"
-        assert moment in run.draft
 
     def test_feedback_moves_the_meeting_and_sends_no_second_mail(self, client: OpenAI) -> None:
         run = Run(client, _mail(MEETING)).answer(check_calendar_tool=CALENDAR)

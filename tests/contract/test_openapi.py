@@ -31,7 +31,7 @@ from schemathesis.core.result import Ok
 
 from email_assistant.app import open_app
 from email_assistant.settings import Settings
-from email_assistant.web.examples import EXAMPLES as DOCUMENTED
+from email_assistant.web.document import examples
 from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
 from tests.integration.test_api import ADA, TOKEN, Home, served
@@ -131,7 +131,7 @@ class World:
             """insert into mcp_tools (user_id, server, tool, hash, description, schema)
                select id, 'calendar', 'create_event', '', '', '{}' from users on conflict do nothing""",
         )
-        new = DOCUMENTED["AcceptTool"]["hash"]
+        new = examples()["AcceptTool"]["hash"]
         self.portal.call(
             self.home.execute,
             "update mcp_tools set new_hash = %s, new_description = '', new_schema = '{}', changed_at = now()",

@@ -13,8 +13,8 @@ from uuid import UUID
 
 import pytest
 
-from email_assistant.accounts.accounts import Account
-from email_assistant.app import App, class_labels
+from email_assistant.accounts.account import Account
+from email_assistant.app import App
 from email_assistant.daemon import Daemon as Works
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.mails import MailRow
@@ -46,14 +46,14 @@ class Home:
 
     async def step(self) -> None:
         """Do all that is due, as far as it goes now."""
-        for conversation in await self.works.conversations.due():
+        for conversation in await self.works.due.due():
             await self.works.advance(conversation.id)
 
     async def carry_on(self) -> None:
         """Work until everything waits for a person or has ended; no back-off is waited for."""
         for _ in range(30):
             await self.sql("update threads set not_before = '-infinity'")
-            if not await self.works.conversations.due():
+            if not await self.works.due.due():
                 return
             await self.step()
         raise AssertionError("it does not come to rest")
@@ -82,7 +82,7 @@ class Home:
             app.accounts,
             app.clients,
             enqueue=enqueue,
-            labels=class_labels(app.settings),
+            labels=app.settings.class_labels,
         )
 
     @asynccontextmanager

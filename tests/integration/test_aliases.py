@@ -135,7 +135,7 @@ class TestFrom:
             assert again.sent_from == ADA
             await home.answer(again, "accept")
         assert len(google.sent) == (answer == "accept")
-        assert await home.works.conversations.due() == []
+        assert await home.works.due.due() == []
 
     async def test_a_draft_left_at_gmail_is_from_there_too(self, home: Home, google: Google, model: Model) -> None:
         give_aliases(google)

@@ -103,7 +103,7 @@ class TestADay:
             waiting = await home.receive("Two")
             assert (await home.mail(waiting)).state in ("new", "triaging")
             assert await home.works.is_idle()
-            assert not await home.works.conversations.due()
+            assert not await home.works.due.due()
 
             await home.sql("update model_usage set at = at - interval '1 day'")
             await home.sql("update accounts set spent_until = clock_timestamp()")

@@ -34,7 +34,7 @@ async def test_it_is_looked_at_ever_more_seldom_and_given_up(
     try:
         talk = await chat.ask(await home.account(), "errands", "plan")
         [item] = talk.waiting
-        async with held(home.app.pool, talk.chat.id, 60, home.app.holder) as lease:
+        async with held(home.app.pool, "conversation", talk.chat.id, 60, home.app.holder) as lease:
             assert lease is not None
             monkeypatch.setattr(chats, "held", counted)
             async with asyncio.timeout(10):

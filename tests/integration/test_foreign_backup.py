@@ -19,8 +19,8 @@ from pydantic import SecretStr
 
 from email_assistant.app import open_app
 from email_assistant.db.backup import back_up
+from email_assistant.db.binaries import find_binaries
 from email_assistant.db.dump import BackupError, read_backup
-from email_assistant.db.embedded import find_binaries
 from email_assistant.db.migrate import MIGRATIONS, migrate
 from email_assistant.db.pool import session_settings
 from email_assistant.db.restore import restore

@@ -316,8 +316,8 @@ class TestAChat:
     async def test_counts_whatever_a_tool_of_ours_answers_as_read(self, home: Home) -> None:
         silent = {"Question", "Done", "request_clarification"}
         """What they answer is the person's own word, or none."""
-        catalogue = home.app.catalogue
-        assert {name for name in SHIPPED.tools if catalogue.reads(name) != HERE} == silent
+        tools = home.app.tools
+        assert {name for name in SHIPPED.tools if tools.reads(name) != HERE} == silent
 
     async def test_does_what_is_accepted_as_it_is_shown(
         self, open_with: OpenWith, google: Google, model: Model, stranger: Stranger

@@ -199,7 +199,7 @@ class TestAlive:
         """It knows nothing of holders, and leaves the one that it finds."""
         thread_id = await a_conversation(home)
         dead = Holder(database_url)
-        assert await claim(home.app.pool, thread_id, 60, dead)
+        assert await claim(home.app.pool, "conversation", thread_id, 60, dead)
         await dead.aclose()
         await until(lambda: home.app.holder.dead)
 
@@ -207,15 +207,15 @@ class TestAlive:
         await home.sql("""update threads set lease_until = clock_timestamp() + interval '60 seconds', epoch = epoch + 1
                           where lease_until < clock_timestamp()""")
 
-        assert await claim(home.app.pool, thread_id, 60, home.app.holder) is None
-        assert await home.works.conversations.due() == []
+        assert await claim(home.app.pool, "conversation", thread_id, 60, home.app.holder) is None
+        assert await home.works.due.due() == []
         await until(lambda: not home.app.holder.dead)
 
     @in_one_loop
     async def test_without_a_lock_it_holds_for_the_term(self, home: Home) -> None:
         thread_id = await a_conversation(home)
         nobody = Holder("postgresql://127.0.0.1:1/none")
-        lease = await claim(home.app.pool, thread_id, 60, nobody)
+        lease = await claim(home.app.pool, "conversation", thread_id, 60, nobody)
 
         assert lease
         assert await home.sql("select holder from threads") == [{"holder": None}]
@@ -227,7 +227,7 @@ async def a_conversation(home: Home) -> UUID:
     """One in which mail is to be worked on."""
     home.google.deliver(BOB, "Lunch?", "Does Friday suit you?")
     await home.sync()
-    [due] = await home.works.conversations.due()
+    [due] = await home.works.due.due()
     return due.id
 
 

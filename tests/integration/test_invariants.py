@@ -347,7 +347,7 @@ class TestApproval:
         mail_id = await home.receive()
         asked = await home.pending()
         graph = home.works.advancer.invoker.graph
-        async with held(home.app.pool, asked[0].thread_id, 60) as lease:
+        async with held(home.app.pool, "conversation", asked[0].thread_id, 60) as lease:
             assert lease
             config = run_config(asked[0].run_id, lease)
             unknown: Command[Any] = Command(resume={uuid4().hex: {"type": "accept", "args": None}})
@@ -614,7 +614,7 @@ class TestAFailure:
         await home.sync()
         for _ in range(home.app.settings.max_tries + 1):
             await home.sql("update threads set not_before = '-infinity'")
-            for conversation in await home.works.conversations.due():
+            for conversation in await home.works.due.due():
                 await home.works.advancer.advance(conversation.id)
             mail = await home.mail(mail_id)
             assert mail.state == "triaging"

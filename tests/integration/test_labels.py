@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from email_assistant.accounts.accounts import Mode
+from email_assistant.accounts.account import Mode
 from email_assistant.inbox.mode import set_mode
 from tests.doubles.google import Google
 from tests.doubles.model import Model
@@ -100,7 +100,7 @@ class TestShown:
     ) -> None:
         mails = [google.deliver(BOB, "Ignored", f"Number {n}.") for n in range(2)]
         await home.sync()
-        first, second = await home.works.conversations.due()
+        first, second = await home.works.due.due()
         hold = Hold()
         google.fault("labels.create", hold=hold)
         slow = asyncio.create_task(home.works.advancer.advance(first.id))

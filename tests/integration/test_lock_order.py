@@ -172,9 +172,9 @@ async def work_backs_off(home: Home, model: Model) -> Work:
 
 
 async def a_lesson_is_claimed(home: Home) -> Work:
-    await open_items(home)
+    [_, item] = await open_items(home)
     await home.sql("update inbox_items set status = 'applied', applied_at = clock_timestamp(), teaches = true")
-    return lambda: home.app.inbox.claim_unlearned(home.account_id, 60)
+    return lambda: claim(home.app.pool, "lesson", item.id, 60)
 
 
 async def a_chat_goes_on(home: Home, model: Model) -> Work:
@@ -189,7 +189,7 @@ async def a_chat_goes_on(home: Home, model: Model) -> Work:
 
 async def several_accounts_at_once(home: Home) -> Work:
     async def both() -> None:
-        await home.app.usage.forget_spent(home.app.settings.provider)
+        await home.app.accounts.forget_spent()
         await home.app.accounts.claim_watches("projects/p/topics/t", timedelta(hours=1))
 
     return both
@@ -254,14 +254,14 @@ async def test_a_poll_a_lesson_and_a_worker_do_not_wait_for_each_other(home: Hom
     """Behind any change of the account each held what the next one wanted."""
     app = home.app
     [item, _] = await open_items(home)
-    lease = await claim(app.pool, item.thread_id, 60)
+    lease = await claim(app.pool, "conversation", item.thread_id, 60)
     assert lease
     home.google.deliver(BOB, "Dinner?", "Does Friday suit you?")
     home.google.deliver(BOB, "Re: Lunch?", "Or Monday?", thread=item.mail_id)
 
     async with app.pool.connection() as conn, conn.transaction():
         await app.accounts.set_mode(conn, home.account_id, "send")
-        lesson = await as_far_as_it_goes(database_url, app.inbox.claim_unlearned(home.account_id, 60))
+        lesson = await as_far_as_it_goes(database_url, claim(app.pool, "lesson", item.id, 60))
         backs_off = home.works.conversations.back_off(lease, None, "later", None, outage=True)
         worker = await as_far_as_it_goes(database_url, backs_off)
         poll = await as_far_as_it_goes(database_url, home.sync())

@@ -34,7 +34,7 @@ async def archived(home: Home, google: Google, model: Model) -> tuple[str, Item]
 async def stays_closed(home: Home, item: Item) -> None:
     await look(home)
     assert (await home.item(item)).status == "superseded"
-    assert await home.works.conversations.due() == []
+    assert await home.works.due.due() == []
 
 
 @in_one_loop

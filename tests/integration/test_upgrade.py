@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from email_assistant.db.migrate import MIGRATIONS, migrate
+from email_assistant.db.pool import UnusableDatabase
 from tests.doubles.daemon import Daemon
 from tests.doubles.google import Google
 from tests.doubles.model import Model
@@ -61,7 +62,7 @@ async def test_a_process_that_dies_in_it_leaves_it_to_the_next(tmp_path: Path, d
     (folder / "9999_later.sql").write_text(LATER)
     with psycopg.connect(database_url, autocommit=True) as conn:
         conn.execute(DIES)
-        with pytest.raises(psycopg.OperationalError):
+        with pytest.raises(UnusableDatabase):
             await migrate(database_url, folder)
         conn.execute("drop trigger dies on email_assistant._yoyo_migration")
         await migrate(database_url, folder)

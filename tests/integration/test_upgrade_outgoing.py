@@ -259,7 +259,7 @@ class TestReply:
         async with before.upgraded() as app:
             effect = await app.ledger.get(call["run"], call["call"])
             assert effect.key == f"{call['run']}/call-1"
-            lease = await claim(app.pool, effect.thread_id, 60)
+            lease = await claim(app.pool, "conversation", effect.thread_id, 60)
             posted = await Mailer(app.ledger, before.gmail, lease).send(effect, write, "Sent.")
             assert [mail.id for mail in google.sent] == [posted.message_id]
             assert google.drafts == []

@@ -24,7 +24,7 @@ FLOORS = [
     {"cli"},
     {"daemon", "bench", "web"},
     {"app"},
-    {"work", "sync"},
+    {"home", "work", "sync"},
     {"agents"},
     {"tools", "gate", "inbox", "memory", "model", "trail", "notify"},
     {"outgoing"},
@@ -175,7 +175,7 @@ class TestArrows:
 
     @pytest.mark.parametrize("room", ["google", "mail", "db", "settings", "telemetry", *sorted(STANDALONE)])
     def test_these_import_no_other_room(self, room: str) -> None:
-        assert imported_by(room) == set()
+        assert imported_by(room) <= {"errors"}
 
     def test_only_what_is_started_as_a_command_imports_the_command_line(self) -> None:
         assert {room for room in rooms() if "cli" in imported_by(room)} == {"__main__", "servers.mcp"}

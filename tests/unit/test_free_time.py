@@ -8,7 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from email_assistant.google.calendar import Event
-from email_assistant.settings import Settings, WorkingHours
+from email_assistant.settings import Settings
+from email_assistant.settings.values import WorkingHours
 from email_assistant.tools.check_calendar import free_slots, told
 
 BERLIN = ZoneInfo("Europe/Berlin")

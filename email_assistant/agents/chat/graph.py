@@ -15,17 +15,11 @@ from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from email_assistant.accounts.accounts import Account, Accounts
-from email_assistant.accounts.clients import Clients
+from email_assistant.agents.agent import Agent, CallState, LoopState, Ran
 from email_assistant.agents.chat.prompts import executor_prompt, policy_schema, router_prompt
-from email_assistant.agents.loop import CallState, Loop, LoopState, Ran, Verdict, asking
+from email_assistant.agents.loop import Loop
 from email_assistant.db.checkpoints import lease_of
-from email_assistant.gate.policy import HERE
-from email_assistant.gate.policy import Verdict as Ruling
-from email_assistant.memory.profiles import Memory
-from email_assistant.model import Models
-from email_assistant.outgoing.effects import Ledger
-from email_assistant.tools.catalogue import Catalogue
+from email_assistant.gate.policy import HERE, Verdict
 from email_assistant.tools.control import CLARIFICATION
 from email_assistant.tools.heard import Heard
 from email_assistant.tools.spec import Call, FilledIn, FormNeeded, LinkNeeded, ServerDown, ToolError
@@ -35,24 +29,14 @@ _ROUTER_SEES = 8
 
 
 @dataclass(frozen=True)
-class ChatAgent:
-    accounts: Accounts
-    clients: Clients
-    memory: Memory
-    models: Models
-    tools: Catalogue
-    ledger: Ledger
+class ChatAgent(Agent):
+    name = "chat"
+
     heard: Heard
-    max_steps: int
 
     def graph(self, checkpointer: BaseCheckpointSaver[Any] | None) -> "CompiledStateGraph[Any, Any, Any, Any]":
         loop = Loop(
-            propose=self.propose,
-            judge=self.judge,
-            run_tool=self.run_tool,
-            question=self.question,
-            ledger=self.ledger,
-            max_steps=self.max_steps,
+            self,
             ask_tool=None,
             stages=("human_clarification", "human_confirmation"),
             stage_of={CLARIFICATION: "human_clarification"},
@@ -81,8 +65,8 @@ class ChatAgent:
     async def policy_router(self, state: LoopState) -> dict[str, Any]:
         """Settle which types of tools the request may use. The gate holds every call to that."""
         run = state["run"]
-        account = await self._account(run)
-        types = await self.tools.types(mailbox=account.has_mailbox)
+        account = await self.account(run)
+        types = self.tools.types(mailbox=account.has_mailbox)
         if not types:
             return {"run": {**run, "allowed_tool_types": []}}
         policy = await self.models.parse(
@@ -98,8 +82,8 @@ class ChatAgent:
 
     async def propose(self, state: LoopState) -> AIMessage:
         run = state["run"]
-        account, learned = await asyncio.gather(self._account(run), self.memory.texts(UUID(run["account_id"])))
-        offered = await self.tools.offered(account.id, run["allowed_tool_types"], mailbox=account.has_mailbox)
+        account, learned = await asyncio.gather(self.account(run), self.memory.texts(UUID(run["account_id"])))
+        offered = await self.tools.offered("chat", account.id, run["allowed_tool_types"], mailbox=account.has_mailbox)
         used = {
             self.tools.foreign(str(m.name)) for m in _since_the_request(state["messages"]) if isinstance(m, ToolMessage)
         }
@@ -121,22 +105,9 @@ class ChatAgent:
             [SystemMessage(prompt), *state["messages"]],
             account_id=account.id,
             run_id=UUID(run["id"]),
-            tools=[tool.spec.schema() for tool in offered.tools],
+            tools=offered.schemas(),
             tool_choice="auto",
         )
-
-    async def judge(self, run: Mapping[str, Any], name: str, args: dict[str, Any], before: Sequence[str]) -> Verdict:
-        try:
-            ruled = await self._ruled(run, name, before)
-            complete = await self.tools.complete(run, name, args)
-        except ToolError as error:
-            return Verdict(kind="say", args=args, text=f"Error: {error}")
-        except ServerDown as down:
-            if await self.ledger.done_of([UUID(run["id"])]):
-                raise  # what was done is told, and what follows it waits
-            return Verdict(kind="say", args=args, text=f"Error: {down}")
-        because = ruled.reason if ruled.overrules else ""
-        return Verdict(kind="ask" if ruled.do == "ask" else "run", args=complete, text=because)
 
     async def run_tool(
         self,
@@ -147,7 +118,7 @@ class ChatAgent:
         filled_in: Sequence[FilledIn],
         config: RunnableConfig,
     ) -> Ran:
-        account = await self._account(run)
+        account = await self.account(run)
         client, lease = await self.clients.if_any(account), lease_of(config)
         tell = get_stream_writer()
 
@@ -156,7 +127,7 @@ class ChatAgent:
 
         call = Call(run, call_id, account, client, lease, progress, filled_in)
         try:
-            await self._ruled(run, name)  # it may have been forbidden while it waited for the person
+            await self.ruled(run, name)  # it may have been forbidden while it waited for the person
             if source := self.tools.reads(name):
                 await self.heard.note(call.run_id, source)
             return Ran(await self.tools.run(call, name, args))
@@ -171,26 +142,18 @@ class ChatAgent:
             return Ran("", well=False, form=form)
 
     def question(self, name: str, args: dict[str, Any], call_id: str, teaches: bool) -> dict[str, Any]:
-        review = self.tools.review(name)
-        return asking(name, args, call_id, review.kind, review.answers, teaches=False)
+        return super().question(name, args, call_id, teaches=False)
 
-    async def _ruled(self, run: Mapping[str, Any], name: str, before: Sequence[str] = ()) -> Ruling:
-        """What the gate says to a call, and to its standing behind others. Raises ToolError if it may not be."""
+    async def rule(self, run: Mapping[str, Any], name: str, before: Sequence[str]) -> Verdict:
         heard: set[str] = set()
         if self.tools.foreign(name):
             heard = {*await self.heard.of_run(UUID(run["id"])), *filter(None, map(self.tools.reads, before))}
-        has_mailbox = (await self._account(run)).has_mailbox
-        ruled = self.tools.rule(name, run["allowed_tool_types"], heard, mailbox=has_mailbox)
-        if ruled.do == "deny":
-            raise ToolError(f"{name} may not be used: {ruled.reason}")
-        return ruled
+        has_mailbox = (await self.account(run)).has_mailbox
+        return self.tools.rule("chat", name, run["allowed_tool_types"], heard, mailbox=has_mailbox)
 
     async def oauth_needed(self, state: LoopState) -> dict[str, Any]:
         """End the turn with what the person must open before they ask again."""
         return {"messages": [AIMessage("There is a link to open first; then ask again.")]}
-
-    async def _account(self, run: Mapping[str, Any]) -> Account:
-        return await self.accounts.get(UUID(run["account_id"]))
 
 
 def link_in(messages: Sequence[AnyMessage]) -> dict[str, Any] | None:

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from pydantic import BaseModel, Field, create_model
 
-from email_assistant.accounts.accounts import Account
+from email_assistant.accounts.account import Account
 from email_assistant.agents.prompts import person, section
 
 _ROUTER = """\

@@ -13,17 +13,12 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, interrupt
 
-from email_assistant.accounts.accounts import Account, Accounts
-from email_assistant.accounts.clients import Clients
-from email_assistant.agents.loop import CallState, Loop, LoopState, Ran, Verdict, asking
+from email_assistant.agents.agent import Agent, CallState, LoopState, Ran, asking
+from email_assistant.agents.loop import Loop
 from email_assistant.agents.mail.prompts import Triage, response_prompt, triage_prompt
 from email_assistant.agents.mail.run import Settle
 from email_assistant.db.checkpoints import lease_of
 from email_assistant.google.errors import NotFound, Refused
-from email_assistant.memory.profiles import Memory
-from email_assistant.model import Models
-from email_assistant.outgoing.effects import Ledger
-from email_assistant.tools.registry import Registry
 from email_assistant.tools.spec import Answer, Call, FilledIn, FormNeeded, ToolError
 from email_assistant.usage import BudgetSpent
 
@@ -36,15 +31,10 @@ class MailState(LoopState, total=False):
 
 
 @dataclass(frozen=True)
-class MailAgent:
-    accounts: Accounts
-    clients: Clients
-    memory: Memory
-    models: Models
-    tools: Registry
-    ledger: Ledger
+class MailAgent(Agent):
+    name = "mail"
+
     settle: Settle
-    max_steps: int
     sorts_by_rules: bool
     """Whether mail is sorted by its headers alone when the budget for the model is spent, rather than left waiting."""
 
@@ -60,17 +50,7 @@ class MailAgent:
         return graph.compile(checkpointer)
 
     def _response_agent(self) -> "CompiledStateGraph[Any, Any, Any, Any]":
-        loop = Loop(
-            propose=self.propose,
-            judge=self.judge,
-            run_tool=self.run_tool,
-            question=self.question,
-            ledger=self.ledger,
-            ask_tool="Question",
-            done_tool="Done",
-            finish="mark_as_read_node",
-            max_steps=self.max_steps,
-        )
+        loop = Loop(self, ask_tool="Question", done_tool="Done", finish="mark_as_read_node")
         graph = StateGraph(LoopState)
         graph.add_node("llm_call", loop.llm_call, destinations=("interrupt_handler", "act", "llm_call"))
         graph.add_node("plan", loop.plan, destinations=("interrupt_handler", "act"))
@@ -104,7 +84,7 @@ class MailAgent:
 
     async def propose(self, state: LoopState) -> AIMessage:
         run = state["run"]
-        account = await self._account(run)
+        account = await self.account(run)
         learned = await self.memory.texts(account.id)
         prompt = response_prompt(
             account,
@@ -117,17 +97,9 @@ class MailAgent:
             [SystemMessage(prompt), *state["messages"]],
             account_id=account.id,
             run_id=UUID(run["id"]),
-            tools=self.tools.schemas(),
+            tools=(await self.tools.offered("mail", account.id)).schemas(),
             tool_choice="required",
         )
-
-    async def judge(self, run: Mapping[str, Any], name: str, args: dict[str, Any], before: Sequence[str]) -> Verdict:
-        try:
-            complete = await self.tools.complete(run, name, args)
-        except ToolError as error:
-            return Verdict(kind="say", args=args, text=f"Error: {error}")
-        review = self.tools.get(name).spec.review
-        return Verdict(kind="ask" if review else "run", args=complete, text=(review and review.because) or "")
 
     async def run_tool(
         self,
@@ -138,7 +110,7 @@ class MailAgent:
         filled_in: Sequence[FilledIn],
         config: RunnableConfig,
     ) -> Ran:
-        account = await self._account(run)
+        account = await self.account(run)
         call = Call(run, call_id, account, await self.clients.of(account), lease_of(config))
         try:
             return Ran(await self.tools.run(call, name, args))
@@ -147,15 +119,10 @@ class MailAgent:
         except FormNeeded as form:
             return Ran(f"Error: not done. {form.message}", well=False)
 
-    def question(self, name: str, args: dict[str, Any], call_id: str, teaches: bool) -> dict[str, Any]:
-        review = self.tools.get(name).spec.review
-        assert review is not None
-        return asking(name, args, call_id, review.kind, review.answers, teaches=teaches)
-
     async def mark_as_read_node(self, state: LoopState) -> dict[str, Any]:
         """Take UNREAD off every mail that the run has answered; repeating it, or a mail that is gone, does no harm."""
         run = state["run"]
-        account = await self._account(run)
+        account = await self.account(run)
         client = await self.clients.get(account.id)
         for mail_id in await self.settle.covered(run) if account.mode != "shadow" else ():
             try:
@@ -177,7 +144,7 @@ class MailAgent:
             return _by_rules(run)
 
     async def _ask_model(self, run: Mapping[str, Any]) -> Triage:
-        account = await self._account(run)
+        account = await self.account(run)
         preferences = await self.memory.text(account.id, "triage_preferences")
         return await self.models.parse(
             "triage",
@@ -187,9 +154,6 @@ class MailAgent:
             account_id=account.id,
             run_id=UUID(run["id"]),
         )
-
-    async def _account(self, run: Mapping[str, Any]) -> Account:
-        return await self.accounts.get(UUID(run["account_id"]))
 
 
 def _by_rules(run: Mapping[str, Any]) -> Triage:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from email_assistant.accounts.accounts import Account
+from email_assistant.accounts.account import Account
 from email_assistant.agents.prompts import person, section
 from email_assistant.mail.prompt import delimited
 

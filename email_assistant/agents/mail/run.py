@@ -8,7 +8,7 @@ from email_assistant.agents.mail.prompts import Classification, Triage
 from email_assistant.db.lease import Lease
 
 
-class Reply(TypedDict):
+class ReplyNeeds(TypedDict):
     """What a reply in this run's thread needs."""
 
     to: str | None
@@ -39,7 +39,7 @@ class Run(TypedDict):
     """Gmail ids of the whole thread."""
     text: str
     """That mail, delimited for a prompt."""
-    reply: Reply
+    reply: ReplyNeeds
     invitation: str | None
     """What calendars know the event by to which the conversation last invited; None if it did to none."""
     automatic: bool

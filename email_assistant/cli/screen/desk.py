@@ -9,7 +9,6 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import psycopg
-from pydantic import BaseModel
 
 from email_assistant.accounts.kept import why_kept
 from email_assistant.app import App
@@ -19,7 +18,6 @@ from email_assistant.inbox.recipients import addresses_in
 from email_assistant.inbox.sentences import sentence
 from email_assistant.memory.lessons import Learned
 from email_assistant.memory.profiles import Memory
-from email_assistant.tools.spec import ToolError
 from email_assistant.trail.context import Context, Contexts
 from email_assistant.trail.story import Event, Trail
 from email_assistant.web.forms import ProposalForm
@@ -84,8 +82,8 @@ class Desk:
 
     def form(self, item: Item) -> ProposalForm:
         """What it proposes, as labelled fields."""
-        said = self._app.catalogue.said(item.action) if item.chat is not None else ()
-        return ProposalForm(item.args, self._arguments(item), item.zone, said)
+        arguments = self._app.tools.arguments("mail" if item.chat is None else "chat", item.action)
+        return ProposalForm(item.args, arguments, item.zone, self._app.tools.said(item.action))
 
     async def answer(self, item: Item, answer: Mapping[str, Any]) -> Item:
         """Answer an item as it was shown. Raises NoItem, Conflict, Invalid."""
@@ -132,16 +130,7 @@ class Desk:
             ToolError: it names what is wrong with each argument.
         """
         if item.chat is None:
-            self._app.tools.get(item.action).spec.parse(args)
-
-    def _arguments(self, item: Item) -> type[BaseModel] | None:
-        """None for what is no tool of ours, such as a notification."""
-        if item.chat is not None:
-            return self._app.catalogue.arguments(item.action)
-        try:
-            return self._app.tools.get(item.action).spec.arguments
-        except ToolError:
-            return None
+            self._app.tools.check(item.action, args)
 
 
 @asynccontextmanager

@@ -17,7 +17,7 @@ _Words = Annotated[str, AfterValidator(lambda text: one_line(text, 300))]
 _Choice = Annotated[str, Field(max_length=100), AfterValidator(lambda text: one_line(text, 100))]
 
 
-class _Field(BaseModel):
+class _FormField(BaseModel):
     """What is asked for, and nothing else that the server says of it."""
 
     type: Literal["string", "number", "integer", "boolean", "array"] = "string"
@@ -27,7 +27,7 @@ class _Field(BaseModel):
 
 
 class _Form(BaseModel):
-    properties: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")], _Field] = Field(
+    properties: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")], _FormField] = Field(
         min_length=1, max_length=_MOST_FIELDS
     )
 

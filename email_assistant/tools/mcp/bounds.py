@@ -3,6 +3,8 @@
 import time
 from typing import Final
 
+from email_assistant.errors import AssistantError
+
 MOST_BYTES: Final = 4_000_000
 """Of one message."""
 MOST_MESSAGES: Final = 2_000
@@ -11,19 +13,19 @@ PERIOD: Final = 10.0
 """Seconds."""
 
 
-class TooMuch(Exception):
+class TooMuch(AssistantError):
     """A server says more than it may."""
 
 
-class Unreached(Exception):
+class Unreached(AssistantError):
     """A request that was not sent."""
 
 
-class Status(Exception):
+class Status(AssistantError):
     """A request that was answered with a status of HTTP by which it was not carried out."""
 
 
-class Redirect(Exception):
+class Redirect(AssistantError):
     """A request that was answered with another address, which is never followed."""
 
 

@@ -15,6 +15,7 @@ from mcp.shared.context import RequestContext
 from mcp.shared.memory import create_client_server_memory_streams
 from pydantic import ValidationError
 
+from email_assistant.errors import AssistantError
 from email_assistant.tools.config import ServerConfig
 from email_assistant.tools.mcp.asked import from_error, from_request
 from email_assistant.tools.mcp.bounds import Redirect, Status, TooMuch, Undone, Unreached
@@ -35,16 +36,16 @@ _MOST_TOOLS: Final = 500
 _CLIENT: Final = types.Implementation(name="email-assistant", version=version("email-assistant"))
 
 
-class NotSent(Exception):
+class NotSent(AssistantError):
     """The server has not got the request; the message says why."""
 
 
-class TurnedAway(Exception):
+class TurnedAway(AssistantError):
     """The server has got the request, and its status says that it did nothing, as it does where the session or the
     token is over (MCP, "Session Management", "Authorization"); the message says why."""
 
 
-class Lost(Exception):
+class Lost(AssistantError):
     """The server may have got the request, and no answer came; the message says why."""
 
 
@@ -56,7 +57,7 @@ class Redirected(NoUse):
     """It leads elsewhere, where nothing is asked; it may have done it all the same, as 303 says."""
 
 
-class Refused(ToolError):
+class ServerRefused(ToolError):
     """The server answered with an error."""
 
 
@@ -137,7 +138,7 @@ class Connection:
                 await asyncio.wait([self._owner], timeout=_CLOSE_SECONDS)
 
     async def tools(self) -> list[types.Tool]:
-        """Raises NotSent, TurnedAway, Lost, Refused."""
+        """Raises NotSent, TurnedAway, Lost, ServerRefused."""
         found: list[types.Tool] = []
         cursor: str | None = None
         for _ in range(_MOST_PAGES):
@@ -156,7 +157,7 @@ class Connection:
         Raises NotSent, TurnedAway, Lost.
         """
         if isinstance(self.server, ServerConfig) and self.server.url is not None:
-            with suppress(Refused):  # it doesn't know the question, but whose it is
+            with suppress(ServerRefused):  # it doesn't know the question, but whose it is
                 await self._exchanged(types.ClientRequest(types.PingRequest()), types.EmptyResult)
 
     async def call(
@@ -176,7 +177,7 @@ class Connection:
 
         Raises:
             NotSent, TurnedAway, Lost.
-            Refused: the server did not do it, and says so.
+            ServerRefused: the server did not do it, and says so.
             LinkNeeded, FormNeeded: it needs the person first, and did not do it.
         """
         params = types.CallToolRequestParams(
@@ -189,7 +190,7 @@ class Connection:
             result: types.CallToolResult = await self._exchanged(
                 request, types.CallToolResult, progress_callback=_teller(progress)
             )
-        except Refused as refusal:
+        except ServerRefused as refusal:
             raise flight.needs or refusal from None
         finally:
             self._flights.discard(flight)
@@ -202,7 +203,7 @@ class Connection:
         return result
 
     async def _exchanged(self, request: types.ClientRequest, answer: Any, **more: Any) -> Any:
-        """Raises NotSent, TurnedAway, Lost, Refused."""
+        """Raises NotSent, TurnedAway, Lost, ServerRefused."""
         session = self._session
         assert session is not None
         if self.ended:
@@ -254,7 +255,7 @@ class Connection:
             return TurnedAway("it has forgotten the session")
         if error.error.code == types.URL_ELICITATION_REQUIRED:
             return from_error(self.name, error.error.data, here=self._is_here)
-        return Refused(f"{self.name} refuses: {quoted(error.error.message)}")
+        return ServerRefused(f"{self.name} refuses: {quoted(error.error.message)}")
 
     @property
     def _is_here(self) -> bool:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 from urllib.parse import unquote
 
+from email_assistant.errors import AssistantError
+
 _MOST_COST: Final = 10_000
 _ELSEWHERE: Final = frozenset(("$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$dynamicRef", "$recursiveRef"))
 """Keywords by which a reference leads to another place than its own pointer says."""
@@ -15,7 +17,7 @@ _TWICE: Final = ("unevaluatedProperties", "unevaluatedItems")
 """Keywords that have all beside them checked once more."""
 
 
-class TooCostly(ValueError):
+class TooCostly(AssistantError):
     """A schema that takes too long to check, or may; the message says why."""
 
 

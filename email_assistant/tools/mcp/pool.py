@@ -12,7 +12,7 @@ from mcp import types
 from mcp.server.lowlevel import Server
 
 from email_assistant.tools.config import ServerConfig
-from email_assistant.tools.mcp.connection import Connection, Lost, NotSent, NoUse, Refused, TurnedAway
+from email_assistant.tools.mcp.connection import Connection, Lost, NotSent, NoUse, ServerRefused, TurnedAway
 from email_assistant.tools.mcp.schema import UnusableTool
 from email_assistant.tools.spec import FilledIn, Progress, ServerDown
 
@@ -35,6 +35,8 @@ class _Seat:
     """The place of one server's session."""
 
     name: str
+    server: ServerConfig | None
+    """None: it is in this process."""
     connect: Callable[[Callable[[], None]], Connection]
     connection: Connection | None = None
     listing: dict[str, types.Tool] | None = None
@@ -74,7 +76,7 @@ class _Seat:
             self.has_changed = False
             try:
                 listing = {tool.name: tool for tool in await connection.tools()}
-            except (NotSent, TurnedAway, Lost, Refused) as error:
+            except (NotSent, TurnedAway, Lost, ServerRefused) as error:
                 connection.leave(str(error))
                 raise ServerDown(self.name, f"its tools can't be listed: {error}") from None
             if not self.has_changed:
@@ -88,14 +90,18 @@ class _Seat:
 class Servers:
     """
     Args:
-        configured: those that are not in this process, by name.
+        configured: those that are not in this process, by name, as the person's file was read last.
         builtin: those that are, and that no configured one takes the place of.
         look: looks at each tool of those that are not in this process, before it is called.
         folder: where those run that are processes.
     """
 
     def __init__(
-        self, configured: Mapping[str, ServerConfig], builtin: Builtin, look: Look, folder: Path = Path("/")
+        self,
+        configured: Callable[[], Mapping[str, ServerConfig]],
+        builtin: Builtin,
+        look: Look,
+        folder: Path = Path("/"),
     ) -> None:
         self._configured = configured
         self._builtin = builtin
@@ -106,14 +112,16 @@ class Servers:
 
     def is_own(self, name: str) -> bool:
         """Whether it is a program of ours, here or elsewhere."""
-        return name not in self._configured or self._configured[name].own
+        server = self._configured().get(name)
+        return server.own if server else name in self._builtin
 
     def is_remote(self, name: str) -> bool:
-        return name in self._configured
+        return name not in self._builtin or name in self._configured()
 
     def repeats_safely(self, name: str) -> bool:
         """Whether the same call with the same idempotency key is done once."""
-        return self.is_own(name) or self._configured[name].repeats == "safe"
+        server = self._configured().get(name)
+        return self.is_own(name) or (server is not None and server.repeats == "safe")
 
     async def listing(self, name: str, account_id: UUID) -> dict[str, types.Tool]:
         """Its tools as it lists them now, by name.
@@ -171,7 +179,7 @@ class Servers:
         Raises:
             ServerDown, UnusableTool: nothing was asked of it.
             Lost: it may have been done.
-            Refused, LinkNeeded, FormNeeded: it was not done.
+            ServerRefused, LinkNeeded, FormNeeded: it was not done.
         """
         seat = self._seat(name, account_id)
         lost: Lost | None = None
@@ -202,19 +210,28 @@ class Servers:
         await asyncio.gather(*(connection.aclose() for connection in list(self._connections)))
 
     def _seat(self, name: str, account_id: UUID) -> _Seat:
-        key = (name, None if self.is_remote(name) else account_id)
-        if key not in self._seats:
-            self._seats[key] = _Seat(name, lambda on_change: self._connection(name, account_id, on_change))
-        return self._seats[key]
+        server = self._configured().get(name)
+        key = (name, None if server else account_id)
+        seat = self._seats.get(key)
+        if seat is not None and seat.server != server and seat.connection is not None:
+            seat.connection.leave("tools.yaml has changed")
+        if seat is None or seat.server != server:
+            seat = _Seat(name, server, lambda on_change: self._connection(name, server, account_id, on_change))
+            self._seats[key] = seat
+        return seat
 
-    def _connection(self, name: str, account_id: UUID, on_change: Callable[[], None]) -> Connection:
-        if name in self._configured:
-            server = self._configured[name]
+    def _connection(
+        self, name: str, server: ServerConfig | None, account_id: UUID, on_change: Callable[[], None]
+    ) -> Connection:
+        """Raises ServerDown."""
+        if server is not None:
             patience = server.timeout_seconds if server.url else max(server.timeout_seconds, _START_SECONDS)
             connection = Connection(name, server, server.timeout_seconds, patience, on_change, self._folder)
-        else:
+        elif name in self._builtin:
             connection = Connection(
                 name, lambda: self._builtin[name](account_id), _OWN_SECONDS, _OWN_SECONDS, on_change
             )
+        else:
+            raise ServerDown(name, "tools.yaml names it no more")
         self._connections.add(connection)
         return connection

@@ -13,8 +13,7 @@ from email_assistant.tools.mcp import content
 from email_assistant.tools.mcp.pool import Servers
 from email_assistant.tools.mcp.remote import Remote
 from email_assistant.tools.mcp.schema import check_told
-from email_assistant.tools.reviewed import CONFIRMATION
-from email_assistant.tools.spec import Call, Tool, ToolSpec
+from email_assistant.tools.spec import CONFIRMATION, Call, Tool, ToolSpec
 
 
 class _Anything(BaseModel):
@@ -41,7 +40,7 @@ class McpTool(Tool):
         told: types.Tool,
         labels: Labels | None,
     ) -> None:
-        self.told = told
+        self.told, self.labels = told, labels
         self._schema, answers = check_told(told)
         self._remote = Remote(servers, ledger, server, told.name, answers)
         self._writes = labels is None or labels.write_operation

@@ -21,7 +21,7 @@ from email_assistant.mail.parse import parse_gmail
 from email_assistant.outgoing.entry import EffectMismatch, InDoubt, NotYetClear
 from email_assistant.outgoing.keyed import KeyedOutbox
 from email_assistant.outgoing.letters import Letter
-from email_assistant.settings import WorkingHours
+from email_assistant.settings.values import WorkingHours
 from email_assistant.tools import check_calendar, schedule_meeting, send_email
 from email_assistant.tools.check_calendar import CheckCalendar, told_days
 from email_assistant.tools.mcp.words import AGAIN, EXTERNAL_ID, INVITATION, KEY, LIMITED, SENDER

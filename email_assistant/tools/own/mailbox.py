@@ -7,7 +7,8 @@ from typing import Literal
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from email_assistant.accounts.accounts import Account, Accounts, UnknownAccount
+from email_assistant.accounts.account import Account, UnknownAccount
+from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.accounts.vault import VaultError
 from email_assistant.google.account import GoogleAccount

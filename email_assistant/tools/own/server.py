@@ -22,13 +22,13 @@ Effect = Literal["reads", "adds", "changes"]
 """What a tool does to the person's account: nothing; it only adds to it; it does what can't be taken back."""
 
 
-class Arguments(BaseModel):
+class OwnArguments(BaseModel):
     """Base of what tools take. Nothing is converted, and an unknown name is refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Result(BaseModel):
+class OwnResult(BaseModel):
     """Base of what tools answer, for programs."""
 
     model_config = ConfigDict(extra="forbid")
@@ -38,11 +38,11 @@ class Result(BaseModel):
         raise NotImplementedError
 
 
-A = TypeVar("A", bound=Arguments)
+A = TypeVar("A", bound=OwnArguments)
 
 
 @dataclass(frozen=True, slots=True)
-class Tool(Generic[A]):
+class OwnTool(Generic[A]):
     """A tool that can be called again with the same arguments, and then does no more."""
 
     name: str
@@ -50,8 +50,8 @@ class Tool(Generic[A]):
     description: str
     effect: Effect
     arguments: type[A]
-    result: type[Result]
-    run: Callable[[A], Awaitable[Result]]
+    result: type[OwnResult]
+    run: Callable[[A], Awaitable[OwnResult]]
     """Raises ToolError with one line for the model."""
 
     def told(self) -> types.Tool:
@@ -95,7 +95,7 @@ class Tool(Generic[A]):
             raise ToolError("; ".join(f"{_place(e['loc'])}: {e['msg']}" for e in error.errors())) from None
 
 
-def create_server(name: str, instructions: str, tools: Sequence[Tool[Any]]) -> Server[Any, Any]:
+def create_server(name: str, instructions: str, tools: Sequence[OwnTool[Any]]) -> Server[Any, Any]:
     """An MCP server of these tools and nothing else."""
     server: Server[Any, Any] = Server(name, version("email-assistant"), instructions)
     by_name = {tool.name: tool for tool in tools}

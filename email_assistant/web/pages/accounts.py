@@ -7,7 +7,7 @@ from uuid import UUID
 from fastapi import APIRouter, Form
 from fastapi.responses import RedirectResponse, Response
 
-from email_assistant.accounts.accounts import Mode
+from email_assistant.accounts.account import Mode
 from email_assistant.inbox.items import Conflict
 from email_assistant.inbox.mode import set_mode
 from email_assistant.notify.channels import NoChannel

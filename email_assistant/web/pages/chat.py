@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
-from email_assistant.accounts.accounts import UnknownAccount
+from email_assistant.accounts.account import UnknownAccount
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
 from email_assistant.inbox.sentences import did_in_words, done_in_words, sentence
 from email_assistant.mail.charset import one_line, readable

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from fastapi import APIRouter
 from fastapi.responses import Response
 
-from email_assistant.accounts.accounts import UnknownAccount
+from email_assistant.accounts.account import UnknownAccount
 from email_assistant.accounts.vault import VaultError
 from email_assistant.google.calendar import Event
 from email_assistant.google.errors import GoogleError

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from fastapi import Depends
 from pydantic import Field
 
-from email_assistant.accounts.accounts import Account
+from email_assistant.accounts.account import Account
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.listing import Sort, Status, Wanted, position, read_age
 from email_assistant.tools.spec import Kind

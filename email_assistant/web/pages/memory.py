@@ -7,7 +7,7 @@ from uuid import UUID
 from fastapi import APIRouter, Form
 from fastapi.responses import RedirectResponse, Response
 
-from email_assistant.accounts.accounts import Account
+from email_assistant.accounts.account import Account
 from email_assistant.inbox.items import Conflict, Invalid
 from email_assistant.memory.profiles import LONGEST_RULE, PROFILES, Memory, Profile
 from email_assistant.web.dependencies import Assistant, Services

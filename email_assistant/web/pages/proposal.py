@@ -4,11 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import Request
-from pydantic import BaseModel
 
 from email_assistant.inbox.items import Invalid, Item
 from email_assistant.mail.diff import Piece, compare
-from email_assistant.tools.spec import ToolError
 from email_assistant.web.dependencies import Services
 from email_assistant.web.forms import Field, ProposalForm
 
@@ -26,8 +24,8 @@ async def fields_of(request: Request) -> dict[str, str]:
 
 async def form_of(app: Services, item: Item) -> ProposalForm:
     account = await app.accounts.get(item.account_id)
-    said = app.catalogue.said(item.action) if item.chat is not None else ()
-    return ProposalForm(item.args, _arguments_of(app, item), account.zone, said)
+    arguments = app.tools.arguments("mail" if item.chat is None else "chat", item.action)
+    return ProposalForm(item.args, arguments, account.zone, app.tools.said(item.action))
 
 
 def inputs_of(form: ProposalForm, given: Mapping[str, str]) -> list[Input]:
@@ -70,16 +68,6 @@ def answer_of(form: ProposalForm, posted: Mapping[str, str]) -> dict[str, Any]:
             return {"type": "response", "args": posted.get("response", "")}
         case _:
             return {"type": kind}
-
-
-def _arguments_of(app: Services, item: Item) -> type[BaseModel] | None:
-    """None for what is no tool of ours, such as a notification."""
-    if item.chat is not None:
-        return app.catalogue.arguments(item.action)
-    try:
-        return app.tools.get(item.action).spec.arguments
-    except ToolError:
-        return None
 
 
 def _pieces(before: Field, after: Field) -> list[Piece]:

@@ -4,59 +4,107 @@ Only the conversation's shape decides: nothing that stands inside a mail can add
 """
 
 import json
-import re
 from collections.abc import Sequence
-from datetime import date, datetime, time, timedelta
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
 
-from email_assistant_servers.demo_model.case import (
-    CALENDAR,
-    DONE,
-    QUESTION,
-    SCHEDULE,
-    SEND,
-    Case,
-    read_case,
-)
 from email_assistant_servers.demo_model.meeting import FreeSlots, Plan, Wish, plan, read_free, sets_time, wish
-from email_assistant_servers.demo_model.protocol import Call, Message
-from email_assistant_servers.demo_model.reading import shorten
-from email_assistant_servers.demo_model.reply import is_message, meeting_sentences, reply
-from email_assistant_servers.demo_model.steps import Step
-from email_assistant_servers.demo_model.times import Proposal, named_dates
-from email_assistant_servers.demo_model.wording import any_of
-
-_CHOICE = any_of(
-    r"which (?:of|one|option|version|colou?r|size|do you|would you)|(?:do|would) you (?:prefer|rather)|option a",
-    r"your (?:preference|choice|favou?rite)|what would you like",
-    r"welche[rsn]?\b.*\b(?:lieber|bevorzug\w*|möcht\w*|soll\w*)|was (?:ist|wäre) (?:dir|ihnen) lieber",
-    r"préfér\w+|lequel|laquelle",
+from email_assistant_servers.demo_model.protocol import ModelCall, PromptMessage
+from email_assistant_servers.demo_model.reading import (
+    Person,
+    PromptMail,
+    Step,
+    read_instruction,
+    read_mails,
+    read_person,
+    read_rounds,
 )
-_ANSWER_YES = re.compile(r"^\W*(?:yes|yeah|sure|ok(?:ay)?|go ahead|ja|oui)\b", re.IGNORECASE)
+from email_assistant_servers.demo_model.reply import is_message, meeting_sentences, reply
+from email_assistant_servers.demo_model.times import Proposal, at_minute, named_dates
+from email_assistant_servers.demo_model.wording import patterns, shorten
+
+_SEND, _SCHEDULE, _CALENDAR = "send_email_tool", "schedule_meeting_tool", "check_calendar_tool"
+_QUESTION, _DONE = "Question", "Done"
+_CHOICE = patterns("mail")["choice"]
+_GO_ON = patterns("steps")["go_on"]
 
 
-def next_calls(messages: Sequence[Message], tools: frozenset[str]) -> list[Call]:
+@dataclass(frozen=True)
+class MailCase:
+    """Everything that the next step depends on."""
+
+    mail: PromptMail
+    person: Person
+    instruction: str
+    steps: tuple[Step, ...]
+
+    def last(self, name: str) -> Step | None:
+        """The newest call of a tool."""
+        return next((step for step in reversed(self.steps) if step.name == name), None)
+
+    def settled(self, name: str) -> bool:
+        """Whether a tool's newest call needs nothing more."""
+        step = self.last(name)
+        return step is not None and step.outcome in ("done", "ignored")
+
+    def failed(self, name: str) -> bool:
+        step = self.last(name)
+        return step is not None and step.outcome == "error"
+
+    @property
+    def words(self) -> list[str]:
+        """What the person said in this run, oldest first."""
+        said = [step.result for step in self.steps if step.outcome == "feedback"]
+        return [self.instruction, *said] if self.instruction else said
+
+    @property
+    def answer(self) -> str:
+        """The person's answer to our question about the mail; an answer about an error is no such answer."""
+        before = (None, *self.steps)
+        answers = [
+            step.result
+            for earlier, step in zip(before, self.steps, strict=False)
+            if step.name == _QUESTION and step.outcome == "feedback" and not (earlier and earlier.outcome == "error")
+        ]
+        return answers[-1] if answers else ""
+
+
+def next_calls(messages: Sequence[PromptMessage], tools: frozenset[str]) -> list[ModelCall]:
     """The tool calls that come next, out of `tools`; none if the conversation holds no mail."""
-    case = read_case(messages)
+    case = _read_case(messages)
     if case is None:
         return []
-    wanted = _wanted_meeting(case) if {CALENDAR, SCHEDULE} <= tools else None
-    if QUESTION in tools and (content := _question(case, wanted)):
-        return [Call(QUESTION, {"content": content})]
-    if wanted and (unknown := [day for day in wanted.days if day not in _days_asked(case)]):
-        return [Call(CALENDAR, {"dates": [f"{day:%d-%m-%Y}" for day in unknown]})]
+    wanted = _wanted_meeting(case) if {_CALENDAR, _SCHEDULE} <= tools else None
+    if _QUESTION in tools and (content := _question(case, wanted)):
+        return [ModelCall(_QUESTION, {"content": content})]
+    asked = [day for step in case.steps if step.name == _CALENDAR for day in _days_of(step)]
+    if wanted and (unknown := [day for day in wanted.days if day not in asked]):
+        return [ModelCall(_CALENDAR, {"dates": [f"{day:%d-%m-%Y}" for day in unknown]})]
     result = _meeting_result(case, wanted) if wanted else None
     calls = []
-    if result and result.booked and wanted and not case.settled(SCHEDULE):
+    if wanted and result and result.booked and not case.settled(_SCHEDULE):
         calls.append(_schedule(case, result.booked, wanted.minutes))
-    if not case.settled(SEND):
+    if not case.settled(_SEND):
         calls.append(_send(case, wanted, result))
-    return [call for call in [*calls, Call(DONE, {})] if call.name in tools]
+    return [call for call in [*calls, ModelCall(_DONE, {})] if call.name in tools]
 
 
-def _question(case: Case, wanted: Wish | None) -> str:
+def _read_case(messages: Sequence[PromptMessage]) -> MailCase | None:
+    with_mail = [n for n, message in enumerate(messages) if message.role == "user" and read_mails(message.text)]
+    if not with_mail:
+        return None
+    prompt = messages[with_mail[-1]].text
+    rounds = read_rounds(messages[with_mail[-1] + 1 :], questions={_QUESTION}, looks={_CALENDAR})
+    steps = tuple(step for steps in rounds for step in steps if step.name != _DONE)
+    return MailCase(read_mails(prompt)[-1], read_person(messages), read_instruction(prompt), steps)
+
+
+def _question(case: MailCase, wanted: Wish | None) -> str:
     """What only the person can answer: an error that a second try can't mend, or a choice that the mail asks for."""
-    for name, tries in ((CALENDAR, 1), (SCHEDULE, 2), (SEND, 2)):
-        errors = [step for step in case.since_last_answer if step.name == name and step.outcome == "error"]
+    answered = [number for number, step in enumerate(case.steps, 1) if step.name == _QUESTION]
+    for name, tries in ((_CALENDAR, 1), (_SCHEDULE, 2), (_SEND, 2)):
+        since = case.steps[answered[-1] :] if answered else case.steps
+        errors = [step for step in since if step.name == name and step.outcome == "error"]
         if len(errors) >= tries and not case.settled(name):
             return f"{name} failed: {errors[-1].result}\nWhat should I do?"
     if case.steps or case.instruction or wanted:
@@ -66,27 +114,23 @@ def _question(case: Case, wanted: Wish | None) -> str:
     return f"{who} asks: “{shorten(choice, 300)}” What should I answer?" if choice else ""
 
 
-def _wanted_meeting(case: Case) -> Wish | None:
-    if case.failed(CALENDAR) and case.words and not _ANSWER_YES.match(case.words[-1]):
+def _wanted_meeting(case: MailCase) -> Wish | None:
+    if case.failed(_CALENDAR) and case.words and not _GO_ON.match(case.words[-1]):
         return None  # the calendar could not be read, and the person wants something else
     return wish(case.mail, case.person, case.words)
 
 
-def _days_asked(case: Case) -> list[date]:
-    return [day for step in case.steps if step.name == CALENDAR for day in _days_of(step)]
+def _days_of(step: Step) -> list[date]:
+    return named_dates(json.dumps(step.arguments), None)
 
 
-def _days_of(calendar: Step) -> list[date]:
-    return named_dates(json.dumps(calendar.arguments), None)
-
-
-def _meeting_result(case: Case, wanted: Wish) -> Plan:
-    scheduled = case.last(SCHEDULE)
+def _meeting_result(case: MailCase, wanted: Wish) -> Plan:
+    scheduled = case.last(_SCHEDULE)
     if scheduled and scheduled.outcome == "done" and (start := _start_of(scheduled)):
         return Plan(Proposal(start.date(), start.hour * 60 + start.minute))
     free: FreeSlots = {}
     for step in case.steps:
-        if step.name == CALENDAR and step.outcome == "done":
+        if step.name == _CALENDAR and step.outcome == "done":
             free |= read_free(step.result, _days_of(step))
     return plan(wanted, free)
 
@@ -99,16 +143,15 @@ def _start_of(scheduled: Step) -> datetime | None:
         return None
 
 
-def _schedule(case: Case, moment: Proposal, minutes: int) -> Call:
-    start = datetime.combine(moment.day, time()) + timedelta(minutes=moment.start or 0)
+def _schedule(case: MailCase, moment: Proposal, minutes: int) -> ModelCall:
+    start = at_minute(moment.day, moment.start or 0)
     own = case.person.address
     others = [address.lower() for address in case.mail.others if own and address.lower() != own]
-    if case.failed(SCHEDULE):
-        others = []
-    return Call(
-        SCHEDULE,
+    attendees = [case.mail.sender, *([] if case.failed(_SCHEDULE) else others)]
+    return ModelCall(
+        _SCHEDULE,
         {
-            "attendees": list(dict.fromkeys([case.mail.sender, *others])),
+            "attendees": list(dict.fromkeys(attendees)),
             "title": shorten(case.mail.subject, 80) or f"Meeting with {case.mail.sender_name or case.mail.sender}",
             "start_time": start.isoformat(),
             "end_time": (start + timedelta(minutes=minutes)).isoformat(),
@@ -118,21 +161,21 @@ def _schedule(case: Case, moment: Proposal, minutes: int) -> Call:
     )
 
 
-def _send(case: Case, wanted: Wish | None, result: Plan | None) -> Call:
-    about_meeting = meeting_sentences(case.mail, wanted, result) if wanted and result else []
+def _send(case: MailCase, wanted: Wish | None, result: Plan | None) -> ModelCall:
+    about_meeting = meeting_sentences(wanted, result) if wanted and result else []
     text = reply(case.mail, case.person, _words_for_reply(case, wanted), about_meeting, case.answer)
     arguments = {"email_id": case.mail.id, "response_text": text}
-    if not case.failed(SEND):  # without an address the mail goes to the thread's own
+    if not case.failed(_SEND):  # without an address the mail goes to the thread's own
         arguments["email_address"] = case.mail.reply_address
-    return Call(SEND, arguments)
+    return ModelCall(_SEND, arguments)
 
 
-def _words_for_reply(case: Case, wanted: Wish | None) -> list[str]:
+def _words_for_reply(case: MailCase, wanted: Wish | None) -> list[str]:
     """The person's words that belong in the mail or change how it is written; those that set a time are kept out."""
-    about_call = [step.result for step in case.steps if step.name == SCHEDULE]
+    about_call = [step.result for step in case.steps if step.name == _SCHEDULE]
     words = [word for word in case.words if word != case.answer and word not in about_call]
-    if case.failed(CALENDAR):  # the answer to whether to go on all the same
-        words = [word for word in words if not _ANSWER_YES.match(word)]
+    if case.failed(_CALENDAR):  # the answer to whether to go on all the same
+        words = [word for word in words if not _GO_ON.match(word)]
     if wanted is None or not wanted.decided:
         return words
     return [word for word in words if is_message(word) or not sets_time(word, case.person)]

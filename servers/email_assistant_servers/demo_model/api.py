@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response, StreamingResponse
+from fastapi.responses import JSONResponse, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from fastapi.sse import EventSourceResponse, format_sse_event
 from starlette.exceptions import HTTPException
 
 from email_assistant_servers.demo_model.answer import answer
@@ -22,11 +23,9 @@ def _need_key(key: Annotated[HTTPAuthorizationCredentials | None, Depends(_beare
 
 
 def create_app() -> FastAPI:
-    """Build the application."""
     app = FastAPI(title="Demo model", docs_url=None, redoc_url=None, openapi_url=None)
-    app.add_exception_handler(RequestError, _request_error)
-    app.add_exception_handler(RequestValidationError, _validation_error)
-    app.add_exception_handler(HTTPException, _http_error)
+    for error in (RequestError, RequestValidationError, HTTPException):
+        app.add_exception_handler(error, _refused)
 
     @app.get("/v1/models", dependencies=[Depends(_need_key)])
     def models() -> dict[str, Any]:
@@ -37,41 +36,34 @@ def create_app() -> FastAPI:
     def chat_completions(request: ChatRequest) -> Response:
         request.check()
         if request.stream:
-            return StreamingResponse(_events(request), media_type="text/event-stream")
+            return EventSourceResponse(_events(request))
         return JSONResponse(completion(request, answer(request)))
 
     return app
 
 
-def _events(request: ChatRequest) -> Iterator[str]:
+def _events(request: ChatRequest) -> Iterator[bytes]:
     for chunk in chunks(request, answer(request)):
-        yield f"data: {json.dumps(chunk, ensure_ascii=False)}\n\n"
-    yield "data: [DONE]\n\n"
+        yield format_sse_event(data_str=json.dumps(chunk, ensure_ascii=False))
+    yield format_sse_event(data_str="[DONE]")
 
 
-def _request_error(_: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, RequestError)
-    return _error(400, error.message, error.param)
-
-
-def _validation_error(_: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    param = ".".join(str(step) for step in first["loc"][1:])
-    if first["type"] == "json_invalid":
-        return _error(400, "We could not parse the JSON body of your request.")
-    if first["type"] == "missing":
-        return _error(400, f"Missing required parameter: '{param}'.", param, "missing_required_parameter")
-    return _error(400, f"Invalid '{param}': {first['msg']}.", param)
-
-
-def _http_error(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, HTTPException)
-    if error.status_code == 404:
-        return _error(404, f"Invalid URL ({request.method} {request.url.path})")
-    return _error(error.status_code, error.detail)
-
-
-def _error(status: int, message: str, param: str | None = None, code: str | None = None) -> JSONResponse:
+def _refused(request: Request, error: Exception) -> JSONResponse:
+    status, param, code = 400, None, None
+    match error:
+        case HTTPException():
+            status, message = error.status_code, error.detail
+            if status == 404:
+                message = f"Invalid URL ({request.method} {request.url.path})"
+        case RequestValidationError():
+            first = error.errors()[0]
+            param = ".".join(str(step) for step in first["loc"][1:])
+            message = f"Invalid '{param}': {first['msg']}."
+            if first["type"] == "json_invalid":
+                message, param = "We could not parse the JSON body of your request.", None
+            elif first["type"] == "missing":
+                message, code = f"Missing required parameter: '{param}'.", "missing_required_parameter"
+        case _:
+            message, param = str(error), getattr(error, "param", None)
     body = {"message": message, "type": "invalid_request_error", "param": param, "code": code}
     return JSONResponse({"error": body}, status)

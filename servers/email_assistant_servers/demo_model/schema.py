@@ -2,51 +2,47 @@
 
 from typing import Any
 
-SELF_DESCRIPTION = "This is the demo model: fixed rules and templates, no language model."
+from email_assistant_servers.demo_model.protocol import JsonObject
+from email_assistant_servers.demo_model.wording import SELF_DESCRIPTION
 
 
-def fit(arguments: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+def fit(arguments: JsonObject, schema: JsonObject) -> JsonObject:
     """`arguments` without the fields that an object schema does not name, and with an example for each missing one."""
-    properties = schema.get("properties", {})
-    fitted = {name: value for name, value in arguments.items() if name in properties}
-    missing = {
-        name: properties[name] for name in schema.get("required", []) if name in properties and name not in fitted
-    }
-    return fitted | {name: example(part, schema) for name, part in missing.items()}
+    fields = schema.get("properties", {})
+    missing = [name for name in schema.get("required", []) if name in fields and name not in arguments]
+    fitted = {name: value for name, value in arguments.items() if name in fields}
+    return fitted | {name: example(fields[name], schema) for name in missing}
 
 
-def example(schema: dict[str, Any], root: dict[str, Any] | None = None) -> Any:
+def example(schema: JsonObject, root: JsonObject | None = None) -> Any:
     """The plainest value that a schema allows; `$ref`s are looked up in `root`."""
     root = schema if root is None else root
-    if "$ref" in schema:
-        return example(resolve(schema, root), root)
+    schema = resolve(schema, root)
     if "const" in schema:
         return schema["const"]
-    if "enum" in schema:
-        return schema["enum"][0]
-    for choice in ("anyOf", "oneOf", "allOf"):
-        if schema.get(choice):
-            return example(schema[choice][0], root)
+    for choice in ("enum", "anyOf", "oneOf", "allOf"):
+        if options := schema.get(choice):
+            return options[0] if choice == "enum" else example(options[0], root)
     kind = schema.get("type", "object")
-    return _example_of(kind[0] if isinstance(kind, list) else kind, schema, root)
+    match kind[0] if isinstance(kind, list) else kind:
+        case "object":
+            fields = schema.get("properties", {})
+            return {name: example(fields[name], root) for name in schema.get("required", []) if name in fields}
+        case "array":
+            return [example(schema.get("items", {}), root)] * schema.get("minItems", 0)
+        case "string":
+            return SELF_DESCRIPTION[: schema.get("maxLength")]
+        case "integer" | "number":
+            return schema.get("minimum", 0)
+        case "boolean":
+            return False
 
 
-def _example_of(kind: str, schema: dict[str, Any], root: dict[str, Any]) -> Any:
-    if kind == "object":
-        required = schema.get("required", [])
-        return {name: example(part, root) for name, part in schema.get("properties", {}).items() if name in required}
-    if kind == "array":
-        return [example(schema.get("items", {}), root)] * schema.get("minItems", 0)
-    if kind == "string":
-        return SELF_DESCRIPTION[: schema.get("maxLength")]
-    return {"integer": schema.get("minimum", 0), "number": schema.get("minimum", 0), "boolean": False}.get(kind)
-
-
-def resolve(schema: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
+def resolve(schema: JsonObject, root: JsonObject) -> JsonObject:
     """A schema, or the part of `root` that it refers to."""
-    if "$ref" not in schema:
-        return schema
-    found: Any = root
-    for step in schema["$ref"].removeprefix("#/").split("/"):
-        found = found.get(step, {}) if isinstance(found, dict) else {}
-    return found if isinstance(found, dict) else {}
+    while "$ref" in schema:
+        found: Any = root
+        for step in schema["$ref"].removeprefix("#/").split("/"):
+            found = found.get(step, {}) if isinstance(found, dict) else {}
+        schema = found
+    return schema

@@ -16,13 +16,14 @@ from zoneinfo import ZoneInfo
 
 import uvicorn
 
-from . import app, mbox, oauth, script
+from . import app, mbox, oauth
 from .calendars import Calendars
 from .correspondents import Correspondents
 from .events import Calendar
 from .mailbox import Mailbox
 from .mbox import Loaded, NotAnMbox, Survey
 from .outbox import Outbox
+from .script import SCRIPT
 from .store import Store
 
 DEFAULT_ADDRESS = "alex@sandbox.example"
@@ -126,7 +127,7 @@ def _serve(options: argparse.Namespace) -> None:
 def _serve_from(store: Store, options: argparse.Namespace, found: Survey | None) -> None:
     zone = _zone(store, options.timezone)
     scripted = _is_scripted(store, with_mbox=found is not None)
-    mailbox = Mailbox(store, _address(store, options.address, found), script.ALEX if scripted else "")
+    mailbox = Mailbox(store, _address(store, options.address, found), SCRIPT.person if scripted else "")
     calendars = Calendars(Calendar(store, mailbox.address, zone))
     correspondents = Correspondents(mailbox, zone, options.pace) if scripted else None
     loaded = mbox.load(options.mbox, found, mailbox) if found else Loaded(0, 0)

@@ -8,17 +8,16 @@ from email import policy
 from email.message import EmailMessage
 from email.utils import format_datetime, parseaddr
 from string import Template
-from typing import Any
 from zoneinfo import ZoneInfo
 
-from . import mime, script, threads
+from . import mime, threads
 from .calendars import Calendars
 from .mailbox import Mailbox
-from .script import Appointment, Days, Mail
+from .script import ME, SCRIPT, ScriptedMail, days, spoken
 
 _ARRIVAL = "arrival:"
 _ANSWER = "answer:"
-_MAILS = {mail.key: mail for mail in (*script.INITIAL, *script.LATER)}
+_MAILS = {mail.key: mail for mail in (*SCRIPT.initial, *SCRIPT.later)}
 
 
 def _address(sender: str) -> str:
@@ -29,7 +28,7 @@ def _identity(key: str, sender: str) -> str:
     return f"{key}@{_address(sender).partition('@')[2]}"
 
 
-_BY_IDENTITY = {_identity(mail.key, mail.sender): mail for mail in _MAILS.values() if mail.sender != script.ME}
+_BY_IDENTITY = {_identity(mail.key, mail.sender): mail for mail in _MAILS.values() if mail.sender != ME}
 
 
 class Correspondents:
@@ -52,21 +51,28 @@ class Correspondents:
                 return 0
             now = datetime.now(UTC)
             self._store.remember("story_began", now.isoformat())
-            for mail in script.INITIAL:
+            for mail in SCRIPT.initial:
                 self._deliver(mail, now - mail.ago)
-            private = calendars.create({"summary": script.PRIVATE})
+            private = calendars.create({"summary": SCRIPT.private_calendar})
             calendars.change_entry(private.id, {"selected": True})
-            for appointment in script.appointments(self._days()):
-                calendar = private if appointment.private else calendars.primary
-                calendar.insert(_event(appointment, self._zone))
-        return len(script.INITIAL)
+            for appointment in SCRIPT.appointments:
+                start, end = appointment.moments(self._days())
+                told = {
+                    "summary": appointment.summary,
+                    "location": appointment.location,
+                    "status": "tentative" if appointment.tentative else "confirmed",
+                    "start": _event_time(start, self._zone),
+                    "end": _event_time(end, self._zone),
+                }
+                (private if appointment.private else calendars.primary).insert(told)
+        return len(SCRIPT.initial)
 
     def start(self) -> None:
         """Let the later mails come, from now on."""
         with self._store.transaction() as db:
             db.execute("DELETE FROM deliveries WHERE NOT delivered AND name LIKE ?", (_ARRIVAL + "%",))
             here = {row["name"] for row in db.execute("SELECT name FROM deliveries")}
-            waiting = [name for mail in script.LATER if (name := _ARRIVAL + mail.key) not in here]
+            waiting = [name for mail in SCRIPT.later if (name := _ARRIVAL + mail.key) not in here]
             if self._pace > 0:
                 due = [(name, time.time() + self._pace * n) for n, name in enumerate(waiting, start=1)]
                 db.executemany("INSERT INTO deliveries (name, due) VALUES (?, ?)", due)
@@ -93,7 +99,7 @@ class Correspondents:
                 self._deliver_due()
         self._wake.set()
 
-    def _newest_by_sender(self, thread_id: str) -> Iterable[Mail]:
+    def _newest_by_sender(self, thread_id: str) -> Iterable[ScriptedMail]:
         newest = {}
         for row in self._mailbox.thread(thread_id):
             if mail := _BY_IDENTITY.get(row["identity"]):
@@ -125,11 +131,11 @@ class Correspondents:
                     self._answer(_MAILS[key], row["in_reply_to"])
                 db.execute("UPDATE deliveries SET delivered = 1 WHERE name = ?", (row["name"],))
 
-    def _deliver(self, mail: Mail, at: datetime) -> None:
+    def _deliver(self, mail: ScriptedMail, at: datetime) -> None:
         message = self._envelope(mail, at)
         if mail.subject is not None:
             message["Subject"] = self._filled(mail.subject)
-        for name, value in mail.headers:
+        for name, value in (mail.headers or {}).items():
             message[name] = value
         if mail.reply_to is not None:
             self._follow(message, self._ancestors(mail))
@@ -137,11 +143,10 @@ class Correspondents:
         if mail.html is not None:
             message.add_alternative(mail.html, subtype="html")
         if mail.attachment is not None:
-            filename, content = mail.attachment
-            message.add_attachment(content, subtype="csv", filename=filename)
-        self._insert(message, at, mail.sender == script.ME, mail.unread, mail.extra_labels)
+            message.add_attachment(mail.attachment.csv, subtype="csv", filename=mail.attachment.name)
+        self._insert(message, at, mail.sender == ME, mail.unread, mail.labels)
 
-    def _answer(self, mail: Mail, sent_id: str) -> None:
+    def _answer(self, mail: ScriptedMail, sent_id: str) -> None:
         at = datetime.now(UTC)
         sent = mime.parse(self._mailbox.message(sent_id)["raw"])
         subject = mime.header(sent.node, "subject")
@@ -156,7 +161,7 @@ class Correspondents:
         )
         self._insert(message, at, mine=False, unread=True)
 
-    def _envelope(self, mail: Mail, at: datetime, suffix: str = "") -> EmailMessage:
+    def _envelope(self, mail: ScriptedMail, at: datetime, suffix: str = "") -> EmailMessage:
         message = EmailMessage(policy=policy.SMTP)
         sender = self._sender(mail)
         message["Message-ID"] = f"<{_identity(mail.key + suffix, sender)}>"
@@ -177,32 +182,21 @@ class Correspondents:
         message["In-Reply-To"] = f"<{ancestors[-1]}>"
         message["References"] = " ".join(f"<{one}>" for one in dict.fromkeys(ancestors))
 
-    def _ancestors(self, mail: Mail) -> list[str]:
+    def _ancestors(self, mail: ScriptedMail) -> list[str]:
         if mail.reply_to is None:
             return []
         parent = _MAILS[mail.reply_to]
         return [*self._ancestors(parent), _identity(parent.key, self._sender(parent))]
 
-    def _sender(self, mail: Mail) -> str:
-        return f"{self._mailbox.name} <{self._mailbox.address}>" if mail.sender == script.ME else mail.sender
+    def _sender(self, mail: ScriptedMail) -> str:
+        return f"{self._mailbox.name} <{self._mailbox.address}>" if mail.sender == ME else mail.sender
 
-    def _days(self) -> Days:
+    def _days(self) -> dict[str, date]:
         began = datetime.fromisoformat(self._store.fact("story_began") or "")
-        return Days(began.astimezone(self._zone).date())
+        return days(began.astimezone(self._zone).date())
 
     def _filled(self, text: str) -> str:
-        return Template(text).substitute(self._days().in_words())
-
-
-def _event(appointment: Appointment, zone: ZoneInfo) -> dict[str, Any]:
-    start, end = script.moments(appointment)
-    return {
-        "summary": appointment.summary,
-        "location": appointment.location,
-        "status": "tentative" if appointment.tentative else "confirmed",
-        "start": _event_time(start, zone),
-        "end": _event_time(end, zone),
-    }
+        return Template(text).substitute({f"{name}_day": spoken(day) for name, day in self._days().items()})
 
 
 def _event_time(moment: date, zone: ZoneInfo) -> dict[str, str]:

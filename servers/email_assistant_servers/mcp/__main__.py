@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from email_assistant.cli.context import ensure_output, flush_output, load_settings, run, tell
+from email_assistant.cli.context import awaited, ensure_output, flush_output, load_settings, tell
 from email_assistant.cli.everywhere import common_options
 from email_assistant.cli.mcp import PORTS, Host, OfAccount, OverHttp, Port, WhatToServe
 
@@ -36,7 +36,8 @@ def main() -> None:
         flush_output()
 
 
-def serve(
+@awaited
+async def serve(
     what: WhatToServe,
     http: OverHttp = False,
     host: Host = "127.0.0.1",
@@ -44,32 +45,29 @@ def serve(
     account: OfAccount = None,
 ) -> None:
     """Serve the tools of one account, to the process that started this or over HTTP."""
+    from email_assistant.app import open_app, own_servers
+    from email_assistant.cli.serve import bound, patience, signals_heeded, until_stopped
+    from email_assistant.home import database
+    from email_assistant.telemetry import log_to_stderr
+    from email_assistant.tools.own.mailbox import account_served
+    from email_assistant_servers.mcp.transport import serve_stdio
 
-    async def command() -> None:
-        from email_assistant.app import database, open_app, own_servers
-        from email_assistant.cli.serve import bound, patience, signals_heeded, until_stopped
-        from email_assistant.telemetry import log_to_stderr
-        from email_assistant.tools.own.mailbox import account_served
-        from email_assistant_servers.mcp.transport import serve_stdio
-
-        settings = load_settings()
-        log_to_stderr(settings.log_level)
-        listening = bound(host, PORTS[what] if port is None else port) if http else nullcontext()
-        with listening as listener, database(settings, keep=True) as url:
-            async with open_app(settings, url) as services:
-                served = await account_served(services.accounts, services.user_id, account)
-                ours = own_servers(services.accounts, services.clients, services.outbox, settings)
-                server = await ours[what](served.id)
-                serving = serve_stdio(server) if listener is None else _serve_http(services, server, listener, host)
-                with signals_heeded() as stop:
-                    await until_stopped(stop, serving, patience=patience(settings))
-
-    run(command)
+    settings = load_settings()
+    log_to_stderr(settings.log_level)
+    listening = bound(host, PORTS[what] if port is None else port) if http else nullcontext()
+    with listening as listener, database(settings, keep=True) as url:
+        async with open_app(settings, url) as services:
+            served = await account_served(services.accounts, services.user_id, account)
+            ours = own_servers(services.accounts, services.clients, services.outbox, settings)
+            server = await ours[what](served.id)
+            serving = serve_stdio(server) if listener is None else _serve_http(services, server, listener, host)
+            with signals_heeded() as stop:
+                await until_stopped(stop, serving, patience=patience(settings))
 
 
 async def _serve_http(app: "App", server: "Server[Any, Any]", listener: socket, host: str) -> None:
-    from email_assistant.app import mcp_token
     from email_assistant.cli.serve import is_loopback, serve_app
+    from email_assistant.home import mcp_token
     from email_assistant_servers.mcp.transport import PATH, create_http_app
 
     if not is_loopback(host):

@@ -1,46 +1,18 @@
 """An event as the person's words describe it, complete or not."""
 
-import re
 from dataclasses import dataclass, replace
-from datetime import date, datetime, time, timedelta
-from typing import Any
+from datetime import date, datetime, timedelta
 
-from email_assistant_servers.demo_model.reading import shorten
-from email_assistant_servers.demo_model.times import duration, meant_clock, proposals, without_times
-from email_assistant_servers.demo_model.wording import ADDRESS, any_of
+from email_assistant_servers.demo_model.protocol import JsonObject
+from email_assistant_servers.demo_model.times import at_minute, duration, meant_clock, proposals, without_times
+from email_assistant_servers.demo_model.wording import ADDRESS, capital, patterns, shorten
 
+_SAID = patterns("event")
 _SHORT, _LONG = 30, 60  # minutes
-_LONG_EVENTS = any_of(
-    r"lunch|dinner|breakfast|brunch|workshop|interview|mittagessen|abendessen|frühstück|déjeuner|dîner"
-)
-_WITH_ADDRESSES = re.compile(rf"(?:\b(?:with|and|invite|mit|und|avec|et)\s+|,\s*)*{ADDRESS.pattern}", re.IGNORECASE)
-_CALLED = re.compile(
-    r"\b(?:called|named|titled|genannt|namens|appelée?|call it|title:?)\s+(?P<title>.+)", re.IGNORECASE
-)
-_QUOTED = re.compile(r"[“\"„«]\s*([^”\"“»]+?)\s*[”\"“»]")
-_COMMAND = re.compile(
-    r"^(?:(?:create|schedule|add|book|set up|plan|make|put|arrange|block)\b\s*)?(?:me\s+|us\s+)?"
-    r"(?:an?\s+|the\s+|my\s+|eine?n?\s+|une?\s+)?(?:new\s+)?(?:(?:calendar\s+)?(?:events?|appointment|entry)\b\s*)?"
-    r"(?:(?:something|anything)\b\s*)?(?:for\s+)?",
-    re.IGNORECASE,
-)
-_WHOSE = re.compile(
-    r"\s*\b(?:for (?:me|us)|(?:on|in|into|to) (?:my|the|our) (?:calendar|agenda|diary)|please)\b", re.IGNORECASE
-)
-_LOOSE_END = re.compile(
-    r"(?:\s+(?:at|on|from|to|with|for|and|in|instead))+$|^(?:with|and)\s+|[\s,.;:!?]+$", re.IGNORECASE
-)
-_NOT_THIS = re.compile(
-    r"\b(?:instead of|rather than|not|statt|nicht|au lieu de|pas)\s+(?:at |on |um |am |à )?\d\S*(?:\s?[ap]\.?m\b)?",
-    re.IGNORECASE,
-)
-_OWN_PLANS = re.compile(
-    r"^\W*(?:no\W+)?(?:sorry\W+)?I(?: have|['’]ve|['’]m| am)\b(?!.*\b(?:instead|rather|better)\b)", re.IGNORECASE
-)
 
 
 @dataclass(frozen=True)
-class Draft:
+class EventDraft:
     """What is known of an event; `clock` is its start in minutes since midnight, `minutes` how long it lasts."""
 
     title: str = ""
@@ -56,9 +28,9 @@ class Draft:
             return f"When should “{self.title}” be?" if self.title else "What would you like to schedule?"
         return "" if self.title else "What should the event be called?"
 
-    def completed(self, other: "Draft") -> "Draft":
+    def completed(self, other: "EventDraft") -> "EventDraft":
         """What this one lacks, from another."""
-        return Draft(
+        return EventDraft(
             self.title or other.title,
             self.day or other.day,
             other.clock if self.clock is None else self.clock,
@@ -66,21 +38,27 @@ class Draft:
             self.attendees or other.attendees,
         )
 
-    def arguments(self, now: datetime) -> dict[str, Any]:
+    def corrected(self, words: str, today: date) -> "EventDraft":
+        """With what the person's words about it change; "I have other plans at 1 pm" changes nothing."""
+        if _SAID["own_plans"].match(words):
+            return self
+        change = read_draft(without_refused_times(words), today)
+        return replace(change, title=change.title if _SAID["called"].search(words) else "").completed(self)
+
+    def arguments(self, now: datetime) -> JsonObject:
         """Those of `create_event`; without a day it is the next time that the clock shows this."""
-        assert self.clock is not None
-        start = datetime.combine(self.day or now.date(), time()) + timedelta(minutes=self.clock)
+        start = at_minute(self.day or now.date(), self.clock or 0)
         if self.day is None and start < now:
             start += timedelta(days=1)
-        minutes = self.minutes or (_LONG if _LONG_EVENTS.search(self.title) else _SHORT)
+        minutes = self.minutes or (_LONG if _SAID["long"].search(self.title) else _SHORT)
         found = {"title": self.title, "start": iso(start), "end": iso(start + timedelta(minutes=minutes))}
         return found | ({"attendees": list(self.attendees)} if self.attendees else {})
 
 
-def read_draft(words: str, today: date) -> Draft:
+def read_draft(words: str, today: date) -> EventDraft:
     """The event that the words describe."""
     named = proposals(words, today)
-    return Draft(
+    return EventDraft(
         title=_title(words),
         day=named[0].day if named else None,
         clock=meant_clock(words),
@@ -94,30 +72,19 @@ def iso(moment: datetime) -> str:
     return moment.isoformat(timespec="minutes")
 
 
-def corrected(draft: Draft, words: str, today: date) -> Draft:
-    """The draft with what the person's words about it change; "I have other plans at 1 pm" changes nothing."""
-    if _OWN_PLANS.match(words):
-        return draft
-    words = without_refused_times(words)
-    change = read_draft(words, today)
-    title = change.title if _CALLED.search(words) else ""
-    return replace(change, title=title).completed(draft)
-
-
 def without_refused_times(words: str) -> str:
     """The words without the times that they turn down: "10 instead of 9"."""
-    return _NOT_THIS.sub("", words)
+    return _SAID["refused_time"].sub("", words)
 
 
 def _title(words: str) -> str:
-    called = _CALLED.search(words)
-    if quoted := _QUOTED.search(words):
+    if quoted := _SAID["quoted"].search(words):
         return shorten(quoted[1], 100)
-    text = without_times(_WITH_ADDRESSES.sub("", called["title"] if called else words))
-    text = _WHOSE.sub("", text)
+    called = _SAID["called"].search(words)
+    text = without_times(_SAID["with_addresses"].sub("", called["title"] if called else words))
+    text = _SAID["whose"].sub("", text)
     if not called:
-        text = _COMMAND.sub("", text)
-    while (tidy := _LOOSE_END.sub("", text)) != text:
+        text = _SAID["command"].sub("", text)
+    while (tidy := _SAID["loose_end"].sub("", text)) != text:
         text = tidy
-    text = "" if text.isdigit() else text
-    return shorten(text[:1].upper() + text[1:], 100)
+    return "" if text.isdigit() else shorten(capital(text), 100)

@@ -1,85 +1,100 @@
-"""The mail's tasks: answer somebody's newest mail, or write a new one, with the person's words in it."""
+"""The mail's and the inbox's tasks: answer somebody's newest mail, write a new one, tell what waits and why."""
 
 from collections.abc import Generator
 
-from email_assistant_servers.demo_model.chat.conversation import READ, SEARCH, SEND
-from email_assistant_servers.demo_model.chat.results import Found, read_found
-from email_assistant_servers.demo_model.chat.script import GiveUp, Script, ask, look, not_done, propose
-from email_assistant_servers.demo_model.protocol import Call
-from email_assistant_servers.demo_model.reading import Mail, Person, read_mails, shorten
+from email_assistant_servers.demo_model.chat.results import content, read_entries, read_found
+from email_assistant_servers.demo_model.chat.script import (
+    EXPLAIN,
+    FIND,
+    READ,
+    SEARCH,
+    SEND,
+    WAITING,
+    GiveUp,
+    Script,
+    ask,
+    look,
+    not_done,
+    propose,
+)
+from email_assistant_servers.demo_model.protocol import ModelCall
+from email_assistant_servers.demo_model.reading import Person, Step, read_mails
 from email_assistant_servers.demo_model.reply import changes_draft, letter, reply
-from email_assistant_servers.demo_model.steps import Step
-from email_assistant_servers.demo_model.wording import ADDRESS
+from email_assistant_servers.demo_model.wording import ADDRESS, capital, shorten
 
 _LONGEST_SUBJECT = 60
+_LONGEST_ENTRY = 160
+_CLASS = 4
+"""Place of a found mail's class among its fields."""
 
 
 def answer(who: str, text: str, person: Person) -> Script:
     """Answer the newest mail of whom the person named."""
-    found = yield from _find(who)
-    mail = _newest_of_others((yield from look(READ, thread_id=found.thread)), person)
+    thread = yield from _search(who)
+    if thread is None:
+        name = yield from ask(f"I find no mail that fits “{who}”. Whose mail do you mean?")
+        thread = yield from _search(name)
+    if thread is None:
+        return "I find no such mail, so nothing was sent."
+    mails = read_mails((yield from look(READ, thread_id=thread)))
+    mail = next((mail for mail in reversed(mails) if mail.sender not in ("", person.address)), None)
+    if mail is None:
+        return "I find no mail of somebody else in that conversation, so nothing was sent."
     if not text:
         text = yield from ask("What should I answer?", f"From {mail.sender}: {mail.subject}")
-    step = yield from propose(
-        [f"Say that {text}"],
-        lambda hints: Call(
-            SEND,
-            {
-                "email_id": mail.id,
-                "response_text": reply(mail, person, hints),
-                "email_address": mail.reply_address,
-            },
-        ),
-        _with_feedback,
-    )
-    return _told(step, mail.reply_address)
+    address = mail.reply_address
+
+    def called(hints: list[str]) -> ModelCall:
+        return ModelCall(
+            SEND, {"email_id": mail.id, "response_text": reply(mail, person, hints), "email_address": address}
+        )
+
+    step = yield from propose([f"Say that {text}"], called, _with_feedback)
+    return _told(step, address)
 
 
 def write(who: str, subject: str, text: str, person: Person) -> Script:
     """Write a new mail. Its address is only ever taken from the person's own words."""
-    address = ADDRESS.search(who) or ADDRESS.search((yield from ask(f"What is the address of {who}?", "")))
-    if address is None:
+    found = ADDRESS.search(who) or ADDRESS.search((yield from ask(f"What is the address of {who}?")))
+    if found is None:
         raise GiveUp(f"I don't know the address of {who}, so nothing was sent.")
+    address = found[0]
     if not text:
-        text = yield from ask(f"What should I write to {address[0]}?", "")
-    step = yield from propose(
-        [f"Say that {text}"],
-        lambda hints: Call(
-            SEND,
-            {
-                "email_id": None,
-                "subject": shorten(subject or text[:1].upper() + text[1:], _LONGEST_SUBJECT).rstrip("."),
-                "response_text": letter(person, hints),
-                "email_address": address[0],
-            },
-        ),
-        _with_feedback,
-    )
-    return _told(step, address[0])
+        text = yield from ask(f"What should I write to {address}?")
+    subject = shorten(subject or capital(text), _LONGEST_SUBJECT).rstrip(".")
+
+    def called(hints: list[str]) -> ModelCall:
+        told = letter(person, hints)
+        return ModelCall(SEND, {"email_id": None, "subject": subject, "response_text": told, "email_address": address})
+
+    step = yield from propose([f"Say that {text}"], called, _with_feedback)
+    return _told(step, address)
 
 
-def _find(who: str) -> Generator[Call, Step, Found]:
-    """The newest mail that somebody else wrote and that fits; asks once if there is none."""
-    found = yield from _search(who)
-    if found is None:
-        name = yield from ask(f"I find no mail that fits “{who}”. Whose mail do you mean?", "")
-        found = yield from _search(name)
-    if found is None:
-        raise GiveUp("I find no such mail, so nothing was sent.")
-    return found
+def waiting() -> Script:
+    """Tell what waits for the person."""
+    entries = read_entries((yield from look(WAITING)))
+    if not entries:
+        return "Nothing waits for you."
+    told = (f"- {shorten(', '.join(fields[1:]), _LONGEST_ENTRY)}" for fields in entries)
+    return "\n".join(["This waits for you:", *told])
 
 
-def _search(who: str) -> Generator[Call, Step, Found | None]:
-    mails = [mail for mail in read_found((yield from look(SEARCH, query=who))) if not mail.by_person]
-    from_them = [mail for mail in mails if who.lower() in mail.sender.lower()]
-    return next(iter(from_them or mails), None)
+def explain(words: str, wanted_class: str) -> Script:
+    """Tell what became of the newest mail that fits the words, of the wanted class if there is one."""
+    found = read_entries((yield from look(FIND, words=words)))
+    if not found:
+        return f"I find no mail that fits “{words}”."
+    entry = next((fields for fields in found if fields[_CLASS : _CLASS + 1] == [wanted_class]), found[0])
+    trail = content((yield from look(EXPLAIN, mail_id=entry[0])))
+    return f"{' · '.join(entry[1:])}\n\n{trail}"
 
 
-def _newest_of_others(thread: str, person: Person) -> Mail:
-    mails = [mail for mail in read_mails(thread) if mail.sender and mail.sender != person.address]
-    if not mails:
-        raise GiveUp("I find no mail of somebody else in that conversation, so nothing was sent.")
-    return mails[-1]
+def _search(who: str) -> Generator[ModelCall, Step, str | None]:
+    """The thread of the newest mail that somebody else wrote and that fits; one of theirs comes first."""
+    mails = read_found((yield from look(SEARCH, query=who)))
+    from_them = (thread for sender, thread in mails if who.lower() in sender.lower())
+    return next(from_them, mails[0][1] if mails else None)
 
 
 def _with_feedback(hints: list[str], words: str) -> list[str]:

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 
-from email_assistant_servers.demo_model.language import PHRASES
+from email_assistant_servers.demo_model.times import spoken
 
 _TAG_LINE = re.compile(r"^</?[a-z]+(?: [^>\n]*)?>$\n?", re.MULTILINE)
 _EVENT = re.compile(
@@ -17,7 +17,7 @@ _OWN = re.compile(r"\((?:\w+, )*(?:sent|draft)(?:, \w+)*\)$")
 
 
 @dataclass(frozen=True)
-class Event:
+class ListedEvent:
     """One event as the calendar tells it, in the person's local time; `calendar` is None for their own."""
 
     id: str
@@ -34,25 +34,7 @@ class Event:
 
     def __str__(self) -> str:
         hours = "all day" if self.whole_days else f"{self.start:%H:%M} to {self.end:%H:%M}"
-        return f"“{self.title}” on {PHRASES['en'].day(self.start.date())}, {hours}"
-
-
-@dataclass(frozen=True)
-class Found:
-    """One mail of a search; `head` holds its date, sender and subject."""
-
-    head: str
-    thread: str
-
-    @property
-    def sender(self) -> str:
-        """The sender, as far as the head can be told apart."""
-        return self.head.partition(": ")[0]
-
-    @property
-    def by_person(self) -> bool:
-        """Whether the person wrote it."""
-        return _OWN.search(self.head) is not None
+        return f"“{self.title}” on {spoken(self.start.date())}, {hours}"
 
 
 def content(result: str) -> str:
@@ -60,22 +42,26 @@ def content(result: str) -> str:
     return _TAG_LINE.sub("", result).strip()
 
 
-def read_events(result: str) -> list[Event]:
+def read_events(result: str) -> list[ListedEvent]:
     """The events of `list_events`, `create_event` or `update_event`, by start."""
-    return [event for found in _EVENT.finditer(result) if (event := _read_event(found))]
+    events = []
+    for found in _EVENT.finditer(result):
+        try:
+            start, end = (datetime.fromisoformat(found[side]).replace(tzinfo=None) for side in ("start", "end"))
+        except ValueError:
+            continue
+        whole_days = "T" not in found["start"]
+        events.append(ListedEvent(found["id"], found["calendar"], found["title"], start, end, whole_days))
+    return events
 
 
-def _read_event(found: re.Match[str]) -> Event | None:
-    try:
-        start, end = (datetime.fromisoformat(found[side]).replace(tzinfo=None) for side in ("start", "end"))
-    except ValueError:
-        return None
-    return Event(found["id"], found["calendar"], found["title"], start, end, whole_days="T" not in found["start"])
-
-
-def read_found(result: str) -> list[Found]:
-    """The mails of `search_mail`, newest first."""
-    return [Found(found["head"], found["thread"]) for found in _FOUND.finditer(result)]
+def read_found(result: str) -> list[tuple[str, str]]:
+    """The mails of `search_mail` that others wrote, newest first: the date and the sender, and the thread's id."""
+    return [
+        (found["head"].partition(": ")[0], found["thread"])
+        for found in _FOUND.finditer(result)
+        if not _OWN.search(found["head"])
+    ]
 
 
 def read_entries(result: str) -> list[list[str]]:

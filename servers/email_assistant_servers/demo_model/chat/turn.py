@@ -1,29 +1,122 @@
-"""The chat agent's next message: tool calls, or the text that ends the turn."""
+"""Take the person's words apart into tasks, and take the turn's next step: tool calls, or the text that ends it."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
+from datetime import date, datetime
+from typing import NamedTuple
 
-from email_assistant_servers.demo_model.chat.conversation import read_conversation
-from email_assistant_servers.demo_model.chat.requests import Circumstances, read_tasks
-from email_assistant_servers.demo_model.chat.script import play
-from email_assistant_servers.demo_model.protocol import Answer, Message
-from email_assistant_servers.demo_model.schema import SELF_DESCRIPTION
+from email_assistant_servers.demo_model.chat import calendar, mail
+from email_assistant_servers.demo_model.chat.draft import EventDraft, read_draft
+from email_assistant_servers.demo_model.chat.script import CLARIFY, LOOKS, Script, play
+from email_assistant_servers.demo_model.protocol import JsonObject, ModelAnswer, PromptMessage
+from email_assistant_servers.demo_model.reading import Person, read_person, read_rounds
+from email_assistant_servers.demo_model.schema import example, resolve
+from email_assistant_servers.demo_model.times import proposals
+from email_assistant_servers.demo_model.wording import ABILITIES, patterns
 
-ABILITIES = f"""\
-{SELF_DESCRIPTION} It understands requests such as these:
-- What is on my calendar on Friday?
-- Create a meeting called Standup tomorrow at 9am
-- Move my 3 pm to 4
-- What's waiting?
-- Why did you ignore the mail from …?
-- Reply to … that Tuesday works
-- Write to bob@example.org that I'll be late"""
+_SAID = patterns("chat")
+_TYPES = ("calendar", "mail", "inbox")
+_FIELD = "allowed_tool_types"
+_ANY_DAY = date(2000, 1, 1)  # from where to count when only the presence of a day matters
 
 
-def next_message(messages: Sequence[Message], tools: frozenset[str]) -> Answer:
+class ChatTask(NamedTuple):
+    """One thing that the person wants; `scripts` begins it, for that person at their local time."""
+
+    tool_type: str
+    scripts: Callable[[Person, datetime], list[Script]]
+
+
+def next_message(messages: Sequence[PromptMessage], tools: frozenset[str]) -> ModelAnswer:
     """What comes next in the turn that the newest user message began, with the offered tools."""
-    turn = read_conversation(messages)
-    tasks = read_tasks(turn.request)
-    if not tasks or turn.now is None:
-        return Answer(ABILITIES)
-    at = Circumstances(turn.person, turn.now)
-    return play([script for task in tasks for script in task.scripts(at)], turn.rounds, tools)
+    start = max((number for number, message in enumerate(messages) if message.role == "user"), default=-1)
+    rounds = read_rounds(messages[start + 1 :], questions={CLARIFY}, looks=LOOKS)
+    person, tasks = read_person(messages), _tasks(_request(messages))
+    if not tasks or person.now is None:
+        return ModelAnswer(ABILITIES)
+    return play([script for task in tasks for script in task.scripts(person, person.now)], rounds, tools)
+
+
+def policy(messages: Sequence[PromptMessage], schema: JsonObject) -> JsonObject:
+    """The types among the schema's that the person's words need; where they are not understood, all that may fit."""
+    request = _request(messages)
+    needed = {task.tool_type for task in _tasks(request)}
+    needed = needed or {name for name in _TYPES if _SAID[f"{name}_hint"].search(request)}
+    known = resolve(resolve(schema["properties"][_FIELD], schema)["items"], schema)["enum"]
+    return {**example(schema), _FIELD: [name for name in known if name in needed] or known}
+
+
+def _request(messages: Sequence[PromptMessage]) -> str:
+    """The person's newest words, in one line."""
+    said = [message.text for message in messages if message.role == "user"]
+    return " ".join(said[-1].split()) if said else ""
+
+
+def _tasks(request: str) -> list[ChatTask]:
+    """What the words ask for, in order; nothing where they are not understood.
+
+    They are cut before each part that is a task of its own; but not within what the person dictates.
+    """
+    clauses, start = [], 0
+    for cut in _SAID["cut"].finditer(request):
+        if not _SAID["dictated"].match(_bare(request[start : cut.start()])) and _task(request[cut.end() :]):
+            clauses.append(request[start : cut.start()])
+            start = cut.end()
+    return [task for clause in [*clauses, request[start:]] if (task := _task(clause))]
+
+
+def _bare(clause: str) -> str:
+    return _SAID["courtesy"].sub("", clause.strip())
+
+
+def _task(clause: str) -> ChatTask | None:
+    words = _bare(clause)
+    return _mail_task(words) or _event_task(words) or _inbox_task(words) or _agenda_task(words)
+
+
+def _mail_task(words: str) -> ChatTask | None:
+    found = next((found for name in ("write", "tell", "answer") if (found := _SAID[name].match(words))), None)
+    if found is None or _SAID["nobody"].match(found["who"]):
+        return None
+    who, text = found["who"], found["text"] or ""
+    if found.re is _SAID["write"]:
+        return ChatTask("mail", lambda person, _: [mail.write(who, found["subject"] or "", text, person)])
+    return ChatTask("mail", lambda person, _: [mail.answer(who, text, person)])
+
+
+def _event_task(words: str) -> ChatTask | None:
+    if _SAID["move"].match(words):
+        return ChatTask("calendar", lambda _, now: [calendar.move(words, now)])
+    if _SAID["create"].match(words):
+        return ChatTask(
+            "calendar", lambda _, now: [calendar.create(draft, words, now) for draft in _drafts(words, now)]
+        )
+    return None
+
+
+def _drafts(words: str, now: datetime) -> list[EventDraft]:
+    """The events that the words describe: several if each has its own name and time. A day named once is for all."""
+    listed = _SAID["listed"].match(words)
+    head, events = (listed["head"], listed["events"]) if listed else ("", words)
+    drafts = [read_draft(part, now.date()) for part in _SAID["between"].split(events)]
+    if any(draft.question for draft in drafts):
+        drafts = [read_draft(events, now.date())]
+    day = next((draft.day for draft in (read_draft(head, now.date()), *drafts) if draft.day), None)
+    return [draft.completed(EventDraft(day=day)) for draft in drafts]
+
+
+def _inbox_task(words: str) -> ChatTask | None:
+    if _SAID["why"].match(words) and _SAID["about_mail"].search(words):
+        named = re.findall(r"[\w.@-]*\w", re.sub(r"['’]s\b", "", words))
+        about = " ".join(word for word in named if not _SAID["no_search_word"].fullmatch(word))
+        wanted_class = "ignore" if _SAID["ignored"].search(words) else ""
+        return ChatTask("inbox", lambda *_: [mail.explain(about, wanted_class)]) if about else None
+    return ChatTask("inbox", lambda *_: [mail.waiting()]) if _SAID["waiting"].search(words) else None
+
+
+def _agenda_task(words: str) -> ChatTask | None:
+    if not _SAID["look"].match(words) or _SAID["about_mail"].search(words):
+        return None
+    if _SAID["in_calendar"].search(words) or proposals(words, _ANY_DAY):
+        return ChatTask("calendar", lambda _, now: [calendar.agenda(words, now)])
+    return None

@@ -4,29 +4,35 @@ Never from the current folder: whoever wrote what lies there would decide where 
 """
 
 import ipaddress
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from datetime import time, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self, get_args
 from urllib.parse import urlsplit
 
-from pydantic import (
-    AliasChoices,
-    BaseModel,
-    Field,
-    PrivateAttr,
-    SecretStr,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import AliasChoices, Field, PrivateAttr, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from email_assistant.errors import AssistantError
+from email_assistant.settings.values import (
+    Contact,
+    Days,
+    Hours,
+    LocalTime,
+    LongSecret,
+    McpServer,
+    Origin,
+    Price,
+    Root,
+    Seconds,
+    SecretInUrls,
+    Topic,
+    WebAddress,
+)
 
 Role = Literal["triage", "response", "memory", "chat"]
 
@@ -40,51 +46,6 @@ GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai/"
 GEMINI_MODEL = "gemini-2.5-flash"
 DEMO = "sandbox"
 """What the names of the demo's mailboxes begin with, as `google_name`."""
-
-
-Seconds = Annotated[float, Field(le=1_000_000, allow_inf_nan=False)]
-"""A duration, of eleven days at most: Postgres counts some of them in milliseconds of 31 bits."""
-Days = Annotated[int, Field(le=36_500)]
-
-
-class Price(BaseModel):
-    """What a model's tokens cost, in money per million, in any one currency."""
-
-    prompt: Decimal = Field(ge=0)
-    completion: Decimal = Field(ge=0)
-
-
-@dataclass(frozen=True, slots=True)
-class WorkingHours:
-    """When a person's free time may be offered: on these days of the week (0 is Monday), between two times of day."""
-
-    days: frozenset[int]
-    begin: time
-    end: time
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Read `09:00-18:00`, or with days before it `Mon-Thu,Sat 09:00-18:00`. Raises ValueError."""
-        found = _HOURS.fullmatch(text.strip())
-        try:
-            if found and (begin := time.fromisoformat(found[2])) < (end := time.fromisoformat(found[3])):
-                return cls(_days(found[1]) if found[1] else frozenset(range(7)), begin, end)
-        except (ValueError, KeyError):  # no such time, no such day
-            pass
-        raise ValueError("takes hours, such as 09:00-18:00, with days before them if you like: Mon-Fri 09:00-18:00")
-
-
-_HOURS = re.compile(r"(?:(\S+)\s+)?(\d\d:\d\d)-(\d\d:\d\d)")
-_WEEK = {name: number for number, name in enumerate(("mon", "tue", "wed", "thu", "fri", "sat", "sun"))}
-
-
-def _days(text: str) -> frozenset[int]:
-    found: set[int] = set()
-    for part in text.lower().split(","):
-        first, _, last = part.partition("-")
-        begin, end = _WEEK[first], _WEEK[last or first]
-        found.update((begin + further) % 7 for further in range((end - begin) % 7 + 1))
-    return frozenset(found)
 
 
 ENV_FILE: Final = ".env"
@@ -101,7 +62,7 @@ def env_file(path: Path) -> Iterator[None]:
         _env_file.reset(before)
 
 
-class SettingsError(ValueError):
+class SettingsError(AssistantError):
     """A setting has a value that can't be used; the message names the variable and what it takes."""
 
 
@@ -145,7 +106,7 @@ class Settings(_Home):
     model_timeout_seconds: Seconds = Field(90, gt=0)
     """Time-out of one model call."""
 
-    google_root: str | None = None
+    google_root: Root | None = None
     """Another server with Google's interface (Gmail at <root>/gmail/v1 and so on); unset: Google. Accounts are known by
     it, and their tokens sent to no other."""
     google_timeout_seconds: Seconds = Field(20, gt=0)
@@ -168,15 +129,15 @@ class Settings(_Home):
     """Quota of each account's calendar; unset: Google's 600, and no limit elsewhere."""
     quota_units: dict[str, Annotated[int, Field(ge=0, le=500)]] = Field(default_factory=dict)
     """What methods cost where Google has changed it, as JSON by their ids: {"gmail.users.messages.get": 20}."""
-    working_hours: str = "Mon-Fri 09:00-18:00"
+    working_hours: Hours = "Mon-Fri 09:00-18:00"
     """When your free time may be offered, by each account's own timezone (`WorkingHours.parse`)."""
     busy_calendars: str = ""
     """Names or ids of calendars that belong to others and count as your time too, set apart by commas."""
     meet_links: bool = False
     """Whether the meetings that the assistant schedules have a Google Meet link."""
-    push_topic: str | None = None
+    push_topic: Topic | None = None
     """Your Pub/Sub topic to which Gmail tells of new mail, as projects/P/topics/T; unset: mailboxes are only polled."""
-    push_token: SecretStr | None = None
+    push_token: SecretInUrls | None = None
     """Token in the URL to which Pub/Sub pushes."""
 
     labels: bool = True
@@ -185,16 +146,16 @@ class Settings(_Home):
     label_notify: str = Field("Assistant/Notify", min_length=1)
     label_ignored: str = Field("Assistant/Ignored", min_length=1)
 
-    api_token: SecretStr | None = None
+    api_token: LongSecret | None = None
     """Token of the pages and the API; unset: made at first start and kept under `home`."""
-    mcp_token: SecretStr | None = None
+    mcp_token: SecretInUrls | None = None
     """Token of `mcp serve --http`, which opens nothing else; unset: made at first use and kept under `home`."""
-    agent_inbox_origin: str | None = None
+    agent_inbox_origin: Origin | None = None
     """Where the public Agent Inbox app is served, such as https://dev.agentinbox.ai; unset: no other site may call."""
     secret_key: SecretStr | None = None
     """Fernet key that encrypts the Google tokens in the database; unset: made at first use and kept under `home`."""
 
-    inbox_url: str = "http://127.0.0.1:8765/"
+    inbox_url: WebAddress = "http://127.0.0.1:8765/"
     """Where you open the inbox, for the links in notices and digests; it holds no token."""
     notify_settle_seconds: Seconds = Field(5, ge=0)
     """How long an item waits before you are told of it."""
@@ -204,16 +165,16 @@ class Settings(_Home):
     """Whether notices in your browser show sender and subject, not only how many items wait."""
     notify_private: bool = False
     """Whether notices may go to this machine and its network, and over http."""
-    notify_contact: str | None = None
+    notify_contact: Contact | None = None
     """A mailto: or https: address for the operators of push services; unset: your first account's."""
-    digest_at: time | None = None
+    digest_at: LocalTime | None = None
     """When the daily digest is sent, such as 08:00, by each account's own timezone; unset: never."""
 
     tools: Path | None = None
     """Your file of tools and their servers, from `home` on; unset: tools.yaml there, if there is one."""
     tool_permissions: Path | None = None
     """Your file of what each tool touches, from `home` on; unset: tool_permissions.json there, if there is one."""
-    mcp_url: str | None = Field(None, validation_alias=AliasChoices("ASSISTANT_MCP_URL", "mcp_url"))
+    mcp_url: McpServer | None = Field(None, validation_alias=AliasChoices("ASSISTANT_MCP_URL", "mcp_url"))
     """An MCP server that takes the place of our own for calendars."""
 
     undo_seconds: Seconds = Field(5, ge=0)
@@ -260,81 +221,6 @@ class Settings(_Home):
     )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "WARNING"
 
-    @field_validator("google_root")
-    @classmethod
-    def _is_a_root(cls, value: str | None) -> str | None:
-        if value is None:
-            return None
-        if not re.fullmatch(r"https?://[^/?#@\s]+(/[^?#\s]*)?", value):
-            raise ValueError("takes the web address of a server, such as http://127.0.0.1:8080")
-        scheme, host, path, *_ = urlsplit(value)
-        return f"{scheme}://{host.lower()}{path.rstrip('/')}"
-
-    @field_validator("agent_inbox_origin")
-    @classmethod
-    def _is_an_origin(cls, value: str | None) -> str | None:
-        if value is None:
-            return None
-        origin = value.strip().rstrip("/").lower()
-        if not re.fullmatch(r"https?://[^/?#@*\s]+", origin):
-            raise ValueError("takes the scheme, host and port of one site, such as https://dev.agentinbox.ai")
-        return origin
-
-    @field_validator("inbox_url")
-    @classmethod
-    def _is_a_web_address(cls, value: str) -> str:
-        if not re.fullmatch(r"https?://[^/?#@\s]+(/[^?#\s]*)?", value):
-            raise ValueError("takes a web address without a query, such as https://mail.example.net/")
-        return value
-
-    @field_validator("mcp_url")
-    @classmethod
-    def _is_a_server(cls, value: str | None) -> str | None:
-        if value is not None and not re.fullmatch(r"https?://[^\s/?#@]+(/[^\s#]*)?", value):
-            raise ValueError("takes the web address of an MCP server, such as http://127.0.0.1:8000/mcp")
-        return value
-
-    @field_validator("notify_contact")
-    @classmethod
-    def _is_a_contact(cls, value: str | None) -> str | None:
-        if value is not None and not re.fullmatch(r"mailto:[^@\s]+@[^@\s]+|https://[^\s]+", value):
-            raise ValueError("takes mailto: with an address, or an https: address")
-        return value
-
-    @field_validator("digest_at")
-    @classmethod
-    def _is_local(cls, value: time | None) -> time | None:
-        if value is not None and value.tzinfo is not None:
-            raise ValueError("takes a time of each account's own day, such as 08:00, without a timezone")
-        return value
-
-    @field_validator("working_hours")
-    @classmethod
-    def _are_working_hours(cls, value: str) -> str:
-        WorkingHours.parse(value)
-        return value
-
-    @field_validator("push_topic")
-    @classmethod
-    def _is_a_topic(cls, value: str | None) -> str | None:
-        if value is not None and not re.fullmatch(r"projects/[a-z][a-z0-9.:-]+/topics/[A-Za-z][\w.~+%-]+", value):
-            raise ValueError("takes the full name of a Pub/Sub topic, such as projects/my-project/topics/gmail")
-        return value
-
-    @field_validator("api_token")
-    @classmethod
-    def _is_long(cls, value: SecretStr | None) -> SecretStr | None:
-        if value is not None and len(value.get_secret_value()) < 16:
-            raise ValueError("takes at least 16 characters, as guesses at it are not counted")
-        return value
-
-    @field_validator("push_token", "mcp_token")
-    @classmethod
-    def _is_hard_to_guess(cls, value: SecretStr | None) -> SecretStr | None:
-        if value is not None and not re.fullmatch(r"[\w.~-]{16,}", value.get_secret_value(), re.ASCII):
-            raise ValueError("takes at least 16 letters, digits, dots, hyphens, underscores or tildes")
-        return value
-
     @model_validator(mode="after")
     def _google_key_alone_means_gemini(self) -> Self:
         if self.google_api_key and self.openai_api_key is None and self.openai_base_url is None:
@@ -344,50 +230,30 @@ class Settings(_Home):
         return self
 
     @model_validator(mode="after")
-    def _tracing_needs_keys(self) -> Self:
+    def _agree(self) -> Self:
+        for why in self._disagreements():
+            raise ValueError(why)
+        return self
+
+    def _disagreements(self) -> Iterator[str]:
+        """What settings do not go together."""
         if self.tracing == "langfuse" and not (self.langfuse_public_key and self.langfuse_secret_key):
-            raise ValueError("EMAIL_ASSISTANT_TRACING=langfuse needs LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY")
-        return self
-
-    @model_validator(mode="after")
-    def _push_needs_both(self) -> Self:
+            yield "EMAIL_ASSISTANT_TRACING=langfuse needs LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY"
         if (self.push_topic is None) != (self.push_token is None):
-            raise ValueError("EMAIL_ASSISTANT_PUSH_TOPIC and EMAIL_ASSISTANT_PUSH_TOKEN need each other: set both")
-        return self
-
-    @model_validator(mode="after")
-    def _a_token_for_each_door(self) -> Self:
+            yield "EMAIL_ASSISTANT_PUSH_TOPIC and EMAIL_ASSISTANT_PUSH_TOKEN need each other: set both"
         if self.mcp_token is not None and self.mcp_token == self.api_token:
-            raise ValueError("EMAIL_ASSISTANT_MCP_TOKEN and EMAIL_ASSISTANT_API_TOKEN must be two: each opens its own")
-        return self
-
-    @model_validator(mode="after")
-    def _labels_differ(self) -> Self:
+            yield "EMAIL_ASSISTANT_MCP_TOKEN and EMAIL_ASSISTANT_API_TOKEN must be two: each opens its own"
         if len({name.lower() for name in (self.label_respond, self.label_notify, self.label_ignored)}) < 3:
-            raise ValueError(
+            yield (
                 "EMAIL_ASSISTANT_LABEL_RESPOND, EMAIL_ASSISTANT_LABEL_NOTIFY and EMAIL_ASSISTANT_LABEL_IGNORED must "
                 "be three different names"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _lease_outlasts_writes(self) -> Self:
         # A worker may start a write only while its lease outlasts the write's deadline.
         if self.lease_seconds < 2 * self.google_timeout_seconds:
-            raise ValueError(
-                "EMAIL_ASSISTANT_LEASE_SECONDS must be at least twice EMAIL_ASSISTANT_GOOGLE_TIMEOUT_SECONDS"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _money_needs_prices(self) -> Self:
-        if self.budget_money is not None:
-            models = {self.model_for(role) for role in get_args(Role)}
-            if unpriced := sorted(models - set(self.prices)):
-                raise ValueError(
-                    f"EMAIL_ASSISTANT_BUDGET_MONEY needs a price in EMAIL_ASSISTANT_PRICES for {', '.join(unpriced)}"
-                )
-        return self
+            yield "EMAIL_ASSISTANT_LEASE_SECONDS must be at least twice EMAIL_ASSISTANT_GOOGLE_TIMEOUT_SECONDS"
+        models = {self.model_for(role) for role in get_args(Role)}
+        if self.budget_money is not None and (unpriced := sorted(models - set(self.prices))):
+            yield f"EMAIL_ASSISTANT_BUDGET_MONEY needs a price in EMAIL_ASSISTANT_PRICES for {', '.join(unpriced)}"
 
     @classmethod
     def load(cls) -> Self:
@@ -481,6 +347,13 @@ class Settings(_Home):
     def lifetime(self) -> timedelta | None:
         """How long an item may wait."""
         return timedelta(days=self.expire_days) if self.expire_days else None
+
+    @property
+    def class_labels(self) -> dict[Literal["respond", "notify", "ignore"], str]:
+        """The name of each class's label in Gmail; empty if there are to be none."""
+        if not self.labels:
+            return {}
+        return {"respond": self.label_respond, "notify": self.label_notify, "ignore": self.label_ignored}
 
     @property
     def gmail_user_limit(self) -> int | None:

@@ -1,0 +1,178 @@
+"""What an agent is to the loop: it proposes, judges a call, runs one, and says how a person is asked about one."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, NotRequired, TypedDict
+from uuid import UUID
+
+from langchain_core.messages import AIMessage, AnyMessage, ToolCall
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph.message import add_messages
+
+from email_assistant.accounts.account import Account
+from email_assistant.accounts.accounts import Accounts
+from email_assistant.accounts.clients import Clients
+from email_assistant.gate.policy import Verdict
+from email_assistant.memory.profiles import Memory
+from email_assistant.model import Models
+from email_assistant.outgoing.effects import Ledger
+from email_assistant.tools.registry import AgentName, Registry
+from email_assistant.tools.spec import Answer, FilledIn, FormNeeded, Kind, ServerDown, ToolError
+
+
+class Judged(TypedDict):
+    """What is to become of a call before a person is asked: run it, ask, or answer it with `text`."""
+
+    kind: Literal["run", "ask", "say"]
+    args: dict[str, Any]
+    text: str
+    """Where a person is asked: why, if their own rule would not have it."""
+
+
+class Decided(TypedDict):
+    """What `act` does with a call: run it, answer it with `text`, or answer it with what the person said.
+
+    `stop` ends the run after its accepted siblings ran, unless the person said something about another.
+    """
+
+    do: Literal["run", "say", "answer", "stop"]
+    args: dict[str, Any]
+    text: str
+    asked: bool
+    """Whether a person has decided it."""
+    edited: bool
+
+
+def _merge(old: dict[str, Decided], new: dict[str, Decided]) -> dict[str, Decided]:
+    return {**old, **new}
+
+
+class FormField(TypedDict):
+    """One field of a form that the server of a called tool wants filled in by the person."""
+
+    call_id: str
+    form: str
+    """Tells its form from others that the call has asked for."""
+    message: str
+    """The form's."""
+    name: str
+    schema: dict[str, Any]
+
+
+class LoopState(TypedDict, total=False):
+    run: dict[str, Any]
+    """The run's own data; plain JSON, since custom classes come back from a checkpoint as dicts."""
+    messages: Annotated[list[AnyMessage], add_messages]
+    decisions: Annotated[dict[str, Decided], _merge]
+    fields: dict[str, FormField]
+    """What the person is asked for on behalf of calls of the last message, by the id of the question."""
+    steps: int
+
+
+class CallState(TypedDict):
+    """Input of one task that asks a person about a call."""
+
+    call: ToolCall
+    """With its arguments complete."""
+    teaches: bool
+    group: NotRequired[str]
+    """The message that the call stands in; an older version left it out."""
+    because: NotRequired[str]
+    """Why the person is asked, where their own rule would not have it; empty: no more than that."""
+
+
+class Ran(NamedTuple):
+    """What came of a call that was run."""
+
+    text: str
+    well: bool = True
+    """Whether it was done; if not, the model may propose something else."""
+    link: dict[str, Any] | None = None
+    """What the person must open first, plain JSON; the run then goes to the loop's `on_link`."""
+    form: FormNeeded | None = None
+    """What the person must tell first; then the call is made again."""
+    down: ServerDown | None = None
+    """Its server could not be asked now."""
+
+
+@dataclass(frozen=True)
+class Agent(ABC):
+    name: ClassVar[AgentName]
+
+    accounts: Accounts
+    clients: Clients
+    memory: Memory
+    models: Models
+    tools: Registry
+    ledger: Ledger
+    max_steps: int
+    """Model calls a run may make."""
+
+    @abstractmethod
+    async def propose(self, state: LoopState) -> AIMessage:
+        """The model's next message."""
+
+    @abstractmethod
+    async def run_tool(
+        self,
+        run: Mapping[str, Any],
+        call_id: str,
+        name: str,
+        args: dict[str, Any],
+        filled_in: Sequence[FilledIn],
+        config: RunnableConfig,
+    ) -> Ran:
+        """Run one decided call; raises to come back later."""
+
+    async def rule(self, run: Mapping[str, Any], name: str, before: Sequence[str]) -> Verdict:
+        """What the gate says now to a call, and to its standing behind others. Raises BadFile."""
+        return self.tools.rule(self.name, name)
+
+    async def ruled(self, run: Mapping[str, Any], name: str, before: Sequence[str] = ()) -> Verdict:
+        """What the gate says now to a call that may be. Raises BadFile, ToolError: it may not."""
+        ruled = await self.rule(run, name, before)
+        if ruled.do == "deny":
+            raise ToolError(f"{name} may not be used: {ruled.reason}")
+        return ruled
+
+    async def judge(self, run: Mapping[str, Any], name: str, args: dict[str, Any], before: Sequence[str]) -> Judged:
+        """Validate a call, and decide whether it runs, needs a person, or is answered at once.
+
+        Args:
+            before: the tools of the calls that stand before it in its message and are to run. One that the person
+                has yet to decide may never do so.
+        """
+        try:
+            ruled = await self.ruled(run, name, before)
+            complete = await self.tools.complete(run, name, args)
+        except ToolError as error:
+            return Judged(kind="say", args=args, text=f"Error: {error}")
+        except ServerDown as down:
+            if await self.ledger.done_of([UUID(run["id"])]):
+                raise  # what was done is told, and what follows it waits
+            return Judged(kind="say", args=args, text=f"Error: {down}")
+        because = ruled.reason if ruled.overrules else ""
+        return Judged(kind="ask" if ruled.do == "ask" else "run", args=complete, text=because)
+
+    def question(self, name: str, args: dict[str, Any], call_id: str, teaches: bool) -> dict[str, Any]:
+        """The value of the interrupt that asks a person about a call."""
+        review = self.tools.review(self.name, name)
+        return asking(name, args, call_id, review.kind, review.answers, teaches=teaches)
+
+    async def account(self, run: Mapping[str, Any]) -> Account:
+        return await self.accounts.get(UUID(run["account_id"]))
+
+
+def asking(
+    action: str, args: dict[str, Any], call_id: str, kind: Kind, answers: Sequence[Answer], *, teaches: bool
+) -> dict[str, Any]:
+    """The value of an interrupt. Those carry nothing but a value and an id, so the call and its kind are in it."""
+    return {
+        "action": action,
+        "args": args,
+        "call_id": call_id,
+        "kind": kind,
+        "allowed": list(answers),
+        "teaches": teaches,
+    }

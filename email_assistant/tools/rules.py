@@ -1,0 +1,87 @@
+"""What a person's `tools.yaml` and `tool_permissions.json` say of every tool, over what is shipped; looked at anew at
+every call, so that what they change counts for the next one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from email_assistant.gate.labels import Labels, read_labels, shipped_labels
+from email_assistant.gate.policy import Subject
+from email_assistant.gate.source import Source
+from email_assistant.settings import Settings
+from email_assistant.tools.config import LOCAL, SHIPPED, ToolConfig, ToolsConfig, read_tools
+
+_Stamp = tuple[int, int, int] | None
+_FILES: Final = {"tools": "tools.yaml", "tool_permissions": "tool_permissions.json"}
+"""By setting, the name of the file under the home."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """One reading of the files."""
+
+    config: ToolsConfig
+    labels: Mapping[str, Labels]
+    """What each tool touches."""
+
+    @property
+    def tools(self) -> Mapping[str, ToolConfig]:
+        return self.config.tools
+
+    def subject(self, name: str) -> Subject:
+        """A tool as the gate sees it."""
+        tool = self.tools[name]
+        return Subject(tool.type, self.labels.get(name), tool.review, self.foreign(name))
+
+    def foreign(self, name: str) -> str | None:
+        """The server that a tool runs on, if that is not ours."""
+        backend = self.tools[name].backend if name in self.tools else LOCAL
+        return None if self.config.is_own(backend) else backend
+
+
+class RuleFiles:
+    """
+    Attributes:
+        known: the last reading that went well.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._named = {setting: getattr(settings, setting) for setting in _FILES}
+        self._folder = settings.folder
+        self._calendar = settings.mcp_url
+        self._stamps: list[_Stamp] | None = None
+        self.known = Rules(SHIPPED, shipped_labels())
+
+    def now(self) -> Rules:
+        """Raises BadFile: a file can't be used as it is now."""
+        stamps = [_stamp(self._path(setting)) for setting in _FILES]
+        if stamps != self._stamps:
+            self.known = self._read()
+            self._stamps = stamps
+        return self.known
+
+    def _read(self) -> Rules:
+        tools, permissions = self._source("tools"), self._source("tool_permissions")
+        config = read_tools(tools) if tools else SHIPPED
+        if self._calendar:
+            config = config.with_calendar_at(self._calendar)
+        return Rules(config, read_labels(permissions) if permissions else shipped_labels())
+
+    def _path(self, setting: str) -> Path:
+        named = self._named[setting]
+        return self._folder / (named.expanduser() if named else _FILES[setting])
+
+    def _source(self, setting: str) -> Source | None:
+        """None: there is no such file, and none was named. Raises BadFile."""
+        path = self._path(setting)
+        return Source.read(path) if self._named[setting] or path.exists() else None
+
+
+def _stamp(path: Path) -> _Stamp:
+    """Differs once the file has changed."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
