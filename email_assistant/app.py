@@ -28,10 +28,10 @@ from email_assistant.notify.channels import Channels
 from email_assistant.notify.digest import Digests
 from email_assistant.notify.notices import Notices
 from email_assistant.notify.outward import Outward
+from email_assistant.outgoing.effects import Ledger
+from email_assistant.outgoing.keyed import KeyedOutbox
 from email_assistant.settings import Settings
 from email_assistant.settings.values import WorkingHours
-from email_assistant.tools.effects import Ledger
-from email_assistant.tools.outbox import KeyedOutbox
 from email_assistant.tools.own.mailbox import Mailbox
 from email_assistant.tools.rules import RuleFiles
 from email_assistant.tools.spec import ServerDown, Tool, ToolError
@@ -168,7 +168,7 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
         )
         ledger = Ledger(pool, settings.google_timeout_seconds)
         user_id = await accounts.home_user()
-        outbox = KeyedOutbox(pool)
+        outbox = KeyedOutbox(ledger)
         mails, questions = Mails(pool), Questions(pool)
 
         async def complete(run: Mapping[str, Any], name: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -196,6 +196,7 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
             pool,
             accounts,
             clients,
+            outbox,
             at=settings.digest_at,
             inbox_url=settings.inbox_url,
             claim=timedelta(seconds=settings.lease_seconds),

@@ -25,11 +25,11 @@ from email_assistant.memory.correction import teach_triage
 from email_assistant.memory.learn import Learner, Lesson, ProfileChanged
 from email_assistant.memory.profiles import Memory
 from email_assistant.model import ModelDown
+from email_assistant.outgoing.left_drafts import LeftDrafts
+from email_assistant.outgoing.letters import Mailer
 from email_assistant.sync.backfill import Backfill
 from email_assistant.sync.mailbox import Mailboxes
 from email_assistant.sync.watch import Watches
-from email_assistant.tools.left_drafts import LeftDrafts
-from email_assistant.tools.sending import remove_copies
 from email_assistant.tracing import keep_langsmith_off, tracing
 from email_assistant.usage import BudgetSpent
 from email_assistant.work.by_mail import ByMail
@@ -246,7 +246,7 @@ class Daemon:
         for effect in await self.app.ledger.lost_drafts():
             with suppress(UnknownAccount, VaultError, GoogleError):
                 gmail = (await self.app.clients.get(effect.account_id)).gmail
-                await remove_copies(self.app.ledger, gmail, effect)
+                await Mailer(self.app.ledger, gmail).remove_copies(effect)
         await self.app.queue.forget_dead()
         finished = await self.runs.finished(before=_FINISHED_RUNS_KEPT)
         if finished:

@@ -16,7 +16,7 @@ from email_assistant.accounts.clients import Clients
 from email_assistant.gate.policy import Verdict
 from email_assistant.memory.profiles import Memory
 from email_assistant.model import Models
-from email_assistant.tools.effects import Ledger
+from email_assistant.outgoing.effects import Ledger
 from email_assistant.tools.registry import AgentName, Registry
 from email_assistant.tools.spec import Answer, FilledIn, FormNeeded, Kind, ServerDown, ToolError
 

@@ -23,8 +23,8 @@ from email_assistant.agents.agent import Agent, CallState, Decided, FormField, J
 from email_assistant.agents.forms import described, filled_in
 from email_assistant.errors import AssistantError
 from email_assistant.mail.charset import readable
+from email_assistant.outgoing.entry import Effect
 from email_assistant.tools.control import CLARIFICATION
-from email_assistant.tools.effects import Effect
 from email_assistant.tools.spec import FormNeeded, ToolError, check_storable
 
 REMINDER = "Answer with a tool call."

@@ -15,7 +15,7 @@ from email_assistant.inbox.items import Item, read
 from email_assistant.inbox.kept import UnreadableAnswer, args_in, decision_in
 from email_assistant.inbox.recipients import Judged
 from email_assistant.inbox.standing import ACTS
-from email_assistant.tools.effects import Effect
+from email_assistant.outgoing.entry import Effect
 
 _SQL = statements("inbox", "questions.sql")
 

@@ -16,7 +16,7 @@ from email_assistant.db.pool import Connection
 from email_assistant.db.statements import statements
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.search import WORDS, words
-from email_assistant.tools.effects import Effect
+from email_assistant.outgoing.entry import Effect
 
 _SQL = statements("inbox", "rows.sql")
 

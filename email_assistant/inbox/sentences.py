@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.kept import UNREADABLE
 from email_assistant.mail.charset import one_line
+from email_assistant.outgoing.entry import Effect
 from email_assistant.tools import meeting_time
-from email_assistant.tools.effects import Effect
 from email_assistant.tools.mcp.links import leads_to
 from email_assistant.tools.meeting_time import MeetingTime
 

@@ -1,8 +1,4 @@
-"""The daily mail to oneself, once a day whatever dies: draft first, then send. All SQL on `digests` stands here.
-
-`drafts.create` → store the draft's id → `drafts.send`: Gmail sends a draft once and answers 404 to a repeat. A row's
-draft is stored once and never replaced, and only that one may be sent; so two processes at the same row are harmless.
-"""
+"""The daily mail to oneself: when it is due, and what it tells. All SQL on `digests` stands here."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -16,27 +12,20 @@ from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.accounts.vault import VaultError
 from email_assistant.db.pool import Pool
-from email_assistant.google.errors import GoogleError, NotFound, Refused
-from email_assistant.google.gmail import Gmail
+from email_assistant.google.errors import GoogleError, Refused
 from email_assistant.memory.lessons import Lessons
-from email_assistant.notify.digest_text import MARK, MOST_LINES, Contents, Line, Section, compose
+from email_assistant.notify.digest_text import MOST_LINES, Contents, Line, Section, compose
+from email_assistant.outgoing.entry import InDoubt, NotYetClear
+from email_assistant.outgoing.keyed import KeyedOutbox
+from email_assistant.outgoing.letters import Letter
 
 log = logging.getLogger(__name__)
 
-_CLOCK_SKEW = timedelta(minutes=10)
-"""Google's clock may be this far from ours."""
-_LOOKED_THROUGH = 50
-"""Of the newest sent mails; the digest is among the first of those since it was begun."""
-_LOOKS = 4
-"""Tries after which a digest whose draft is gone, and that is not in Sent, is left alone."""
+_NOT_FOUND = "its draft is gone, and it is not in Sent"
 
 
-class _NotFoundYet(Exception):
-    """The draft is gone, and the sent mail is not there, or not yet."""
-
-
-class _Overtaken(Exception):
-    """Another process, which took this one for dead, has stored a draft of its own."""
+class _NothingToSay(Exception):
+    """The digest would be empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +34,10 @@ class _Digest:
     day: date
     since: datetime
     until: datetime
-    started: bool
-    draft_id: str | None
     tries: int
 
 
-_COLUMNS = "account_id, day, since, until, started, draft_id, tries"
+_COLUMNS = "account_id, day, since, until, tries"
 
 _FROM = """case when r.mail_id is null then 'You' else m.sender end as sender,
     coalesce(m.subject, left(r.input->>'request', 200)) as subject"""
@@ -79,6 +66,7 @@ class Digests:
         pool: Pool,
         accounts: Accounts,
         clients: Clients,
+        outbox: KeyedOutbox,
         *,
         at: time | None,
         inbox_url: str,
@@ -89,6 +77,7 @@ class Digests:
         self._lessons = Lessons(pool)
         self._accounts = accounts
         self._clients = clients
+        self._outbox = outbox
         self._at = at
         self._inbox_url = inbox_url
         self._claim_for = claim
@@ -142,69 +131,28 @@ class Digests:
         return _Digest(**rows[0]) if rows else None
 
     async def _send(self, account: Account, digest: _Digest) -> None:
+        async def write() -> Letter:
+            contents = await self._contents(digest)
+            if contents.is_empty:
+                raise _NothingToSay
+            return Letter(compose(account, digest.day, digest.since, self._clock(), contents, self._inbox_url), None)
+
         try:
             gmail = (await self._clients.get(account.id)).gmail
-            state, message_id = await self._delivered(gmail, account, digest)
-        except _Overtaken:
-            return
-        except _NotFoundYet:
-            why = "its draft is gone, and it is not in Sent"
-            await (self._end(digest, "failed", why) if digest.tries >= _LOOKS else self._put_off(digest, why))
+            await self._outbox.send(gmail, account, "digest", digest.day.isoformat(), {}, write)
+        except _NothingToSay:
+            await self._end(digest, "empty", None)
+        except NotYetClear:
+            await self._put_off(digest, _NOT_FOUND)
+        except InDoubt:
+            await self._end(digest, "failed", _NOT_FOUND)
         except Refused as error:
             await self._end(digest, "failed", f"Gmail refuses it: {error}")
         except (GoogleError, VaultError, UnknownAccount) as error:
             log.warning("digest of account %s: %s", account.id, type(error).__name__)
             await self._put_off(digest, str(error))
         else:
-            await self._end(digest, state, None, message_id)
-
-    async def _delivered(self, gmail: Gmail, account: Account, digest: _Digest) -> tuple[str, str | None]:
-        draft_id = digest.draft_id or await self._adopted(gmail, digest)
-        if draft_id is None:
-            contents = await self._contents(digest)
-            if contents.is_empty:
-                return "empty", None
-            raw = compose(account, digest.day, digest.since, self._clock(), contents, self._inbox_url)
-            draft_id = await self._created(gmail, digest, raw)
-        try:
-            return "sent", (await gmail.send_draft(draft_id)).id
-        except NotFound:
-            return "sent", await _sent(gmail, digest)
-        except Refused:
-            # Gmail has also been seen to answer 400 where a draft was sent before.
-            if await gmail.find_draft(draft_id):
-                raise
-            return "sent", await _sent(gmail, digest)
-
-    async def _adopted(self, gmail: Gmail, digest: _Digest) -> str | None:
-        """The draft that a crash left between its creation and the storing of its id."""
-        if not digest.started:
-            return None
-        for ref in await gmail.drafts():
-            draft = await gmail.draft(ref.id)
-            if _is_digest(draft.payload, digest.day) and await self._keep(digest, ref.id):
-                return ref.id
-        return None
-
-    async def _created(self, gmail: Gmail, digest: _Digest, raw: bytes) -> str:
-        await self._rows(
-            "update digests set started = true where account_id = %s and day = %s", (digest.account_id, digest.day)
-        )
-        draft = await gmail.create_draft(raw, None)
-        if not await self._keep(digest, draft.id):
-            await gmail.delete_draft(draft.id)
-            raise _Overtaken
-        return draft.id
-
-    async def _keep(self, digest: _Digest, draft_id: str) -> bool:
-        """Store the draft that may be sent; False if another process has stored one."""
-        return bool(
-            await self._rows(
-                """update digests set draft_id = %s where account_id = %s and day = %s
-                   and (draft_id is null or draft_id = %s) and state = 'open' returning day""",
-                (draft_id, digest.account_id, digest.day, draft_id),
-            )
-        )
+            await self._end(digest, "sent", None)
 
     async def _put_off(self, digest: _Digest, why: str) -> None:
         await self._rows(
@@ -213,11 +161,10 @@ class Digests:
             (self._clock(), why, digest.account_id, digest.day),
         )
 
-    async def _end(self, digest: _Digest, state: str, why: str | None, message_id: str | None = None) -> None:
+    async def _end(self, digest: _Digest, state: str, why: str | None) -> None:
         await self._rows(
-            """update digests set state = %s, last_error = %s, message_id = %s where account_id = %s and day = %s
-               and state = 'open'""",
-            (state, why, message_id, digest.account_id, digest.day),
+            """update digests set state = %s, last_error = %s where account_id = %s and day = %s and state = 'open'""",
+            (state, why, digest.account_id, digest.day),
         )
 
     async def _contents(self, digest: _Digest) -> Contents:
@@ -263,20 +210,3 @@ class Digests:
         async with self._pool.connection() as conn:
             cursor = await conn.execute(query.encode(), parameters)
             return await cursor.fetchall() if cursor.description else []
-
-
-async def _sent(gmail: Gmail, digest: _Digest) -> str:
-    """Google's id of the digest that was sent from its draft. Raises _NotFoundYet."""
-    page = await gmail.list_messages(label_ids=["SENT"], max_results=_LOOKED_THROUGH)
-    for ref in page.refs:
-        message = await gmail.message(ref.id)
-        if _is_digest(message.payload, digest.day):
-            return message.id
-        if message.internal_date < digest.until - _CLOCK_SKEW:
-            break
-    raise _NotFoundYet
-
-
-def _is_digest(payload: Mapping[str, Any] | None, day: date) -> bool:
-    headers = (payload or {}).get("headers", ())
-    return any(h["name"].lower() == MARK.lower() and h["value"].strip() == day.isoformat() for h in headers)

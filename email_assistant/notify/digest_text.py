@@ -11,9 +11,7 @@ from email_assistant.accounts.account import Account
 from email_assistant.mail.charset import cut
 from email_assistant.mail.invisible import clean
 from email_assistant.memory.lessons import Learned
-
-MARK = "X-Email-Assistant-Digest"
-"""The header that our digests are known by; its value is their day. Mail from others is never judged by it."""
+from email_assistant.outgoing.letters import DIGEST
 
 MOST_LINES = 20
 """Of each section; the rest is counted."""
@@ -57,7 +55,7 @@ def compose(account: Account, day: date, since: datetime, at: datetime, contents
     message["Date"] = at.astimezone(account.zone)
     message["Auto-Submitted"] = "auto-generated"
     message["X-Auto-Response-Suppress"] = "All"
-    message[MARK] = day.isoformat()
+    message[DIGEST] = day.isoformat()
     message.set_content(_text(account.zone, since, contents, inbox_url), cte="quoted-printable")
     return message.as_bytes()
 

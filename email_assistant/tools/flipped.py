@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from email_assistant.mail.address import address_of
-from email_assistant.tools.effects import Effect, Ledger
+from email_assistant.outgoing.effects import Ledger
+from email_assistant.outgoing.entry import Effect
 from email_assistant.tools.mcp.pool import Servers
 from email_assistant.tools.mcp.remote import Remote
 from email_assistant.tools.mcp.schema import Schema, UnusableTool

@@ -9,9 +9,10 @@ from mcp.types import Tool as ToldTool
 from pydantic import BaseModel
 
 from email_assistant.gate.policy import HERE, Verdict, decide
+from email_assistant.outgoing.effects import Ledger
+from email_assistant.outgoing.entry import Effect
 from email_assistant.tools.config import LOCAL
 from email_assistant.tools.control import CLARIFICATION
-from email_assistant.tools.effects import Effect, Ledger
 from email_assistant.tools.flipped import FlippedTool
 from email_assistant.tools.mcp.pool import Servers
 from email_assistant.tools.mcp.tool import McpTool

@@ -14,8 +14,9 @@ from email_assistant.accounts.accounts import Accounts
 from email_assistant.google.calendar import Calendar, Event, skipped
 from email_assistant.google.errors import Ambiguous, Exists, NotFound, RateLimited, Refused, said
 from email_assistant.mail.address import is_valid_address
+from email_assistant.outgoing.effects import Ledger
+from email_assistant.outgoing.entry import Effect
 from email_assistant.tools.check_calendar import is_itself, told
-from email_assistant.tools.effects import Effect, Ledger
 from email_assistant.tools.meeting_time import MEETING, MeetingTime
 from email_assistant.tools.spec import Arguments, Call, Conflicts, Review, StringList, Tool, ToolError, ToolSpec
 

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from email_assistant.mail.address import address_of, is_recipient
 from email_assistant.mail.compose import compose_reply
+from email_assistant.outgoing.letters import Letter
 from email_assistant.tools.senders import (
     argument_of,
     check_unchanged,
@@ -17,7 +18,7 @@ from email_assistant.tools.senders import (
     permitted,
     without_oneself,
 )
-from email_assistant.tools.sending import Letter, SendingTool
+from email_assistant.tools.sending import SendingTool
 from email_assistant.tools.spec import Arguments, Call, Review, StringList, ToolError, ToolSpec
 
 LETTER: Final = "send_email_tool"
@@ -81,16 +82,18 @@ class SendEmailTool(SendingTool):
         return left_out(reply.get("everyone", ()), reply.get("more", 0), arguments)
 
     async def letter(self, call: Call, arguments: Mapping[str, Any]) -> Letter:
-        return await compose(call, SendEmail.model_validate(arguments))
+        return await _reply(call, SendEmail.model_validate(arguments))
 
 
-async def compose(call: Call, given: SendEmail) -> Letter:
-    """The message that these arguments stand for.
+async def written(call: Call, arguments: Mapping[str, Any]) -> Letter | None:
+    """The message that these arguments stand for; None: it can't go from where it was to. Raises GoogleError."""
+    try:
+        return await _reply(call, SendEmail.model_validate(arguments))
+    except ToolError:
+        return None
 
-    Raises:
-        ToolError: it can't go from where it was to.
-        GoogleError.
-    """
+
+async def _reply(call: Call, given: SendEmail) -> Letter:
     run, account = call.run, call.account
     identity = await permitted(call.google.gmail, account, given.from_address)
     recipients = [str(given.email_address), *given.additional_recipients]
@@ -105,4 +108,4 @@ async def compose(call: Call, given: SendEmail) -> Letter:
         signature=identity.signature or None,
         date=datetime.now(account.zone),
     )
-    return Letter.of(raw, run["thread"], recipients)
+    return Letter(raw, run["thread"])

@@ -17,7 +17,7 @@ from email_assistant.errors import AssistantError
 from email_assistant.google.account import GoogleAccount
 from email_assistant.mail.address import split_recipients
 from email_assistant.mail.invisible import as_seen
-from email_assistant.tools.effects import Effect
+from email_assistant.outgoing.entry import Effect
 
 Answer = Literal["accept", "edit", "ignore", "response"]
 Progress = Callable[[str], None]

@@ -11,7 +11,7 @@ from mcp import types
 from email_assistant.gate.labels import Labels
 from email_assistant.google.calendar import PRIMARY, Event
 from email_assistant.mail.prompt import one_line
-from email_assistant.tools.effects import Ledger
+from email_assistant.outgoing.effects import Ledger
 from email_assistant.tools.mcp.pool import Servers
 from email_assistant.tools.mcp.tool import McpTool
 from email_assistant.tools.meeting_time import moment

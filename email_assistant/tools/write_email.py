@@ -12,7 +12,8 @@ from email_assistant.mail.address import address_of, is_recipient
 from email_assistant.mail.charset import one_line
 from email_assistant.mail.compose import compose_mail, reply_subject
 from email_assistant.mail.message import references_of
-from email_assistant.tools.effects import Ledger
+from email_assistant.outgoing.effects import Ledger
+from email_assistant.outgoing.letters import Letter
 from email_assistant.tools.mailbox import AnyMail, Held
 from email_assistant.tools.send_email import LETTER, SendEmail
 from email_assistant.tools.senders import (
@@ -27,7 +28,7 @@ from email_assistant.tools.senders import (
     permitted,
     without_oneself,
 )
-from email_assistant.tools.sending import Letter, SendingTool
+from email_assistant.tools.sending import SendingTool
 from email_assistant.tools.spec import Call, Review, ToolError, ToolSpec
 
 
@@ -114,7 +115,7 @@ class WriteEmailTool(SendingTool):
             signature=identity.signature or None,
             date=datetime.now(account.zone),
         )
-        return Letter.of(raw, answered.thread if answered else None, recipients)
+        return Letter(raw, answered.thread if answered else None)
 
 
 def _subject(given: WriteEmail, answered: Held | None) -> str:

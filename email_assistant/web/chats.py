@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.sentences import done_in_words
-from email_assistant.tools.effects import Effect
+from email_assistant.outgoing.entry import Effect
 from email_assistant.web.chat import Talks
 from email_assistant.web.dependencies import Assistant, Services
 from email_assistant.web.errors import documented

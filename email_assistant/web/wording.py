@@ -10,7 +10,7 @@ from email_assistant.inbox.sentences import cut
 from email_assistant.inbox.standing import MANY, NAMES, said_of
 from email_assistant.mail.charset import one_line
 from email_assistant.memory.rules import Profile
-from email_assistant.tools.effects import Effect
+from email_assistant.outgoing.entry import Effect
 from email_assistant.tools.overview import ToolRow
 from email_assistant.tools.spec import Answer, Kind
 from email_assistant.work.rows import RunRow

@@ -9,7 +9,8 @@ from email_assistant.db.pool import Connection
 from email_assistant.gate.source import BadFile
 from email_assistant.google.errors import GoogleError
 from email_assistant.inbox.items import Item
-from email_assistant.tools.effects import Effect, Ledger
+from email_assistant.outgoing.effects import Ledger
+from email_assistant.outgoing.entry import Effect
 from email_assistant.tools.spec import ServerDown, ToolError
 
 

@@ -23,7 +23,8 @@ from email_assistant.inbox.questions import Asked, Questions
 from email_assistant.inbox.recipients import Recipients
 from email_assistant.mail.charset import readable
 from email_assistant.model import BadAnswer, ModelFault
-from email_assistant.tools.effects import Ledger, NotYetClear
+from email_assistant.outgoing.effects import Ledger
+from email_assistant.outgoing.entry import NotYetClear
 from email_assistant.tools.spec import ToolError
 from email_assistant.work.again import is_accepted
 from email_assistant.work.did import did, named_in

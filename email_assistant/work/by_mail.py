@@ -19,7 +19,7 @@ from email_assistant.google.quota import Urgency
 from email_assistant.inbox.describe import mail_as_text
 from email_assistant.inbox.questions import Asked, Questions
 from email_assistant.inbox.recipients import Recipients
-from email_assistant.tools.left_drafts import LeftDrafts
+from email_assistant.outgoing.left_drafts import LeftDrafts
 from email_assistant.tools.registry import Registry
 from email_assistant.tools.spec import NO_CONFLICTS, Call, Conflicts
 from email_assistant.work.conversations import Conversation, Conversations, given_to_run

@@ -20,7 +20,8 @@ from email_assistant.db.pool import Pool
 from email_assistant.google.errors import GoogleError
 from email_assistant.inbox.items import Conflict, Item
 from email_assistant.inbox.person import Inbox
-from email_assistant.tools.effects import Effect, InDoubt, Ledger, NotYetClear
+from email_assistant.outgoing.effects import Ledger
+from email_assistant.outgoing.entry import Effect, InDoubt, NotYetClear
 from email_assistant.tools.spec import ServerDown
 from email_assistant.work.did import Did, did
 from email_assistant.work.driver import Driver

@@ -21,7 +21,8 @@ from email_assistant.db.serializer import ForeignCheckpoint
 from email_assistant.google.quota import Urgency, calls_are
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.questions import Questions
-from email_assistant.tools.effects import Declined, Effect, InDoubt, Ledger, NotYetClear
+from email_assistant.outgoing.effects import Ledger
+from email_assistant.outgoing.entry import Declined, Effect, InDoubt, NotYetClear
 from email_assistant.tools.spec import Call, LinkNeeded
 from email_assistant.work.again import as_it_can_be, is_accepted, resolve
 from email_assistant.work.conversations import UnreadableMail

@@ -12,8 +12,8 @@ from email_assistant.agents.mail.run import Settled
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Pool
 from email_assistant.inbox.questions import Questions
+from email_assistant.outgoing.effects import Ledger
 from email_assistant.sync.mails import store_earlier
-from email_assistant.tools.effects import Ledger
 from email_assistant.work.conversations import Conversation, Conversations, conversation_text
 from email_assistant.work.runs import Runs
 

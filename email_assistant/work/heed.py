@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -11,8 +12,10 @@ from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.google.errors import NotFound
 from email_assistant.inbox.questions import Questions
-from email_assistant.tools.effects import InDoubt, Ledger
-from email_assistant.tools.left_drafts import LeftDraft, LeftDrafts
+from email_assistant.outgoing.effects import Ledger
+from email_assistant.outgoing.entry import InDoubt
+from email_assistant.outgoing.left_drafts import LeftDraft, LeftDrafts
+from email_assistant.tools.send_email import written
 from email_assistant.tools.spec import Call
 from email_assistant.work.conversations import Conversation, MailRow
 from email_assistant.work.rows import RunRow
@@ -167,7 +170,8 @@ class Heed:
         """Leave at Gmail what is to be left there, and take away what is over."""
         for left in await self.left_drafts.of_thread(conversation.id):
             if left.state in ("wanted", "started") and left.waits:
-                await self.left_drafts.leave(await self._call_of(lease, conversation, left), left)
+                call = await self._call_of(lease, conversation, left)
+                await self.left_drafts.leave(call.google.gmail, lease, left, partial(written, call, left.args))
                 return True
             if not left.waits:
                 await self._take_away(lease, conversation, left)
@@ -175,7 +179,8 @@ class Heed:
         return False
 
     async def _take_away(self, lease: Lease, conversation: Conversation, left: LeftDraft) -> bool:
-        return await self.left_drafts.take_away(await self._call_of(lease, conversation, left), left)
+        gmail = (await self.clients.get(conversation.account.id)).gmail
+        return await self.left_drafts.take_away(gmail, lease, left)
 
     async def _call_of(self, lease: Lease, conversation: Conversation, left: LeftDraft) -> Call:
         run, account = await self.runs.input_of(left.run_id), conversation.account

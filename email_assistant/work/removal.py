@@ -14,7 +14,8 @@ from email_assistant.db.lease import Lease, held
 from email_assistant.db.order import lock_all
 from email_assistant.db.pool import Pool
 from email_assistant.google.errors import GoogleError
-from email_assistant.tools.effects import InDoubt, Ledger, NotYetClear
+from email_assistant.outgoing.effects import Ledger
+from email_assistant.outgoing.entry import InDoubt, NotYetClear
 from email_assistant.work.settle import Settler
 
 _RETRY_SECONDS = 0.5

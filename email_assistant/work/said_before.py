@@ -7,7 +7,8 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 
 from email_assistant.db.lease import Lease
 from email_assistant.model.context import shortened
-from email_assistant.tools.effects import Effect, Ledger
+from email_assistant.outgoing.effects import Ledger
+from email_assistant.outgoing.entry import Effect
 from email_assistant.work.invoke import Invoker
 from email_assistant.work.rows import RunRow
 from email_assistant.work.turns import Turns

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from email_assistant.accounts.account import Account
 from email_assistant.accounts.clients import Clients
 from email_assistant.db.lease import Lease
-from email_assistant.tools.effects import Effect, Ledger
+from email_assistant.outgoing.effects import Ledger
+from email_assistant.outgoing.entry import Effect
 from email_assistant.tools.spec import Call
 from email_assistant.work.runs import Runs
 

@@ -20,7 +20,7 @@ from typer.testing import CliRunner, Result
 from email_assistant.cli import app as command_line
 from email_assistant.db.lease import Lease, held
 from email_assistant.google.errors import RateLimited
-from email_assistant.tools.effects import InDoubt, NotYetClear
+from email_assistant.outgoing.entry import InDoubt, NotYetClear
 from email_assistant.tools.mcp.schema import UnusableTool
 from email_assistant.tools.overview import NotAsShown
 from email_assistant.tools.spec import Call, FilledIn, FormNeeded, LinkNeeded, ServerDown, ToolError

@@ -680,6 +680,16 @@ class TestWriting:
         assert sent["already_sent"]
         assert sent_with(google, "others-mail-gone") == [sent["message_id"]]
 
+    @pytest.mark.parametrize("reason", ["forbidden", "rateLimitExceeded"])
+    async def test_of_a_mail_that_is_refused_no_draft_is_left(self, stage: Stage, google: Google, reason: str) -> None:
+        key = f"refused-{reason}"
+        google.fault("drafts.send", status=403, reason=reason)
+        assert "nothing was done" in await stage.refused("mail", "send_email", **letter(key))
+        assert not [draft for draft in google.drafts if key in draft.text]
+        sent = await stage.done("mail", "send_email", **letter(key))
+        assert not sent["already_sent"]
+        assert sent_with(google, key) == [sent["message_id"]]
+
     async def test_a_draft_that_the_person_deletes_is_never_sent(self, stage: Stage, google: Google) -> None:
         google.fault("drafts.send", status=503)
         assert "may have been" in await stage.refused("mail", "send_email", **letter("deleted-draft"))

@@ -18,7 +18,7 @@ from email_assistant.google.errors import Ambiguous, GoogleError
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.questions import Asked
 from email_assistant.inbox.recipients import Judged
-from email_assistant.tools.effects import InDoubt, NotYetClear
+from email_assistant.outgoing.entry import InDoubt, NotYetClear
 from email_assistant.tools.registry import Registry
 from email_assistant.tools.spec import Call, ToolError
 from tests.doubles.google import Google

@@ -28,6 +28,7 @@ FLOORS = [
     {"home", "work", "sync"},
     {"agents"},
     {"tools", "gate", "inbox", "memory", "model", "trail", "notify"},
+    {"outgoing"},
     {"accounts", "usage"},
     {"google", "mail", "db", "settings", "programs", "telemetry", "tracing"},
     {"errors"},

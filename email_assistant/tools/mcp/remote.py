@@ -6,7 +6,8 @@ from typing import Any, Final
 from mcp import types
 
 from email_assistant.google.errors import RateLimited
-from email_assistant.tools.effects import Effect, InDoubt, Ledger
+from email_assistant.outgoing.effects import Ledger
+from email_assistant.outgoing.entry import Effect, InDoubt
 from email_assistant.tools.mcp import content
 from email_assistant.tools.mcp.connection import Lost, Redirected
 from email_assistant.tools.mcp.pool import Servers

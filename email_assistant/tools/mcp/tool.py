@@ -7,7 +7,8 @@ from mcp import types
 from pydantic import BaseModel, ConfigDict
 
 from email_assistant.gate.labels import Labels
-from email_assistant.tools.effects import Effect, Ledger
+from email_assistant.outgoing.effects import Ledger
+from email_assistant.outgoing.entry import Effect
 from email_assistant.tools.mcp import content
 from email_assistant.tools.mcp.pool import Servers
 from email_assistant.tools.mcp.remote import Remote

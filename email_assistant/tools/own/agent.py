@@ -18,11 +18,13 @@ from email_assistant.google.errors import Ambiguous, NotFound, Refused
 from email_assistant.mail.compose import compose_reply
 from email_assistant.mail.message import references_of
 from email_assistant.mail.parse import parse_gmail
+from email_assistant.outgoing.entry import EffectMismatch, InDoubt, NotYetClear
+from email_assistant.outgoing.keyed import KeyedOutbox
+from email_assistant.outgoing.letters import Letter
 from email_assistant.settings.values import WorkingHours
 from email_assistant.tools import check_calendar, schedule_meeting, send_email
 from email_assistant.tools.check_calendar import CheckCalendar, told_days
 from email_assistant.tools.mcp.words import AGAIN, EXTERNAL_ID, INVITATION, KEY, LIMITED, SENDER
-from email_assistant.tools.outbox import DraftGone, KeyedOutbox, KeyTaken, Letter
 from email_assistant.tools.own.mailbox import Limited, Mailbox, TryAgain, Visit
 from email_assistant.tools.schedule_meeting import ScheduleMeeting, event_id_of, insert, scheduled
 from email_assistant.tools.send_email import SendEmail
@@ -83,18 +85,18 @@ class AgentTools:
 
         async with self._mailbox.visit("write") as visit:
 
-            async def compose() -> Letter:
+            async def write() -> Letter:
                 return await _reply(visit, given, meta.get(SENDER))
 
             try:
-                posted = await self._outbox.send(visit.google.gmail, visit.account, key, arguments, compose)
+                posted = await self._outbox.send(visit.google.gmail, visit.account, "program", key, arguments, write)
             except NotFound:
                 raise ToolError("The conversation is no longer in the mailbox.") from None
             except Refused as refusal:
                 raise ToolError(f"Gmail refused to send: {refusal}") from None
-            except KeyTaken:
+            except EffectMismatch:
                 raise ToolError("its key stands for another mail") from None
-            except DraftGone:
+            except (NotYetClear, InDoubt):
                 raise TryAgain("the mail's draft is gone, and it is not in Sent, or not yet") from None
             return sent_to([given.email_address, *given.additional_recipients]), posted.message_id
 

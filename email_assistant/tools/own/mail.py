@@ -13,12 +13,14 @@ from email_assistant.accounts.account import Account
 from email_assistant.google.errors import Ambiguous, NotFound, Refused
 from email_assistant.google.gmail import Gmail, Message
 from email_assistant.mail.address import is_valid_address
-from email_assistant.mail.compose import compose_mail, compose_reply, mail_fingerprint
+from email_assistant.mail.compose import compose_mail, compose_reply
 from email_assistant.mail.message import Mail, references_of
-from email_assistant.mail.parse import parse_bytes, parse_gmail
+from email_assistant.mail.parse import parse_gmail
 from email_assistant.mail.prompt import delimited, for_prompt, inert
+from email_assistant.outgoing.entry import EffectMismatch, InDoubt, NotYetClear
+from email_assistant.outgoing.keyed import KeyedOutbox
+from email_assistant.outgoing.letters import Letter, drafts_of
 from email_assistant.tools.mailbox import Held
-from email_assistant.tools.outbox import DraftGone, KeyedOutbox, KeyTaken, Letter
 from email_assistant.tools.own.mailbox import Mailbox, Visit
 from email_assistant.tools.own.server import OwnArguments, OwnResult, OwnTool, create_server, in_brackets
 from email_assistant.tools.senders import answered_at, answers_as, everybody, permitted
@@ -190,7 +192,7 @@ class MailTools:
             existed = draft_id is not None
             if draft_id is None:
                 try:
-                    draft_id = (await gmail.create_draft(letter.raw, letter.thread_id)).id
+                    draft_id = (await gmail.create_draft(letter.raw, letter.thread)).id
                 except Ambiguous:
                     if (draft_id := await _same_draft(gmail, letter)) is None:
                         raise
@@ -205,7 +207,7 @@ class MailTools:
 
         async with self._mailbox.visit("write") as visit:
 
-            async def compose() -> Letter:
+            async def write() -> Letter:
                 if given.thread_id is None:
                     return Letter(await _new_mail(visit, given), None)
                 newest = await _newest(visit.google.gmail, given.thread_id)
@@ -214,11 +216,11 @@ class MailTools:
             asked = given.model_dump(exclude={"idempotency_key"})
             try:
                 posted = await self._outbox.send(
-                    visit.google.gmail, visit.account, given.idempotency_key, asked, compose
+                    visit.google.gmail, visit.account, "program", given.idempotency_key, asked, write
                 )
-            except KeyTaken:
+            except EffectMismatch:
                 raise ToolError("idempotency_key: it stands for another mail; make up a new one") from None
-            except DraftGone:
+            except (NotYetClear, InDoubt):
                 raise ToolError(
                     "it is not known whether the mail was sent: its draft is gone, and it is not in Sent, or not yet. "
                     "The same call again looks once more, and sends nothing; the person should look into Sent"
@@ -370,14 +372,7 @@ async def _new_mail(visit: Visit, given: SendEmail) -> bytes:
 
 async def _same_draft(gmail: Gmail, letter: Letter) -> str | None:
     """A draft in the thread with the same recipients and text."""
-    mark = mail_fingerprint(parse_bytes(letter.raw))
-    for ref in await gmail.drafts():
-        if ref.thread_id != letter.thread_id:
-            continue
-        payload = (await gmail.draft(ref.id)).payload
-        if payload is not None and mail_fingerprint(parse_gmail(payload)) == mark:
-            return ref.id
-    return None
+    return await anext((draft.id async for draft in drafts_of(gmail, letter.thread, letter.mark, set())), None)
 
 
 def _date(message: Message, zone: ZoneInfo) -> str:

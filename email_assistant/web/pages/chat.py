@@ -14,7 +14,7 @@ from email_assistant.accounts.account import UnknownAccount
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
 from email_assistant.inbox.sentences import did_in_words, done_in_words, sentence
 from email_assistant.mail.charset import one_line, readable
-from email_assistant.tools.effects import Effect
+from email_assistant.outgoing.entry import Effect
 from email_assistant.web.chat import MOST_WORDS, ChatId, Talks, account_of, streamed, wants_stream
 from email_assistant.web.chats import MOST_TURNS, told
 from email_assistant.web.dependencies import Assistant, ItemId, Services

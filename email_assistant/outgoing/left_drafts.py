@@ -4,7 +4,7 @@ Such a draft is never sent by us. When what it stands for is over, it is deleted
 SQL on `left_drafts` stands here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -13,15 +13,12 @@ from uuid import UUID
 from psycopg.rows import class_row
 from psycopg.types.json import Json
 
-from email_assistant.db.lease import LeaseLost
+from email_assistant.db.lease import Lease, LeaseLost
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.google.errors import NotFound, Refused
-from email_assistant.google.gmail import Draft
-from email_assistant.mail.compose import mail_fingerprint
-from email_assistant.mail.parse import parse_gmail
-from email_assistant.tools.effects import NotYetClear
-from email_assistant.tools.send_email import SendEmail, compose
-from email_assistant.tools.spec import Call, ToolError
+from email_assistant.google.gmail import Gmail
+from email_assistant.outgoing.entry import NotYetClear
+from email_assistant.outgoing.letters import Letter, drafts_of, is_letter
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +31,8 @@ class LeftDraft:
     draft_id: str | None
     mark: str | None
     """What it is recognised by as we left it; what we would write now may differ, by the signature for one."""
+    thread: str
+    """Gmail's id of it."""
     waits: bool
     """The proposal still waits for the person."""
     busy_until: datetime | None
@@ -71,7 +70,8 @@ class LeftDrafts:
         """Those that are at Gmail, or are to be."""
         async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(LeftDraft)) as cursor:
             await cursor.execute(
-                """select d.run_id, d.call_id, d.args, d.state, d.draft_id, d.mark, exists (
+                """select d.run_id, d.call_id, d.args, d.state, d.draft_id, d.mark, (
+                       select t.gmail_id from threads t where t.id = d.thread_id) as thread, exists (
                        select from inbox_items i where i.run_id = d.run_id and i.call_id = d.call_id
                        and i.status in ('pending', 'decided')) as waits, (
                        select over.at from threads t,
@@ -83,84 +83,81 @@ class LeftDrafts:
             )
             return await cursor.fetchall()
 
-    async def leave(self, call: Call, left: LeftDraft) -> None:
+    async def leave(
+        self, gmail: Gmail, lease: Lease, left: LeftDraft, write: Callable[[], Awaitable[Letter | None]]
+    ) -> None:
         """Create the draft, or find the one that a crash left before its id was stored; in shadow mode none is made.
+
+        Args:
+            write: composes it; None: it can't be written any more.
 
         Raises:
             NotYetClear: that one may still be on its way.
         """
         _expect_over(left)
-        gmail = call.google.gmail
         try:
-            reply = await compose(call, SendEmail.model_validate(left.args))
-            draft_id = await self._find(call, left) if left.state == "started" else None
-            if not await self._start(call, left, left.mark if draft_id else reply.mark, creates=draft_id is None):
+            if (reply := await write()) is None:
+                await self._gone(left)
+                return
+            draft_id = await _find(gmail, left) if left.state == "started" else None
+            if not await self._start(lease, left, left.mark if draft_id else reply.mark, creates=draft_id is None):
                 return
             draft_id = draft_id or (await gmail.create_draft(reply.raw, reply.thread)).id
-        except (NotFound, Refused, ToolError):  # the item still waits; only the copy at Gmail can't be had
+        except (NotFound, Refused):  # the item still waits; only the copy at Gmail can't be had
             await self._gone(left)
             return
-        if not await self._keep(call, left, draft_id):
+        if not await self._keep(lease, left, draft_id):
             await gmail.delete_draft(draft_id)
 
-    async def take_away(self, call: Call, left: LeftDraft) -> bool:
+    async def take_away(self, gmail: Gmail, lease: Lease, left: LeftDraft) -> bool:
         """Delete the draft unless the person has changed it; False if they have, or have sent or discarded it.
 
         Raises:
             NotYetClear: it may still be on its way.
         """
         _expect_over(left)
-        gmail = call.google.gmail
-        draft_id = await self._find(call, left) if left.state == "started" else left.draft_id
+        draft_id = await _find(gmail, left) if left.state == "started" else left.draft_id
         draft = await gmail.find_draft(draft_id) if draft_id else None
         if draft is None:
             untouched = draft_id is None or left.state == "ending"
-        elif untouched := _mark(draft) == left.mark:
-            await self._end(call, left, draft.id)
+        elif untouched := is_letter(draft.payload, left.mark or ""):
+            await self._end(lease, left, draft.id)
             untouched = await gmail.delete_draft(draft.id)
         await self._gone(left)
         return untouched
 
-    async def _find(self, call: Call, left: LeftDraft) -> str | None:
-        gmail = call.google.gmail
-        for ref in await gmail.drafts():
-            draft = await gmail.find_draft(ref.id) if ref.thread_id == call.run["thread"] else None
-            if draft and _mark(draft) == left.mark:
-                return ref.id
-        return None
-
-    async def _start(self, call: Call, left: LeftDraft, mark: str | None, *, creates: bool) -> bool:
+    async def _start(self, lease: Lease, left: LeftDraft, mark: str | None, *, creates: bool) -> bool:
         """Mark it started, immediately before the outside call; False if it may not be created any more."""
         async with self._pool.connection() as conn, conn.transaction():
-            await call.lease.check(conn, margin=self._deadline, account_active=True)
+            await lease.check(conn, margin=self._deadline, account_active=True)
             cursor = await conn.execute(
                 """update left_drafts d set epoch = %s, mark = %s, last_started_at = clock_timestamp(),
                           state = case when %s and a.mode = 'shadow' then 'gone' else 'started' end
                    from accounts a where a.id = d.account_id and d.run_id = %s and d.call_id = %s
                    and d.state in ('wanted', 'started') returning d.state""",
-                (call.lease.epoch, mark, creates, left.run_id, left.call_id),
+                (lease.epoch, mark, creates, left.run_id, left.call_id),
             )
             row = await cursor.fetchone()
             if row is None:
                 raise LeaseLost(f"the draft of call {left.call_id} was left by another worker")
         return bool(row["state"] == "started")
 
-    async def _end(self, call: Call, left: LeftDraft, draft_id: str) -> None:
+    async def _end(self, lease: Lease, left: LeftDraft, draft_id: str) -> None:
         """Note that it is about to be deleted: that it is gone later must not be taken for the person's doing."""
         async with self._pool.connection() as conn, conn.transaction():
-            await call.lease.check(conn)
+            await lease.check(conn)
             await conn.execute(
                 "update left_drafts set state = 'ending', draft_id = %s where run_id = %s and call_id = %s",
                 (draft_id, left.run_id, left.call_id),
             )
 
-    async def _keep(self, call: Call, left: LeftDraft, draft_id: str) -> bool:
+    async def _keep(self, lease: Lease, left: LeftDraft, draft_id: str) -> bool:
         """Store the draft's id; False if another worker has taken over."""
         async with self._pool.connection() as conn:
             cursor = await conn.execute(
                 """update left_drafts set state = 'left', draft_id = %s
                    where run_id = %s and call_id = %s and state = 'started' and epoch = %s""",
-                (draft_id, left.run_id, left.call_id, call.lease.epoch),
+                (draft_id, left.run_id, left.call_id, lease.epoch),
             )
         return cursor.rowcount == 1
 
@@ -176,5 +173,5 @@ def _expect_over(left: LeftDraft) -> None:
         raise NotYetClear("its draft was under way when the program ended; looking in a moment", left.busy_until)
 
 
-def _mark(draft: Draft) -> str | None:
-    return mail_fingerprint(parse_gmail(draft.payload)) if draft.payload else None
+async def _find(gmail: Gmail, left: LeftDraft) -> str | None:
+    return await anext((draft.id async for draft in drafts_of(gmail, left.thread, left.mark or "", set())), None)

@@ -10,9 +10,8 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 from uuid import UUID
 
 from psycopg.rows import class_row
@@ -20,79 +19,22 @@ from psycopg.types.json import Json
 
 from email_assistant.db.lease import Lease, LeaseLost
 from email_assistant.db.pool import Connection, Pool
-from email_assistant.errors import AssistantError
 from email_assistant.google.errors import RateLimited
 from email_assistant.mail.address import address_of
+from email_assistant.outgoing.entry import Declined, Effect, EffectMismatch, Entry, InDoubt, NotYetClear, State
 
-State = Literal["planned", "started", "done", "failed", "refused", "unknown"]
 T = TypeVar("T")
 
-_LOOKS = 4
+_LOOKS: Final = 4
 """Times that Google is asked, on later and later tries, before an effect is called unknown."""
 _LATE: Final = timedelta(hours=2)
 """So long after a letter was sent is looked for a draft of it whose creation was not answered."""
 _LIMIT_BORNE: Final = timedelta(hours=1)
 """So long a limit of the other side's is waited out before a person is asked."""
 
-
-class EffectMismatch(AssistantError):
-    """Another action was asked for under the id of an effect that exists."""
-
-
-class Declined(AssistantError):
-    """The other side refused what a person decided; they are asked about it again."""
-
-
-class InDoubt(AssistantError):
-    """It can't be known whether the effect happened; a person must say what to do."""
-
-
-class NotYetClear(AssistantError):
-    """It can't be known yet whether the effect happened; look again later."""
-
-    passes = "by itself"
-
-    def __init__(self, reason: str, until: datetime | None = None) -> None:
-        """
-        Args:
-            until: a look before that time tells nothing.
-        """
-        super().__init__(reason)
-        self.until = until
-
-
-@dataclass(frozen=True, slots=True)
-class Effect:
-    run_id: UUID
-    call_id: str
-    account_id: UUID
-    thread_id: UUID
-    tool: str
-    args: dict[str, Any]
-    state: State
-    draft_id: str | None
-    orphans: list[str]
-    external_id: str | None
-    result: str | None
-    """What came of it; of a refused one, why it was refused."""
-    looks: int
-    started_at: datetime | None
-    left_as: Literal["refused", "unknown"] | None
-    """As what the person said to leave it, when they were asked about it again."""
-    gmail_thread: str | None
-    """Gmail's id of the thread that a mail goes into."""
-    lost_draft: str | None
-    """What a draft of it is recognised by whose creation was not answered, and that may come to be later."""
-    busy_until: datetime | None
-    """A worker that is gone has started it, and its write may be under way until then; None: it is over."""
-
-    @property
-    def is_refused(self) -> bool:
-        return self.state in ("failed", "refused")
-
-
-_COLUMNS = """run_id, call_id, account_id, thread_id, tool, args, state, draft_id, orphans, external_id, result, looks,
-              started_at, left_as, gmail_thread, lost_draft, (
+_ENTRY = """account_id, key, tool, state, draft_id, orphans, external_id, result, looks, started_at, mark,
+            gmail_thread, sent_thread, lost_draft"""
+_EFFECT = f"""{_ENTRY}, run_id, call_id, thread_id, args, left_as, (
                   select over.at from threads t,
                          (select last_started_at + make_interval(secs => %s) as at) as over
                   where t.id = effects.thread_id and effects.epoch <= t.cut_short and over.at > clock_timestamp()
@@ -132,24 +74,39 @@ class Ledger:
             EffectMismatch: the id already stands for another action.
             NotYetClear: as `expect_over`.
         """
-        digest = _digest(tool, args)
+        digest = _digest([tool, args])
         async with self._pool.connection() as conn, conn.transaction():
             await conn.execute(
-                """insert into effects (run_id, call_id, user_id, account_id, thread_id, tool, args, args_hash,
+                """insert into effects (key, run_id, call_id, user_id, account_id, thread_id, tool, args, args_hash,
                                         recipient)
-                   select id, %s, user_id, account_id, thread_id, %s, %s, %s, %s from runs where id = %s
-                   on conflict do nothing""",
-                (call_id, tool, Json(dict(args)), digest, recipient, run_id),
+                   select id || '/' || %s, id, %s, user_id, account_id, thread_id, %s, %s, %s, %s from runs
+                   where id = %s on conflict do nothing""",
+                (call_id, call_id, tool, Json(dict(args)), digest, recipient, run_id),
             )
-            cursor = await conn.execute(
-                "select args_hash from effects where run_id = %s and call_id = %s", (run_id, call_id)
-            )
-            row = await cursor.fetchone()
-        if row is None or row["args_hash"] != digest:
-            raise EffectMismatch(f"call {call_id} of run {run_id} already stands for another action")
+            await _expect(conn, digest, "run_id = %s and call_id = %s", run_id, call_id)
         effect = await self.get(run_id, call_id)
         self.expect_over(effect)
         return effect
+
+    async def plan_keyed(self, account_id: UUID, key: str, tool: str, asked: Mapping[str, Any]) -> Entry:
+        """The row of this key, made if there is none.
+
+        Args:
+            asked: what it stands for; only its hash is kept.
+
+        Raises:
+            EffectMismatch: the key already stands for another action.
+        """
+        digest = _digest(asked)
+        async with self._pool.connection() as conn, conn.transaction():
+            await conn.execute(
+                """insert into effects (account_id, key, user_id, tool, args_hash)
+                   select id, %s, user_id, %s, %s from accounts where id = %s on conflict do nothing""",
+                (key, tool, digest, account_id),
+            )
+            await _expect(conn, digest, "account_id = %s and key = %s", account_id, key)
+        [entry] = await self._entries("account_id = %s and key = %s", account_id, key)
+        return entry
 
     def expect_over(self, effect: Effect) -> None:
         """Nothing may be done or asked about an effect while a worker that is gone may still have its write under way.
@@ -163,6 +120,11 @@ class Ledger:
     async def get(self, run_id: UUID, call_id: str) -> Effect:
         found = await self._effects("run_id = %s and call_id = %s", run_id, call_id)
         return found[0]
+
+    async def now(self, entry: Entry) -> Entry:
+        """As it is by now."""
+        [found] = await self._entries("account_id = %s and key = %s", entry.account_id, entry.key)
+        return found
 
     async def has_happened(self, run_id: UUID) -> bool:
         """Whether anything of this run has, or may have."""
@@ -192,11 +154,12 @@ class Ledger:
         return await self._effects("thread_id = %s and state = 'unknown' order by started_at", thread_id)
 
     async def drafts_in(self, thread_id: UUID) -> list[str]:
-        """Google's ids of drafts that we stored in this conversation, from a chat too, and that may still be there."""
-        effects = await self._effects(
+        """Google's ids of drafts that we stored in this conversation, however they came about, and that may still be
+        there."""
+        entries = await self._entries(
             f"(thread_id = %s or {_INTO}) and draft_id is not null and state <> 'done'", thread_id, thread_id
         )
-        return [str(effect.draft_id) for effect in effects]
+        return [str(entry.draft_id) for entry in entries]
 
     async def own_ids(self, thread_id: UUID) -> set[str]:
         """Google's ids of what was done in this conversation by its own runs."""
@@ -211,113 +174,112 @@ class Ledger:
         """Whether a mail from a chat is under way into this conversation: a draft in it may be of our own making."""
         return bool(await self._effects(f"{_INTO} and thread_id <> %s and state = 'started'", thread_id, thread_id))
 
-    async def kept_drafts(self, account_id: UUID, draft_ids: Sequence[str]) -> set[str]:
-        """Those of the drafts that are stored as some effect's own."""
-        effects = await self._effects("account_id = %s and draft_id = any(%s)", account_id, list(draft_ids))
-        return {str(effect.draft_id) for effect in effects}
+    async def kept_drafts(self, account_id: UUID) -> set[str]:
+        """Google's ids of drafts that are some effect's own."""
+        entries = await self._entries("account_id = %s and draft_id is not null and state <> 'done'", account_id)
+        return {str(entry.draft_id) for entry in entries}
 
     async def claimed(self, account_id: UUID, external_ids: Sequence[str]) -> set[str]:
         """Those of Google's ids that are known as what some effect came to."""
-        effects = await self._effects("account_id = %s and external_id = any(%s)", account_id, list(external_ids))
-        return {str(effect.external_id) for effect in effects}
+        entries = await self._entries("account_id = %s and external_id = any(%s)", account_id, list(external_ids))
+        return {str(entry.external_id) for entry in entries}
 
     async def replies_since(self, account_id: UUID, recipient: str, since: datetime) -> int:
-        async with self._pool.connection() as conn:
-            cursor = await conn.execute(
-                """select count(*) as n from effects where account_id = %s and recipient = %s and state = 'done'
-                   and finished_at >= %s""",
-                (account_id, recipient, since),
-            )
-            row = await cursor.fetchone()
-        return int(row["n"]) if row else 0
+        sent = "account_id = %s and recipient = %s and state = 'done' and finished_at >= %s"
+        return len(await self._entries(sent, account_id, recipient, since))
 
-    async def start(self, effect: Effect, lease: Lease, *, into: str | None = None) -> None:
+    async def start(
+        self, entry: Entry, lease: Lease | None = None, *, mark: str | None = None, into: str | None = None
+    ) -> None:
         """Mark it started, immediately before the outside call.
 
         Args:
-            into: Gmail's id of the thread that a mail goes into.
+            lease: that of its conversation; None: it has none.
+            mark: of a letter, what it is recognised by.
+            into: Gmail's id of the thread that it goes into.
 
         Raises:
             LeaseLost: this worker may not, or there is too little time left.
         """
         async with self._pool.connection() as conn, conn.transaction():
-            await lease.check(conn, margin=self._deadline, account_active=True)
-            cursor = await conn.execute(
-                """update effects set state = 'started', epoch = %s, gmail_thread = coalesce(%s, gmail_thread),
-                          started_at = coalesce(started_at, clock_timestamp()), last_started_at = clock_timestamp()
-                   where run_id = %s and call_id = %s and state in ('planned', 'started')""",
-                (lease.epoch, into, effect.run_id, effect.call_id),
+            if lease:
+                await lease.check(conn, margin=self._deadline, account_active=True)
+            started = await _change(
+                conn,
+                entry,
+                """state = 'started', epoch = %(epoch)s, gmail_thread = coalesce(%(into)s, gmail_thread),
+                   mark = coalesce(%(mark)s, mark), started_at = coalesce(started_at, clock_timestamp()),
+                   last_started_at = clock_timestamp()""",
+                "state in ('planned', 'started')",
+                epoch=lease and lease.epoch,
+                mark=mark,
+                into=into,
             )
-            if cursor.rowcount == 0:
-                raise LeaseLost(f"call {effect.call_id} of run {effect.run_id} was settled by another worker")
+            if not started:
+                raise LeaseLost(f"{entry.key} was settled by another worker")
 
-    async def keep_draft(self, effect: Effect, draft_id: str, lease: Lease) -> bool:
-        """Store the draft that may be sent; False if another worker has taken over or disowned it."""
-        async with self._pool.connection() as conn:
-            cursor = await conn.execute(
-                """update effects set draft_id = %s where run_id = %s and call_id = %s and draft_id is null
-                   and state = 'started' and epoch = %s and not %s = any(orphans)""",
-                (draft_id, effect.run_id, effect.call_id, lease.epoch, draft_id),
-            )
-        return cursor.rowcount == 1
+    async def keep_draft(self, entry: Entry, draft_id: str, lease: Lease | None) -> bool:
+        """Store the draft that may be sent; False if another worker has taken over, disowned it or stored one."""
+        return await self._change(
+            entry,
+            "draft_id = %(draft)s",
+            """draft_id is null and state = 'started' and epoch is not distinct from %(epoch)s
+               and not %(draft)s = any(orphans)""",
+            draft=draft_id,
+            epoch=lease and lease.epoch,
+        )
 
-    async def disown_draft(self, effect: Effect, draft_id: str) -> bool:
+    async def disown_draft(self, entry: Entry, draft_id: str) -> bool:
         """Mark a draft as never to be sent, so that it can be deleted; False if it is the stored one."""
-        async with self._pool.connection() as conn:
-            cursor = await conn.execute(
-                """update effects set orphans = array_append(orphans, %s) where run_id = %s and call_id = %s
-                   and draft_id is distinct from %s""",
-                (draft_id, effect.run_id, effect.call_id, draft_id),
-            )
-        return cursor.rowcount == 1
+        return await self._change(
+            entry,
+            "orphans = array_append(orphans, %(draft)s)",
+            "draft_id is distinct from %(draft)s",
+            draft=draft_id,
+        )
 
-    async def finish(self, effect: Effect, external_id: str, result: str) -> str:
-        """It happened. Returns the result that is stored, the first one if two workers report."""
-        return await self._settle(effect, "done", result, external_id)
+    async def finish(self, entry: Entry, external_id: str, result: str, *, into: str | None = None) -> str:
+        """It happened. Returns the result that is stored, the first one if two workers report.
 
-    async def fail(self, effect: Effect, why: str) -> str:
+        Args:
+            into: Gmail's id of the thread that a letter stands in.
+        """
+        return await self._settle(entry, "done", result, external_id, into)
+
+    async def fail(self, entry: Entry, why: str) -> str:
         """It was refused and did not happen."""
-        return await self._settle(effect, "failed", why, None)
+        return await self._settle(entry, "failed", why)
 
-    async def not_found(self, effect: Effect) -> None:
+    async def not_found(self, entry: Entry) -> NoReturn:
         """The other side was asked and it is not there, though it may have been done.
 
         Raises:
             NotYetClear: look again later.
             InDoubt: looked often enough.
         """
-        async with self._pool.connection() as conn:
-            cursor = await conn.execute(
-                """update effects set looks = looks + 1, state = case when looks + 1 >= %s then 'unknown' else state end
-                   where run_id = %s and call_id = %s and state = 'started' returning state""",
-                (_LOOKS, effect.run_id, effect.call_id),
-            )
-            row = await cursor.fetchone()
-        if row is not None and row["state"] == "unknown":
-            raise InDoubt(effect.call_id)
+        seen = "looks = looks + 1, state = case when looks + 1 >= %(looks)s then 'unknown' else state end"
+        is_counted = await self._change(entry, seen, "state = 'started'", looks=_LOOKS)
+        if is_counted and (await self.now(entry)).state == "unknown":
+            raise InDoubt(entry.key)
         raise NotYetClear("it is not clear yet whether it was done; looking again")
 
-    async def put_back(self, effect: Effect) -> None:
-        """It was started and surely did not happen; it may be started again."""
-        async with self._pool.connection() as conn:
-            await conn.execute(
-                """update effects set state = 'planned', started_at = null
-                   where run_id = %s and call_id = %s and state = 'started'""",
-                (effect.run_id, effect.call_id),
-            )
+    async def put_back(self, entry: Entry) -> None:
+        """It was started and surely did not happen, and no draft of it is there; it may be started again."""
+        await self._change(
+            entry,
+            "state = 'planned', started_at = null, draft_id = null",
+            "state = 'started' and draft_id is not distinct from %(draft)s",
+            draft=entry.draft_id,
+        )
 
-    async def lose(self, effect: Effect) -> None:
+    async def lose(self, entry: Entry) -> NoReturn:
         """Nobody can be asked whether it happened.
 
         Raises:
             InDoubt: always.
         """
-        async with self._pool.connection() as conn:
-            await conn.execute(
-                "update effects set state = 'unknown' where run_id = %s and call_id = %s and state = 'started'",
-                (effect.run_id, effect.call_id),
-            )
-        raise InDoubt(effect.call_id)
+        await self._change(entry, "state = 'unknown'", "state = 'started'")
+        raise InDoubt(entry.key)
 
     async def refuse(self, run_id: UUID, call_id: str, tool: str, args: Mapping[str, Any], why: str) -> None:
         """What a person decided can't be done; without effect where they have said already to leave it.
@@ -325,46 +287,35 @@ class Ledger:
         Raises:
             Declined: they are to be asked again.
         """
-        await self.plan(run_id, call_id, tool, args, None)
-        async with self._pool.connection() as conn:
-            cursor = await conn.execute(
-                """update effects set state = 'refused', result = %s where run_id = %s and call_id = %s
-                   and state in ('planned', 'failed') and left_as is null""",
-                (why, run_id, call_id),
-            )
-        if cursor.rowcount == 1:
+        effect = await self.plan(run_id, call_id, tool, args, None)
+        given = "state in ('planned', 'failed') and left_as is null"
+        if await self._change(effect, "state = 'refused', result = %(why)s", given, why=why):
             raise Declined(call_id)
 
-    async def bear(self, effect: Effect, limited: RateLimited) -> None:
+    async def bear(self, entry: Entry, limited: RateLimited) -> None:
         """Nothing happened, for a limit of the other side's; return once that has been so for an hour.
 
         Raises:
             RateLimited: come back later, and no later than when the hour is over.
         """
+        await self._change(entry, "limited_since = coalesce(limited_since, clock_timestamp())")
         async with self._pool.connection() as conn:
             cursor = await conn.execute(
-                """update effects set limited_since = coalesce(limited_since, clock_timestamp())
-                   where run_id = %s and call_id = %s
-                   returning limited_since + %s as ends, limited_since + %s <= clock_timestamp() as ended""",
-                (effect.run_id, effect.call_id, _LIMIT_BORNE, _LIMIT_BORNE),
+                """select limited_since + %s as ends from effects where account_id = %s and key = %s
+                   and limited_since + %s > clock_timestamp()""",
+                (_LIMIT_BORNE, entry.account_id, entry.key, _LIMIT_BORNE),
             )
-            row = await cursor.fetchone()
-        assert row is not None
-        if not row["ended"]:
-            raise RateLimited(str(limited), limited.until and min(limited.until, row["ends"])) from limited
+            if row := await cursor.fetchone():
+                raise RateLimited(str(limited), limited.until and min(limited.until, row["ends"])) from limited
 
-    async def lose_draft(self, effect: Effect, mark: str) -> None:
+    async def lose_draft(self, entry: Entry, mark: str) -> None:
         """A draft of it may be at Gmail, or come to be there, that is stored nowhere."""
-        async with self._pool.connection() as conn:
-            await conn.execute(
-                "update effects set lost_draft = %s where run_id = %s and call_id = %s",
-                (mark, effect.run_id, effect.call_id),
-            )
+        await self._change(entry, "lost_draft = %(mark)s", mark=mark)
 
-    async def lost_drafts(self) -> list[Effect]:
+    async def lost_drafts(self) -> list[Entry]:
         """Letters that were sent of late, and of which another draft may still come to be."""
         late = "state = 'done' and lost_draft is not null and finished_at > clock_timestamp() - %s"
-        return await self._effects(late, _LATE)
+        return await self._entries(late, _LATE)
 
     async def again(self, conn: Connection, run_id: UUID, call_id: str, args: Mapping[str, Any]) -> None:
         """Carry out a person's word on a refused or unknown effect: do it, from the start. A look may have found
@@ -387,7 +338,7 @@ class Ledger:
                 """update effects set args = %s, args_hash = %s,
                           recipient = case when recipient is not null then %s end
                    where run_id = %s and call_id = %s""",
-                (Json(dict(args)), _digest(row["tool"], args), to, run_id, call_id),
+                (Json(dict(args)), _digest([row["tool"], args]), to, run_id, call_id),
             )
 
     async def leave(self, conn: Connection, run_id: UUID, call_id: str) -> None:
@@ -399,22 +350,53 @@ class Ledger:
             ("It is unknown whether this was done; the person said to leave it.", run_id, call_id),
         )
 
-    async def _settle(self, effect: Effect, state: State, result: str, external_id: str | None) -> str:
+    async def _settle(
+        self, entry: Entry, state: State, result: str, external_id: str | None = None, into: str | None = None
+    ) -> str:
+        await self._change(
+            entry,
+            """state = %(state)s, result = %(result)s, external_id = %(external_id)s, sent_thread = %(into)s,
+               finished_at = clock_timestamp()""",
+            "state in ('planned', 'started', 'unknown')",
+            state=state,
+            result=result,
+            external_id=external_id,
+            into=into,
+        )
+        return (await self.now(entry)).result or result
+
+    async def _change(self, entry: Entry, change: str, given: str = "true", **values: object) -> bool:
         async with self._pool.connection() as conn:
-            await conn.execute(
-                """update effects set state = %s, result = %s, external_id = %s, finished_at = clock_timestamp()
-                   where run_id = %s and call_id = %s and state in ('planned', 'started', 'unknown')""",
-                (state, result, external_id, effect.run_id, effect.call_id),
-            )
-        return (await self.get(effect.run_id, effect.call_id)).result or result
+            return await _change(conn, entry, change, given, **values)
+
+    async def _entries(self, where: str, *parameters: object) -> list[Entry]:
+        async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(Entry)) as cursor:
+            await cursor.execute(f"select {_ENTRY} from effects where {where}".encode(), parameters)
+            return await cursor.fetchall()
 
     async def _effects(self, where: str, *parameters: object) -> list[Effect]:
+        """Those of runs' calls."""
         async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(Effect)) as cursor:
-            await cursor.execute(
-                f"select {_COLUMNS} from effects where {where}".encode(), (self._deadline, *parameters)
-            )
+            await cursor.execute(f"select {_EFFECT} from effects where {where}".encode(), (self._deadline, *parameters))
             return await cursor.fetchall()
 
 
-def _digest(tool: str, args: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps([tool, args], sort_keys=True).encode()).hexdigest()
+async def _change(conn: Connection, entry: Entry, change: str, given: str, **values: object) -> bool:
+    """Change its row, if that is still as given."""
+    cursor = await conn.execute(
+        f"update effects set {change} where account_id = %(account)s and key = %(key)s and {given}".encode(),
+        {**values, "account": entry.account_id, "key": entry.key},
+    )
+    return cursor.rowcount == 1
+
+
+async def _expect(conn: Connection, digest: str, where: str, *parameters: object) -> None:
+    """Raises EffectMismatch."""
+    cursor = await conn.execute(f"select args_hash from effects where {where}".encode(), parameters)
+    row = await cursor.fetchone()
+    if row is None or row["args_hash"] != digest:
+        raise EffectMismatch(f"{'/'.join(map(str, parameters))} already stands for another action")
+
+
+def _digest(asked: object) -> str:
+    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,90 @@
+"""A row of the ledger: one outside effect, how far it has come, and what can go wrong with it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from email_assistant.errors import AssistantError
+from email_assistant.google.errors import NotFound, RateLimited, Refused
+
+State = Literal["planned", "started", "done", "failed", "refused", "unknown"]
+
+
+class EffectMismatch(AssistantError):
+    """Another action was asked for under the key of an effect that exists."""
+
+
+class Declined(AssistantError):
+    """The other side refused what a person decided; they are asked about it again."""
+
+
+class InDoubt(AssistantError):
+    """It can't be known whether the effect happened; a person must say what to do."""
+
+
+class NotYetClear(AssistantError):
+    """It can't be known yet whether the effect happened; look again later."""
+
+    passes = "by itself"
+
+    def __init__(self, reason: str, until: datetime | None = None) -> None:
+        """
+        Args:
+            until: a look before that time tells nothing.
+        """
+        super().__init__(reason)
+        self.until = until
+
+
+class Unsent(AssistantError):
+    """Gmail did not take a letter, which surely was not sent; a draft of it may be there."""
+
+    def __init__(self, refusal: NotFound | RateLimited | Refused) -> None:
+        super().__init__(str(refusal))
+        self.refusal = refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One outside effect, under a key of its account: a run's call, a program's own key, or the day of a digest."""
+
+    account_id: UUID
+    key: str
+    tool: str
+    state: State
+    draft_id: str | None
+    """Google's; only this draft may be sent."""
+    orphans: list[str]
+    external_id: str | None
+    """Google's id of what was sent or made."""
+    result: str | None
+    """What came of it; of a refused one, why it was refused."""
+    looks: int
+    started_at: datetime | None
+    mark: str | None
+    """What a letter is recognised by in the mailbox; None: it was begun by a version that did not keep it."""
+    gmail_thread: str | None
+    """Gmail's id of the thread that a letter goes into."""
+    sent_thread: str | None
+    """That of the thread in which it stands since it was sent."""
+    lost_draft: str | None
+    """The mark of a draft of it whose creation was not answered, and that may come to be later."""
+
+    @property
+    def is_refused(self) -> bool:
+        return self.state in ("failed", "refused")
+
+
+@dataclass(frozen=True, slots=True)
+class Effect(Entry):
+    """That of a run's call."""
+
+    run_id: UUID
+    call_id: str
+    thread_id: UUID
+    args: dict[str, Any]
+    left_as: Literal["refused", "unknown"] | None
+    """As what the person said to leave it, when they were asked about it again."""
+    busy_until: datetime | None
+    """A worker that is gone has started it, and its write may be under way until then; None: it is over."""

@@ -1,0 +1,247 @@
+"""The one way in which a letter leaves. Draft first, so that a repeat can't send twice.
+
+`drafts.create` → store the draft's id → `drafts.send`: Gmail sends a draft once and answers 404 to a repeat. A row's
+draft is stored once, and only that one may be sent. After a lost acknowledgement Gmail is looked at before anything is
+done again.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import Any, Final
+
+from email_assistant.db.lease import Lease, LeaseLost
+from email_assistant.google.errors import Ambiguous, GoogleError, NotFound, RateLimited, Refused
+from email_assistant.google.gmail import Draft, Gmail, Message
+from email_assistant.mail.compose import mail_fingerprint
+from email_assistant.mail.parse import parse_bytes, parse_gmail
+from email_assistant.outgoing.effects import Ledger
+from email_assistant.outgoing.entry import Entry, Unsent
+
+DIGEST: Final = "X-Email-Assistant-Digest"
+"""The header that our digests are known by; its value is their day. Mail from others is never judged by it."""
+_CLOCK_SKEW: Final = timedelta(minutes=10)
+"""Google's clock may be this far from ours when a sent message is matched by time."""
+_LOOKED_THROUGH: Final = 50
+"""Of the newest sent mails, where the letter has no thread to look in; ours is among the first of those since then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A composed mail, and the Gmail thread that it belongs in."""
+
+    raw: bytes
+    thread: str | None
+    """None: it begins a new one."""
+
+    @property
+    def mark(self) -> str:
+        """What it is recognised by in the mailbox. Where there is no thread, the subject tells a mail from others with
+        the same text."""
+        mail = parse_bytes(self.raw)
+        return mail_fingerprint(mail) if self.thread else f"{mail_fingerprint(mail)} {mail.subject}"
+
+
+Write = Callable[[], Awaitable[Letter]]
+"""Composes the letter; at a repeat the same but for its date."""
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """A letter that was sent."""
+
+    message_id: str
+    thread_id: str
+    before: bool
+    """It was sent by an earlier try."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mailer:
+    """
+    Args:
+        lease: that of the conversation which the letter is part of, if it is of one. Without, several may be at it at
+            once: one of their drafts is stored, and the others' go.
+    """
+
+    ledger: Ledger
+    gmail: Gmail
+    lease: Lease | None = None
+
+    async def send(self, entry: Entry, write: Write, told: str) -> Posted:
+        """Send it, or say that it was sent.
+
+        Args:
+            write: asked only as far as no draft is there yet.
+            told: what came of it, once it is sent.
+
+        Raises:
+            Unsent: Gmail did not take it.
+            NotYetClear, InDoubt: its draft is gone, and it is not in Sent, or not yet.
+            LeaseLost, GoogleError, and what `write` raises.
+        """
+        try:
+            return await self._send(entry, write, told)
+        except LeaseLost:
+            now = await self.ledger.now(entry)
+            if self.lease or now.state != "done":
+                raise
+            return Posted(now.external_id or "", now.sent_thread or "", before=True)
+
+    async def settle(self, entry: Entry, write: Write, told: str) -> None:
+        """Find out whether it was sent, and have it never be sent from now on. Raises as `send`.
+
+        What the person has made of its draft meanwhile is theirs.
+        """
+        if entry.draft_id:
+            draft, mark = await self.gmail.find_draft(entry.draft_id), await self._mark(entry, write)
+            if draft is None or (is_letter(draft.payload, mark) and not await self.gmail.delete_draft(draft.id)):
+                await self._look(entry, mark, told)
+                return
+        await self.ledger.fail(entry, "It was not sent.")
+
+    async def take_back(self, entry: Entry) -> None:
+        """Delete the draft of a letter that Gmail did not take; if it has not failed, a later try makes another."""
+        now = await self.ledger.now(entry)
+        with suppress(GoogleError):
+            if now.draft_id and await self.gmail.delete_draft(now.draft_id):
+                await self.ledger.put_back(now)
+
+    async def remove_copies(self, entry: Entry) -> None:
+        """Delete drafts of a letter that was sent: one whose creation was not answered may come to be later. Raises
+        GoogleError."""
+        if entry.lost_draft:
+            for draft in await self._unkept(entry, entry.gmail_thread, entry.lost_draft):
+                await self.gmail.delete_draft(draft.id)
+
+    async def _send(self, entry: Entry, write: Write, told: str) -> Posted:
+        draft_id = entry.draft_id
+        if entry.state == "done":
+            return Posted(entry.external_id or "", entry.sent_thread or "", before=True)
+        if entry.state != "planned":
+            mark = await self._mark(entry, write)
+            if draft_id and await self.gmail.find_draft(draft_id) is None:
+                return await self._look(entry, mark, told)
+            draft_id = draft_id or await self._adopt(entry, mark)
+        try:
+            draft_id = draft_id or await self._create(entry, write)
+            if self.lease:
+                await self.ledger.start(entry, self.lease)
+            sent = await self.gmail.send_draft(draft_id)
+        except NotFound as gone:
+            if draft_id is None:
+                raise Unsent(gone) from gone
+            return await self._look(entry, await self._mark(entry, write), told)
+        except Ambiguous:
+            if found := await self._find_sent(entry, await self._mark(entry, write)):
+                return await self._sent(entry, found.id, found.thread_id, told, before=False)
+            raise
+        except RateLimited as limited:
+            raise Unsent(limited) from limited
+        except Refused as refusal:
+            # Gmail has also been seen to answer 400 where a draft was sent before.
+            if draft_id and await self.gmail.find_draft(draft_id) is None:
+                return await self._look(entry, await self._mark(entry, write), told)
+            raise Unsent(refusal) from refusal
+        return await self._sent(entry, sent.id, sent.thread_id, told, before=False)
+
+    async def _mark(self, entry: Entry, write: Write) -> str:
+        return (await self.ledger.now(entry)).mark or (await write()).mark
+
+    async def _create(self, entry: Entry, write: Write) -> str:
+        letter = await write()
+        await self.ledger.start(entry, self.lease, mark=letter.mark, into=letter.thread)
+        for orphan in entry.orphans:
+            await self.gmail.delete_draft(orphan)
+        try:
+            draft_id = (await self.gmail.create_draft(letter.raw, letter.thread)).id
+        except Ambiguous:
+            # What a conversation began is taken up again by itself; who sends under a key wants to know now.
+            if self.lease or not (adopted := await self._adopt(entry, letter.mark)):
+                raise
+            return adopted
+        if not await self.ledger.keep_draft(entry, draft_id, self.lease):
+            if await self.ledger.disown_draft(entry, draft_id):
+                await self.gmail.delete_draft(draft_id)
+            await self.ledger.start(entry, self.lease)  # raises LeaseLost for a fenced worker
+            return (await self.ledger.now(entry)).draft_id or draft_id
+        return draft_id
+
+    async def _adopt(self, entry: Entry, mark: str) -> str | None:
+        """Find the draft that a crash left between its creation and the storing of its id."""
+        await self.ledger.start(entry, self.lease, mark=mark)
+        await self.ledger.lose_draft(entry, mark)
+        now = await self.ledger.now(entry)
+        for draft in await self._unkept(now, now.gmail_thread, mark):
+            if draft.id not in now.orphans and await self.ledger.keep_draft(now, draft.id, self.lease):
+                return draft.id
+        return None
+
+    async def _unkept(self, entry: Entry, thread: str | None, mark: str) -> list[Draft]:
+        """Drafts of a letter that are no effect's own."""
+        kept = await self.ledger.kept_drafts(entry.account_id)
+        return [draft async for draft in drafts_of(self.gmail, thread, mark, kept)]
+
+    async def _look(self, entry: Entry, mark: str, told: str) -> Posted:
+        """The draft is gone: it was sent, or the person deleted it."""
+        found = await self._find_sent(entry, mark) or await self.ledger.not_found(entry)
+        return await self._sent(entry, found.id, found.thread_id, told, before=True)
+
+    async def _find_sent(self, entry: Entry, mark: str) -> Message | None:
+        now = await self.ledger.now(entry)
+        since = (now.started_at or datetime.now(UTC)) - _CLOCK_SKEW
+        sent = _sent_in(self.gmail, now.gmail_thread, since) if now.gmail_thread else _sent_since(self.gmail, since)
+        found = [message async for message in sent if is_letter(message.payload, mark)]
+        others = await self.ledger.claimed(entry.account_id, [message.id for message in found])
+        return next((m for m in found if m.id == now.external_id or m.id not in others), None)
+
+    async def _sent(self, entry: Entry, message_id: str, thread: str, told: str, *, before: bool) -> Posted:
+        """It was sent. A draft whose creation broke off may have come to be after it was looked for."""
+        with suppress(GoogleError):  # a copy among the drafts costs no sent mail
+            await self.remove_copies(await self.ledger.now(entry))
+        await self.ledger.finish(entry, message_id, told, into=thread)
+        return Posted(message_id, thread, before)
+
+
+def is_letter(payload: Mapping[str, Any] | None, mark: str) -> bool:
+    """Whether a message of the mailbox is the letter of this mark, of which the version before had kinds of its own."""
+    if payload is None:
+        return False
+    mail = parse_gmail(payload)
+    fingerprint = mail_fingerprint(mail)
+    keyed = sha256(f"{fingerprint}\0{mail.subject}".encode()).hexdigest()
+    days = {f"digest/{h['value'].strip()}" for h in payload.get("headers", ()) if h["name"].lower() == DIGEST.lower()}
+    return mark in {fingerprint, f"{fingerprint} {mail.subject}", keyed, *days}
+
+
+async def drafts_of(gmail: Gmail, thread: str | None, mark: str, but: set[str]) -> AsyncIterator[Draft]:
+    """Drafts of a letter, in its thread or anywhere if it begins one.
+
+    Args:
+        but: ids of drafts that are not looked at.
+    """
+    for ref in await gmail.drafts():
+        if thread in (None, ref.thread_id) and ref.id not in but:
+            draft = await gmail.find_draft(ref.id)  # None: the person has deleted it, or sent it, just now
+            if draft and is_letter(draft.payload, mark):
+                yield draft
+
+
+async def _sent_in(gmail: Gmail, thread: str, since: datetime) -> AsyncIterator[Message]:
+    """What the account has sent in a thread since then, oldest first."""
+    with suppress(NotFound):
+        for message in await gmail.thread(thread):
+            if "SENT" in message.labels and message.internal_date >= since:
+                yield message
+
+
+async def _sent_since(gmail: Gmail, since: datetime) -> AsyncIterator[Message]:
+    """What the account has sent since then, newest first."""
+    for ref in (await gmail.list_messages(label_ids=["SENT"], max_results=_LOOKED_THROUGH)).refs:
+        with suppress(NotFound):  # the person has deleted it just now
+            message = await gmail.message(ref.id)
+            if message.internal_date < since:
+                return
+            yield message
