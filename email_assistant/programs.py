@@ -9,10 +9,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Literal, NoReturn
 
+from email_assistant.errors import AssistantError
+
 _READY_SECONDS = 120
 
 
-class StandInFailed(RuntimeError):
+class StandInFailed(AssistantError):
     """The server did not start; the message is what it said."""
 
 
