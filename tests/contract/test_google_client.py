@@ -298,7 +298,7 @@ async def test_a_refusal_carries_status_and_reason(server: FaultyServer, account
     server.answer("GET", f"{ME}/profile", refused(403, "insufficientPermissions"))
     with pytest.raises(errors.Refused) as caught:
         await account.gmail.profile()
-    assert (caught.value.status, caught.value.reason) == (403, "insufficientPermissions")
+    assert (caught.value.code, caught.value.reason) == (403, "insufficientPermissions")
     assert str(caught.value) == "gmail.users.getProfile: Google answered 403 (insufficientPermissions)"
 
 
