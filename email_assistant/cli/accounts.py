@@ -60,7 +60,7 @@ async def add(
     It begins in shadow mode: nothing is sent or changed in Gmail until you say so. Adding it again gives it a new token
     and ends a pause; its mode stays, unless you give one.
     """
-    from email_assistant.google.account import GoogleAccount
+    from email_assistant.google.account import address_of
     from email_assistant.google.auth import read_token_file
     from email_assistant.google.errors import Transient
     from email_assistant.inbox.mode import set_mode
@@ -74,22 +74,14 @@ async def add(
     async with opened() as app:
         settings = app.settings
         try:
-            client = GoogleAccount(token, root=settings.google_root, timeout=settings.google_timeout_seconds)
-        except ValueError:
-            raise CommandError(f"{token_file}: a value in it can't be read; {_LOGIN_FILE}") from None
-        try:
-            found = (await client.gmail.profile()).address
+            found = await address_of(token, settings.google_root, settings.google_timeout_seconds)
             if found.lower() != address.lower():
                 raise CommandError(f"this token is for {found}, not for {address}; add that one, or log in again")
+        except ValueError:
+            raise CommandError(f"{token_file}: a value in it can't be read; {_LOGIN_FILE}") from None
         except Transient as error:
-            err.print(
-                f"Could not try the token now ({error}): check the network. `up` tries it again by itself.",
-                markup=False,
-                highlight=False,
-                soft_wrap=True,
-            )
-        finally:
-            await client.aclose()
+            complaint = f"Could not try the token now ({error}): check the network. `up` tries it again by itself."
+            err.print(complaint, markup=False, highlight=False, soft_wrap=True)
         account = await app.accounts.add(app.user_id, address, token, begin, mode or first_mode(settings))
         if mode and account.mode != mode:
             await set_mode(app.pool, app.accounts, app.inbox, account, mode)

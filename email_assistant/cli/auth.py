@@ -179,18 +179,14 @@ async def _show(url: str, redirect_uri: str, *, browser: bool) -> None:
 
 async def _connect(app: "App", grant: "Grant", address: str | None, begin: datetime) -> "Account":
     """Keep the login; if it is not the one that was meant, or can't serve, give it back and say so."""
-    from email_assistant.google.account import GoogleAccount
+    from email_assistant.google.account import address_of
     from email_assistant.google.scopes import GMAIL
 
     if GMAIL.uri not in grant.scopes:
         await _give_back(app, grant, address)
         raise CommandError(f"Gmail was not allowed, so nothing was stored: log in again, and tick “{GMAIL.box}”")
     settings = app.settings
-    client = GoogleAccount(grant.token, root=settings.google_root, timeout=settings.google_timeout_seconds)
-    try:
-        found = (await client.gmail.profile()).address.lower()
-    finally:
-        await client.aclose()
+    found = (await address_of(grant.token, settings.google_root, settings.google_timeout_seconds)).lower()
     if address is not None and found != address.lower():
         await _give_back(app, grant, found)
         raise CommandError(

@@ -19,7 +19,7 @@ from email_assistant.cli.door import opened_door
 from email_assistant.cli.serve import bound, patience, serve, signals_heeded, until_stopped
 from email_assistant.daemon import Daemon, open_daemon
 from email_assistant.db.embedded import try_lock
-from email_assistant.google.account import GoogleAccount
+from email_assistant.google.account import address_of
 from email_assistant.home import database
 from email_assistant.inbox.items import Conflict
 from email_assistant.programs import stand_in
@@ -184,11 +184,7 @@ def _at_its_pace(settings: Settings, inbox_url: str, *, exit_when_idle: bool) ->
 
 async def _add_account(app: App, google: dict[str, Any]) -> None:
     """The mailbox's own account; all of its mail is new."""
-    client = GoogleAccount(google["token"], root=app.settings.google_root, timeout=app.settings.google_timeout_seconds)
-    try:
-        address = (await client.gmail.profile()).address
-    finally:
-        await client.aclose()
+    address = await address_of(google["token"], app.settings.google_root, app.settings.google_timeout_seconds)
     await app.accounts.add(app.user_id, address, google["token"], datetime(1970, 1, 1, tzinfo=UTC))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from email_assistant.google.auth import Authorization, Exchange, oauth_uri
 from email_assistant.google.calendar import Calendar
-from email_assistant.google.client import THREADS, Client, build_service
+from email_assistant.google.client import THREADS, GoogleClient, build_service
 from email_assistant.google.gmail import Gmail
 from email_assistant.google.quota import Quota
 from email_assistant.google.transport import Transport
@@ -36,10 +36,19 @@ class GoogleAccount:
         transport = Transport(connections=THREADS)
         threads = ThreadPoolExecutor(THREADS, thread_name_prefix="google")
         authorization = Authorization(token, oauth_uri(root, "token"), transport, threads, exchange_token)
-        self._client = Client(authorization, transport, threads, timeout, quota)
+        self._client = GoogleClient(authorization, transport, threads, timeout, quota)
         self.gmail = Gmail(self._client, build_service("gmail", "v1", root))
         self.calendar = Calendar(self._client, build_service("calendar", "v3", root), busy_calendars)
 
     async def aclose(self) -> None:
         """Wait for the calls under way, then close the connections."""
         await self._client.aclose()
+
+
+async def address_of(token: Mapping[str, Any], root: str | None, seconds: float) -> str:
+    """The mailbox that a login is for. Raises ValueError if it is none, GoogleError."""
+    account = GoogleAccount(token, root=root, timeout=seconds)
+    try:
+        return (await account.gmail.profile()).address
+    finally:
+        await account.aclose()

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final, Literal
 from zoneinfo import ZoneInfo
 
-from email_assistant.google.client import Client
+from email_assistant.google.client import GoogleClient
 from email_assistant.google.errors import NotFound, Refused
 
 PRIMARY: Final = "primary"
@@ -92,7 +92,7 @@ class Agenda:
 class Calendar:
     """One person's calendars. Every method raises the errors of `errors.py`."""
 
-    def __init__(self, client: Client, service: Any, also_own: Collection[str] = ()) -> None:
+    def __init__(self, client: GoogleClient, service: Any, also_own: Collection[str] = ()) -> None:
         """`also_own` are names or ids of other people's calendars that count as the person's time all the same."""
         self._client = client
         self._settings = service.settings()

@@ -28,7 +28,7 @@ THREADS: Final = 8
 def build_service(name: str, version: str, root: str | None) -> Any:
     """A Google service from its discovery document on disk, at another root than Google's own unless None.
 
-    Its requests carry no transport of their own: run them with a `Client`.
+    Its requests carry no transport of their own: run them with a `GoogleClient`.
     """
     document = json.loads(get_static_doc(name, version))  # type: ignore[no-untyped-call]
     if root is not None:
@@ -56,7 +56,7 @@ class _Http:
         return httplib2.Response({**reply.headers, "status": str(reply.status)}), reply.data
 
 
-class Client:
+class GoogleClient:
     """Executes requests for one account, each within `timeout` seconds from the moment it is asked for.
 
     A call that is cancelled or out of time is cut: what was not sent by then is never sent.

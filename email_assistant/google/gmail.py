@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal
 
-from email_assistant.google.client import Client
+from email_assistant.google.client import GoogleClient
 from email_assistant.google.errors import NotFound
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -82,15 +82,6 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class DraftRef:
-    """Where a draft is."""
-
-    id: str
-    message_id: str
-    thread_id: str
-
-
-@dataclass(frozen=True, slots=True)
 class Draft:
     """A draft; `payload` is None where Gmail was not asked for the text."""
 
@@ -125,7 +116,7 @@ class Label:
 class Gmail:
     """One person's mailbox."""
 
-    def __init__(self, client: Client, service: Any) -> None:
+    def __init__(self, client: GoogleClient, service: Any) -> None:
         self._client = client
         self._users = service.users()
         self._messages = self._users.messages()
@@ -210,9 +201,9 @@ class Gmail:
         except NotFound:
             return None
 
-    async def drafts(self, query: str = "") -> tuple[DraftRef, ...]:
+    async def drafts(self, query: str = "") -> tuple[Draft, ...]:
         """All drafts that match Gmail's search `query`."""
-        found: list[DraftRef] = []
+        found: list[Draft] = []
         token: str | None = None
         while True:
             request = self._drafts.list(userId="me", q=query or None, pageToken=token, maxResults=_PAGE)
@@ -304,10 +295,9 @@ def _draft(answer: dict[str, Any]) -> Draft:
     return Draft(answer["id"], message["id"], message["threadId"], message.get("payload"))
 
 
-def _draft_page(answer: dict[str, Any]) -> tuple[list[DraftRef], str | None]:
+def _draft_page(answer: dict[str, Any]) -> tuple[list[Draft], str | None]:
     drafts = [
-        DraftRef(entry["id"], entry["message"]["id"], entry["message"]["threadId"])
-        for entry in answer.get("drafts", ())
+        Draft(entry["id"], entry["message"]["id"], entry["message"]["threadId"]) for entry in answer.get("drafts", ())
     ]
     return drafts, answer.get("nextPageToken")
 

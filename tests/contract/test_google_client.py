@@ -30,7 +30,7 @@ from email_assistant.google import errors
 from email_assistant.google.account import GoogleAccount
 from email_assistant.google.auth import Renew, read_token_file
 from email_assistant.google.calendar import Event
-from email_assistant.google.gmail import Change, DraftRef, MessageRef, SendAs
+from email_assistant.google.gmail import Change, Draft, MessageRef, SendAs
 from tests.contract.faulty_http import Answer, Fault, FaultyServer, Request, ok, refused
 
 TIMEOUT = 0.3  # seconds, for calls that are to run into it
@@ -860,7 +860,7 @@ async def test_all_pages_of_drafts(server: FaultyServer, account: GoogleAccount)
         ok({"nextPageToken": "p3"}),
         ok({"drafts": [{"id": "d2", "message": {"id": "m2", "threadId": "t2"}}]}),
     )
-    assert await account.gmail.drafts("in:draft") == (DraftRef("d1", "m1", "t1"), DraftRef("d2", "m2", "t2"))
+    assert await account.gmail.drafts("in:draft") == (Draft("d1", "m1", "t1"), Draft("d2", "m2", "t2"))
     assert [request.query.get("pageToken") for request in server.requests] == [None, ["p2"], ["p3"]]
     assert {request.query["q"][0] for request in server.requests} == {"in:draft"}
 

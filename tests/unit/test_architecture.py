@@ -60,7 +60,7 @@ SAME_NAME: dict[str, str] = {}
 """Class names that mean two things on purpose, each with why; five at most."""
 
 NAMED_TWICE: set[str] = {
-    *("Address", "Calendar", "Client", "Conversation", "Conversations", "Correction", "Day", "Due", "Event"),
+    *("Address", "Calendar", "Conversation", "Conversations", "Correction", "Day", "Due", "Event"),
     *("Judged", "Labels", "Letter", "Line", "Mailbox", "Outcome", "Part", "SendEmail", "Shown", "_Lines"),
 }
 """Class names that are yet to mean one thing; no other joins them."""

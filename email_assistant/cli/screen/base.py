@@ -12,6 +12,7 @@ from email_assistant.cli.screen.status import StatusLine
 
 if TYPE_CHECKING:
     from email_assistant.cli.screen.app import InboxApp
+    from email_assistant.cli.screen.desk import Sight
 
 _AGAIN_SECONDS = 1.0
 
@@ -28,6 +29,24 @@ class InboxScreen(Screen[None]):
     def compose_foot(self) -> ComposeResult:
         yield StatusLine()
         yield Footer(show_command_palette=False)
+
+
+class TypingScreen(InboxScreen):
+    """A screen in which the person writes about an item."""
+
+    def __init__(self, seen: "Sight") -> None:
+        super().__init__()
+        self._seen = seen
+        self._warned = False
+
+    def leave(self, loss: str | None) -> None:
+        """Go back; what would be lost is said first, once."""
+        if loss and not self._warned:
+            self._warned = True
+            self.inbox.say(loss, is_error=True)
+            return
+        self.inbox.say("")
+        self.dismiss()
 
 
 class LiveScreen(InboxScreen):

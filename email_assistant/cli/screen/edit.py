@@ -10,7 +10,7 @@ from textual.containers import VerticalScroll
 from textual.widget import Widget
 from textual.widgets import Input, Label, TextArea
 
-from email_assistant.cli.screen.base import InboxScreen
+from email_assistant.cli.screen.base import TypingScreen
 from email_assistant.cli.screen.desk import Sight
 from email_assistant.cli.screen.review import ReviewScreen
 from email_assistant.inbox.items import Invalid
@@ -28,19 +28,17 @@ _HINTS = {
 }
 
 
-class EditScreen(InboxScreen):
+class EditScreen(TypingScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "review", "See the difference, then send", priority=True),
         Binding("escape", "back", "Back"),
     ]
 
     def __init__(self, seen: Sight) -> None:
-        super().__init__()
-        self._seen = seen
+        super().__init__(seen)
         self._fields = [field for field in seen.form.fields if field.kind not in ("hidden", "said")]
         self._begun = _begun(seen)
         """By argument, what stands in the fields at first."""
-        self._warned = False
 
     def compose(self) -> ComposeResult:
         with VerticalScroll():
@@ -76,12 +74,8 @@ class EditScreen(InboxScreen):
 
     def action_back(self) -> None:
         dropped = self.typed != {field.name: self._begun.get(field.name, field.value) for field in self._fields}
-        if dropped and self._seen.form.changed(self.typed) and not self._warned:
-            self._warned = True
-            self.inbox.say("Your changes are not sent; Escape once more drops them.", is_error=True)
-            return
-        self.inbox.say("")
-        self.dismiss()
+        is_new = dropped and self._seen.form.changed(self.typed)
+        self.leave("Your changes are not sent; Escape once more drops them." if is_new else None)
 
     def _label(self, field: Field) -> str:
         zone = f", {self._seen.form.zone.key} time" if field.kind == "time" else ""

@@ -6,22 +6,16 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Label, TextArea
 
-from email_assistant.cli.screen.base import InboxScreen
-from email_assistant.cli.screen.desk import Sight
+from email_assistant.cli.screen.base import TypingScreen
 from email_assistant.cli.screen.words import line
 from email_assistant.inbox.sentences import sentence
 
 
-class RespondScreen(InboxScreen):
+class RespondScreen(TypingScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "send", "Send to the assistant", priority=True),
         Binding("escape", "back", "Back"),
     ]
-
-    def __init__(self, seen: Sight) -> None:
-        super().__init__()
-        self._seen = seen
-        self._warned = False
 
     def compose(self) -> ComposeResult:
         item = self._seen.item
@@ -45,9 +39,5 @@ class RespondScreen(InboxScreen):
 
     def action_back(self) -> None:
         text = self.query_one(TextArea).text
-        if text.strip() and text != self._before and not self._warned:
-            self._warned = True
-            self.inbox.say("Your text is not sent; Escape once more drops it.", is_error=True)
-            return
-        self.inbox.say("")
-        self.dismiss()
+        is_new = bool(text.strip()) and text != self._before
+        self.leave("Your text is not sent; Escape once more drops it." if is_new else None)
