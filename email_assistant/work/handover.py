@@ -57,8 +57,6 @@ class Handover:
             if not is_foremost:
                 await self._runs.leave(conn, run_id)
                 return Settled("ignore")
-            replaced = await self._runs.replaced_by(conn, run_id, lease.thread_id)
-            await self._questions.supersede(conn, replaced, by=run_id)
             earlier, covered = await self._runs.take_over(conn, run_id, lease.thread_id)
         instructions, draft = await self._questions.said_in(earlier)
         opening = conversation_message(

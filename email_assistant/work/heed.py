@@ -2,14 +2,13 @@
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from typing import Any
 from uuid import UUID
 
 from email_assistant.accounts.clients import Clients
 from email_assistant.db.lease import Lease
-from email_assistant.db.pool import Connection, Pool
+from email_assistant.db.pool import Pool
 from email_assistant.google.errors import NotFound
 from email_assistant.inbox.questions import Questions
 from email_assistant.outgoing.effects import Ledger
@@ -55,7 +54,7 @@ class Heed:
         reason = await self._answered_where(conversation, answers)
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
-            await self._close(conn, [run.id], reason, max(m.received_at for m in answers))
+            await self.runs.closed_by_person(conn, [run.id], reason, max(m.received_at for m in answers))
         return True
 
     async def settle_effects(self, lease: Lease, conversation: Conversation) -> None:
@@ -99,20 +98,17 @@ class Heed:
         ours = await self.ledger.own_ids(conversation.id)
         by_hand = [m for m in own if _is_by_hand(m, ours)]
         reason = await self._answered_where(conversation, by_hand)
+        wrote_at = max((m.received_at for m in by_hand), default=None)
+        answered = [
+            run.id
+            for run in conversation.open_runs
+            if wrote_at and wrote_at >= conversation.mail(run.mail_id).received_at
+        ]
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
-            answered = [
-                run.id
-                for run in conversation.open_runs
-                for m in by_hand
-                if m.received_at >= conversation.mail(run.mail_id).received_at
-            ]
             if answered:
-                await self._close(conn, answered, reason, max(m.received_at for m in by_hand))
-            await self.runs.read_own(conn, conversation.id)
-            if by_hand:
-                at = max(m.received_at for m in by_hand)
-                await self.runs.answered_before(conn, conversation.id, at, reason)
+                await self.runs.closed_by_person(conn, answered, reason, wrote_at)
+            await self.runs.read_own(conn, conversation.id, wrote_at, reason)
         return True
 
     async def _read_draft(self, lease: Lease, conversation: Conversation) -> bool:
@@ -125,7 +121,7 @@ class Heed:
             await lease.check(conn)
             await self.runs.looked_at_draft(conn, conversation.id, conversation.drafted)
             if run and reason:
-                await self._close(conn, [run.id], reason)
+                await self.runs.closed_by_person(conn, [run.id], reason)
         return True
 
     async def _said_by_draft(self, conversation: Conversation, message_id: str) -> str | None:
@@ -163,7 +159,7 @@ class Heed:
             return False
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
-            await self._close(conn, [run.id], TAKEN_OVER)
+            await self.runs.closed_by_person(conn, [run.id], TAKEN_OVER)
         return True
 
     async def _tend_drafts(self, lease: Lease, conversation: Conversation) -> bool:
@@ -197,7 +193,6 @@ class Heed:
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
             if run and reason:
-                await self.questions.supersede(conn, [run.id], by=None)
                 at = conversation.mail(run.mail_id).received_at
                 await self.runs.closed_by_putting_away(conn, run, reason, at)
             await self.runs.put_away(conn, conversation.id)
@@ -219,7 +214,6 @@ class Heed:
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn, account_active=True)
             if waits:
-                await self.questions.supersede(conn, beside, by=conversation.back)
                 await self.questions.reopen(conn, conversation.back)
             if reopens:
                 await self.runs.reopen(conn, conversation.back, waits=waits, beside=beside)
@@ -249,12 +243,6 @@ class Heed:
             return False
         gmail = (await self.clients.get(conversation.account.id)).gmail
         return all(ref.thread_id != conversation.gmail_id for ref in await gmail.drafts())
-
-    async def _close(
-        self, conn: Connection, run_ids: Sequence[UUID], reason: str, upto: datetime | None = None
-    ) -> None:
-        await self.questions.supersede(conn, run_ids, by=None)
-        await self.runs.closed_by_person(conn, run_ids, reason, upto)
 
 
 def _is_by_hand(mail: MailRow, ours: Collection[str]) -> bool:

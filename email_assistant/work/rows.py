@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Literal
+from datetime import datetime, timedelta
+from typing import Any, Literal, cast
 from uuid import UUID
 
 from psycopg.rows import kwargs_row
 
 from email_assistant.accounts.account import Account
-from email_assistant.db.pool import Connection
+from email_assistant.db.pool import Connection, Pool
+from email_assistant.db.serializer import ForeignCheckpoint
 
 RunState = Literal["running", "waiting", "acting", "done", "failed", "superseded"]
 
@@ -98,6 +99,46 @@ async def read_runs(conn: Connection, which: str, *parameters: object, last: str
     async with conn.cursor(row_factory=kwargs_row(_row)) as cursor:
         await cursor.execute(f"{_RUNS.format(which)} {last}".encode(), parameters)
         return await cursor.fetchall()
+
+
+class RunRows:
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def open_in(self, thread_id: UUID) -> list[RunRow]:
+        async with self._pool.connection() as conn:
+            which = "r.thread_id = %s and r.state = any(%s)"
+            return await read_runs(conn, which, thread_id, list(OPEN), last="order by r.created_at")
+
+    async def input_of(self, run_id: UUID) -> dict[str, Any]:
+        """What a run's graph was started with; of a turn that can't be read, what is known beside.
+
+        Raises:
+            ForeignCheckpoint: it is a run of mail that can't be read.
+        """
+        async with self._pool.connection() as conn:
+            [run] = await read_runs(conn, "r.id = %s", run_id)
+        if run.unreadable and run.mail_id:
+            raise ForeignCheckpoint
+        return run.input
+
+    async def ended_at(self, run_id: UUID) -> datetime:
+        [row] = await self._rows("select coalesce(ended_at, created_at) as at from runs where id = %s", run_id)
+        return cast("datetime", row["at"])
+
+    async def finished(self, before: timedelta) -> list[UUID]:
+        """Runs that ended, begun longer ago than this, whose checkpoints are all still there."""
+        rows = await self._rows(
+            """select id from runs where not pruned and created_at < clock_timestamp() - %s
+               and state in ('done', 'superseded') limit 1000""",
+            before,
+        )
+        return [row["id"] for row in rows]
+
+    async def _rows(self, query: str, *parameters: object) -> list[dict[str, Any]]:
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute(query.encode(), parameters)
+            return await cursor.fetchall() if cursor.description else []
 
 
 def _row(*, account_id: UUID, chat_id: str | None, **columns: Any) -> RunRow:

@@ -1,8 +1,10 @@
-"""Runs of mail and of chats: their rows, and all that is written of them, of their mails' state, and of when a
-conversation is come back to. A chat is a row of `threads` too; each request in it is a run: its turn."""
+"""All that is written of runs, of mail and of chats; of their mails' state; and of when a conversation is come back to.
 
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+A chat is a row of `threads` too; each request in it is a run: its turn.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
@@ -13,13 +15,12 @@ from email_assistant.agents.chat.run import Turn
 from email_assistant.agents.mail.prompts import Classification
 from email_assistant.agents.mail.run import Run
 from email_assistant.db.lease import Lease
-from email_assistant.db.pool import Connection, Pool
-from email_assistant.db.serializer import ForeignCheckpoint
+from email_assistant.db.pool import Connection
 from email_assistant.errors import AssistantError
 from email_assistant.inbox.items import Conflict
 from email_assistant.inbox.rows import supersede
 from email_assistant.work.beside import BESIDE, UNTOLD
-from email_assistant.work.rows import OPEN, WAITING, RunRow, RunState, read_runs
+from email_assistant.work.rows import OPEN, WAITING, RunRow, RunRows, RunState, read_runs
 
 _BUSY = "the assistant is still at what you asked for before; wait for its answer"
 _NOT_DONE = "what you decided before is not done yet; it is done by itself as soon as it can be, so wait for it"
@@ -32,43 +33,7 @@ class DecisionFirst(AssistantError):
     """A person's decision comes before newer mail."""
 
 
-class Runs:
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    # What there is
-
-    async def open_in(self, thread_id: UUID) -> list[RunRow]:
-        async with self._pool.connection() as conn:
-            which = "r.thread_id = %s and r.state = any(%s)"
-            return await read_runs(conn, which, thread_id, list(OPEN), last="order by r.created_at")
-
-    async def input_of(self, run_id: UUID) -> dict[str, Any]:
-        """What a run's graph was started with; of a turn that can't be read, what is known beside.
-
-        Raises:
-            ForeignCheckpoint: it is a run of mail that can't be read.
-        """
-        async with self._pool.connection() as conn:
-            [run] = await read_runs(conn, "r.id = %s", run_id)
-        if run.unreadable and run.mail_id:
-            raise ForeignCheckpoint
-        return run.input
-
-    async def ended_at(self, run_id: UUID) -> datetime:
-        rows = await self._rows("select coalesce(ended_at, created_at) as at from runs where id = %s", run_id)
-        at: datetime = rows[0]["at"]
-        return at
-
-    async def finished(self, before: timedelta) -> list[UUID]:
-        """Runs that ended, begun longer ago than this, whose checkpoints are all still there."""
-        rows = await self._rows(
-            """select id from runs where not pruned and created_at < clock_timestamp() - %s
-               and state in ('done', 'superseded') limit 1000""",
-            before,
-        )
-        return [row["id"] for row in rows]
-
+class Runs(RunRows):
     async def pruned(self, run_ids: Sequence[UUID]) -> None:
         await self._rows(
             """update runs set pruned = true
@@ -160,7 +125,6 @@ class Runs:
             raise Conflict(_NOT_DONE if turn.why else _BUSY)
         if turn.answered:
             raise Conflict(_ANSWERED_IN_PART if turn.asks else _ANSWERED)
-        await supersede(conn, [turn.id], by)
         await self._supersede(conn, [turn.id], "you asked for something else", by)
         # A new request doesn't wait out a back-off from before it.
         await conn.execute(
@@ -287,7 +251,9 @@ class Runs:
         )
         return run_ids
 
-    async def _supersede(self, conn: Connection, run_ids: Iterable[UUID], reason: str, by: UUID | None) -> None:
+    async def _supersede(self, conn: Connection, run_ids: Sequence[UUID], reason: str, by: UUID | None) -> None:
+        """Set runs aside, and what still waits in them."""
+        await supersede(conn, run_ids, by)
         await conn.execute(
             "update runs set state = 'superseded', superseded_by = %s, reason = %s where id = any(%s)",
             (by, reason, list(run_ids)),
@@ -311,30 +277,22 @@ class Runs:
                 {"class": classification, "why": reason, "account": run["account_id"], "mail": run["mail"]},
             )
 
-    async def replaced_by(self, conn: Connection, run_id: UUID, thread_id: UUID) -> list[UUID]:
-        """The runs that a run is about to take the place of; what still waits in them is to be closed before.
-
-        Raises:
-            DecisionFirst: one of them has been decided for good and must act before.
-        """
-        others = "r.thread_id = %s and r.id <> %s and r.state in ('running', 'waiting')"
-        found = await read_runs(conn, others, thread_id, run_id)
-        if any(run.state == "waiting" and run.decided for run in found):
-            raise DecisionFirst
-        return [run.id for run in found]
-
     async def take_over(self, conn: Connection, run_id: UUID, thread_id: UUID) -> tuple[list[UUID], list[str]]:
-        """Let a run cover all that is unanswered in its thread, in place of the runs that did. May be repeated.
+        """Let a run cover all that is unanswered in its thread, in place of the runs that did, in which nothing waits
+        any more. May be repeated.
 
         Returns:
             The runs it took the place of, directly or through others, and Gmail's ids of the mails that it covers; both
             oldest first.
+
+        Raises:
+            DecisionFirst: one of those runs has been decided for good and must act before.
         """
-        await conn.execute(
-            """update runs set state = 'superseded', superseded_by = %s, reason = 'newer mail came'
-               where thread_id = %s and id <> %s and state in ('running', 'waiting')""",
-            (run_id, thread_id, run_id),
-        )
+        which = "r.thread_id = %s and r.id <> %s and r.state in ('running', 'waiting')"
+        replaced = await read_runs(conn, which, thread_id, run_id)
+        if any(run.state == "waiting" and run.decided for run in replaced):
+            raise DecisionFirst
+        await self._supersede(conn, [run.id for run in replaced], "newer mail came", run_id)
         await conn.execute(
             """update mails set run_id = %s, state = 'triaging' where thread_id = %s and not own
                and (state = 'triaging' and classification in ('notify', 'respond')
@@ -378,7 +336,7 @@ class Runs:
     # What the person did in Gmail
 
     async def closed_by_person(
-        self, conn: Connection, run_ids: Iterable[UUID], reason: str, upto: datetime | None = None
+        self, conn: Connection, run_ids: Sequence[UUID], reason: str, upto: datetime | None = None
     ) -> None:
         """The person did something about it in Gmail: nothing is left to do for these runs' mails.
 
@@ -387,20 +345,19 @@ class Runs:
         Args:
             upto: mail that came later is worked on by itself, too.
         """
-        ids = list(run_ids)
-        await conn.execute("update runs set state = 'superseded', reason = %s where id = any(%s)", (reason, ids))
+        await self._supersede(conn, run_ids, reason, by=None)
         await conn.execute(
             f"""update mails m set state = case when left_over then 'triaging' else 'done' end,
                        reason = case when left_over then coalesce(m.triage_reason, m.reason) else %s end
                 from (select m.account_id, m.gmail_id, {UNTOLD} or (m.received_at > %s) is true as left_over
                       from mails m join runs r on r.id = m.run_id where r.id = any(%s)) as theirs
                 where m.account_id = theirs.account_id and m.gmail_id = theirs.gmail_id""".encode(),
-            (reason, upto, ids),
+            (reason, upto, list(run_ids)),
         )
 
     async def closed_by_putting_away(self, conn: Connection, run: RunRow, reason: str, at: datetime) -> None:
-        """The person put the mail that a run answers, and that came at that time, away: nothing is left to do for it,
-        unless the mail comes back."""
+        """The person put the mail away, of that time, that a run answers: nothing is left to do for it, unless the mail
+        comes back."""
         await self.closed_by_person(conn, [run.id], reason, at)
         await conn.execute("update runs set closed_with = %s where id = %s", (run.mail_id, run.id))
 
@@ -412,11 +369,7 @@ class Runs:
             beside: runs of mails that waited with it, and were worked on by themselves once it was closed.
         """
         if waits:
-            await conn.execute(
-                """update runs set state = 'superseded', superseded_by = %s, reason = 'it waits with other mail again'
-                   where id = any(%s)""",
-                (run_id, list(beside)),
-            )
+            await self._supersede(conn, beside, "it waits with other mail again", run_id)
             await conn.execute(
                 """update runs set state = 'waiting', reason = null, ended_at = null, pruned = false
                    where id = %s""",
@@ -458,28 +411,24 @@ class Runs:
     async def looked_at_draft(self, conn: Connection, thread_id: UUID, message_id: str) -> None:
         await conn.execute("update threads set drafted = null where id = %s and drafted = %s", (thread_id, message_id))
 
-    async def read_own(self, conn: Connection, thread_id: UUID) -> None:
-        """The account's own mail needs no work once it was looked at."""
+    async def read_own(self, conn: Connection, thread_id: UUID, wrote_at: datetime | None, reason: str) -> None:
+        """The account's own mail needs no work once it was looked at.
+
+        Args:
+            wrote_at: when the person wrote in the thread: mail from before, that no run works on, is answered.
+        """
         await conn.execute(
             "update mails set state = 'done' where thread_id = %s and own and state = 'new'", (thread_id,)
         )
-
-    async def answered_before(self, conn: Connection, thread_id: UUID, at: datetime, reason: str) -> None:
-        """The person wrote in the thread at that time: mail from before, that no run works on, is answered."""
         await conn.execute(
             """update mails set state = 'done', reason = %s, triage_reason = %s
                where thread_id = %s and not own and state in ('new', 'triaging') and received_at <= %s
                and not exists (select from runs r where r.id = run_id and r.state in ('waiting', 'acting'))""",
-            (reason, reason, thread_id, at),
+            (reason, reason, thread_id, wrote_at),
         )
 
     async def mark_complete(self, thread_id: UUID) -> None:
         await self._rows("update threads set complete = true where id = %s", thread_id)
-
-    async def _rows(self, query: str, *parameters: object) -> list[dict[str, Any]]:
-        async with self._pool.connection() as conn:
-            cursor = await conn.execute(query.encode(), parameters)
-            return await cursor.fetchall() if cursor.description else []
 
 
 def _id_of(name: str) -> UUID:
