@@ -80,8 +80,9 @@ _WORK = (
         "mail",
         "mails m",
         "m",
-        """m.state = 'triaging' and not exists (
-             select from runs r where r.id = m.run_id and r.state in ('waiting', 'acting'))""",
+        # A scalar, since Postgres would read all runs for an anti-join.
+        """m.state = 'triaging'
+           and coalesce((select r.state from runs r where r.id = m.run_id), '') not in ('waiting', 'acting')""",
     ),
     _Work("mail", "runs r", "r", "r.state = 'running'"),
 )
