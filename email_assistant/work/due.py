@@ -17,7 +17,7 @@ from email_assistant.db.pool import Pool
 from email_assistant.work.labels import MOVED, UNSHOWN
 from email_assistant.work.tasks import Due
 
-_FREE = FREE % "%(dead)s"
+_FREE = FREE % "a.dead"
 _SERVED = SERVED % "%(provider)s"
 
 
@@ -80,15 +80,17 @@ _WORK = (
         "mail",
         "mails m",
         "m",
-        """m.state = 'triaging' and not exists (
-             select from runs r where r.id = m.run_id and r.state in ('waiting', 'acting'))""",
+        # A scalar, since Postgres would read all runs for an anti-join.
+        """m.state = 'triaging'
+           and coalesce((select r.state from runs r where r.id = m.run_id), '') not in ('waiting', 'acting')""",
     ),
     _Work("mail", "runs r", "r", "r.state = 'running'"),
 )
 _LABELS = (_Work("label", "mails m", "m", UNSHOWN, "m.triaged_at"), _Work("label", "mails m", "m", MOVED))
 
-# As a volatile expression of a subquery, it is asked of an account once, and not of each of its conversations.
-_ACCOUNTS = f"""select a.*, a.spent_until <= clock_timestamp() as pays,
+# What is given is asked of an account once, and not of each of its conversations. It comes from a subquery that is not
+# pulled up (`clock_timestamp` is volatile), so that the plan is the same whatever is given, and is made once.
+_ACCOUNTS = f"""select a.*, %(dead)s::bigint[] as dead, a.spent_until <= clock_timestamp() as pays,
                        a.spent_until <= clock_timestamp() or not %(waits)s as reads
                 from accounts a where a.state = 'active' and {_SERVED}"""
 _THREAD = f"{_FREE} and t.not_before <= clock_timestamp()"
@@ -120,7 +122,7 @@ def _of_account(work: _Work, most: int) -> str:
 
 
 def _of_all(kinds: Iterable[_Work], most: int) -> str:
-    # The number stands in the text, so that Postgres plans for it once, and not at every look.
+    # The number stands in the text: how many makes a difference to the plan.
     of_account = " union all ".join(_of_account(work, most) for work in kinds)
     return f"""select work.id, bool_or(work.kind = 'decided') as decided
                from ({_ACCOUNTS}) as a cross join lateral ({of_account}) as work

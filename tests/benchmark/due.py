@@ -81,11 +81,12 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--few", type=int, default=100)
     arguments.add_argument("--many", type=int, default=100_000)
+    arguments.add_argument("--states", nargs="*", choices=_STATES, default=list(_STATES), metavar="STATE")
     arguments.add_argument("--looks", type=int, default=30)
     given = arguments.parse_args()
     print(machine())  # noqa: T201
     with tempfile.TemporaryDirectory() as folder, EmbeddedPostgres(Path(folder) / "postgres") as server:
-        asyncio.run(_measure(server, given.few, given.many, given.looks))
+        asyncio.run(_measure(server, given.few, given.many, given.looks, given.states))
 
 
 def machine() -> str:
@@ -117,12 +118,12 @@ def _spread(seconds: list[float]) -> str:
     return f"{half:7.2f} ({tenth:.2f} to {most:.2f})"
 
 
-async def _measure(server: EmbeddedPostgres, few: int, many: int, looks: int) -> None:
+async def _measure(server: EmbeddedPostgres, few: int, many: int, looks: int, states: list[str]) -> None:
     """Look at both in turn, so that what else the machine does is in both figures."""
     async with _database(server, "few") as small, _database(server, "many") as large:
-        for name, state in _STATES.items():
-            await _fill(small, few, state)
-            await _fill(large, many, state)
+        for name in states:
+            await _fill(small, few, _STATES[name])
+            await _fill(large, many, _STATES[name])
             in_small, in_large = (DueWork(pool, "google", Holder(""), labels=True) for pool in (small, large))
             threads = zip(await _some_threads(small, looks), await _some_threads(large, looks), strict=True)
             _show(
