@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 from uuid import UUID, uuid4
 
 import psycopg
@@ -16,7 +16,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, interrupt
 
 from email_assistant.db.checkpoints import FencedSaver, run_config
-from email_assistant.db.lease import HELD, Lease, LeaseLost, claim
+from email_assistant.db.lease import HELD, Lease, LeaseLost, claim, held
 from email_assistant.db.pool import Pool, connection_settings, make_pool
 from tests.integration.locks import as_far_as_it_goes
 
@@ -242,3 +242,24 @@ class TestGuardedStatement:
         with pytest.raises(LeaseLost):
             await late
         assert await conversation.execute("select name from accounts") == [{"name": ""}]
+
+
+@pytest.mark.parametrize(("name", "until"), [("new mail", "syncing_until"), ("older mail", "backfilling_until")])
+async def test_a_look_into_a_mailbox_is_held_like_a_conversation(
+    conversation: Conversation, name: Literal["new mail", "older mail"], until: str
+) -> None:
+    """In the column that processes of the version before use."""
+    [account] = await conversation.execute("select id from accounts")
+    async with held(conversation.pool, name, account["id"], 0.6) as first:
+        await asyncio.sleep(0.9)  # longer than the term
+        assert first
+        async with held(conversation.pool, name, account["id"], LONG) as second:
+            assert second is None
+
+    async def loses_it() -> None:
+        async with held(conversation.pool, name, account["id"], 0.6):
+            await conversation.execute(f"update accounts set {until} = '-infinity'")
+            await asyncio.sleep(LONG)
+
+    with pytest.raises(LeaseLost):
+        await loses_it()
