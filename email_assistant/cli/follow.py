@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from datetime import datetime
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 import psycopg
@@ -20,6 +21,9 @@ from email_assistant.inbox.feed import Change, Feed, Listener
 from email_assistant.inbox.items import Item, NoItem
 from email_assistant.mail.charset import cut, one_line
 from email_assistant.trail.story import Trail
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 log = logging.getLogger(__name__)
 
@@ -90,6 +94,8 @@ class _Teller:
         self._began = datetime.now().astimezone()
         self._told: OrderedDict[object, str | None] = OrderedDict()
         """The last state that was told of each thing, oldest first."""
+        self._mails: OrderedDict[str, tuple[str, str | None]] = OrderedDict()
+        """Each mail's account, and what it is told by."""
         self._by_name = out.is_terminal
 
     async def tell(self, change: Change) -> None:
@@ -106,25 +112,26 @@ class _Teller:
                     self._line("Trouble", account.address, here(account.last_error))
 
     async def _mail(self, mail_id: str, state: str) -> None:
-        mail = await self._app.mails.get(self._app.user_id, mail_id)
-        about = self._of_mail(mail.sender, mail.subject)
+        if state == "done" and (known := self._mails.get(mail_id)):
+            account, about = known
+        else:
+            mail = await self._app.mails.get(self._app.user_id, mail_id)
+            account, about = mail.account, self._of_mail(mail.sender, mail.subject)
+            _keep(self._mails, mail_id, (account, about))
         if state == "new":
-            self._line("Mail came", mail.account, about)
+            self._line("Mail came", account, about)
         elif state == "failed":
-            self._line("Failed", mail.account, about, mail.reason if self._by_name else None)
-        elif mail.classification != "ignore":
-            for event in await self._trail.of_mail(self._app.user_id, mail_id, mail.account):
+            self._line("Failed", account, about, mail.reason if self._by_name else None)
+        else:
+            for event in await self._trail.done_for(self._app.user_id, mail_id, account):
                 if event.what in _DONE and event.at and event.at >= self._began and self._is_news(event, event.what):
-                    self._line(_DONE[event.what], mail.account, about)
+                    self._line(_DONE[event.what], account, about)
 
     def _is_news(self, thing: object, state: str | None) -> bool:
         key = repr(thing)
         if key in self._told and self._told[key] == state:
             return False
-        self._told.pop(key, None)
-        self._told[key] = state
-        if len(self._told) > _MOST_KNOWN:
-            self._told.popitem(last=False)
+        _keep(self._told, key, state)
         return True
 
     def _of_item(self, item: Item) -> str | None:
@@ -136,6 +143,14 @@ class _Teller:
     def _line(self, what: str, account: str, *more: str | None) -> None:
         told = "; ".join(one_line(each) for each in more if each)
         print_text(f"{datetime.now().astimezone():%H:%M:%S}  {what}, {account}" + (f"; {told}" if told else ""))
+
+
+def _keep(known: OrderedDict[K, V], key: K, value: V) -> None:
+    """As the newest of not too many."""
+    known.pop(key, None)
+    known[key] = value
+    if len(known) > _MOST_KNOWN:
+        known.popitem(last=False)
 
 
 def _cut(text: str) -> str:

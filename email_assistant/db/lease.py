@@ -14,7 +14,6 @@ from typing import Literal
 from uuid import UUID
 
 import psycopg
-from psycopg import AsyncCursor
 from psycopg.rows import DictRow
 
 from email_assistant.db.holder import Holder
@@ -114,22 +113,19 @@ class Lease:
         Raises:
             LeaseLost: the epoch has moved on, too little time is left, or the account may not act.
         """
-        cursor = await self.ask(conn, margin=margin, account_active=account_active, durable=durable)
-        await self.confirm(cursor)
-
-    async def ask(
-        self, conn: Connection, *, margin: float = 0, account_active: bool = False, durable: bool = True
-    ) -> AsyncCursor[DictRow]:
-        """As `check`, for a pipeline: what it guards is sent along, and `confirm` is awaited before the commit."""
-        return await conn.execute(_held(account_active), (durable, self.id, self.epoch, margin))
-
-    async def confirm(self, cursor: AsyncCursor[DictRow]) -> None:
-        """Raises LeaseLost."""
+        cursor = await conn.execute(_held(account_active), (durable, self.id, self.epoch, margin))
         if await cursor.fetchone() is None:
             raise LeaseLost
 
     async def guarded(
-        self, conn: Connection, statement: str, *parameters: object, margin: float = 0, account_active: bool = False
+        self,
+        conn: Connection,
+        statement: str,
+        *parameters: object,
+        before: str = "",
+        margin: float = 0,
+        account_active: bool = False,
+        durable: bool = True,
     ) -> list[DictRow]:
         """Run one statement that changes rows only if `check` would pass, and what it returns.
 
@@ -138,14 +134,16 @@ class Lease:
 
         Args:
             statement: an `update`, `insert … select` or `delete` with `HELD` among its conditions and a `returning`.
+            before: another one that goes along, on rows of its own, whose parameters come first.
 
         Raises:
             LeaseLost: as `check`; nothing was changed.
         """
-        assert HELD in statement
-        query = f"""with lease as ({_held(account_active)}), guarded as ({statement})
+        assert all(HELD in each for each in (before, statement) if each)
+        along = f"along as ({before})," if before else ""
+        query = f"""with lease as ({_held(account_active)}), {along} guarded as ({statement})
                     select found.* from lease left join (select true as changed, * from guarded) as found on true"""
-        cursor = await conn.execute(query.encode(), (True, self.id, self.epoch, margin, *parameters))
+        cursor = await conn.execute(query.encode(), (durable, self.id, self.epoch, margin, *parameters))
         rows = await cursor.fetchall()
         if not rows:
             raise LeaseLost

@@ -221,6 +221,8 @@ class Recipients:
 
 async def unproposed(conn: Connection, account_id: UUID, addresses: Sequence[str]) -> list[str]:
     """Those of the addresses that have stood in no proposal so far: who has them in an edit, has typed them."""
+    if not addresses:
+        return []
     cursor = await conn.execute(
         """select address from unnest(%s::text[]) as given (address) where not exists (
                select from inbox_items where account_id = %s and addresses_in(args) @> array[given.address])""",

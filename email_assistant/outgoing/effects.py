@@ -17,7 +17,7 @@ from uuid import UUID
 from psycopg.rows import class_row
 from psycopg.types.json import Json
 
-from email_assistant.db.lease import Lease, LeaseLost
+from email_assistant.db.lease import HELD, Lease, LeaseLost
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.google.errors import RateLimited
 from email_assistant.mail.address import address_of
@@ -39,6 +39,10 @@ _EFFECT = f"""{_ENTRY}, run_id, call_id, thread_id, args, left_as, (
                          (select last_started_at + make_interval(secs => %s) as at) as over
                   where t.id = effects.thread_id and effects.epoch <= t.cut_short and over.at > clock_timestamp()
               ) as busy_until"""
+_START = """
+update effects set state = 'started', epoch = %s, gmail_thread = coalesce(%s, gmail_thread), mark = coalesce(%s, mark),
+       started_at = coalesce(started_at, clock_timestamp()), last_started_at = clock_timestamp()
+where account_id = %s and key = %s and state in ('planned', 'started')"""
 _INTO = "(account_id, gmail_thread) = (select account_id, gmail_id from threads where id = %s)"
 
 
@@ -75,7 +79,7 @@ class Ledger:
             NotYetClear: as `expect_over`.
         """
         digest = _digest([tool, args])
-        async with self._pool.connection() as conn, conn.transaction():
+        async with self._pool.connection() as conn:
             await conn.execute(
                 """insert into effects (key, run_id, call_id, user_id, account_id, thread_id, tool, args, args_hash,
                                         recipient)
@@ -83,10 +87,11 @@ class Ledger:
                    where id = %s on conflict do nothing""",
                 (call_id, call_id, tool, Json(dict(args)), digest, recipient, run_id),
             )
-            await _expect(conn, digest, "run_id = %s and call_id = %s", run_id, call_id)
-        effect = await self.get(run_id, call_id)
-        self.expect_over(effect)
-        return effect
+        found = await self._effects("run_id = %s and call_id = %s and args_hash = %s", run_id, call_id, digest)
+        if not found:
+            raise EffectMismatch(f"{run_id}/{call_id} already stands for another action")
+        self.expect_over(found[0])
+        return found[0]
 
     async def plan_keyed(self, account_id: UUID, key: str, tool: str, asked: Mapping[str, Any]) -> Entry:
         """The row of this key, made if there is none.
@@ -98,15 +103,16 @@ class Ledger:
             EffectMismatch: the key already stands for another action.
         """
         digest = _digest(asked)
-        async with self._pool.connection() as conn, conn.transaction():
+        async with self._pool.connection() as conn:
             await conn.execute(
                 """insert into effects (account_id, key, user_id, tool, args_hash)
                    select id, %s, user_id, %s, %s from accounts where id = %s on conflict do nothing""",
                 (key, tool, digest, account_id),
             )
-            await _expect(conn, digest, "account_id = %s and key = %s", account_id, key)
-        [entry] = await self._entries("account_id = %s and key = %s", account_id, key)
-        return entry
+        found = await self._entries("account_id = %s and key = %s and args_hash = %s", account_id, key, digest)
+        if not found:
+            raise EffectMismatch(f"{account_id}/{key} already stands for another action")
+        return found[0]
 
     def expect_over(self, effect: Effect) -> None:
         """Nothing may be done or asked about an effect while a worker that is gone may still have its write under way.
@@ -201,22 +207,15 @@ class Ledger:
         Raises:
             LeaseLost: this worker may not, or there is too little time left.
         """
-        async with self._pool.connection() as conn, conn.transaction():
+        values = (lease and lease.epoch, into, mark, entry.account_id, entry.key)
+        async with self._pool.connection() as conn:
             if lease:
-                await lease.check(conn, margin=self._deadline, account_active=True)
-            started = await _change(
-                conn,
-                entry,
-                """state = 'started', epoch = %(epoch)s, gmail_thread = coalesce(%(into)s, gmail_thread),
-                   mark = coalesce(%(mark)s, mark), started_at = coalesce(started_at, clock_timestamp()),
-                   last_started_at = clock_timestamp()""",
-                "state in ('planned', 'started')",
-                epoch=lease and lease.epoch,
-                mark=mark,
-                into=into,
-            )
-            if not started:
-                raise LeaseLost(f"{entry.key} was settled by another worker")
+                guarded = f"{_START} and {HELD} returning key"
+                started = bool(await lease.guarded(conn, guarded, *values, margin=self._deadline, account_active=True))
+            else:
+                started = (await conn.execute(_START, values)).rowcount == 1
+        if not started:
+            raise LeaseLost(f"{entry.key} was settled by another worker")
 
     async def keep_draft(self, entry: Entry, draft_id: str, lease: Lease | None) -> bool:
         """Store the draft that may be sent; False if another worker has taken over, disowned it or stored one."""
@@ -353,7 +352,7 @@ class Ledger:
     async def _settle(
         self, entry: Entry, state: State, result: str, external_id: str | None = None, into: str | None = None
     ) -> str:
-        await self._change(
+        settled = await self._change(
             entry,
             """state = %(state)s, result = %(result)s, external_id = %(external_id)s, sent_thread = %(into)s,
                finished_at = clock_timestamp()""",
@@ -363,11 +362,14 @@ class Ledger:
             external_id=external_id,
             into=into,
         )
-        return (await self.now(entry)).result or result
+        return result if settled else (await self.now(entry)).result or result
 
     async def _change(self, entry: Entry, change: str, given: str = "true", **values: object) -> bool:
+        """Change its row, if that is still as given."""
+        query = f"update effects set {change} where account_id = %(account)s and key = %(key)s and {given}"
         async with self._pool.connection() as conn:
-            return await _change(conn, entry, change, given, **values)
+            cursor = await conn.execute(query.encode(), {**values, "account": entry.account_id, "key": entry.key})
+        return cursor.rowcount == 1
 
     async def _entries(self, where: str, *parameters: object) -> list[Entry]:
         async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(Entry)) as cursor:
@@ -379,23 +381,6 @@ class Ledger:
         async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(Effect)) as cursor:
             await cursor.execute(f"select {_EFFECT} from effects where {where}".encode(), (self._deadline, *parameters))
             return await cursor.fetchall()
-
-
-async def _change(conn: Connection, entry: Entry, change: str, given: str, **values: object) -> bool:
-    """Change its row, if that is still as given."""
-    cursor = await conn.execute(
-        f"update effects set {change} where account_id = %(account)s and key = %(key)s and {given}".encode(),
-        {**values, "account": entry.account_id, "key": entry.key},
-    )
-    return cursor.rowcount == 1
-
-
-async def _expect(conn: Connection, digest: str, where: str, *parameters: object) -> None:
-    """Raises EffectMismatch."""
-    cursor = await conn.execute(f"select args_hash from effects where {where}".encode(), parameters)
-    row = await cursor.fetchone()
-    if row is None or row["args_hash"] != digest:
-        raise EffectMismatch(f"{'/'.join(map(str, parameters))} already stands for another action")
 
 
 def _digest(asked: object) -> str:

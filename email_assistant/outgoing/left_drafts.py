@@ -13,7 +13,7 @@ from uuid import UUID
 from psycopg.rows import class_row
 from psycopg.types.json import Json
 
-from email_assistant.db.lease import Lease, LeaseLost
+from email_assistant.db.lease import HELD, Lease, LeaseLost
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.google.errors import NotFound, Refused
 from email_assistant.google.gmail import Gmail
@@ -144,12 +144,9 @@ class LeftDrafts:
 
     async def _end(self, lease: Lease, left: LeftDraft, draft_id: str) -> None:
         """Note that it is about to be deleted: that it is gone later must not be taken for the person's doing."""
-        async with self._pool.connection() as conn, conn.transaction():
-            await lease.check(conn)
-            await conn.execute(
-                "update left_drafts set state = 'ending', draft_id = %s where run_id = %s and call_id = %s",
-                (draft_id, left.run_id, left.call_id),
-            )
+        ending = "update left_drafts set state = 'ending', draft_id = %s where run_id = %s and call_id = %s"
+        async with self._pool.connection() as conn:
+            await lease.guarded(conn, f"{ending} and {HELD} returning call_id", draft_id, left.run_id, left.call_id)
 
     async def _keep(self, lease: Lease, left: LeftDraft, draft_id: str) -> bool:
         """Store the draft's id; False if another worker has taken over."""

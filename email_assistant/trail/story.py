@@ -65,6 +65,11 @@ from inbox_items where run_id = any(%s) order by created_at, id"""
 _EFFECTS_OF = """
 select run_id, tool, state, external_id, result, started_at, finished_at from effects where run_id = any(%s)
 order by coalesce(finished_at, started_at), call_id"""
+_EFFECTS_FOR = """
+select e.run_id, e.tool, e.state, e.external_id, e.result, e.started_at, e.finished_at
+from mails m join accounts a on a.id = m.account_id join effects e on e.run_id = m.run_id
+where m.user_id = %s and m.gmail_id = %s and a.address = %s and e.state <> 'planned'
+order by coalesce(e.finished_at, e.started_at), e.call_id"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +129,12 @@ class Trail:
             *_learned(learned),
         ]
         return sorted(told, key=lambda event: event.at or datetime.max.replace(tzinfo=UTC))
+
+    async def done_for(self, user_id: UUID, mail_id: str, account: str) -> list[Event]:
+        """What the run that answered a mail has done, in order; all else is left out."""
+        async with self._pool.connection() as conn:
+            effects = await (await conn.execute(_EFFECTS_FOR.encode(), (user_id, mail_id, account))).fetchall()
+        return [_of_effect(effect) for effect in effects]
 
 
 def _of_mail(mail: Row, corrections: Iterable[Row]) -> Iterator[Event]:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, TypedDict
 from uuid import UUID, uuid4
 
@@ -10,14 +11,13 @@ import psycopg
 import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import empty_checkpoint
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, interrupt
 
 from email_assistant.db.checkpoints import FencedSaver, run_config
 from email_assistant.db.lease import HELD, Lease, LeaseLost, claim, held
-from email_assistant.db.pool import Pool, connection_settings, make_pool
+from email_assistant.db.pool import Pool, make_pool
 from tests.integration.locks import as_far_as_it_goes
 
 LONG = 600.0
@@ -157,39 +157,27 @@ class TestFence:
     ) -> None:
         """While a checkpoint is being written, the conversation's row is locked against a successor."""
         saver = FencedSaver(conversation.pool)
-        rival = Rival(conversation)
         config = run_config(conversation.run, await conversation.claim())
         config["configurable"]["checkpoint_ns"] = ""
         checkpoint = empty_checkpoint()
         config["configurable"]["checkpoint_id"] = checkpoint["id"]
-        saver.serde = rival
-        if method == "aput":
-            checkpoint["channel_values"]["messages"] = ["a value that is stored apart"]
-            await saver.aput(config, checkpoint, {"step": 2}, {"messages": "1"})
-        else:
-            await saver.aput_writes(config, [("text", "in time")], "task-1")
-        assert rival.outcomes
-        assert set(rival.outcomes) == {"shut out"}
-
-
-class Rival(JsonPlusSerializer):
-    """Tries to take the conversation over each time that a value is about to be written."""
-
-    def __init__(self, conversation: Conversation) -> None:
-        super().__init__()
-        self._conversation = conversation
-        self.outcomes: list[str] = []
-
-    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
-        settings = connection_settings(self._conversation.url)
-        with psycopg.connect(self._conversation.url, autocommit=True, options=settings["options"]) as conn:
-            conn.execute("set lock_timeout = '50ms'")
-            try:
-                conn.execute("update threads set epoch = epoch + 1 where id = %s", (self._conversation.id,))
-                self.outcomes.append("took over")
-            except psycopg.errors.LockNotAvailable:
-                self.outcomes.append("shut out")
-        return super().dumps_typed(obj)
+        checkpoint["channel_values"]["messages"] = ["a value that is stored apart"]
+        table = "checkpoint_blobs" if method == "aput" else "checkpoint_writes"
+        write = (
+            partial(saver.aput, config, checkpoint, {"step": 2}, {"messages": "1"})
+            if method == "aput"
+            else partial(saver.aput_writes, config, [("text", "in time")], "task-1")
+        )
+        await write()
+        rows = await conversation.rows()
+        async with conversation.pool.connection() as conn, conn.transaction(force_rollback=True):
+            await conn.execute(f"delete from {table}".encode())
+            late = await as_far_as_it_goes(conversation.url, write())
+            assert not late.done()
+            with pytest.raises(psycopg.errors.LockNotAvailable):
+                await conversation.execute("select from threads where id = %s for update nowait", conversation.id)
+        await late
+        assert await conversation.rows() == rows
 
 
 class TestGuardedStatement:

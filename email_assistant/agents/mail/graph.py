@@ -123,7 +123,7 @@ class MailAgent(Agent):
         """Take UNREAD off every mail that the run has answered; repeating it, or a mail that is gone, does no harm."""
         run = state["run"]
         account = await self.account(run)
-        client = await self.clients.get(account.id)
+        client = await self.clients.of(account)
         for mail_id in await self.settle.covered(run) if account.mode != "shadow" else ():
             try:
                 await client.gmail.modify_labels(mail_id, remove=("UNREAD",))
