@@ -58,8 +58,7 @@ class Toolbox:
     """The tools, and the servers that some of them run on."""
 
     registry: "Registry"
-    overview: "Overview"
-    """Of all tools, for the person."""
+    overview: "Overview"  # of all tools, for the person
     servers: "Servers"
 
 
@@ -68,13 +67,10 @@ class App:
     """What every command and every page works with."""
 
     settings: Settings
-    rules: RuleFiles
-    """What the person's files say of every tool."""
+    rules: RuleFiles  # what the person's files say of every tool
     pool: Pool
-    holder: Holder
-    """This process, as a holder of leases."""
-    presence: Presence
-    """Whether any process works."""
+    holder: Holder  # this process, as a holder of leases
+    presence: Presence  # whether any process works
     queue: Queue
     accounts: Accounts
     clients: Clients
@@ -90,10 +86,8 @@ class App:
     channels: Channels
     notices: Notices
     digests: Digests
-    sessions: Sessions
-    """The browsers that are logged in."""
-    user_id: UUID
-    """The one implicit user of a home installation."""
+    sessions: Sessions  # the browsers that are logged in
+    user_id: UUID  # the one implicit user of a home installation
 
     @cached_property
     def toolbox(self) -> Toolbox:
@@ -175,11 +169,7 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
             return await app.complete(run, name, arguments)
 
         inbox = Inbox(
-            pool,
-            enqueue=queue.decided,
-            complete=complete,
-            undo_window=settings.undo_window,
-            lifetime=settings.lifetime,
+            pool, enqueue=queue.decided, complete=complete, undo_window=settings.undo_window, lifetime=settings.lifetime
         )
         usage = Usage(pool, accounts, settings)
         outward = Outward(private=settings.notify_private)
@@ -304,16 +294,7 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
         settings.max_tries,
     )
     return Chat(
-        driver,
-        app.pool,
-        turns,
-        runs,
-        app.inbox,
-        app.ledger,
-        app.accounts,
-        invoker,
-        settings.lease_seconds,
-        app.holder,
+        driver, app.pool, turns, runs, app.inbox, app.ledger, app.accounts, invoker, settings.lease_seconds, app.holder
     )
 
 

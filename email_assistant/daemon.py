@@ -271,21 +271,11 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
     memory = open_memory(app)
     mailboxes = Mailboxes(app.pool, app.accounts, app.clients, enqueue=app.queue.arrived, labels=names)
     backfill = Backfill(
-        app.pool,
-        app.accounts,
-        app.clients,
-        enqueue=app.queue.arrived,
-        reach=timedelta(days=settings.backfill_days),
+        app.pool, app.accounts, app.clients, enqueue=app.queue.arrived, reach=timedelta(days=settings.backfill_days)
     )
     watches = Watches(app.accounts, app.clients, settings.push_topic)
     handover = Handover(
-        app.pool,
-        conversations,
-        runs,
-        app.questions,
-        app.ledger,
-        app.clients,
-        replies_per_day=settings.replies_per_day,
+        app.pool, conversations, runs, app.questions, app.ledger, app.clients, replies_per_day=settings.replies_per_day
     )
     agent = MailAgent(
         app.accounts,

@@ -51,8 +51,7 @@ class PlannedAnswer:
     """What the person answers to the next item."""
 
     type: Literal["accept", "edit", "ignore", "response"]
-    text: str = ""
-    """New text of the reply, or what the person says."""
+    text: str = ""  # new text of the reply, or what the person says
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from email_assistant.web.replies import Reply
     from email_assistant.work.chat import Chat, Talk
 
-WAITS = 3
-"""Exit status of a command that leaves something to be answered."""
+WAITS = 3  # exit status of a command that leaves something to be answered
 _MISUSED = 2
 _MOST = 100
 

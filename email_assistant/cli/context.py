@@ -32,13 +32,10 @@ OfAccount = Annotated[str | None, typer.Option("--account", help="Only this acco
 
 NO_MODEL = "is set: give OPENAI_API_KEY, or GOOGLE_API_KEY alone, or OPENAI_BASE_URL for a server of your own"
 
-_UNPRINTABLE = re.compile(r"[\x7f-\x9f\ud800-\udfff]")
-"""What JSON may hold as it is, and a terminal or UTF-8 may not."""
+_UNPRINTABLE = re.compile(r"[\x7f-\x9f\ud800-\udfff]")  # what JSON may hold as it is, and a terminal or UTF-8 may not
 
-_UNFOLDED = 20_000
-"""Columns of a table that goes into a pipe or a file, where a line that is folded is two."""
-_WIDEST = 400
-"""Characters of a line in a table, whose rows are all as wide as the widest; a rule has 300 at most."""
+_UNFOLDED = 20_000  # columns of a table that goes into a pipe or a file, where a line that is folded is two
+_WIDEST = 400  # characters of a line in a table, whose rows are all as wide as the widest; a rule has 300 at most
 
 _COMMANDS = re.compile(r"`email-assistant (--demo )?([^`]*)`")
 _STARTS = ("up", "demo")

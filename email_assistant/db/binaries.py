@@ -14,8 +14,7 @@ from typing import NamedTuple
 from email_assistant.errors import AssistantError
 
 _READABLE_BINARIES = Path("/var/cache/email-assistant")
-_NUMBERS = range(60578, 61184)
-"""Numbers of users that no system gives to anybody (https://systemd.io/UIDS-GIDS/)."""
+_NUMBERS = range(60578, 61184)  # numbers of users that no system gives to anybody (https://systemd.io/UIDS-GIDS/)
 
 
 class EmbeddedError(AssistantError):

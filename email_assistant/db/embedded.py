@@ -41,8 +41,7 @@ _PORT = 5432  # names the socket; nothing listens on TCP
 _SOCKET_PATH_BYTES = 103  # sockaddr_un holds 107 bytes on Linux, 103 on macOS
 _SHORT_SOCKETS = Path("/tmp")  # noqa: S108 - not TMPDIR, which may differ between two processes
 
-_MAP = "email_assistant"
-"""Names, in `pg_ident.conf`, which users of the system are the database's `postgres`."""
+_MAP = "email_assistant"  # names, in `pg_ident.conf`, which users of the system are the database's `postgres`
 _DOORS = [f"local {databases} postgres peer map={_MAP}" for databases in ("all", "replication")]
 
 _SETTINGS = {

@@ -3,11 +3,12 @@
 import asyncio
 import os
 import select
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, conninfo
-from psycopg.rows import DictRow, dict_row
+from psycopg.rows import DictRow, class_row, dict_row
 from psycopg_pool import AsyncConnectionPool
 from psycopg_pool.abc import ACT
 
@@ -21,6 +22,8 @@ TABLES_HELD = "another process holds the database's tables, and has for ten seco
 """What a person is told who waited in vain."""
 
 Connection = AsyncConnection[DictRow]
+Parameters = Sequence[object] | Mapping[str, object]
+T = TypeVar("T")
 
 
 class StoppablePool(AsyncConnectionPool[ACT]):
@@ -125,6 +128,20 @@ def make_pool(url: str, *, size: int, idle_seconds: float) -> Pool:
         timeout=30,
         check=_check_if_spoken_to,
     )
+
+
+async def fetched(pool: Pool, query: str, parameters: Parameters = ()) -> list[dict[str, Any]]:
+    """The rows of one statement, run by itself; none of one that gives no rows."""
+    async with pool.connection() as conn:
+        cursor = await conn.execute(query.encode(), parameters)
+        return await cursor.fetchall() if cursor.description else []
+
+
+async def fetched_as(kind: type[T], pool: Pool, query: str, parameters: Parameters = ()) -> list[T]:
+    """Likewise, each row as an object of a class whose arguments are named as the columns."""
+    async with pool.connection() as conn, conn.cursor(row_factory=class_row(kind)) as cursor:
+        await cursor.execute(query.encode(), parameters)
+        return await cursor.fetchall()
 
 
 async def shares_sessions(pool: Pool) -> bool:

@@ -28,8 +28,7 @@ from email_assistant.model import Models
 
 log = logging.getLogger(__name__)
 
-_SENDER = "<sender>"
-"""How the model calls whoever wrote the mail."""
+_SENDER = "<sender>"  # how the model calls whoever wrote the mail
 _PROMPT = f"""\
 You keep a person's preferences for an e-mail assistant as short general rules.
 From what the person just did, change at most one rule: add, revise or remove; none if nothing general follows.
@@ -52,14 +51,11 @@ class Lesson:
     account_id: UUID
     run_id: UUID
     profile: Profile
-    did: str
-    """One sentence in our own words."""
+    did: str  # one sentence in our own words
     sender: str
     subject: str
-    changes: list[str]
-    """What an edit changed, one line each."""
-    words: str | None
-    """The person's own words."""
+    changes: list[str]  # what an edit changed, one line each
+    words: str | None  # the person's own words
 
     @classmethod
     def of(cls, item: Item, taught: Taught, told: Sequence[str]) -> "Lesson | None":

@@ -6,17 +6,14 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
-from psycopg.rows import class_row
-
-from email_assistant.db.pool import Connection, Pool
+from email_assistant.db.pool import Connection, Pool, fetched_as
 from email_assistant.inbox.items import NoItem
 
 if TYPE_CHECKING:
     from email_assistant.memory.rules import Profile
 
 Place = Literal["web", "terminal", "cli", "digest"]
-_NEWS = timedelta(days=7)
-"""What is older is told nowhere any more, but stands in the list."""
+_NEWS = timedelta(days=7)  # what is older is told nowhere any more, but stands in the list
 _MOST_AT_ONCE = 20
 MOST = 50
 _COLUMNS = """l.id, l.account_id, a.address as account, l.profile, l.rule, l.version, l.text, l.removed, l.at,
@@ -33,17 +30,12 @@ class Learned:
 
     id: UUID
     account_id: UUID
-    account: str
-    """The account's address."""
+    account: str  # the account's address
     profile: "Profile"
-    rule: str
-    """The rule's key."""
-    version: int
-    """The version of the rule that this made."""
-    text: str
-    """What the rule says since."""
-    removed: bool
-    """The rule was taken out of force."""
+    rule: str  # the rule's key
+    version: int  # the version of the rule that this made
+    text: str  # what the rule says since
+    removed: bool  # the rule was taken out of force
     at: datetime
     taken_back_at: datetime | None
 
@@ -59,7 +51,9 @@ class Lessons:
 
     async def news(self, user_id: UUID, place: Place) -> list[Learned]:
         """What was not told in this place yet, oldest first; from now on it counts as told there."""
-        return await self._rows(
+        return await fetched_as(
+            Learned,
+            self._pool,
             f"""with told as (
                     update lessons set told = array_append(told, %(place)s)
                     where id in (select id from lessons where user_id = %(user)s and taken_back_at is null
@@ -130,11 +124,9 @@ class Lessons:
         )
 
     async def _read(self, where: str, parameters: Mapping[str, object]) -> list[Learned]:
-        return await self._rows(
-            f"select {_COLUMNS} from lessons l join accounts a on a.id = l.account_id where {where}", parameters
+        return await fetched_as(
+            Learned,
+            self._pool,
+            f"select {_COLUMNS} from lessons l join accounts a on a.id = l.account_id where {where}",
+            parameters,
         )
-
-    async def _rows(self, query: str, parameters: Mapping[str, object]) -> list[Learned]:
-        async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(Learned)) as cursor:
-            await cursor.execute(query.encode(), parameters)
-            return await cursor.fetchall()

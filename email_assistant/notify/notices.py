@@ -19,8 +19,7 @@ from email_assistant.notify.webhook import new_secret, signed
 log = logging.getLogger(__name__)
 
 _GONE = (404, 410)
-_SHOWN_MAILS, _SHOWN_LENGTH = 3, 100
-"""A push message holds about 3,900 bytes at most (RFC 8291, section 4)."""
+_SHOWN_MAILS, _SHOWN_LENGTH = 3, 100  # a push message holds about 3,900 bytes at most (RFC 8291, section 4)
 
 
 class Notices:

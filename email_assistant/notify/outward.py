@@ -12,8 +12,7 @@ import httpx
 
 from email_assistant.errors import AssistantError
 
-_SECONDS = 10.0
-"""How long one request may take, from the look-up of the name to the answer's status."""
+_SECONDS = 10.0  # how long one request may take, from the look-up of the name to the answer's status
 _MOST_WAIT = 3600
 
 
@@ -32,8 +31,7 @@ class Unreachable(AssistantError):
 @dataclass(frozen=True, slots=True)
 class Answer:
     status: int
-    retry_after: int
-    """Seconds that the server asked to be left alone; 0 if it did not."""
+    retry_after: int  # seconds that the server asked to be left alone; 0 if it did not
 
 
 class Outward:

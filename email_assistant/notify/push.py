@@ -13,10 +13,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from email_assistant.errors import AssistantError
 
-_KEPT_SECONDS = 12 * 3600
-"""How long a push service keeps a message for a browser that is off."""
-_SIGNED_SECONDS = 12 * 3600
-"""RFC 8292 allows 24 hours at most, by the push service's clock."""
+_KEPT_SECONDS = 12 * 3600  # how long a push service keeps a message for a browser that is off
+_SIGNED_SECONDS = 12 * 3600  # RFC 8292 allows 24 hours at most, by the push service's clock
 
 
 class BadSubscription(AssistantError):
@@ -62,11 +60,7 @@ def sealed(key: str, contact: str, subscription: Mapping[str, str], message: byt
 
     url = httpx.URL(subscription["url"])
     body = WebPusher({"endpoint": str(url), "keys": {k: subscription[k] for k in ("p256dh", "auth")}}).encode(message)
-    claims = {
-        "aud": f"{url.scheme}://{url.netloc.decode()}",
-        "exp": int(time.time()) + _SIGNED_SECONDS,
-        "sub": contact,
-    }
+    claims = {"aud": f"{url.scheme}://{url.netloc.decode()}", "exp": int(time.time()) + _SIGNED_SECONDS, "sub": contact}
     headers = {
         **_vapid(key).sign(claims),
         "Content-Encoding": "aes128gcm",

@@ -36,16 +36,13 @@ from email_assistant.settings.values import (
 
 Role = Literal["triage", "response", "memory", "chat"]
 
-GOOGLE: Final = "google"
-"""The provider of accounts at Google itself, which has a root for each of its services."""
-LOCAL_SERVER: Final = "loopback:"
-"""Before the name of a server on this machine."""
+GOOGLE: Final = "google"  # the provider of accounts at Google itself, which has a root for each of its services
+LOCAL_SERVER: Final = "loopback:"  # before the name of a server on this machine
 
 GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai/"
 """Where Gemini speaks OpenAI's chat completions (https://ai.google.dev/gemini-api/docs/openai)."""
 GEMINI_MODEL = "gemini-2.5-flash"
-DEMO = "sandbox"
-"""What the names of the demo's mailboxes begin with, as `google_name`."""
+DEMO = "sandbox"  # what the names of the demo's mailboxes begin with, as `google_name`
 
 
 ENV_FILE: Final = ".env"

@@ -20,10 +20,8 @@ class Held:
     """A mail, and where in the mailbox it is."""
 
     mail: Mail
-    thread: str
-    """Gmail's id of the conversation."""
-    own: bool
-    """Sent by the account itself."""
+    thread: str  # Gmail's id of the conversation
+    own: bool  # sent by the account itself
 
 
 class AnyMail:

@@ -44,8 +44,7 @@ class Offer(NamedTuple):
     """What a model may call now."""
 
     tools: Sequence[Tool]
-    down: Sequence[ServerDown]
-    """Servers whose tools are missing among them."""
+    down: Sequence[ServerDown]  # servers whose tools are missing among them
 
     def schemas(self) -> list[dict[str, Any]]:
         """In the form of OpenAI's `tools`, in a fixed order so that providers can cache the prefix."""

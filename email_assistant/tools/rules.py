@@ -22,8 +22,7 @@ class Rules:
     """One reading of the files."""
 
     config: ToolsConfig
-    labels: Mapping[str, Labels]
-    """What each tool touches."""
+    labels: Mapping[str, Labels]  # what each tool touches
 
     @property
     def tools(self) -> Mapping[str, ToolConfig]:

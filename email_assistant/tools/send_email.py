@@ -21,8 +21,7 @@ from email_assistant.tools.senders import (
 from email_assistant.tools.sending import SendingTool
 from email_assistant.tools.spec import Arguments, Call, Review, StringList, ToolError, ToolSpec
 
-LETTER: Final = "send_email_tool"
-"""What the tools are called that send a mail, the mail agent's and a chat's."""
+LETTER: Final = "send_email_tool"  # what the tools are called that send a mail, the mail agent's and a chat's
 
 
 class SendEmail(Arguments):
@@ -30,8 +29,7 @@ class SendEmail(Arguments):
     response_text: str = Field(min_length=1)
     email_address: str | None = None
     additional_recipients: StringList = Field(default_factory=list)
-    from_address: str | None = None
-    """What it goes from, set by us; None: the account's own address."""
+    from_address: str | None = None  # what it goes from, set by us; None: the account's own address
 
 
 SPEC = ToolSpec(

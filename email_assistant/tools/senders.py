@@ -9,8 +9,7 @@ from email_assistant.mail.address import Address, address_of, is_valid_address
 from email_assistant.mail.message import Mail, reply_addresses
 from email_assistant.tools.spec import ToolError
 
-MOST_NAMED = 500
-"""People of a mail who are known by name; Gmail sends to no more at once."""
+MOST_NAMED = 500  # people of a mail who are known by name; Gmail sends to no more at once
 
 
 class AliasGone(ToolError):

@@ -20,16 +20,14 @@ from email_assistant.mail.invisible import as_seen
 from email_assistant.outgoing.entry import Effect
 
 Answer = Literal["accept", "edit", "ignore", "response"]
-Progress = Callable[[str], None]
-"""Takes one line of what a tool says while it works; written by others, so data."""
+Progress = Callable[[str], None]  # takes one line of what a tool says while it works; written by others, so data
 Kind = Literal["draft", "meeting", "confirmation", "notification", "question", "link", "in_doubt"]
 
 
 NEEDS_MAILBOX: Final = (
     "no mailbox is connected, and this needs one: the person connects one with `email-assistant auth login`"
 )
-_DEEPEST: Final = 64
-"""Lists and objects in one another; no tool takes near as many."""
+_DEEPEST: Final = 64  # lists and objects in one another; no tool takes near as many
 _UNSTORABLE: Final = re.compile("[\0\ud800-\udfff]")
 
 
@@ -74,8 +72,7 @@ class FilledIn:
     """A form of a tool's server as the person filled it in: what it asked, and what they said to just that."""
 
     message: str
-    schema: dict[str, Any]
-    """As the form's (`FormNeeded`)."""
+    schema: dict[str, Any]  # as the form's (`FormNeeded`)
     values: dict[str, Any]
 
 
@@ -144,16 +141,13 @@ class ToolSpec:
 class Call:
     """One decided call on its way to be run."""
 
-    run: Mapping[str, Any]
-    """The run's own data, as its graph was started with (`agents.mail.run.Run`)."""
+    run: Mapping[str, Any]  # the run's own data, as its graph was started with (`agents.mail.run.Run`)
     id: str
     account: Account
-    client: GoogleAccount | None
-    """None: the person has connected no mailbox."""
+    client: GoogleAccount | None  # None: the person has connected no mailbox
     lease: Lease
     progress: Progress = field(default=lambda text: None)
-    filled_in: Sequence[FilledIn] = ()
-    """The forms that the tool's server asked for before."""
+    filled_in: Sequence[FilledIn] = ()  # the forms that the tool's server asked for before
 
     @property
     def run_id(self) -> UUID:
@@ -171,10 +165,8 @@ class Call:
 class Conflicts:
     """What stands in the person's way at the time that a call is about."""
 
-    events: list[str]
-    """A line each, such as "10:00-11:00 Dentist"."""
-    calendars: list[str]
-    """Names of the calendars that count as their time."""
+    events: list[str]  # a line each, such as "10:00-11:00 Dentist"
+    calendars: list[str]  # names of the calendars that count as their time
 
 
 NO_CONFLICTS: Final = Conflicts([], [])

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from email_assistant.accounts.account import Account
-from email_assistant.db.pool import Pool
+from email_assistant.db.pool import Pool, fetched
 
 _DAYS = """
 with days as (select * from unnest(%(accounts)s::uuid[], %(days)s::date[], %(starts)s::timestamptz[],
@@ -51,14 +51,10 @@ class Day:
     notify: int = 0
     respond: int = 0
     untriaged: int = 0
-    decided: int = 0
-    """Items answered on that day, whatever the answer."""
-    proposals: int = 0
-    """Those of them that were drafts or meetings."""
-    unchanged: int = 0
-    """Those of the proposals that were accepted as they were."""
-    median_seconds: float | None = None
-    """From an item's appearance to its answer; None on a day without answers."""
+    decided: int = 0  # items answered on that day, whatever the answer
+    proposals: int = 0  # those of them that were drafts or meetings
+    unchanged: int = 0  # those of the proposals that were accepted as they were
+    median_seconds: float | None = None  # from an item's appearance to its answer; None on a day without answers
     model_calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -90,10 +86,9 @@ class Activity:
             "ends": [ends for *_, ends in periods],
         }
         found: dict[date, dict[str, Any]] = {day: {} for day in sorted({day for _, day, _, _ in periods})}
-        async with self._pool.connection() as conn:
-            for query in (_MAILS, _DECISIONS, _USAGE):
-                for row in await (await conn.execute(query.encode(), given)).fetchall():
-                    found[row["day"]] |= row
+        for query in (_MAILS, _DECISIONS, _USAGE):
+            for row in await fetched(self._pool, query, given):
+                found[row["day"]] |= row
         return [Day(**({"day": day} | figures)) for day, figures in found.items()]
 
 

@@ -2,12 +2,10 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
-from psycopg.rows import class_row
-
-from email_assistant.db.pool import Pool
+from email_assistant.db.pool import Pool, fetched_as
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.kept import decision_in
 from email_assistant.memory.profiles import Memory
@@ -47,18 +45,15 @@ class Letter:
     """One mail of the conversation, as sanitised text."""
 
     id: str
-    own: bool
-    """Sent by the account itself."""
+    own: bool  # sent by the account itself
     sender: str
     name: str | None
     recipients: list[str]
     subject: str
     received_at: datetime
     text: str
-    cut: bool
-    """Whether the text goes on."""
-    attachments: list[str | None]
-    """Their names."""
+    cut: bool  # whether the text goes on
+    attachments: list[str | None]  # their names
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +78,10 @@ class Before:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    conversation: list[Letter]
-    """Oldest first; of a long conversation its newest mails."""
-    triage: TriageNote | None
-    """None for mail that was not triaged."""
-    before: list[Before]
-    """Latest first."""
-    rules: dict[Profile, list[Rule]]
-    """All that stood in the prompts."""
+    conversation: list[Letter]  # oldest first; of a long conversation its newest mails
+    triage: TriageNote | None  # None for mail that was not triaged
+    before: list[Before]  # latest first
+    rules: dict[Profile, list[Rule]]  # all that stood in the prompts
 
 
 class Contexts:
@@ -112,11 +103,11 @@ class Contexts:
             "characters": _MOST_CHARACTERS,
             "similar": _SIMILAR,
         }
-        letters = await self._read(Letter, _CONVERSATION, given)
-        triage = await self._read(TriageNote, _TRIAGE, given)
+        letters = await fetched_as(Letter, self._pool, _CONVERSATION, given)
+        triage = await fetched_as(TriageNote, self._pool, _TRIAGE, given)
         before = [
             replace(each, decision=decision["type"])
-            for each in await self._read(Before, _BEFORE, given)
+            for each in await fetched_as(Before, self._pool, _BEFORE, given)
             if (decision := decision_in(each.decision))
         ]
         rules = {profile: await self._memory.rules(item.account_id, profile) for profile in PROFILES}
@@ -125,10 +116,7 @@ class Contexts:
     async def letter(self, user_id: UUID, account_id: UUID, mail_id: str) -> Letter | None:
         """One mail by itself; None if it is not there any more."""
         given = {"user": user_id, "account": account_id, "mail": mail_id, "characters": _MOST_CHARACTERS}
-        found = await self._read(Letter, f"{_LETTER} account_id = %(account)s and gmail_id = %(mail)s", given)
+        found = await fetched_as(
+            Letter, self._pool, f"{_LETTER} account_id = %(account)s and gmail_id = %(mail)s", given
+        )
         return found[0] if found else None
-
-    async def _read(self, kind: type[T], query: str, given: dict[str, Any]) -> list[T]:
-        async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(kind)) as cursor:
-            await cursor.execute(query.encode(), given)
-            return await cursor.fetchall()

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any, Literal
 from uuid import UUID
 
-from email_assistant.db.pool import Pool
+from email_assistant.db.pool import Parameters, Pool, fetched
+from email_assistant.db.statements import statements
 from email_assistant.inbox.items import NoItem
 from email_assistant.inbox.kept import args_in, decision_in
 from email_assistant.inbox.mails import CORRECTED
@@ -37,51 +38,20 @@ _ANSWERS: Mapping[str, str] = {
     "response": "You answered",
 }
 
-_MAIL = """
-select m.account_id, m.thread_id, m.gmail_id, m.run_id, m.sender, m.received_at, m.state, m.classification,
-       m.triage_reason, m.triaged_at
-from mails m join accounts a on a.id = m.account_id
-where m.user_id = %s and m.gmail_id = %s and a.address = coalesce(%s, a.address)"""
-_CORRECTIONS = """
-select at, by, classification, was, because, triaged_at from corrections where account_id = %s and mail_id = %s
-order by at"""
-# The mail's own runs, the one that answers it now, and those that took the place of any of them.
-_RUNS = """
-with recursive its as (
-    select id, superseded_by from runs where user_id = %(user)s and thread_id = %(thread)s
-    and (mail_id = %(mail)s or id = %(run)s)
-    union select r.id, r.superseded_by from runs r join its on r.id = its.superseded_by)
-select r.id, r.mail_id, r.attempt, r.state, r.reason, r.created_at, r.ended_at, r.superseded_by,
-       r.input->>'given' as given, u.calls, u.tokens, u.cost
-from its join runs r on r.id = its.id cross join lateral (
-    select count(*) as calls, coalesce(sum(prompt_tokens + completion_tokens), 0)::int as tokens,
-           coalesce(sum(cost), 0)::float8 as cost
-    from model_usage where account_id = r.account_id and run_id = r.id) as u
-order by r.created_at"""
-_ITEMS = """
-select id, run_id, kind, action, args::text, status, decision::text, decided_by, decided_at, applied_at,
-       superseded_by, ended_at, created_at
-from inbox_items where run_id = any(%s) order by created_at, id"""
-_EFFECTS_OF = """
-select run_id, tool, state, external_id, result, started_at, finished_at from effects where run_id = any(%s)
-order by coalesce(finished_at, started_at), call_id"""
+_SQL = statements("trail", "story.sql")
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
     """One thing that happened."""
 
-    at: datetime | None
-    """None where no time was kept."""
+    at: datetime | None  # None where no time was kept
     what: What
-    text: str
-    """One sentence."""
-    by: str | None = None
-    """Where the person was, such as "web"; None if it was not the person."""
+    text: str  # one sentence
+    by: str | None = None  # where the person was, such as "web"; None if it was not the person
     run: UUID | None = None
     item: UUID | None = None
-    detail: Mapping[str, Any] = field(default_factory=dict)
-    """More, by the kind of event; see the API's description."""
+    detail: Mapping[str, Any] = field(default_factory=dict)  # more, by the kind of event; see the API's description
 
     def line(self, zone: tzinfo | None = None) -> str:
         """When it was, in a timezone or else that of this machine, and what."""
@@ -100,21 +70,17 @@ class Trail:
         Raises:
             NoItem: no such mail, or one in several accounts and none was named.
         """
-        async with self._pool.connection() as conn:
-            found = await (
-                await conn.execute(_MAIL.encode(), (user_id, mail_id, account.lower() if account else None))
-            ).fetchall()
-            if len(found) != 1:
-                raise NoItem(
-                    f"there is no mail {mail_id}" if not found else f"several accounts have a mail {mail_id}: name one"
-                )
-            mail = found[0]
-            corrections = await (await conn.execute(_CORRECTIONS.encode(), (mail["account_id"], mail_id))).fetchall()
-            given = {"user": user_id, "thread": mail["thread_id"], "mail": mail_id, "run": mail["run_id"]}
-            runs = await (await conn.execute(_RUNS.encode(), given)).fetchall()
-            ids = [run["id"] for run in runs]
-            items = await (await conn.execute(_ITEMS.encode(), (ids,))).fetchall()
-            effects = await (await conn.execute(_EFFECTS_OF.encode(), (ids,))).fetchall()
+        found = await self._rows("mail", (user_id, mail_id, account.lower() if account else None))
+        if len(found) != 1:
+            raise NoItem(
+                f"there is no mail {mail_id}" if not found else f"several accounts have a mail {mail_id}: name one"
+            )
+        mail = found[0]
+        corrections = await self._rows("corrections", (mail["account_id"], mail_id))
+        given = {"user": user_id, "thread": mail["thread_id"], "mail": mail_id, "run": mail["run_id"]}
+        runs = await self._rows("runs", given)
+        ids = [run["id"] for run in runs]
+        items, effects = await self._rows("items", (ids,)), await self._rows("effects", (ids,))
         learned = await self._memory.learned_from(mail["account_id"], [item["id"] for item in items], mail_id)
         told = [
             *_of_mail(mail, corrections),
@@ -124,6 +90,9 @@ class Trail:
             *_learned(learned),
         ]
         return sorted(told, key=lambda event: event.at or datetime.max.replace(tzinfo=UTC))
+
+    async def _rows(self, name: str, given: Parameters) -> list[dict[str, Any]]:
+        return await fetched(self._pool, _SQL[name], given)
 
 
 def _of_mail(mail: Row, corrections: Iterable[Row]) -> Iterator[Event]:

@@ -12,8 +12,7 @@ from email_assistant.inbox.feed import Feed
 from email_assistant.web.dependencies import Assistant, LoggedIn
 from email_assistant.web.errors import documented
 
-_LOOK_SECONDS = 15.0
-"""How often it is looked whether the browser is still logged in, if nothing happens."""
+_LOOK_SECONDS = 15.0  # how often it is looked whether the browser is still logged in, if nothing happens
 _RECONNECT_MS = 1000
 
 

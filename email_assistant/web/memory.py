@@ -101,9 +101,7 @@ router = APIRouter(prefix="/api/memory", tags=["memory"])
 
 @router.get("", responses=documented(401, 404, 422))
 async def show_memory(
-    memory: Rules,
-    account: Of,
-    removed: Annotated[bool, Query(description="Rules that were removed too.")] = False,
+    memory: Rules, account: Of, removed: Annotated[bool, Query(description="Rules that were removed too.")] = False
 ) -> MemoryOut:
     """The rules of each profile with their origin, and what every prompt says about the person."""
     profiles: dict[Profile, list[RuleOut]] = {}

@@ -18,13 +18,13 @@ from tests.documents import ROOT
 
 WRITER: Mapping[str, str] = {
     "accounts": "accounts/accounts.py",
-    "agent_inbox_approvals": "web/agent_inbox/threads.py",
-    "agent_inbox_served": "web/agent_inbox/threads.py",
+    "agent_inbox_approvals": "web/agent_inbox/threads.sql",
+    "agent_inbox_served": "web/agent_inbox/threads.sql",
     "asked_recipients": "inbox/recipients.py",
     "backfill": "sync/backfill.py",
-    "channels": "notify/channels.py",
+    "channels": "notify/channels.sql",
     "corrections": "work/corrections.sql",
-    "digests": "notify/digest.py",
+    "digests": "notify/digest.sql",
     "effects": "tools/effects.py",
     "inbox_items": "inbox/rows.sql",
     "left_drafts": "tools/left_drafts.py",
@@ -38,7 +38,7 @@ WRITER: Mapping[str, str] = {
     "runs": "work/conversations.py",
     "sessions": "accounts/sessions.py",
     "threads": "db/threads.py",
-    "users": "notify/channels.py",
+    "users": "notify/channels.sql",
 }
 ALSO: Mapping[tuple[str, str], str] = {
     ("accounts", "work/removal.py"): "the row goes last, under the locks of all that hangs on it",

@@ -24,15 +24,12 @@ from email_assistant.memory.lessons import Learned
 _BEAT_SECONDS = 15.0
 _DEAF_SECONDS = 2.0
 """How often is looked for changes while none are told, since the database is gone or something stands before it."""
-_DECIDING = ("a", "i")
-"""Keys that decide, or lead to where the same key decides."""
-_SLIP_SECONDS = 0.6
-"""In which the same key pressed again is a slip of the finger."""
+_DECIDING = ("a", "i")  # keys that decide, or lead to where the same key decides
+_SLIP_SECONDS = 0.6  # in which the same key pressed again is a slip of the finger
 _ANSWERS = "answers"
 _DONE = {"accept": "Accepted", "edit": "Accepted as changed", "ignore": "Ignored", "response": "Told the assistant"}
 _DONE_WITH_NOTICE = {**_DONE, "accept": "Put away", "ignore": "Not such mail"}
-_TOLD = timedelta(seconds=30)
-"""How long it is said that something was learned, or that an answer is kept."""
+_TOLD = timedelta(seconds=30)  # how long it is said that something was learned, or that an answer is kept
 
 
 class InboxApp(App[None]):

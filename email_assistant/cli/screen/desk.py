@@ -23,8 +23,7 @@ from email_assistant.trail.story import Event, Trail
 from email_assistant.web.forms import ProposalForm
 
 _BY = "terminal"
-_SECONDS = 5.0
-"""A database that doesn't answer for so long is as good as gone to the person before the screen."""
+_SECONDS = 5.0  # a database that doesn't answer for so long is as good as gone to the person before the screen
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +31,7 @@ class Row:
     """A line of the list."""
 
     item: Item
-    does: str
-    """What the assistant would do, in one sentence."""
+    does: str  # what the assistant would do, in one sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +39,7 @@ class Sight:
     """All that is shown of one item."""
 
     item: Item
-    zone: ZoneInfo
-    """The account's."""
+    zone: ZoneInfo  # the account's
     form: ProposalForm
     context: Context
     events: list[Event]

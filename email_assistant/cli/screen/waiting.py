@@ -14,8 +14,7 @@ from email_assistant.cli.screen.desk import Row
 from email_assistant.cli.screen.item import ItemScreen
 
 _PAGE = 100
-_MOST = 1000
-"""No further than this the list goes; what is beyond is found by searching."""
+_MOST = 1000  # no further than this the list goes; what is beyond is found by searching
 _LONGEST_QUERY = 500
 _TICK_SECONDS = 30.0
 

@@ -10,14 +10,11 @@ from mcp import types
 from email_assistant.mail.charset import cut
 from email_assistant.mail.prompt import delimited, inert
 
-MOST_TOLD: Final = 100_000
-"""Characters of a result that reach the model."""
+MOST_TOLD: Final = 100_000  # characters of a result that reach the model
 _MOST_ERROR: Final = 2_000
 _MOST_DESCRIPTION: Final = 1_000
-_MOST_WORDS: Final = 300
-"""Of a description within a schema."""
-_MOST_VALUE: Final = 1_000
-"""Of any other text within one."""
+_MOST_WORDS: Final = 300  # of a description within a schema
+_MOST_VALUE: Final = 1_000  # of any other text within one
 _QUOTES: Final = str.maketrans(dict.fromkeys('"“”„‟«»', "'"))
 
 

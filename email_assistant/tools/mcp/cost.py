@@ -13,8 +13,7 @@ from email_assistant.errors import AssistantError
 _MOST_COST: Final = 10_000
 _ELSEWHERE: Final = frozenset(("$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$dynamicRef", "$recursiveRef"))
 """Keywords by which a reference leads to another place than its own pointer says."""
-_TWICE: Final = ("unevaluatedProperties", "unevaluatedItems")
-"""Keywords that have all beside them checked once more."""
+_TWICE: Final = ("unevaluatedProperties", "unevaluatedItems")  # keywords that have all beside them checked once more
 
 
 class TooCostly(AssistantError):

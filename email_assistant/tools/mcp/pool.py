@@ -16,17 +16,13 @@ from email_assistant.tools.mcp.connection import Connection, Lost, NotSent, NoUs
 from email_assistant.tools.mcp.schema import UnusableTool
 from email_assistant.tools.spec import FilledIn, Progress, ServerDown
 
-_OWN_SECONDS: Final = 60.0
-"""For calls of our own servers, whose own time-outs come first."""
-_START_SECONDS: Final = 60.0
-"""For a command to start, which may be installed at that moment, as npx does."""
+_OWN_SECONDS: Final = 60.0  # for calls of our own servers, whose own time-outs come first
+_START_SECONDS: Final = 60.0  # for a command to start, which may be installed at that moment, as npx does
 _FIRST_WAIT: Final = 0.5
 _LONGEST_WAIT: Final = 60.0
 
-Look = Callable[[str, types.Tool], Awaitable[bool]]
-"""Whether a server's tool, as it is told now, may be used."""
-Builtin = Mapping[str, Callable[[UUID], Awaitable[Server[Any, Any]]]]
-"""Makes our own servers, by name, for an account."""
+Look = Callable[[str, types.Tool], Awaitable[bool]]  # whether a server's tool, as it is told now, may be used
+Builtin = Mapping[str, Callable[[UUID], Awaitable[Server[Any, Any]]]]  # makes our own servers, by name, for an account
 T = TypeVar("T")
 
 
@@ -35,8 +31,7 @@ class _Seat:
     """The place of one server's session."""
 
     name: str
-    server: ServerConfig | None
-    """None: it is in this process."""
+    server: ServerConfig | None  # None: it is in this process
     connect: Callable[[Callable[[], None]], Connection]
     connection: Connection | None = None
     listing: dict[str, types.Tool] | None = None

@@ -15,8 +15,7 @@ from email_assistant.tools.mcp.schema import Schema, UnusableTool
 from email_assistant.tools.mcp.words import AGAIN, EXTERNAL_ID, KEY, LIMITED
 from email_assistant.tools.spec import Call, FormNeeded, LinkNeeded, ServerDown, ToolError
 
-_LONGEST_ID: Final = 1024
-"""Of an event, the longest of Google's (Calendar API, `events.insert`)."""
+_LONGEST_ID: Final = 1024  # of an event, the longest of Google's (Calendar API, `events.insert`)
 
 
 class Remote:

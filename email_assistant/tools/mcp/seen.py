@@ -27,10 +27,8 @@ class SeenTool:
     hash: str
     description: str
     schema: dict[str, Any]
-    seen_at: datetime
-    """When it was accepted, or first seen."""
-    new_hash: str | None
-    """Of what it has become; None: it is as accepted."""
+    seen_at: datetime  # when it was accepted, or first seen
+    new_hash: str | None  # of what it has become; None: it is as accepted
     new_description: str | None
     new_schema: dict[str, Any] | None
     changed_at: datetime | None

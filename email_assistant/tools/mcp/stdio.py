@@ -23,10 +23,8 @@ from mcp.types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCMessage, J
 from email_assistant.tools.config import ServerConfig
 from email_assistant.tools.mcp.bounds import MOST_BYTES, Meter, TooMuch, Undone
 
-_LEAVE_SECONDS: Final = 2.0
-"""For a process to end by itself once its standard input is closed, as the protocol asks."""
-_MOST_SKIPPED: Final = 64 * MOST_BYTES
-"""Of a line that is too long anyway: how long we read on for the next one."""
+_LEAVE_SECONDS: Final = 2.0  # for a process to end by itself once its standard input is closed, as the protocol asks
+_MOST_SKIPPED: Final = 64 * MOST_BYTES  # of a line that is too long anyway: how long we read on for the next one
 _ID = re.compile(rb'^[^{]*\{[^{}\[\]]{0,200}?"id"\s*:\s*(\d{1,18})\b')
 
 Sender = MemoryObjectSendStream[SessionMessage | Exception]

@@ -32,14 +32,7 @@ class McpTool(Tool):
         UnusableTool.
     """
 
-    def __init__(
-        self,
-        servers: Servers,
-        ledger: Ledger,
-        server: str,
-        told: types.Tool,
-        labels: Labels | None,
-    ) -> None:
+    def __init__(self, servers: Servers, ledger: Ledger, server: str, told: types.Tool, labels: Labels | None) -> None:
         self.told, self.labels = told, labels
         self._schema, answers = check_told(told)
         self._remote = Remote(servers, ledger, server, told.name, answers)

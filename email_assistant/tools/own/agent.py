@@ -40,8 +40,7 @@ INSTRUCTIONS: Final = (
 )
 
 Meta = Mapping[str, Any]
-Done = tuple[str, str | None]
-"""What the model is told, and Google's id of what was made."""
+Done = tuple[str, str | None]  # what the model is told, and Google's id of what was made
 
 
 class AgentTools:

@@ -24,8 +24,7 @@ from email_assistant.tools.update_event import CHANGED, EVENT_NOW, in_words
 
 _MOST_EVENTS: Final = 250
 _LONGEST: Final = timedelta(days=366)
-_MOST_TOLD: Final = 2_000
-"""Characters of an event's description."""
+_MOST_TOLD: Final = 2_000  # characters of an event's description
 _PRECONDITION_FAILED: Final = 412
 _MOST_COPIES: Final = 10
 """Events with the same words at the same time that were deleted or changed, of which each keeps its id for ever."""

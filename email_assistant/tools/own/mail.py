@@ -27,8 +27,7 @@ from email_assistant.tools.senders import answered_at, answers_as, everybody, pe
 from email_assistant.tools.spec import ToolError
 
 _MOST_FOUND: Final = 50
-_MOST_MESSAGES: Final = 50
-"""Of a thread: the newest."""
+_MOST_MESSAGES: Final = 50  # of a thread: the newest
 _MAIL_CHARACTERS: Final = 8_000
 _THREAD_CHARACTERS: Final = 40_000
 

@@ -51,8 +51,7 @@ class OwnTool(Generic[A]):
     effect: Effect
     arguments: type[A]
     result: type[OwnResult]
-    run: Callable[[A], Awaitable[OwnResult]]
-    """Raises ToolError with one line for the model."""
+    run: Callable[[A], Awaitable[OwnResult]]  # raises ToolError with one line for the model
 
     def told(self) -> types.Tool:
         hints = types.ToolAnnotations(

@@ -30,8 +30,7 @@ from email_assistant.work.invoke import Watch
 from email_assistant.work.rows import RunRow
 
 _MOST_CHATS = 50
-_NEWEST = 20
-"""Turns of a long chat that stand on the page."""
+_NEWEST = 20  # turns of a long chat that stand on the page
 
 router = APIRouter()
 
@@ -44,8 +43,7 @@ class ChatLine:
     """Something that a turn did, or asked and was told."""
 
     text: str
-    failed: str | None = None
-    """What went wrong with it."""
+    failed: str | None = None  # what went wrong with it
     item: Item | None = None
 
 
@@ -55,10 +53,8 @@ class ShownTurn:
 
     turn: RunRow
     lines: Sequence[ChatLine]
-    done: str | None
-    """What was done, if the assistant did not come to an end."""
-    follows: str
-    """Why it did not, and what becomes of it."""
+    done: str | None  # what was done, if the assistant did not come to an end
+    follows: str  # why it did not, and what becomes of it
 
     @classmethod
     def of(cls, turn: RunRow, lines: Sequence[ChatLine], done: Sequence[Effect]) -> Self:

@@ -10,11 +10,9 @@ from email_assistant.mail.diff import Piece, compare
 from email_assistant.web.dependencies import Services
 from email_assistant.web.forms import Field, ProposalForm
 
-_ARGUMENT = "arg."
-"""Prefix of the form fields that are arguments."""
+_ARGUMENT = "arg."  # prefix of the form fields that are arguments
 
-Input = tuple[Field, Field, Sequence[Piece]]
-"""A field as it was filled in, as it was proposed, and the difference."""
+Input = tuple[Field, Field, Sequence[Piece]]  # a field as it was filled in, as it was proposed, and the difference
 
 
 async def fields_of(request: Request) -> dict[str, str]:

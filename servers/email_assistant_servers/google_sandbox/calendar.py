@@ -179,12 +179,7 @@ def delete_event(calendar: Named, event_id: str, send_updates: SendUpdates = "no
 
 
 def _resource(calendar: SandboxCalendar) -> dict[str, Any]:
-    return {
-        "kind": "calendar#calendar",
-        "id": calendar.id,
-        "summary": calendar.summary,
-        "timeZone": calendar.zone.key,
-    }
+    return {"kind": "calendar#calendar", "id": calendar.id, "summary": calendar.summary, "timeZone": calendar.zone.key}
 
 
 def _moment(text: object, name: str) -> datetime:

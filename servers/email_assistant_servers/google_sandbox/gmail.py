@@ -125,10 +125,7 @@ def insert_message(
 
 @router.get("/messages/{message_id}")
 def get_message(
-    mailbox: Mine,
-    message_id: str,
-    message_format: Format = "full",
-    wanted: MetadataHeaders = (),
+    mailbox: Mine, message_id: str, message_format: Format = "full", wanted: MetadataHeaders = ()
 ) -> dict[str, Any]:
     """One message."""
     return resource(mailbox, mailbox.message(message_id), message_format, wanted)
@@ -185,10 +182,7 @@ def list_threads(
 
 @router.get("/threads/{thread_id}")
 def get_thread(
-    mailbox: Mine,
-    thread_id: str,
-    message_format: ThreadFormat = "full",
-    wanted: MetadataHeaders = (),
+    mailbox: Mine, thread_id: str, message_format: ThreadFormat = "full", wanted: MetadataHeaders = ()
 ) -> dict[str, Any]:
     """A thread and its messages, oldest first."""
     with mailbox.store.reading():
@@ -210,11 +204,7 @@ def modify_thread(mailbox: Mine, thread_id: str, body: Json) -> dict[str, Any]:
 
 @router.get("/drafts")
 def list_drafts(
-    mailbox: Mine,
-    q: str = "",
-    limit: MaxResults = 100,
-    token: PageToken = None,
-    everywhere: SpamTrash = False,
+    mailbox: Mine, q: str = "", limit: MaxResults = 100, token: PageToken = None, everywhere: SpamTrash = False
 ) -> dict[str, Any]:
     """Drafts that match, newest first."""
     page = mailbox.list_drafts(mailbox.where(q, (), everywhere), min(limit, _MOST_RESULTS), token)
@@ -240,12 +230,7 @@ def send_draft(outbox: Outgoing, mailbox: Mine, body: Json) -> dict[str, Any]:
 
 
 @router.get("/drafts/{draft_id}")
-def get_draft(
-    outbox: Outgoing,
-    mailbox: Mine,
-    draft_id: str,
-    message_format: Format = "full",
-) -> dict[str, Any]:
+def get_draft(outbox: Outgoing, mailbox: Mine, draft_id: str, message_format: Format = "full") -> dict[str, Any]:
     """One draft and its message."""
     return {"id": draft_id, "message": resource(mailbox, outbox.draft_message(draft_id), message_format)}
 

@@ -44,8 +44,7 @@ _DRAFTS = {"draft", "drafts"}
 
 
 _WANTED = "give a mailbox exported as .mbox, such as Google Takeout's, unpacked"
-_PACKED = {b"\x1f\x8b": "gzip", b"PK": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
-"""What packed files begin with."""
+_PACKED = {b"\x1f\x8b": "gzip", b"PK": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}  # what packed files begin with
 _HEADER = re.compile(rb"[!-9;-~]+:[ \t]")
 
 

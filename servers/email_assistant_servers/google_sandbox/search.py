@@ -18,27 +18,9 @@ from .errors import invalid
 # https://developers.google.com/workspace/gmail/api/guides/filtering
 _SEARCH_ZONE = ZoneInfo("America/Los_Angeles")
 
-_TEXT_COLUMNS = {
-    "": "anywhere",
-    "from": "sender",
-    "to": "recipient",
-    "cc": "cc",
-    "bcc": "bcc",
-    "subject": "subject",
-}
-_IS = {
-    "unread": "UNREAD",
-    "starred": "STARRED",
-    "important": "IMPORTANT",
-}
-_IN = {
-    "inbox": "INBOX",
-    "sent": "SENT",
-    "draft": "DRAFT",
-    "drafts": "DRAFT",
-    "trash": "TRASH",
-    "spam": "SPAM",
-}
+_TEXT_COLUMNS = {"": "anywhere", "from": "sender", "to": "recipient", "cc": "cc", "bcc": "bcc", "subject": "subject"}
+_IS = {"unread": "UNREAD", "starred": "STARRED", "important": "IMPORTANT"}
+_IN = {"inbox": "INBOX", "sent": "SENT", "draft": "DRAFT", "drafts": "DRAFT", "trash": "TRASH", "spam": "SPAM"}
 _CATEGORIES = {
     "primary": "CATEGORY_PERSONAL",
     "social": "CATEGORY_SOCIAL",

@@ -64,9 +64,7 @@ def move(words: str, now: datetime) -> Script:
     if start == event.start:
         return f"I still don't know when “{event.title}” should be, so nothing was moved."
     step = yield from propose(
-        start,
-        lambda moment: _update(event, moment),
-        lambda moment, said: _moved(event, moment, said, now),
+        start, lambda moment: _update(event, moment), lambda moment, said: _moved(event, moment, said, now)
     )
     return _told(step, "moved", event.title)
 
