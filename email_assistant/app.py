@@ -130,14 +130,8 @@ class App:
 
 @asynccontextmanager
 async def open_app(settings: Settings, url: str, *, patience: float | None = None) -> AsyncIterator[App]:
-    """Open everything that every command needs; the schema is brought up to date first.
-
-    Args:
-        patience: seconds to wait while another process does that; None: as long as it takes.
-
-    Raises:
-        VaultError, BadFile, UnusableDatabase.
-    """
+    """Open everything that every command needs; the schema is brought up to date first. `patience`: seconds to wait
+    while another process does that; None: as long as it takes. Raises VaultError, BadFile, UnusableDatabase."""
     rules = RuleFiles(settings)
     rules.now()
     await migrate(url, patience=patience)

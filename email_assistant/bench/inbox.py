@@ -74,11 +74,7 @@ class Report:
 
 
 async def measure(items: int) -> Report:
-    """Fill a database of its own and ask the API.
-
-    Raises:
-        BenchFailed, EmbeddedError.
-    """
+    """Fill a database of its own and ask the API. Raises BenchFailed, EmbeddedError."""
     with TemporaryDirectory(prefix="email-assistant-bench-") as folder:
         settings = Settings(home=Path(folder), database_url=None, google_root=_NOWHERE, undo_seconds=0)
         with database(settings, keep=True) as url:

@@ -104,11 +104,7 @@ def signals_heeded() -> Iterator[asyncio.Event]:
 
 async def until_stopped(stop: asyncio.Event, *work: Coroutine[Any, Any, None], patience: float) -> None:
     """Run all of it until one part ends or `stop` is set. What runs is finished, or handed back, before this returns.
-
-    Args:
-        stop: of `signals_heeded`.
-        patience: seconds that stopping in good order may take.
-    """
+    `stop`: of `signals_heeded`; `patience`: seconds that stopping in good order may take."""
     tasks = [asyncio.ensure_future(part) for part in work]
     stopping = asyncio.ensure_future(stop.wait())
     try:

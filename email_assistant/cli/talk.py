@@ -35,10 +35,7 @@ Answer = dict[str, Any]
 
 
 class ChatSession:
-    """
-    Args:
-        account_id: what the chat is about, if it is new.
-    """
+    """`account_id`: what the chat is about, if it is new."""
 
     def __init__(self, app: App, chat: Chat, thread: str, account_id: UUID) -> None:
         self._app = app
@@ -242,11 +239,7 @@ async def print_talk(app: App, talk: Talk) -> int:
 
 
 def _print_stand(talk: Talk, spoken: str = "") -> None:
-    """What became of the request, but for what waits.
-
-    Args:
-        spoken: what was printed of the answer.
-    """
+    """What became of the request, but for what waits. `spoken`: what was printed of the answer."""
     from email_assistant.mail.charset import readable
 
     turn = talk.turn

@@ -62,11 +62,8 @@ class UnusableDatabase(AssistantError):
 
 
 def parameters(url: str) -> dict[str, Any]:
-    """What a libpq URL says, by libpq's names.
-
-    Raises:
-        UnusableDatabase: it is none, or a piece of a password has strayed into another part of it.
-    """
+    """What a libpq URL says, by libpq's names. Raises UnusableDatabase: it is none, or a piece of a password has
+    strayed into another part of it."""
     try:
         found = conninfo.conninfo_to_dict(url)
     except psycopg.ProgrammingError as error:

@@ -56,10 +56,7 @@ class Absence:
 
 class Presence:
     def __init__(self, pool: Pool, holder: Holder, provider: str, start: str) -> None:
-        """
-        Args:
-            start: the command that works on this provider's accounts.
-        """
+        """`start`: the command that works on this provider's accounts."""
         self._pool = pool
         self._holder = holder
         self._provider = provider

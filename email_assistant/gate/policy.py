@@ -38,12 +38,8 @@ class Verdict:
 
 
 def decide(scope: Collection[str] | None, subject: Subject, heard: Collection[str] = ()) -> Verdict:
-    """
-    Args:
-        scope: the types of tools that this request was given; None: all.
-        heard: where private data was read before: `HERE`, or a server that is not ours. Only a question to the very
-            server that told it gives nothing away.
-    """
+    """`scope`: the types of tools that this request was given; None: all; `heard`: where private data was read before:
+    `HERE`, or a server that is not ours. Only a question to the very server that told it gives nothing away."""
     if scope is not None and subject.type is not None and subject.type not in scope:
         return Verdict("deny", f"this request was not given tools of the type {subject.type}")
     if subject.labels is not None and not subject.labels.enabled:

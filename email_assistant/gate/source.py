@@ -71,11 +71,7 @@ class Source:
         return cls.json(str(path), text) if path.suffix == ".json" else cls.yaml(str(path), text)
 
     def mapping(self) -> dict[str, Any]:
-        """The whole content as plain values; an empty file has none.
-
-        Raises:
-            BadFile: it is no mapping.
-        """
+        """The whole content as plain values; an empty file has none. Raises BadFile: it is no mapping."""
         content = {} if self.tree is None else _plain(self.tree)
         if not isinstance(content, dict):
             raise self.bad((), "takes names with values, such as `tools:`")

@@ -48,10 +48,7 @@ def texts_in(args: Mapping[str, Any]) -> list[str]:
 
 
 def _changed(name: str, before: Any, after: Any, quoted: Collection[Words], lines: Collection[Words]) -> Iterator[str]:
-    """
-    Args:
-        lines: those that were proposed.
-    """
+    """`lines`: those that were proposed."""
     if _is_time(before) and _is_time(after):
         yield f"{name}: {before} became {after}"
         return

@@ -59,11 +59,8 @@ class Lesson:
 
     @classmethod
     def of(cls, item: Item, taught: Taught, told: Sequence[str]) -> "Lesson | None":
-        """The lesson of an applied inbox item; None if the answer teaches nothing.
-
-        Args:
-            told: what the tools told the assistant, such as what stands in the calendar.
-        """
+        """The lesson of an applied inbox item; None if the answer teaches nothing. `told`: what the tools told the
+        assistant, such as what stands in the calendar."""
         answer, kind = item.decision or {"type": None}, item.kind
         others = [*taught.mails, *told, *(text for each in taught.items for text in _shown(each))]
         profile: Profile = "cal_preferences" if kind == "meeting" else "response_preferences"
@@ -123,11 +120,8 @@ class Learner:
         self._models = models
 
     async def learn(self, lesson: Lesson) -> None:
-        """Carry one lesson into its profile. A repeat changes nothing.
-
-        Raises:
-            ProfileChanged, ModelDown, ModelFault, ModelRefused, BadAnswer.
-        """
+        """Carry one lesson into its profile. A repeat changes nothing. Raises ProfileChanged, ModelDown, ModelFault,
+        ModelRefused, BadAnswer."""
         origin = {"item": str(lesson.item_id), "did": lesson.told, "sender": lesson.sender, "subject": lesson.subject}
         if await self._memory.knows(lesson.account_id, lesson.profile, lesson.item_id):
             return

@@ -94,11 +94,8 @@ class Lessons:
     async def note(
         self, conn: Connection, account_id: UUID, profile: "Profile", rule: str, version: Mapping[str, Any]
     ) -> None:
-        """Keep what was learned, in the caller's transaction; a repeat changes nothing.
-
-        Args:
-            version: {version, text, removed} of the rule.
-        """
+        """Keep what was learned, in the caller's transaction; a repeat changes nothing. `version`: {version, text,
+        removed} of the rule."""
         await conn.execute(
             """insert into lessons (user_id, account_id, profile, rule, version, text, removed)
                select user_id, id, %(profile)s, %(rule)s, %(version)s, %(text)s, %(removed)s

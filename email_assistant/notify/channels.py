@@ -67,11 +67,8 @@ class Notice:
 
 
 class Channels:
-    """
-    Args:
-        settle: how old an item must be; what is answered sooner is not worth a notice.
-        every: the shortest time between two notices of one channel.
-    """
+    """`settle`: how old an item must be; what is answered sooner is not worth a notice; `every`: the shortest time
+    between two notices of one channel."""
 
     def __init__(self, pool: Pool, vault: Vault, *, settle: timedelta, every: timedelta) -> None:
         self._pool = pool
@@ -82,11 +79,8 @@ class Channels:
     async def add(
         self, user_id: UUID, kind: Kind, name: str, url: str, secrets: Mapping[str, str], session_id: UUID | None = None
     ) -> Channel:
-        """Tell this address of what comes from now on. An address that is known gets the new secrets.
-
-        Args:
-            session_id: the session that it ends with, if any.
-        """
+        """Tell this address of what comes from now on. An address that is known gets the new secrets. `session_id`: the
+        session that it ends with, if any."""
         secret = self._vault.encrypt({"url": url, **secrets})
         return await self._one("add", user_id, kind, name, _hash(url), secret, session_id)
 

@@ -52,12 +52,8 @@ _WORDS: Mapping[str, str] = {
 
 
 class Digests:
-    """
-    Args:
-        at: the local time from which a day's digest is due, by each account's own timezone; None: never.
-        inbox_url: where the person opens the inbox.
-        claim: how long a process that died keeps a digest.
-    """
+    """`at`: the local time from which a day's digest is due, by each account's own timezone; None: never; `inbox_url`:
+    where the person opens the inbox; `claim`: how long a process that died keeps a digest."""
 
     def __init__(
         self,

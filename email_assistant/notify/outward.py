@@ -35,10 +35,7 @@ class Answer:
 
 
 class Outward:
-    """
-    Args:
-        private: allow http, and addresses of this machine and of its network.
-    """
+    """`private`: allow http, and addresses of this machine and of its network."""
 
     def __init__(self, *, private: bool) -> None:
         self._private = private
@@ -56,11 +53,8 @@ class Outward:
         return target
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        """Send it once. A redirect is an answer like another; of the answer only the status is read.
-
-        Raises:
-            TargetRefused, Unreachable.
-        """
+        """Send it once. A redirect is an answer like another; of the answer only the status is read. Raises
+        TargetRefused, Unreachable."""
         target = self.check(url)
         try:
             async with asyncio.timeout(_SECONDS):

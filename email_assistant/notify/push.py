@@ -50,12 +50,8 @@ def check_keys(p256dh: str, auth: str) -> None:
 
 
 def sealed(key: str, contact: str, subscription: Mapping[str, str], message: bytes) -> tuple[dict[str, str], bytes]:
-    """Headers and body of the request to the subscription's push service.
-
-    Args:
-        contact: a mailto: or https: address for the push service's operators.
-        subscription: `url`, `p256dh` and `auth`.
-    """
+    """Headers and body of the request to the subscription's push service. `contact`: a mailto: or https: address for
+    the push service's operators; `subscription`: `url`, `p256dh` and `auth`."""
     from pywebpush import WebPusher  # heavy: it brings two HTTP clients
 
     url = httpx.URL(subscription["url"])

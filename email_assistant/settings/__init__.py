@@ -254,11 +254,7 @@ class Settings(_Home):
 
     @classmethod
     def load(cls) -> Self:
-        """Read the settings.
-
-        Raises:
-            SettingsError: a value can't be used.
-        """
+        """Read the settings. Raises SettingsError: a value can't be used."""
         try:
             named = _env_file.get()
             return cls._read(named) if named else cls._read_at_home()

@@ -112,11 +112,7 @@ SHIPPED: Final = ToolsConfig(
 
 
 def read_tools(source: Source) -> ToolsConfig:
-    """A person's file, over what is shipped: what it leaves out of one of our tools stays as it is.
-
-    Raises:
-        BadFile.
-    """
+    """A person's file, over what is shipped: what it leaves out of one of our tools stays as it is. Raises BadFile."""
     given = _with_variables(source, source.mapping())
     tools = given.get("tools")
     if isinstance(tools, dict):

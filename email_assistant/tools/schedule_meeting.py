@@ -136,12 +136,8 @@ async def find_event(calendar: Calendar, event_id: str) -> Event | None:
 async def insert(
     calendar: Calendar, event_id: str, given: ScheduleMeeting, home: ZoneInfo, *, meet: bool
 ) -> Event | None:
-    """Make the event, unless it was made under this id before; None if the person has deleted that.
-
-    Raises:
-        Ambiguous: it may have been made, and can't be found.
-        Refused.
-    """
+    """Make the event, unless it was made under this id before; None if the person has deleted that. Raises Ambiguous:
+    it may have been made, and can't be found; Refused."""
     when = _when(given, home)
     try:
         return await calendar.insert(

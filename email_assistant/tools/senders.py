@@ -49,11 +49,8 @@ def argument_of(account: Account, identity: Identity) -> dict[str, str]:
 
 
 def check_unchanged(account: Account, given: str | None, identity: Identity) -> None:
-    """Nobody but us chooses what a letter goes from; what is no address of the person's any more gives way.
-
-    Raises:
-        ToolError.
-    """
+    """Nobody but us chooses what a letter goes from; what is no address of the person's any more gives way. Raises
+    ToolError."""
     if given and account.identity(given) not in (None, identity):
         raise ToolError(f"from_address: this goes from {identity.address}; leave {given} out")
 

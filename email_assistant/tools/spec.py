@@ -176,45 +176,29 @@ class Tool(ABC):
     spec: ToolSpec
 
     async def complete(self, run: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
-        """Fill in what the run knows better than the model, and check the rest against the run.
-
-        Raises:
-            ToolError: an argument is invalid, or contradicts the run.
-        """
+        """Fill in what the run knows better than the model, and check the rest against the run. Raises ToolError: an
+        argument is invalid, or contradicts the run."""
         self.spec.parse(arguments)
         return arguments
 
     @abstractmethod
     async def run(self, call: Call, arguments: dict[str, Any]) -> str:
-        """Do it and say what came of it, for the model.
-
-        Raises:
-            ToolError: it was refused for good; the model may propose something else.
-        """
+        """Do it and say what came of it, for the model. Raises ToolError: it was refused for good; the model may
+        propose something else."""
 
     async def conflicts(self, call: Call, arguments: dict[str, Any]) -> Conflicts:
-        """What stands in the calendar at the time that the call is about, for the person who reviews it.
-
-        Raises:
-            GoogleError.
-        """
+        """What stands in the calendar at the time that the call is about, for the person who reviews it. Raises
+        GoogleError."""
         return NO_CONFLICTS
 
     async def left_out(self, run: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[str]:
-        """Who of the people of the mail that a call answers would get nothing, for the person who reviews it.
-
-        Raises:
-            ToolError, GoogleError.
-        """
+        """Who of the people of the mail that a call answers would get nothing, for the person who reviews it. Raises
+        ToolError, GoogleError."""
         return []
 
     async def settle(self, call: Call, effect: Effect) -> None:
-        """Find out whether an effect that was started has happened, without doing it.
-
-        Raises:
-            NotYetClear: look again later.
-            InDoubt: nobody can tell.
-        """
+        """Find out whether an effect that was started has happened, without doing it. Raises NotYetClear: look again
+        later; InDoubt: nobody can tell."""
         raise NotImplementedError(f"{self.spec.name} has no outside effect")
 
 

@@ -71,12 +71,8 @@ class Activity:
         self._pool = pool
 
     async def days(self, user_id: UUID, accounts: Sequence[Account], most: int) -> list[Day]:
-        """The last days, today included, oldest first.
-
-        Args:
-            accounts: those that count; all of this user.
-            most: how many days.
-        """
+        """The last days, today included, oldest first. `accounts`: those that count; all of this user; `most`: how many
+        days."""
         periods = [(account.id, *period) for account in accounts for period in _periods(account, most)]
         given: dict[str, Any] = {
             "user": user_id,

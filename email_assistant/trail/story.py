@@ -65,11 +65,8 @@ class Trail:
         self._memory = memory
 
     async def of_mail(self, user_id: UUID, mail_id: str, account: str | None = None) -> list[Event]:
-        """What happened to a mail, in order.
-
-        Raises:
-            NoItem: no such mail, or one in several accounts and none was named.
-        """
+        """What happened to a mail, in order. Raises NoItem: no such mail, or one in several accounts and none was
+        named."""
         found = await self._rows("mail", (user_id, mail_id, account.lower() if account else None))
         if len(found) != 1:
             raise NoItem(

@@ -118,11 +118,8 @@ class Access:
 
 
 class Guard:
-    """Lets a request through, or answers it itself; nothing of it is read before.
-
-    Args:
-        agent_inbox_origin: the other site whose page may change something, on the paths that it uses.
-    """
+    """Lets a request through, or answers it itself; nothing of it is read before. `agent_inbox_origin`: the other site
+    whose page may change something, on the paths that it uses."""
 
     def __init__(self, app: ASGIApp, access: Access, agent_inbox_origin: str | None) -> None:
         self._app = app
@@ -222,11 +219,8 @@ class SecurityHeaders:
 
 
 def login_page(following: str, wrong: str | None = None, *, may_stay: bool = False) -> Response:
-    """The page that asks for the token, and goes on to the local path `following`.
-
-    Args:
-        may_stay: whether logging in leads to the home's own name, unless the person says otherwise.
-    """
+    """The page that asks for the token, and goes on to the local path `following`. `may_stay`: whether logging in leads
+    to the home's own name, unless the person says otherwise."""
     return render(
         "login.html",
         status_code=401,
@@ -238,11 +232,8 @@ def login_page(following: str, wrong: str | None = None, *, may_stay: bool = Fal
 
 
 def onward(url: str, shown: str | None = None) -> Response:
-    """A page that goes on to `url` by itself; a redirect would count as a step of the page that led here.
-
-    Args:
-        shown: where it leads, for the person to open; `url` itself, if left out.
-    """
+    """A page that goes on to `url` by itself; a redirect would count as a step of the page that led here. `shown`:
+    where it leads, for the person to open; `url` itself, if left out."""
     headers = {"Refresh": f"0; url={quote(url, safe=_IN_URLS)}"}
     return render("onward.html", headers=headers, shown=shown or url)
 

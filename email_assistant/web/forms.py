@@ -107,11 +107,8 @@ class ProposalForm:
         return [after for before, after in both if _content(before) != _content(after)]
 
     def read(self, given: Mapping[str, str]) -> dict[str, Any]:
-        """The arguments as a person left them. What was not touched is the proposal's own value.
-
-        Raises:
-            Invalid: what stands in a field can't be read.
-        """
+        """The arguments as a person left them. What was not touched is the proposal's own value. Raises Invalid: what
+        stands in a field can't be read."""
         touched = {field.name for field in self.changed(given)}
         if "timezone" in touched:
             touched |= {field.name for field in self.fields if field.kind == "time"}

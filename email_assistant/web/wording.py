@@ -129,11 +129,7 @@ def about(item: Item) -> str:
 
 
 def what_follows(turn: RunRow, done: Sequence[Effect]) -> str:
-    """Why a turn has not come to its end, and what becomes of it.
-
-    Args:
-        done: what has happened in it.
-    """
+    """Why a turn has not come to its end, and what becomes of it. `done`: what has happened in it."""
     why = turn.why or "the reason is not known"
     if turn.state == "failed":
         return f"It could not be finished: {why}" if done else why

@@ -121,11 +121,8 @@ class Desk:
             return [*item.new_recipients, *await self._app.recipients.strangers(account, added)]
 
     def check(self, item: Item, args: Mapping[str, Any]) -> None:
-        """Arguments of a chat's call are checked when they are sent, as their server may have to be asked.
-
-        Raises:
-            ToolError: it names what is wrong with each argument.
-        """
+        """Arguments of a chat's call are checked when they are sent, as their server may have to be asked. Raises
+        ToolError: it names what is wrong with each argument."""
         if item.chat is None:
             self._app.tools.check(item.action, args)
 

@@ -57,21 +57,13 @@ def _key(key: str) -> str:
 
 
 def result_text(result: types.CallToolResult, *, own: bool) -> str:
-    """A result for the model.
-
-    Args:
-        own: a server of ours said it, which has delimited what others wrote.
-    """
+    """A result for the model. `own`: a server of ours said it, which has delimited what others wrote."""
     text = "\n".join(_parts(result)) or "(it answered with nothing)"
     return _cut(text, text) if own else delimited("data", _cut(text, inert(text[:MOST_TOLD])))
 
 
 def error_text(server: str, result: types.CallToolResult, *, own: bool) -> str:
-    """What a result that is an error says, in one line.
-
-    Args:
-        own: as for `result_text`.
-    """
+    """What a result that is an error says, in one line. `own`: as for `result_text`."""
     words = "\n".join(_parts(result)).strip() or "it says no reason"
     return one_line(words, _MOST_ERROR) if own else f"the tool server {server} says: {quoted(words)}"
 

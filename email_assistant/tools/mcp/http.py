@@ -27,12 +27,8 @@ _EVENT_END: Final = re.compile(rb"\n\r?\n")
 def http_session(
     server: ServerConfig, session: dict[str, Any], undone: Undone
 ) -> AbstractAsyncContextManager[ClientSession]:
-    """A session with a server at a URL, not yet initialized.
-
-    Args:
-        session: what to make the session with.
-        undone: filled in.
-    """
+    """A session with a server at a URL, not yet initialized. `session`: what to make the session with; `undone`: filled
+    in."""
 
     def client(
         headers: dict[str, str] | None = None, timeout: httpx.Timeout | None = None, auth: httpx.Auth | None = None

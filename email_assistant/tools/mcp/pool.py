@@ -119,20 +119,12 @@ class Servers:
         return self.is_own(name) or (server is not None and server.repeats == "safe")
 
     async def listing(self, name: str, account_id: UUID) -> dict[str, types.Tool]:
-        """Its tools as it lists them now, by name.
-
-        Raises:
-            ServerDown.
-        """
+        """Its tools as it lists them now, by name. Raises ServerDown."""
         return await self._seat(name, account_id).listed()
 
     async def told(self, name: str, account_id: UUID, tool: str) -> types.Tool:
-        """One of its tools, as it may be used.
-
-        Raises:
-            ServerDown.
-            UnusableTool: it has none of this name, or one that has changed.
-        """
+        """One of its tools, as it may be used. Raises ServerDown; UnusableTool: it has none of this name, or one that
+        has changed."""
         told = (await self.listing(name, account_id)).get(tool)
         if told is None:
             raise UnusableTool(f"the tool server {name} has no tool {tool}")

@@ -19,10 +19,7 @@ _LONGEST_ID: Final = 1024  # of an event, the longest of Google's (Calendar API,
 
 
 class Remote:
-    """
-    Args:
-        answers: the schema of its structured answers, if it has told any.
-    """
+    """`answers`: the schema of its structured answers, if it has told any."""
 
     def __init__(self, servers: Servers, ledger: Ledger, server: str, tool: str, answers: Schema | None = None) -> None:
         self._servers = servers
@@ -32,14 +29,8 @@ class Remote:
         self._answers = answers
 
     async def read(self, call: Call, arguments: Mapping[str, Any], told: Mapping[str, Any]) -> str:
-        """
-        Args:
-            told: what the server is told beside the arguments, in `_meta`.
-
-        Raises:
-            ToolError, LinkNeeded, FormNeeded.
-            ServerDown, UnusableTool: nothing was asked of it.
-        """
+        """`told`: what the server is told beside the arguments, in `_meta`. Raises ToolError, LinkNeeded, FormNeeded;
+        ServerDown, UnusableTool: nothing was asked of it."""
         try:
             result = await self._call(call, arguments, told, repeatable=True, reads=True)
         except Lost as lost:

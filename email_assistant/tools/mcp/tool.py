@@ -23,14 +23,8 @@ class _Anything(BaseModel):
 
 
 class McpTool(Tool):
-    """
-    Args:
-        told: as the server lists it.
-        labels: None: nobody has said what it touches, so it counts as a write.
-
-    Raises:
-        UnusableTool.
-    """
+    """`told`: as the server lists it; `labels`: None: nobody has said what it touches, so it counts as a write. Raises
+    UnusableTool."""
 
     def __init__(self, servers: Servers, ledger: Ledger, server: str, told: types.Tool, labels: Labels | None) -> None:
         self.told, self.labels = told, labels

@@ -44,10 +44,7 @@ Done = tuple[str, str | None]  # what the model is told, and Google's id of what
 
 
 class AgentTools:
-    """
-    Args:
-        meet: whether meetings have a Google Meet link.
-    """
+    """`meet`: whether meetings have a Google Meet link."""
 
     def __init__(self, mailbox: Mailbox, outbox: KeyedOutbox, hours: WorkingHours, *, meet: bool) -> None:
         self._mailbox = mailbox
@@ -101,10 +98,7 @@ class AgentTools:
 
 
 async def _reply(visit: Visit, given: SendEmail, sender: object) -> Letter:
-    """
-    Args:
-        sender: the address that the person saw it go from, if they saw it; else the mail says it.
-    """
+    """`sender`: the address that the person saw it go from, if they saw it; else the mail says it."""
     message = await visit.google.gmail.message(str(given.email_id))
     mail = parse_gmail(message.payload)
     proposed = sender if isinstance(sender, str) else answers_as(visit.account, mail).address
@@ -124,12 +118,8 @@ async def _reply(visit: Visit, given: SendEmail, sender: object) -> Letter:
 
 
 def create_agent_server(mailbox: Mailbox, outbox: KeyedOutbox, hours: WorkingHours, *, meet: bool) -> Server[Any, Any]:
-    """The MCP server of one account's mail agent.
-
-    Args:
-        hours: when free time may be offered.
-        meet: whether meetings have a Google Meet link.
-    """
+    """The MCP server of one account's mail agent. `hours`: when free time may be offered; `meet`: whether meetings have
+    a Google Meet link."""
     tools = AgentTools(mailbox, outbox, hours, meet=meet)
     offered: dict[str, tuple[ToolSpec, Callable[[dict[str, Any], Meta], Awaitable[Done]]]] = {
         spec.name: (spec, run)

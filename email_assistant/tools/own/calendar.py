@@ -151,10 +151,7 @@ class WrittenOut(OwnResult):
 
 
 class CalendarTools:
-    """
-    Args:
-        meet: whether events that are made have a Google Meet link, where the calendar may have one.
-    """
+    """`meet`: whether events that are made have a Google Meet link, where the calendar may have one."""
 
     def __init__(self, mailbox: Mailbox, *, meet: bool) -> None:
         self._mailbox = mailbox
@@ -256,11 +253,8 @@ class CalendarTools:
 
 
 def create_calendar_server(mailbox: Mailbox, *, meet: bool) -> Server[Any, Any]:
-    """The MCP server for the calendars of one account.
-
-    Args:
-        meet: whether events that are made have a Google Meet link, where the calendar may have one.
-    """
+    """The MCP server for the calendars of one account. `meet`: whether events that are made have a Google Meet link,
+    where the calendar may have one."""
     tools = CalendarTools(mailbox, meet=meet)
     return create_server(
         "email-assistant-calendar",

@@ -79,10 +79,7 @@ async def chats(app: Assistant, chat: Talks) -> Response:
 
 @router.get("/chat/{chat_id:path}")
 async def show(app: Assistant, chat: Talks, chat_id: ChatId, whole: bool = False) -> Response:
-    """
-    Args:
-        whole: all turns, not only the newest.
-    """
+    """`whole`: all turns, not only the newest."""
     return await _page(app, chat, chat_id, whole=whole)
 
 
@@ -162,11 +159,8 @@ async def _last(app: Services, chat: Chat, chat_id: str) -> RunRow | None:
 
 
 def _is_taken(last: RunRow | None, posted: Mapping[str, str], words: str) -> bool:
-    """Whether the same was sent before from the same page.
-
-    Raises:
-        Conflict: something else was asked since the page was shown.
-    """
+    """Whether the same was sent before from the same page. Raises Conflict: something else was asked since the page was
+    shown."""
     if last is None or str(last.attempt) == posted.get("after", str(last.attempt)):
         return False
     if last.input["request"] == words:
@@ -213,10 +207,7 @@ async def _page(
     refusal: Refusal | None = None,
     whole: bool = False,
 ) -> Response:
-    """
-    Args:
-        posted: what was typed: for the item `answered`, or as a request.
-    """
+    """`posted`: what was typed: for the item `answered`, or as a request."""
     talk = await chat.look(app.user_id, chat_id)
     account = await app.accounts.get(talk.chat.account_id)
     turns = await told(app, chat, talk, MOST_TURNS)

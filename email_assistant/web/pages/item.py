@@ -41,11 +41,8 @@ async def show(
     whole: bool = False,
     fresh: bool = False,
 ) -> Response:
-    """
-    Args:
-        whole: all of the conversation, not only its newest mails.
-        fresh: without what the person had typed before they took their answer back.
-    """
+    """`whole`: all of the conversation, not only its newest mails; `fresh`: without what the person had typed before
+    they took their answer back."""
     just = await just_answered(app, answered)
     posted: dict[str, str] | None = {} if fresh else None
     return await _page(app, contexts, item_id, listing, posted, just=just, whole=whole, news=news)

@@ -49,11 +49,8 @@ def taken_back_in(form: ProposalForm, item: Item) -> dict[str, str]:
 
 
 def answer_of(form: ProposalForm, posted: Mapping[str, str]) -> dict[str, Any]:
-    """
-    Raises:
-        Invalid: a field can't be read; or "accept" with a changed proposal, where what is on the screen is not what
-            would be sent.
-    """
+    """Raises Invalid: a field can't be read; or "accept" with a changed proposal, where what is on the screen is not
+    what would be sent."""
     kind, given = posted.get("answer"), arguments_in(posted)
     match kind:
         case "accept" if form.changed(given):

@@ -54,11 +54,8 @@ class SandboxCalendar:
         self.summary = summary or address
 
     def insert(self, body: Event, *, conference: bool = False) -> Event:
-        """Add an event, under the id that the body chooses if it does. Raises ApiError (400, 409).
-
-        Args:
-            conference: make the conference that the body asks for; else that is ignored.
-        """
+        """Add an event, under the id that the body chooses if it does. Raises ApiError (400, 409). `conference`: make
+        the conference that the body asks for; else that is ignored."""
         event_id = str(body.get("id") or "".join(secrets.choice(_ID_ALPHABET) for _ in range(26)))
         if not _ID.fullmatch(event_id):
             raise invalid("Invalid resource id value.", "invalid")
