@@ -15,8 +15,7 @@ from .charset import readable
 from .message import Mail
 
 _MAX_REFERENCES = 20
-_MAX_MESSAGE_ID = 900
-"""Characters; a line of a message may have 998 (RFC 5322, 2.1.1)."""
+_MAX_MESSAGE_ID = 900  # characters; a line of a message may have 998 (RFC 5322, 2.1.1)
 
 _MAX_WORD = 900
 """Characters in which a line can't be folded, for there is no blank; of longer ones, encoded words are made."""

@@ -21,16 +21,13 @@ from .phrases import (
     REFERS_TO_HISTORY,
 )
 
-_MAX_READ = 500_000
-"""Characters; more is no letter, and only `Mail.text` has it."""
-_MAX_ATTRIBUTION = 400
-"""Characters of "On … wrote:" over its lines."""
+_MAX_READ = 500_000  # characters; more is no letter, and only `Mail.text` has it
+_MAX_ATTRIBUTION = 400  # characters of "On … wrote:" over its lines
 _MAX_ATTRIBUTION_LINES = 4
 _MAX_HEADER_BLOCK = 9
 _MAX_SIGNATURE_LINES = 15
 _MAX_UNSURE_SIGNATURE_LINES = 8
-_MAX_QUOTE_BEFORE_ANSWER = 10
-"""Quoted lines kept before each inline answer."""
+_MAX_QUOTE_BEFORE_ANSWER = 10  # quoted lines kept before each inline answer
 
 _ATTRIBUTION_START = re.compile(r"[^\W_]")
 _ADDRESS_AND_TIME = re.compile(r"(?=.*[<(][^\s<>()]+@[^\s<>()]+[>)])(?=.*\b\d{4}\b)(?=.*\b\d{1,2}[:.h]\d\d\b).*")

@@ -15,10 +15,8 @@ from .html_style import hidden_classes, hides, inline_style
 from .html_table import Table
 from .links import link_note
 
-_MAX_DEPTH = 300
-"""Beyond it tags are only stripped: each stray end tag costs libxml2 a walk over all open elements."""
-_CHUNK = 16_384
-"""Characters: an exception from a handler stops lxml only at the end of what it was fed."""
+_MAX_DEPTH = 300  # beyond it tags are only stripped: each stray end tag costs libxml2 a walk over all open elements
+_CHUNK = 16_384  # characters: an exception from a handler stops lxml only at the end of what it was fed
 
 _SKIPPED = frozenset({"script", "style", "title", "template", "svg", "select", "map"})
 _NEW_LINE = frozenset(

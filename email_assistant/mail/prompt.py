@@ -10,15 +10,12 @@ from .excerpt import LEAST, Measure, beginning, excerpt
 from .invisible import clean
 from .message import Attachment, CalendarEvent, Mail
 
-FEW_LISTED = 5
-"""Recipients and attachments named before "and N more"."""
+FEW_LISTED = 5  # recipients and attachments named before "and N more"
 MOST_LISTED = 50
 """Recipients named where all may be answered; mail to more people is hardly ever meant to be answered to all."""
 _MAX_HEADER = 500
-_MAX_ENTRY = _MAX_HEADER // FEW_LISTED
-"""Characters of one that is named."""
-_ROOM_TO_SAY_SO = 40
-"""Characters, where only the beginning of a text is left."""
+_MAX_ENTRY = _MAX_HEADER // FEW_LISTED  # characters of one that is named
+_ROOM_TO_SAY_SO = 40  # characters, where only the beginning of a text is left
 
 _TAGS = ("mail", "calendar", "draft", "difference", "data")
 """Every block of data that a prompt may hold. What stands inside one can open or close none of them."""

@@ -42,7 +42,7 @@ _USAGE = _DAYS.format(
 
 
 @dataclass(frozen=True, slots=True)
-class Day:
+class DayFigures:
     """One calendar day, of each account's own timezone, summed over the accounts."""
 
     day: date
@@ -70,7 +70,7 @@ class Activity:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def days(self, user_id: UUID, accounts: Sequence[Account], most: int) -> list[Day]:
+    async def days(self, user_id: UUID, accounts: Sequence[Account], most: int) -> list[DayFigures]:
         """The last days, today included, oldest first. `accounts`: those that count; all of this user; `most`: how many
         days."""
         periods = [(account.id, *period) for account in accounts for period in _periods(account, most)]
@@ -85,7 +85,7 @@ class Activity:
         for query in (_MAILS, _DECISIONS, _USAGE):
             for row in await fetched(self._pool, query, given):
                 found[row["day"]] |= row
-        return [Day(**({"day": day} | figures)) for day, figures in found.items()]
+        return [DayFigures(**({"day": day} | figures)) for day, figures in found.items()]
 
 
 def _periods(account: Account, most: int) -> list[tuple[date, datetime, datetime]]:

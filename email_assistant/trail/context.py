@@ -41,7 +41,7 @@ order by i.decided_at desc, i.id limit %(similar)s"""
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class PastMail:
     """One mail of the conversation, as sanitised text."""
 
     id: str
@@ -78,7 +78,7 @@ class Before:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    conversation: list[Letter]  # oldest first; of a long conversation its newest mails
+    conversation: list[PastMail]  # oldest first; of a long conversation its newest mails
     triage: TriageNote | None  # None for mail that was not triaged
     before: list[Before]  # latest first
     rules: dict[Profile, list[Rule]]  # all that stood in the prompts
@@ -103,7 +103,7 @@ class Contexts:
             "characters": _MOST_CHARACTERS,
             "similar": _SIMILAR,
         }
-        letters = await fetched_as(Letter, self._pool, _CONVERSATION, given)
+        letters = await fetched_as(PastMail, self._pool, _CONVERSATION, given)
         triage = await fetched_as(TriageNote, self._pool, _TRIAGE, given)
         before = [
             replace(each, decision=decision["type"])
@@ -113,10 +113,10 @@ class Contexts:
         rules = {profile: await self._memory.rules(item.account_id, profile) for profile in PROFILES}
         return Context(letters[::-1], triage[0] if triage else None, before, rules)
 
-    async def letter(self, user_id: UUID, account_id: UUID, mail_id: str) -> Letter | None:
+    async def letter(self, user_id: UUID, account_id: UUID, mail_id: str) -> PastMail | None:
         """One mail by itself; None if it is not there any more."""
         given = {"user": user_id, "account": account_id, "mail": mail_id, "characters": _MOST_CHARACTERS}
         found = await fetched_as(
-            Letter, self._pool, f"{_LETTER} account_id = %(account)s and gmail_id = %(mail)s", given
+            PastMail, self._pool, f"{_LETTER} account_id = %(account)s and gmail_id = %(mail)s", given
         )
         return found[0] if found else None

@@ -42,7 +42,7 @@ _SQL = statements("trail", "story.sql")
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class Happening:
     """One thing that happened."""
 
     at: datetime | None  # None where no time was kept
@@ -64,7 +64,7 @@ class Trail:
         self._pool = pool
         self._memory = memory
 
-    async def of_mail(self, user_id: UUID, mail_id: str, account: str | None = None) -> list[Event]:
+    async def of_mail(self, user_id: UUID, mail_id: str, account: str | None = None) -> list[Happening]:
         """What happened to a mail, in order. Raises NoItem: no such mail, or one in several accounts and none was
         named."""
         found = await self._rows("mail", (user_id, mail_id, account.lower() if account else None))
@@ -92,43 +92,43 @@ class Trail:
         return await fetched(self._pool, _SQL[name], given)
 
 
-def _of_mail(mail: Row, corrections: Iterable[Row]) -> Iterator[Event]:
-    yield Event(mail["received_at"], "received", f"It came in from {mail['sender'] or 'an unknown sender'}.")
+def _of_mail(mail: Row, corrections: Iterable[Row]) -> Iterator[Happening]:
+    yield Happening(mail["received_at"], "received", f"It came in from {mail['sender'] or 'an unknown sender'}.")
     for correction in corrections:
         if not (correction["because"] or "").startswith(CORRECTED):
             yield _classified(correction["triaged_at"], correction["was"], correction["because"])
         text = f"You corrected its class from {correction['was']} to {correction['classification']}."
         detail = {name: correction[name] for name in ("was", "classification")}
-        yield Event(correction["at"], "corrected", text, correction["by"], detail=detail)
+        yield Happening(correction["at"], "corrected", text, correction["by"], detail=detail)
     if mail["classification"] and not (mail["triage_reason"] or "").startswith(CORRECTED):
         yield _classified(mail["triaged_at"], mail["classification"], mail["triage_reason"])
 
 
-def _classified(at: datetime | None, classification: str, reason: str | None) -> Event:
+def _classified(at: datetime | None, classification: str, reason: str | None) -> Happening:
     text = f"It was classified as {classification}" + (f": {reason}" if reason else ".")
-    return Event(at, "classified", text, detail={"classification": classification, "reason": reason})
+    return Happening(at, "classified", text, detail={"classification": classification, "reason": reason})
 
 
-def _of_run(run: Row, mail_id: str) -> Iterator[Event]:
+def _of_run(run: Row, mail_id: str) -> Iterator[Happening]:
     again, detail = run["attempt"] > 1, {name: run[name] for name in ("attempt", "given", "calls", "tokens", "cost")}
     text = "The assistant took it up again." if again else "The assistant took it up."
     if run["mail_id"] != mail_id:
         text = "The assistant took up another mail of the conversation, and this one with it."
-    yield Event(run["created_at"], "retried" if again else "started", text, run=run["id"], detail=detail)
+    yield Happening(run["created_at"], "retried" if again else "started", text, run=run["id"], detail=detail)
     reason = run["reason"]
     match run["state"]:
         case "failed":
-            yield Event(run["ended_at"], "failed", f"It failed: {reason}", run=run["id"], detail={"reason": reason})
+            yield Happening(run["ended_at"], "failed", f"It failed: {reason}", run=run["id"], detail={"reason": reason})
         case "superseded":
             taken = {"reason": reason, "superseded_by": run["superseded_by"]}
-            yield Event(run["ended_at"], "superseded", f"This was given up: {reason}.", run=run["id"], detail=taken)
+            yield Happening(run["ended_at"], "superseded", f"This was given up: {reason}.", run=run["id"], detail=taken)
         case "done":
-            yield Event(run["ended_at"], "finished", "The assistant was done with it.", run=run["id"])
+            yield Happening(run["ended_at"], "finished", "The assistant was done with it.", run=run["id"])
 
 
-def _of_item(item: Row) -> Iterator[Event]:
-    def event(at: datetime | None, what: What, text: str, by: str | None = None, **detail: Any) -> Event:
-        return Event(at, what, text, by, item["run_id"], item["id"], {"kind": item["kind"], **detail})
+def _of_item(item: Row) -> Iterator[Happening]:
+    def event(at: datetime | None, what: What, text: str, by: str | None = None, **detail: Any) -> Happening:
+        return Happening(at, what, text, by, item["run_id"], item["id"], {"kind": item["kind"], **detail})
 
     proposed = args_in(item["args"])
     yield event(item["created_at"], "proposed", _PROPOSED[item["kind"]], action=item["action"], args=proposed)
@@ -149,7 +149,7 @@ def _of_item(item: Row) -> Iterator[Event]:
             yield event(item["ended_at"], "expired", "It could not be answered any more.")
 
 
-def _of_effect(effect: Row) -> Event:
+def _of_effect(effect: Row) -> Happening:
     what, text = _EFFECTS.get(effect["tool"], ("done", f"{effect['tool']} was done."))
     match effect["state"]:
         case "failed" | "refused":
@@ -158,16 +158,16 @@ def _of_effect(effect: Row) -> Event:
             what, text = "unclear", "It is not known yet whether this happened."
     at = effect["finished_at"] or effect["started_at"]
     detail = {"tool": effect["tool"], "state": effect["state"], "external_id": effect["external_id"]}
-    return Event(at, what, text, run=effect["run_id"], detail={**detail, "result": effect["result"]})
+    return Happening(at, what, text, run=effect["run_id"], detail={**detail, "result": effect["result"]})
 
 
-def _learned(versions: Iterable[tuple[str, Mapping[str, Any]]]) -> Iterator[Event]:
+def _learned(versions: Iterable[tuple[str, Mapping[str, Any]]]) -> Iterator[Happening]:
     for profile, version in versions:
         text = f"This rule was {'dropped' if version['removed'] else 'learned'}: {version['text']}"
         detail = {"profile": profile, "rule": version["text"], "removed": version["removed"]}
         origin = version["origin"].get("item")
         at = datetime.fromisoformat(version["at"])
-        yield Event(at, "learned", text, item=UUID(origin) if origin else None, detail=detail)
+        yield Happening(at, "learned", text, item=UUID(origin) if origin else None, detail=detail)
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

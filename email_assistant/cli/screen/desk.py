@@ -19,7 +19,7 @@ from email_assistant.inbox.sentences import sentence
 from email_assistant.memory.lessons import Learned
 from email_assistant.memory.profiles import Memory
 from email_assistant.trail.context import Context, Contexts
-from email_assistant.trail.story import Event, Trail
+from email_assistant.trail.story import Happening, Trail
 from email_assistant.web.forms import ProposalForm
 
 _BY = "terminal"
@@ -42,7 +42,7 @@ class Sight:
     zone: ZoneInfo  # the account's
     form: ProposalForm
     context: Context
-    events: list[Event]
+    events: list[Happening]
 
 
 class Desk:
