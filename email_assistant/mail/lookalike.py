@@ -11,11 +11,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-# A letter, and what is drawn like it. Case is folded first, so a letter stands for its capital too: Cyrillic's third one is drawn like B there.
+# A letter, and what is drawn like it. Case is folded first, so a letter stands for its capital too: Cyrillic's third
+# one is drawn like B there.
 _DRAWN_LIKE = (
     "aаαɑ bвьβ cсϲ dԁđ eеεєҽ gɡց hнһհ iіιıɩ jјϳյ kкκ lӏł mм nпηո oоοօø0 pрρ qԛզ rг sѕ$ tтτ uυμս vѵν wԝω xхχ yуγү zζ"
 )
-_LETTERS = str.maketrans({alike: letter for letter, *others in _DRAWN_LIKE.split() for alike in others})
+_LETTERS = str.maketrans({alike: row[0] for row in _DRAWN_LIKE.split() for alike in row[1:]})
 _PAIRS = (("rn", "m"), ("vv", "w"), ("cl", "d"))
 _STROKES = str.maketrans(dict.fromkeys("i1|!", "l"))
 _ADDRESS = re.compile(r"[^\s<>()\[\],;:\"'@]+@[^\s<>()\[\],;:\"'@]+\.[^\s<>()\[\],;:\"'@.]+")

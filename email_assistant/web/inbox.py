@@ -20,18 +20,14 @@ from email_assistant.web.errors import documented
 from email_assistant.web.schemas import (
     AnsweredOut,
     AnswerIn,
-    BeforeOut,
     ContextOut,
     CountsOut,
     Decisions,
     ItemOut,
     ItemPage,
-    LetterOut,
     Result,
     Results,
-    RuleOut,
     Snooze,
-    TriageOut,
 )
 
 MOST = 500
@@ -149,13 +145,7 @@ async def show_context(
 ) -> ContextOut:
     """What a decision on an item may rest on: its conversation, why the mail is here, what was decided on items of the
     same kind about the same sender's mail, and what was learned."""
-    found = await contexts.of(await app.inbox.get(app.user_id, item_id))
-    return ContextOut(
-        conversation=[LetterOut.model_validate(letter) for letter in found.conversation],
-        triage=TriageOut.model_validate(found.triage) if found.triage else None,
-        before=[BeforeOut.model_validate(each) for each in found.before],
-        rules={profile: [RuleOut.of(rule) for rule in rules] for profile, rules in found.rules.items()},
-    )
+    return ContextOut.model_validate(await contexts.of(await app.inbox.get(app.user_id, item_id)))
 
 
 @router.post("/{item_id}/decision", responses=documented(400, 401, 403, 404, 409, 413, 422))
