@@ -42,8 +42,7 @@ class ChatSession:
         self._chat = chat
         self._thread = thread
         self._account_id = account_id
-        self._spoken = ""
-        """What was printed of the answer as it came."""
+        self._spoken = ""  # what was printed of the answer as it came
         self._proposed: list[str] = []
         """Calls of the last message: told once they ran, as the person may have to be asked first."""
 

@@ -108,12 +108,9 @@ def connection_settings(url: str, schema: str = SCHEMA) -> dict[str, Any]:
 
 
 def make_pool(url: str, *, size: int, idle_seconds: float) -> Pool:
-    """Make a pool, not yet open.
-
-    Args:
-        idle_seconds: how long a transaction may wait for its process. One that was stopped, with its machine or by
-            SIGSTOP, would else hold its locks for good: its kernel still answers the server's keepalives.
-    """
+    """Make a pool, not yet open. `idle_seconds`: how long a transaction may wait for its process. One that was stopped,
+    with its machine or by SIGSTOP, would else hold its locks for good: its kernel still answers the server's
+    keepalives."""
     idle = f" -c idle_in_transaction_session_timeout={idle_seconds * 1000:.0f}"
     settings = connection_settings(url)
     return Pool(

@@ -53,15 +53,9 @@ delete from presences;
 
 
 async def restore(url: str, source: Path, *, replace: bool, patience: float | None = None) -> None:
-    """Put a backup in place of what the database holds: all of it, or nothing.
-
-    Args:
-        replace: even if accounts are connected there.
-        patience: seconds to wait for another process that brings tables up to date; None: as long as it takes.
-
-    Raises:
-        BackupError: nothing was changed.
-    """
+    """Put a backup in place of what the database holds: all of it, or nothing. `replace`: even if accounts are
+    connected there; `patience`: seconds to wait for another process that brings tables up to date; None: as long as it
+    takes. Raises BackupError: nothing was changed."""
     applied = _applied(source)
     with _alone(url) as conn, _explained(source):
         await _until_at_rest(conn)

@@ -134,15 +134,9 @@ class Memory:
     async def correct(
         self, account_id: UUID, profile: Profile, key: str, text: str | None, origin: Mapping[str, str]
     ) -> None:
-        """State the rule with this key by a correction, anew if there is one. A repeat changes nothing.
-
-        Args:
-            text: None takes back what was learned from this mail, unless something else was learned since.
-            origin: among others the ids of the `correction` and of its `mail`.
-
-        Raises:
-            Invalid: too many rules, or too long a text.
-        """
+        """State the rule with this key by a correction, anew if there is one. A repeat changes nothing. `text`: None
+        takes back what was learned from this mail, unless something else was learned since; `origin`: among others the
+        ids of the `correction` and of its `mail`. Raises Invalid: too many rules, or too long a text."""
         async with self._locked(account_id, profile) as conn:
             rule = next((rule for rule in await self._all(account_id, profile) if rule.key == key), None)
             stated = None

@@ -23,12 +23,9 @@ _SHOWN_MAILS, _SHOWN_LENGTH = 3, 100  # a push message holds about 3,900 bytes a
 
 
 class Notices:
-    """
-    Args:
-        inbox_url: where the person opens the inbox.
-        contact: for the operators of push services, a mailto: or https: address; None: the person's first account.
-        show_mail: write sender and subject into web push, whose messages only the person's browser can read.
-    """
+    """`inbox_url`: where the person opens the inbox; `contact`: for the operators of push services, a mailto: or https:
+    address; None: the person's first account; `show_mail`: write sender and subject into web push, whose messages only
+    the person's browser can read."""
 
     def __init__(
         self,

@@ -52,13 +52,9 @@ class Offer(NamedTuple):
 
 
 class Registry:
-    """Whatever goes by the person's files raises BadFile while they can't be used.
-
-    Args:
-        mail: the mail agent's tools, as they run here.
-        chat: the chat agent's that run here; its others are those to which the files give a type.
-        mailbox: an account's, by its id.
-    """
+    """Whatever goes by the person's files raises BadFile while they can't be used. `mail`: the mail agent's tools, as
+    they run here; `chat`: the chat agent's that run here; its others are those to which the files give a type;
+    `mailbox`: an account's, by its id."""
 
     def __init__(
         self,
@@ -118,13 +114,9 @@ class Registry:
         *,
         mailbox: bool = True,
     ) -> Verdict:
-        """What the gate says to a call of it now.
-
-        Args:
-            scope: the types that the request was given; None: all.
-            heard: where private data was read before. The mail agent has read mail from the start.
-            mailbox: whether the person has one.
-        """
+        """What the gate says to a call of it now. `scope`: the types that the request was given; None: all; `heard`:
+        where private data was read before. The mail agent has read mail from the start; `mailbox`: whether the person
+        has one."""
         rules = self._files.now()
         if not self._has(rules, agent, name):
             known = f"; there are {', '.join(self._local['mail'])}" if agent == "mail" else ""

@@ -204,11 +204,8 @@ class Tool(ABC):
 
 def check_storable(value: object) -> None:
     """Whether an argument, or a person's answer, can be kept, shown and sent as it stands: Postgres has no text with a
-    NUL, UTF-8 none with half of a surrogate pair, and what is nested without an end can't be read again.
-
-    Raises:
-        ToolError.
-    """
+    NUL, UTF-8 none with half of a surrogate pair, and what is nested without an end can't be read again. Raises
+    ToolError."""
     level = [value]
     for _ in range(_DEEPEST):
         if any(isinstance(each, str) and _UNSTORABLE.search(each) for each in level):

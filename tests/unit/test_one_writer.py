@@ -30,7 +30,7 @@ WRITER: Mapping[str, str] = {
     "left_drafts": "tools/left_drafts.py",
     "lessons": "memory/lessons.py",
     "mails": "work/conversations.py",
-    "mcp_tools": "tools/mcp/seen.py",
+    "mcp_tools": "tools/mcp/seen.sql",
     "model_usage": "usage.py",
     "outbox": "tools/outbox.py",
     "presences": "db/presence.py",

@@ -46,18 +46,15 @@ class InboxApp(App[None]):
     def __init__(self, desk: Desk) -> None:
         super().__init__()
         self.desk = desk
-        self._answered: list[Item] = []
-        """By this view, latest last."""
+        self._answered: list[Item] = []  # by this view, latest last
         self._on_their_way: set[UUID] = set()
-        self._learned: list[tuple[datetime, Learned]] = []
-        """What was told here, and when, latest last."""
+        self._learned: list[tuple[datetime, Learned]] = []  # what was told here, and when, latest last
         self._kept = (datetime.now(UTC), "")
         """When the latest answer was taken, and why nothing carries it out for now; empty if something does."""
         self._told = asyncio.Lock()
         self._said = ("", False)
         self._trouble = ""
-        self._pressed = ("", 0.0)
-        """The last key, and when."""
+        self._pressed = ("", 0.0)  # the last key, and when
 
     async def on_event(self, event: events.Event) -> None:
         """Of a key that decides and is pressed twice by a slip, only the first press counts; in between, another key or

@@ -43,8 +43,7 @@ class WaitingScreen(LiveScreen):
         self._rows: list[Row] = []
         self._wanted = _PAGE
         self._has_more = False
-        self._at = 0
-        """Where the mark is, or was before its item went away."""
+        self._at = 0  # where the mark is, or was before its item went away
 
     def compose(self) -> ComposeResult:
         yield Input(placeholder="Search: words, parts of addresses", max_length=_LONGEST_QUERY)

@@ -161,16 +161,9 @@ class Connection:
         *,
         reads: bool,
     ) -> types.CallToolResult:
-        """
-        Args:
-            filled_in: the server's forms that the person has filled in before.
-            reads: it changes nothing, so it may be called again with what the person says.
-
-        Raises:
-            NotSent, TurnedAway, Lost.
-            ServerRefused: the server did not do it, and says so.
-            LinkNeeded, FormNeeded: it needs the person first, and did not do it.
-        """
+        """`filled_in`: the server's forms that the person has filled in before; `reads`: it changes nothing, so it may
+        be called again with what the person says. Raises NotSent, TurnedAway, Lost; ServerRefused: the server did not
+        do it, and says so; LinkNeeded, FormNeeded: it needs the person first, and did not do it."""
         params = types.CallToolRequestParams(
             name=tool, arguments=dict(arguments), _meta=types.RequestParams.Meta(**meta) if meta else None
         )

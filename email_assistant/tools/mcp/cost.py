@@ -35,8 +35,7 @@ class _Costs:
 
     def __init__(self, root: dict[str, Any]) -> None:
         self._root = root
-        self._known: dict[str, int | None] = {}
-        """By reference; None: it is being counted."""
+        self._known: dict[str, int | None] = {}  # by reference; None: it is being counted
 
     def of(self, part: Any) -> int:
         match part:

@@ -131,10 +131,8 @@ class _Events(httpx.AsyncByteStream):
         self._asked = asked
         self._undone = undone
         self._meter = Meter()
-        self._length = 0
-        """Of the event that has begun."""
-        self._tail = b""
-        """What came last, which may be half of an event's end."""
+        self._length = 0  # of the event that has begun
+        self._tail = b""  # what came last, which may be half of an event's end
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         resumes = False

@@ -83,13 +83,9 @@ class _Seat:
 
 
 class Servers:
-    """
-    Args:
-        configured: those that are not in this process, by name, as the person's file was read last.
-        builtin: those that are, and that no configured one takes the place of.
-        look: looks at each tool of those that are not in this process, before it is called.
-        folder: where those run that are processes.
-    """
+    """`configured`: those that are not in this process, by name, as the person's file was read last; `builtin`: those
+    that are, and that no configured one takes the place of; `look`: looks at each tool of those that are not in this
+    process, before it is called; `folder`: where those run that are processes."""
 
     def __init__(
         self,

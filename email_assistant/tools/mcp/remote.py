@@ -51,18 +51,9 @@ class Remote:
         told: Mapping[str, Any],
         recipient: str | None,
     ) -> str:
-        """
-        Args:
-            arguments: as they were decided, which the ledger holds the call to.
-            sent: as the server gets them.
-            told: what it is told beside them.
-            recipient: to whom it goes, in lower case.
-
-        Raises:
-            ToolError, LinkNeeded, FormNeeded: it was not done.
-            ServerDown, UnusableTool: nothing was asked of it.
-            NotYetClear, InDoubt.
-        """
+        """`arguments`: as they were decided, which the ledger holds the call to; `sent`: as the server gets them;
+        `told`: what it is told beside them; `recipient`: to whom it goes, in lower case. Raises ToolError, LinkNeeded,
+        FormNeeded: it was not done; ServerDown, UnusableTool: nothing was asked of it; NotYetClear, InDoubt."""
         effect = await self._ledger.plan(call.run_id, call.id, self._tool, arguments, recipient)
         match effect.state:
             case "done":

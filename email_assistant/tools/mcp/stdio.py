@@ -35,17 +35,9 @@ Receiver = MemoryObjectReceiveStream[SessionMessage]
 async def stdio_session(
     server: ServerConfig, folder: Path, own: dict[str, Any], undone: Undone, ended: Callable[[str], None]
 ) -> AsyncIterator[ClientSession]:
-    """A session with a process that is started for it, not yet initialized.
-
-    Args:
-        folder: where it runs; not the current one, since `npx`, `uv` and `python -m` believe what lies there.
-        own: what to make the session with.
-        undone: filled in.
-        ended: told why when the process ends, or has said too much.
-
-    Raises:
-        OSError: it can't be started.
-    """
+    """A session with a process that is started for it, not yet initialized. `folder`: where it runs; not the current
+    one, since `npx`, `uv` and `python -m` believe what lies there; `own`: what to make the session with; `undone`:
+    filled in; `ended`: told why when the process ends, or has said too much. Raises OSError: it can't be started."""
     assert server.command is not None
     process = await anyio.open_process(
         server.command,
