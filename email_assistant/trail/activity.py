@@ -8,37 +8,9 @@ from uuid import UUID
 
 from email_assistant.accounts.account import Account
 from email_assistant.db.pool import Pool, fetched
+from email_assistant.db.statements import statements
 
-_DAYS = """
-with days as (select * from unnest(%(accounts)s::uuid[], %(days)s::date[], %(starts)s::timestamptz[],
-                                   %(ends)s::timestamptz[]) as d (account_id, day, starts, ends))
-select day, {what} from days d join {table} on {condition} group by day"""
-_MAILS = _DAYS.format(
-    what="""count(*) as mails, count(*) filter (where classification = 'ignore') as ignore,
-            count(*) filter (where classification = 'notify') as notify,
-            count(*) filter (where classification = 'respond') as respond,
-            count(*) filter (where classification is null) as untriaged""",
-    table="mails m",
-    condition="""m.user_id = %(user)s and not m.own and m.account_id = d.account_id and m.received_at >= d.starts
-                 and m.received_at < d.ends""",
-)
-_DECISIONS = _DAYS.format(
-    what="""count(*) as decided,
-            count(*) filter (where decision->>'type' = 'accept' and kind in ('draft', 'meeting')) as unchanged,
-            count(*) filter (where kind in ('draft', 'meeting')) as proposals,
-            percentile_cont(0.5) within group (order by extract(epoch from decided_at - i.created_at))
-                filter (where isfinite(i.created_at))::float8 as median_seconds""",
-    table="inbox_items i",
-    condition="""i.user_id = %(user)s and i.account_id = d.account_id and i.decided_at >= d.starts
-                 and i.decided_at < d.ends""",
-)
-_USAGE = _DAYS.format(
-    what="""count(*) as model_calls, sum(prompt_tokens)::bigint as prompt_tokens,
-            sum(completion_tokens)::bigint as completion_tokens,
-            sum(cost) filter (where cost between 0 and 1e9)::float8 as cost""",
-    table="model_usage u",
-    condition="u.account_id = d.account_id and u.at >= d.starts and u.at < d.ends",
-)
+_SQL = statements("trail", "activity.sql")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +54,8 @@ class Activity:
             "ends": [ends for *_, ends in periods],
         }
         found: dict[date, dict[str, Any]] = {day: {} for day in sorted({day for _, day, _, _ in periods})}
-        for query in (_MAILS, _DECISIONS, _USAGE):
-            for row in await fetched(self._pool, query, given):
+        for query in ("mails", "decisions", "usage"):
+            for row in await fetched(self._pool, _SQL[query].format_map(_SQL), given):
                 found[row["day"]] |= row
         return [DayFigures(**({"day": day} | figures)) for day, figures in found.items()]
 

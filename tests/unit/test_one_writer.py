@@ -28,7 +28,7 @@ WRITER: Mapping[str, str] = {
     "effects": "tools/effects.py",
     "inbox_items": "inbox/rows.sql",
     "left_drafts": "tools/left_drafts.py",
-    "lessons": "memory/lessons.py",
+    "lessons": "memory/lessons.sql",
     "mails": "work/conversations.py",
     "mcp_tools": "tools/mcp/seen.sql",
     "model_usage": "usage.py",
