@@ -15,20 +15,9 @@ from email_assistant.inbox.listing import Sort, Status, read_age
 from email_assistant.inbox.person import Outcome
 from email_assistant.tools.spec import Kind
 from email_assistant.trail.context import Contexts
+from email_assistant.web import schemas
 from email_assistant.web.dependencies import Assistant, BlankAsNone, ItemId, Services
 from email_assistant.web.errors import documented
-from email_assistant.web.schemas import (
-    AnsweredOut,
-    AnswerIn,
-    ContextOut,
-    CountsOut,
-    Decisions,
-    ItemOut,
-    ItemPage,
-    Result,
-    Results,
-    Snooze,
-)
 
 MOST = 500
 _LONGEST_QUERY = 500
@@ -84,7 +73,7 @@ async def list_items(
         str | None, BlankAsNone, Query(description="`next` of the page before, with all else as it was.")
     ] = None,
     limit: Annotated[int, Query(ge=1, le=MOST)] = PAGE,
-) -> ItemPage:
+) -> schemas.ItemPage:
     """One page of what waits for the person, or has waited, by the order and the filters that are asked for.
 
     `next` leads to the page after it; an item that comes in meanwhile is neither shown twice nor makes another be left
@@ -103,20 +92,20 @@ async def list_items(
         cursor=cursor,
         limit=limit,
     )
-    return ItemPage.of(items, following)
+    return schemas.ItemPage.of(items, following)
 
 
 @router.get("/counts", responses=documented(401))
-async def count_items(app: Assistant) -> CountsOut:
+async def count_items(app: Assistant) -> schemas.CountsOut:
     """How many items there are of each status, and how many wait of each kind and in each account.
 
     Each group is counted no further than `most`, so that the answer costs the same however long the inbox is.
     """
-    return CountsOut.model_validate(await app.inbox.counts(app.user_id))
+    return schemas.CountsOut.model_validate(await app.inbox.counts(app.user_id))
 
 
 @router.post("/decisions", responses=documented(400, 401, 403, 413, 422))
-async def decide_many(app: Assistant, decisions: Decisions) -> Results:
+async def decide_many(app: Assistant, decisions: schemas.Decisions) -> schemas.Results:
     """Answer several items: all the same, each for itself; or each in its own way, and then what is one proposal is
     taken as a whole or not at all.
 
@@ -130,26 +119,26 @@ async def decide_many(app: Assistant, decisions: Decisions) -> Results:
     else:
         assert decisions.decision is not None
         outcomes = await app.inbox.decide_many(app.user_id, decisions.seen, decisions.decision.model_dump(), by="api")
-    return Results(items=[await _result(app, outcome) for outcome in outcomes])
+    return schemas.Results(items=[await _result(app, outcome) for outcome in outcomes])
 
 
 @router.get("/{item_id}", responses=documented(401, 404, 422))
-async def show_item(app: Assistant, item_id: ItemId) -> ItemOut:
+async def show_item(app: Assistant, item_id: ItemId) -> schemas.ItemOut:
     """One item: the mail, what the assistant proposes, which answers it takes, and what became of it."""
-    return ItemOut.model_validate(await app.inbox.get(app.user_id, item_id))
+    return schemas.ItemOut.model_validate(await app.inbox.get(app.user_id, item_id))
 
 
 @router.get("/{item_id}/context", responses=documented(401, 404, 422))
 async def show_context(
     app: Assistant, item_id: ItemId, contexts: Annotated[Contexts, Depends(_contexts)]
-) -> ContextOut:
+) -> schemas.ContextOut:
     """What a decision on an item may rest on: its conversation, why the mail is here, what was decided on items of the
     same kind about the same sender's mail, and what was learned."""
-    return ContextOut.model_validate(await contexts.of(await app.inbox.get(app.user_id, item_id)))
+    return schemas.ContextOut.model_validate(await contexts.of(await app.inbox.get(app.user_id, item_id)))
 
 
 @router.post("/{item_id}/decision", responses=documented(400, 401, 403, 404, 409, 413, 422))
-async def decide(app: Assistant, item_id: ItemId, answer: AnswerIn) -> AnsweredOut:
+async def decide(app: Assistant, item_id: ItemId, answer: schemas.AnswerIn) -> schemas.AnsweredOut:
     """Answer an item. An answer is taken once; what was not answered by then is not approved."""
     given = answer.model_dump(include={"type", "args"})
     asked = answer.asked or (await app.inbox.get(app.user_id, item_id)).first_asked
@@ -157,23 +146,23 @@ async def decide(app: Assistant, item_id: ItemId, answer: AnswerIn) -> AnsweredO
 
 
 @router.post("/{item_id}/undo", responses=documented(401, 403, 404, 409, 422))
-async def undo(app: Assistant, item_id: ItemId) -> ItemOut:
+async def undo(app: Assistant, item_id: ItemId) -> schemas.ItemOut:
     """Take an answer back, until its `undo_until`."""
-    return ItemOut.model_validate(await app.inbox.undo(app.user_id, item_id))
+    return schemas.ItemOut.model_validate(await app.inbox.undo(app.user_id, item_id))
 
 
 @router.post("/{item_id}/snooze", responses=documented(400, 401, 403, 404, 409, 413, 422))
-async def snooze(app: Assistant, item_id: ItemId, wanted: Snooze) -> ItemOut:
+async def snooze(app: Assistant, item_id: ItemId, wanted: schemas.Snooze) -> schemas.ItemOut:
     """Leave a pending item out of listings until a time; it comes back by itself, and can be answered meanwhile."""
-    return ItemOut.model_validate(await app.inbox.snooze(app.user_id, item_id, wanted.until))
+    return schemas.ItemOut.model_validate(await app.inbox.snooze(app.user_id, item_id, wanted.until))
 
 
-async def _answered(app: Services, item: Item) -> AnsweredOut:
+async def _answered(app: Services, item: Item) -> schemas.AnsweredOut:
     notice = await why_kept(app.accounts, app.presence, item.account_id)
-    return AnsweredOut.model_validate(item).model_copy(update={"notice": notice})
+    return schemas.AnsweredOut.model_validate(item).model_copy(update={"notice": notice})
 
 
-async def _result(app: Services, outcome: Outcome) -> Result:
+async def _result(app: Services, outcome: Outcome) -> schemas.Result:
     taken = await _answered(app, outcome.item) if outcome.item else None
     match outcome.refused:
         case None:
@@ -184,4 +173,4 @@ async def _result(app: Services, outcome: Outcome) -> Result:
             status, detail = HTTPStatus.UNPROCESSABLE_ENTITY, "a value can't be stored"
         case _:
             status, detail = HTTPStatus.SERVICE_UNAVAILABLE, "the database can't be reached; try again in a moment"
-    return Result(id=outcome.id, status=status, detail=detail, item=taken)
+    return schemas.Result(id=outcome.id, status=status, detail=detail, item=taken)
