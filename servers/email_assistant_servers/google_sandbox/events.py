@@ -180,9 +180,7 @@ class SandboxCalendar:
     def _save(self, event: Event, now: str) -> Event:
         span = self.span(event)
         event |= {"updated": now, "etag": f'"{secrets.token_hex(8)}"'}
-        changed = (
-            "UPDATE events SET status = ?, starts = ?, ends = ?, updated = ?, body = ? WHERE calendar = ? AND id = ?"
-        )
+        changed = "status = ?, starts = ?, ends = ?, updated = ?, body = ?"
         given = (event["status"], span.start.timestamp(), span.end.timestamp(), now, json.dumps(event))
         with self.store.transaction() as db:
             db.execute(f"UPDATE events SET {changed} WHERE calendar = ? AND id = ?", (*given, self.id, event["id"]))
