@@ -75,8 +75,7 @@ class Daemon:
     async def schedule(self) -> None:
         """Have mailboxes looked at and forgotten work found, until cancelled.
 
-        Any number of processes may do so: what they trigger collapses in the queue.
-        """
+        Any number of processes may do so: what they trigger collapses in the queue."""
         settings = self.app.settings
         scheduler = AsyncIOScheduler(timezone="UTC", job_defaults={"coalesce": True, "max_instances": 1})
         scheduler.add_job(self.poll, "interval", seconds=settings.poll_seconds)

@@ -63,8 +63,7 @@ def ask(
     """Ask for something; you confirm in place what changes anything.
 
     Where there is no terminal nothing is asked: what waits is printed, and `chat answer` answers it. Ends with status 0
-    if it is done, 3 if it waits for you, 1 if it went wrong.
-    """
+    if it is done, 3 if it waits for you, 1 if it went wrong."""
     if list_:
         run(lambda: _list(as_json=as_json))
         return

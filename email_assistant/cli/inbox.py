@@ -124,8 +124,7 @@ def accept(
 
     Several are shown whole first, and accepted by one answer; what is marked, asks something or is a notice is left
     out, and accepted by itself only. Scripts name each as ID@HASH, and are not asked: what is no longer as it was shown
-    is refused.
-    """
+    is refused."""
     named = items or []
     if bool(named) == everything:
         raise typer.BadParameter("name items, or --all")
@@ -147,8 +146,7 @@ def edit(
 
     Example: email-assistant inbox edit 3f2a "response_text=Tuesday is fine."
 
-    `inbox show ITEM --json` shows the fields, under `args`.
-    """
+    `inbox show ITEM --json` shows the fields, under `args`."""
     run(lambda: answering.give_edited(item, values or [], args))
 
 

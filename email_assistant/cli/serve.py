@@ -83,8 +83,7 @@ async def _opened(settings: Settings) -> AsyncIterator[App]:
 def signals_heeded() -> Iterator[asyncio.Event]:
     """Have SIGINT and SIGTERM set an event; a second of them ends the process at once.
 
-    Whatever says that the program is there, and so can be stopped, is said within.
-    """
+    Whatever says that the program is there, and so can be stopped, is said within."""
     stop = asyncio.Event()
 
     def stop_or_die() -> None:

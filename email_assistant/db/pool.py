@@ -30,8 +30,7 @@ class StoppablePool(AsyncConnectionPool[ACT]):
     """A pool whose waits can be cancelled.
 
     It waits by `asyncio.wait_for`, which before Python 3.12 drops a cancellation that comes together with the
-    connection (https://github.com/python/cpython/issues/86296): a worker that was told to stop then worked on.
-    """
+    connection (https://github.com/python/cpython/issues/86296): a worker that was told to stop then worked on."""
 
     async def getconn(self, timeout: float | None = None) -> ACT:  # noqa: ASYNC109 - the library's own
         before = _cancellations()

@@ -73,8 +73,7 @@ def beginning(text: str, limit: int, measure: Measure = len) -> str:
 def excerpt(text: str, limit: int, measure: Measure = len) -> str:
     """The text, or what fits into `limit` of its head, its tail and what asks, in its order and in whole sentences.
 
-    A line stands where some is left out, and says how much. The end comes before all but the first words.
-    """
+    A line stands where some is left out, and says how much. The end comes before all but the first words."""
     whole = measure(text)
     if whole <= limit:
         return text

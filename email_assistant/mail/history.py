@@ -35,8 +35,7 @@ _LONG_RUN = re.compile(r"([-=_*~#.+•])\1{7,}")
 def new_text(text: str, *, subject: str = "", bulk: bool = False) -> str:
     """What a mail's sender wrote in this mail; `text` itself when nothing would be left.
 
-    `subject` tells a forwarded mail, which is kept whole; `bulk` allows footers of mass mail to be dropped.
-    """
+    `subject` tells a forwarded mail, which is kept whole; `bulk` allows footers of mass mail to be dropped."""
     text = text[:_MAX_READ]
     start = text[:200].lstrip().lower()
     if start.startswith(("<!doctype html", "<html")):

@@ -39,8 +39,7 @@ _SIGNATURE_MARK = "-- "
 def html_to_text(html: str) -> str:
     """The text that a reader of the HTML sees, in lines; hidden parts, tracking pixels and layout are dropped.
 
-    Quoted mail is marked with `> ` as in plain text. Always returns, in time linear in the length.
-    """
+    Quoted mail is marked with `> ` as in plain text. Always returns, in time linear in the length."""
     html = readable(html)
     return _render(html, show_hidden=False) or _render(html, show_hidden=True)
 

@@ -31,8 +31,7 @@ def for_prompt(
     """The mail between `<mail id="…">` and `</mail>`. Of a body that measures more than `limit` an excerpt is given, of
     bulk mail the beginning; of recipients so many `people` a line.
 
-    Times are in `timezone`. Only lines that say something are given.
-    """
+    Times are in `timezone`. Only lines that say something are given."""
     body = (beginning if mail.bulk else excerpt)(clean(mail.body), limit, measure)
     headers = {
         "From": str(mail.sender or ""),

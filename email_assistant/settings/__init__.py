@@ -379,8 +379,7 @@ class Settings(_Home):
         """Which accounts this process may touch: those of Google, or of the server at this root, or of the server of
         this name on this machine. A login made for one is never sent to another.
 
-        Older versions wrote a name alone, or `custom`; where such a login may be sent is not known.
-        """
+        Older versions wrote a name alone, or `custom`; where such a login may be sent is not known."""
         if self.google_root is None:
             return GOOGLE
         if self.google_name and is_on_this_machine(self.google_root):

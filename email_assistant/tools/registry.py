@@ -188,16 +188,14 @@ class Registry:
     async def left_out(self, run: Mapping[str, Any], name: str, arguments: Mapping[str, Any]) -> list[str]:
         """Who of the answered mail's people would get nothing of a call; of the tools of servers that is not known.
 
-        Raises ToolError, GoogleError.
-        """
+        Raises ToolError, GoogleError."""
         tool = self._local[agent_of(run)].get(name)
         return await tool.left_out(run, arguments) if tool else []
 
     async def settle(self, call: Call, effect: Effect) -> None:
         """Find out what became of an effect whose run is over, also of a tool that may not be used any more.
 
-        Raises NotYetClear, InDoubt.
-        """
+        Raises NotYetClear, InDoubt."""
         agent = agent_of(call.run)
         if effect.tool in self._local[agent]:
             await (await self._found(agent, call.account.id, effect.tool)).settle(call, effect)

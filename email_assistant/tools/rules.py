@@ -42,8 +42,7 @@ class Rules:
 class RuleFiles:
     """
     Attributes:
-        known: the last reading that went well.
-    """
+        known: the last reading that went well."""
 
     def __init__(self, settings: Settings) -> None:
         self._named = {setting: getattr(settings, setting) for setting in _FILES}

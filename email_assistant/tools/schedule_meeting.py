@@ -120,8 +120,7 @@ class ScheduleMeetingTool(Tool):
 def event_id_of(key: str) -> str:
     """The id of the event that is made once under a key.
 
-    Google takes 5 to 1,024 characters of base32hex, in lower case and unpadded.
-    """
+    Google takes 5 to 1,024 characters of base32hex, in lower case and unpadded."""
     digest = hashlib.sha256(key.encode()).digest()[:20]
     return base64.b32hexencode(digest).decode().rstrip("=").lower()
 

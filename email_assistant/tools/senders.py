@@ -24,8 +24,7 @@ def answers_as(account: Account, mail: Mail) -> Identity:
     """What an answer goes from: the address that the mail came to, by To, Cc and Delivered-To, in this order; to the
     person's own mail, what that went from.
 
-    Where it names none of theirs, it is the address that they write new mail from.
-    """
+    Where it names none of theirs, it is the address that they write new mail from."""
     return identity_of(account, addressed_to(account, mail))
 
 

@@ -43,8 +43,7 @@ class LinkNeeded(AssistantError):
     Attributes:
         url: it is https, or http on loopback; its host is shown to the person, and nothing of ours ever opens it.
         message: why, in the words of the tool's server.
-        elicitation_id: what the server knows the link by.
-    """
+        elicitation_id: what the server knows the link by."""
 
     def __init__(self, url: str, message: str, elicitation_id: str = "") -> None:
         super().__init__(message)
@@ -58,8 +57,7 @@ class FormNeeded(AssistantError):
 
     Attributes:
         message: what for, in the words of the tool's server.
-        schema: JSON schema of an object with plain fields.
-    """
+        schema: JSON schema of an object with plain fields."""
 
     def __init__(self, message: str, schema: Mapping[str, Any]) -> None:
         super().__init__(message)
@@ -81,8 +79,7 @@ class ServerDown(AssistantError):
 
     Attributes:
         name: what the person calls it.
-        reason: one plain line.
-    """
+        reason: one plain line."""
 
     status = HTTPStatus.SERVICE_UNAVAILABLE
     passes = "by itself"

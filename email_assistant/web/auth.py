@@ -111,8 +111,7 @@ class Access:
         """Its name is the home's: cookies know no ports, and two homes would log each other's browsers out.
 
         Of the prefix, browsers take and send a cookie over https to this very host only, and nobody else's in its place
-        (https://datatracker.ietf.org/doc/html/draft-ietf-httpbis-rfc6265bis#name-the-__host-prefix).
-        """
+        (https://datatracker.ietf.org/doc/html/draft-ietf-httpbis-rfc6265bis#name-the-__host-prefix)."""
         name = f"{_COOKIE}_{self._user_id.hex[:8]}"
         return f"__Host-{name}" if _is_https(request) else name
 
@@ -180,8 +179,7 @@ class Guard:
 class AgentInboxCors:
     """Lets the pages of one other site read what the public Agent Inbox app asks for, and nothing else.
 
-    A browser asks first whether it may (preflight), without the token; that is answered here, before the guard.
-    """
+    A browser asks first whether it may (preflight), without the token; that is answered here, before the guard."""
 
     def __init__(self, app: ASGIApp, origin: str) -> None:
         self._app = app

@@ -90,8 +90,7 @@ async def run(app: Assistant, chat: Talks, body: RunRequest, request: Request) -
     """Ask the assistant for something. What still waits in this chat is set aside, and can never be done.
 
     With `Accept: text/event-stream` the events `step`, `call` and `token` tell what it is at, and `result` is the body;
-    a comment every few seconds shows that the stream lives.
-    """
+    a comment every few seconds shows that the stream lives."""
 
     async def work(watch: Watch | None) -> Talk:
         account = await account_of(app, body.account)

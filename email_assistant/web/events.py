@@ -46,8 +46,7 @@ async def events(
 
     A comment every 15 seconds shows that the stream lives. It ends with the session of the browser that asked for it.
     After a reconnection the first `reload` makes up for what was missed, so `Last-Event-ID` is not needed, and is
-    ignored.
-    """
+    ignored."""
 
     async def may_hear() -> bool:
         if session is None:

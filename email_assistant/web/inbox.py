@@ -77,8 +77,7 @@ async def list_items(
     """One page of what waits for the person, or has waited, by the order and the filters that are asked for.
 
     `next` leads to the page after it; an item that comes in meanwhile is neither shown twice nor makes another be left
-    out.
-    """
+    out."""
     items, following = await app.inbox.page(
         app.user_id,
         status=status,
@@ -99,8 +98,7 @@ async def list_items(
 async def count_items(app: Assistant) -> schemas.CountsOut:
     """How many items there are of each status, and how many wait of each kind and in each account.
 
-    Each group is counted no further than `most`, so that the answer costs the same however long the inbox is.
-    """
+    Each group is counted no further than `most`, so that the answer costs the same however long the inbox is."""
     return schemas.CountsOut.model_validate(await app.inbox.counts(app.user_id))
 
 
@@ -111,8 +109,7 @@ async def decide_many(app: Assistant, decisions: schemas.Decisions) -> schemas.R
 
     What has something done (accept, edit) is taken only for items that are named with their `hash` as they were served.
     Among items of several proposals it is never taken for marked ones, questions and notices: those are answered one by
-    one.
-    """
+    one."""
     if decisions.answers is not None:
         answers = [(each.id, each.hash, each.model_dump(include={"type", "args"})) for each in decisions.answers]
         outcomes = await app.inbox.decide_parts(app.user_id, answers, by="api")

@@ -78,8 +78,7 @@ class _Flight:
 class Connection:
     """A session that a task of its own enters and leaves: anyio wants its scopes left by the task that entered them.
 
-    It is used once: after it has ended, another is made.
-    """
+    It is used once: after it has ended, another is made."""
 
     name: str
     server: ServerConfig | InProcess
@@ -145,8 +144,7 @@ class Connection:
     async def check(self) -> None:
         """Find out whether the server still knows the session and the token, which one over HTTP may forget.
 
-        Raises NotSent, TurnedAway, Lost.
-        """
+        Raises NotSent, TurnedAway, Lost."""
         if isinstance(self.server, ServerConfig) and self.server.url is not None:
             with suppress(ServerRefused):  # it doesn't know the question, but whose it is
                 await self._exchanged(types.ClientRequest(types.PingRequest()), types.EmptyResult)

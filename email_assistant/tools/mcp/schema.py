@@ -27,8 +27,7 @@ class Schema:
     """The JSON schema of a tool's arguments or answers, as its server tells it.
 
     It is checked by a library whose patterns take linear time. References never leave the schema, nor lead back to
-    where they stand, and all that they lead to is counted first.
-    """
+    where they stand, and all that they lead to is counted first."""
 
     def __init__(self, schema: dict[str, Any]) -> None:
         """Raises UnusableTool."""

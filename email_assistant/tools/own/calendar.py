@@ -276,8 +276,7 @@ def create_calendar_server(mailbox: Mailbox, *, meet: bool) -> Server[Any, Any]:
 async def _created(calendar: Calendar, zone: ZoneInfo, event: dict[str, Any]) -> Event:
     """Insert under an id made of what the event is, so that a repeat finds it.
 
-    One that was deleted keeps its id, as does one that was moved or renamed since: then the next id serves.
-    """
+    One that was deleted keeps its id, as does one that was moved or renamed since: then the next id serves."""
     words = json.dumps(event, sort_keys=True, default=str)
     lasting = {name: event[name] for name in ("summary", "start", "end")}
     for copy in range(_MOST_COPIES):

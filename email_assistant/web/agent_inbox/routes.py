@@ -87,8 +87,7 @@ async def answer_and_watch(app: Assistant, threads: Shown, thread_id: ThreadId, 
     """Answer what the thread was last shown to wait for, and watch what follows for a moment.
 
     An answer that can't be taken is an event `error`, whose reason the app shows. Its client would post after a 409
-    again (`STATUS_IGNORE` in `@langchain/langgraph-sdk` 0.0.30), and say no more than that it failed.
-    """
+    again (`STATUS_IGNORE` in `@langchain/langgraph-sdk` 0.0.30), and say no more than that it failed."""
     await _check(threads, thread_id, run)
     try:
         item = await _answer(app, threads, thread_id, run.command.resume[0])

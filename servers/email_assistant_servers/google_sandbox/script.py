@@ -40,8 +40,7 @@ class ScriptedMail:
 class Appointment:
     """One event: `after` so many days after a day of `days`, from when to when (None: the whole of that and the next).
 
-    A private one stands in the calendar beside the one for work.
-    """
+    A private one stands in the calendar beside the one for work."""
 
     summary: str
     day: str
