@@ -21,7 +21,7 @@ from email_assistant.db.pool import SCHEMA, TABLES_HELD, UnusableDatabase, sessi
 _BESIDE = f"{SCHEMA}_restored"
 _LOCK = 0x6D61696D  # one number for all restores, beside the one of `migrate`
 _MIGRATIONS = "_yoyo_migration"
-_PARTING_SECONDS = 3.0  # so long a busy server may take to see that a process which has just ended is gone
+_PARTING_SECONDS = 10.0  # so long a busy server may take to see that a process which has just ended is gone
 _LOOK_SECONDS = 0.05
 _REASON = "restored from a backup while this was being carried out: look in Gmail whether it was, then try again"
 

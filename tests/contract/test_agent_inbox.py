@@ -998,23 +998,15 @@ class TestSetting:
 @asynccontextmanager
 async def second_api(daemon: Daemon) -> AsyncIterator[str]:
     """Another process of the program that serves the same inbox."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    arguments = ["api", "--host", "127.0.0.1", "--port", str(port)]
-    process = Process("api", arguments, daemon.environment, daemon.home, daemon.nursery)
-    root = f"http://127.0.0.1:{port}"
+    process = Process(
+        "api", ["api", "--host", "127.0.0.1", "--port", "0"], daemon.environment, daemon.home, daemon.nursery
+    )
     try:
-        await until(lambda: is_healthy(root), 90)
-        yield root
+        await until(lambda: "Your inbox: " in process.log, 90)
+        [port] = re.findall(r"Your inbox: http://[^/\s]+:(\d+)", process.log)
+        yield f"http://127.0.0.1:{port}"
     finally:
         process.stop()
-
-
-def is_healthy(root: str) -> bool:
-    try:
-        return httpx.get(f"{root}/health", trust_env=False).status_code == 200
-    except httpx.TransportError:
-        return False
 
 
 class TestTheProgram:

@@ -265,7 +265,10 @@ class TestAnswering:
             with pytest.raises(NotYetClear):
                 await turn.carries_out("send_email_tool", shown)
         with pytest.raises(InDoubt):
-            await turn.settles()
+            await turn.carries_out("send_email_tool", shown)
+        assert len(google.drafts) == 1
+        await turn.settles()
+        assert google.drafts == google.sent == []
 
 
 NEW = {
