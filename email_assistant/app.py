@@ -58,8 +58,7 @@ class Toolbox:
     """The tools, and the servers that some of them run on."""
 
     registry: "Registry"
-    overview: "Overview"
-    """Of all tools, for the person."""
+    overview: "Overview"  # of all tools, for the person
     servers: "Servers"
 
 
@@ -68,13 +67,10 @@ class App:
     """What every command and every page works with."""
 
     settings: Settings
-    rules: RuleFiles
-    """What the person's files say of every tool."""
+    rules: RuleFiles  # what the person's files say of every tool
     pool: Pool
-    holder: Holder
-    """This process, as a holder of leases."""
-    presence: Presence
-    """Whether any process works."""
+    holder: Holder  # this process, as a holder of leases
+    presence: Presence  # whether any process works
     queue: Queue
     accounts: Accounts
     clients: Clients
@@ -90,10 +86,8 @@ class App:
     channels: Channels
     notices: Notices
     digests: Digests
-    sessions: Sessions
-    """The browsers that are logged in."""
-    user_id: UUID
-    """The one implicit user of a home installation."""
+    sessions: Sessions  # the browsers that are logged in
+    user_id: UUID  # the one implicit user of a home installation
 
     @cached_property
     def toolbox(self) -> Toolbox:
@@ -136,14 +130,8 @@ class App:
 
 @asynccontextmanager
 async def open_app(settings: Settings, url: str, *, patience: float | None = None) -> AsyncIterator[App]:
-    """Open everything that every command needs; the schema is brought up to date first.
-
-    Args:
-        patience: seconds to wait while another process does that; None: as long as it takes.
-
-    Raises:
-        VaultError, BadFile, UnusableDatabase.
-    """
+    """Open everything that every command needs; the schema is brought up to date first. `patience`: seconds to wait
+    while another process does that; None: as long as it takes. Raises VaultError, BadFile, UnusableDatabase."""
     rules = RuleFiles(settings)
     rules.now()
     await migrate(url, patience=patience)
@@ -175,11 +163,7 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
             return await app.complete(run, name, arguments)
 
         inbox = Inbox(
-            pool,
-            enqueue=queue.decided,
-            complete=complete,
-            undo_window=settings.undo_window,
-            lifetime=settings.lifetime,
+            pool, enqueue=queue.decided, complete=complete, undo_window=settings.undo_window, lifetime=settings.lifetime
         )
         usage = Usage(pool, accounts, settings)
         outward = Outward(private=settings.notify_private)
@@ -193,39 +177,16 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
             show_mail=settings.notify_show_mail,
         )
         digests = Digests(
-            pool,
-            accounts,
-            clients,
-            outbox,
-            at=settings.digest_at,
-            inbox_url=settings.inbox_url,
+            pool, accounts, clients, outbox, at=settings.digest_at, inbox_url=settings.inbox_url,
             claim=timedelta(seconds=settings.lease_seconds),
-        )
+        )  # fmt: skip
         holder = Holder(url)
         app = App(
-            settings,
-            rules,
-            pool,
-            holder,
-            Presence(pool, holder, settings.provider, settings.start_command),
-            queue,
-            accounts,
-            clients,
-            ledger,
-            outbox,
-            inbox,
-            questions,
-            Teaching(pool),
-            Recipients(pool, clients),
-            mails,
-            Corrections(pool, mails, questions, enqueue=queue.decided),
-            usage,
-            channels,
-            notices,
-            digests,
-            Sessions(pool, secret_key(settings)),
-            user_id,
-        )
+            settings, rules, pool, holder, Presence(pool, holder, settings.provider, settings.start_command), queue,
+            accounts, clients, ledger, outbox, inbox, questions, Teaching(pool), Recipients(pool, clients), mails,
+            Corrections(pool, mails, questions, enqueue=queue.decided), usage, channels, notices, digests,
+            Sessions(pool, secret_key(settings)), user_id,
+        )  # fmt: skip
         try:
             yield app
         finally:
@@ -263,57 +224,23 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
     keep_langsmith_off()
     settings = app.settings
     agent = ChatAgent(
-        app.accounts,
-        app.clients,
-        open_memory(app),
-        app.models,
-        app.tools,
-        app.ledger,
-        settings.max_steps,
+        app.accounts, app.clients, open_memory(app), app.models, app.tools, app.ledger, settings.max_steps,
         Heard(app.pool),
-    )
+    )  # fmt: skip
     invoker = Invoker(agent.graph(FencedSaver(app.pool)).with_config(callbacks=list(callbacks)), app.questions)
     runs, turns = Runs(app.pool), Turns(app.pool)
     waits = settings.when_spent == "wait"
     due = DueWork(app.pool, settings.provider, app.holder, waits_when_spent=waits)
     by_chat = ByChat(
-        app.pool,
-        turns,
-        runs,
-        app.questions,
-        app.recipients,
-        app.ledger,
-        app.accounts,
-        app.tools,
-        invoker,
+        app.pool, turns, runs, app.questions, app.recipients, app.ledger, app.accounts, app.tools, invoker,
         SaidBefore(turns, app.ledger, invoker),
-    )
+    )  # fmt: skip
     driver = Driver(
-        by_chat,
-        app.pool,
-        runs,
-        app.questions,
-        app.ledger,
-        app.accounts,
-        Settler(runs, app.ledger, app.clients, app.tools.settle),
-        app.tools,
-        invoker,
-        due.is_due,
-        settings.lease_seconds,
-        app.holder,
-        settings.max_tries,
-    )
+        by_chat, app.pool, runs, app.questions, app.ledger, app.accounts, Settler(runs, app.ledger, app.clients,
+        app.tools.settle), app.tools, invoker, due.is_due, settings.lease_seconds, app.holder, settings.max_tries,
+    )  # fmt: skip
     return Chat(
-        driver,
-        app.pool,
-        turns,
-        runs,
-        app.inbox,
-        app.ledger,
-        app.accounts,
-        invoker,
-        settings.lease_seconds,
-        app.holder,
+        driver, app.pool, turns, runs, app.inbox, app.ledger, app.accounts, invoker, settings.lease_seconds, app.holder
     )
 
 

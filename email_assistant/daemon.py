@@ -75,8 +75,7 @@ class Daemon:
     async def schedule(self) -> None:
         """Have mailboxes looked at and forgotten work found, until cancelled.
 
-        Any number of processes may do so: what they trigger collapses in the queue.
-        """
+        Any number of processes may do so: what they trigger collapses in the queue."""
         settings = self.app.settings
         scheduler = AsyncIOScheduler(timezone="UTC", job_defaults={"coalesce": True, "max_instances": 1})
         scheduler.add_job(self.poll, "interval", seconds=settings.poll_seconds)
@@ -271,33 +270,16 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
     memory = open_memory(app)
     mailboxes = Mailboxes(app.pool, app.accounts, app.clients, enqueue=app.queue.arrived, labels=names)
     backfill = Backfill(
-        app.pool,
-        app.accounts,
-        app.clients,
-        enqueue=app.queue.arrived,
-        reach=timedelta(days=settings.backfill_days),
+        app.pool, app.accounts, app.clients, enqueue=app.queue.arrived, reach=timedelta(days=settings.backfill_days)
     )
     watches = Watches(app.accounts, app.clients, settings.push_topic)
     handover = Handover(
-        app.pool,
-        conversations,
-        runs,
-        app.questions,
-        app.ledger,
-        app.clients,
-        replies_per_day=settings.replies_per_day,
+        app.pool, conversations, runs, app.questions, app.ledger, app.clients, replies_per_day=settings.replies_per_day
     )
     agent = MailAgent(
-        app.accounts,
-        app.clients,
-        memory,
-        app.models,
-        app.tools,
-        app.ledger,
-        settings.max_steps,
-        handover,
+        app.accounts, app.clients, memory, app.models, app.tools, app.ledger, settings.max_steps, handover,
         settings.when_spent == "rules",
-    )
+    )  # fmt: skip
     saver = FencedSaver(app.pool)
     left_drafts = LeftDrafts(app.pool, settings.google_timeout_seconds)
     async with tracing(settings) as callbacks:
@@ -307,49 +289,17 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
             app.pool, runs, app.questions, app.ledger, app.clients, settler, left_drafts, asked_by=invoker.pending
         )
         by_mail = ByMail(
-            app.pool,
-            conversations,
-            runs,
-            app.questions,
-            app.recipients,
-            app.accounts,
-            app.clients,
-            app.tools,
-            left_drafts,
-            heed,
-            invoker,
-            Labels(app.pool, app.accounts, app.clients, app.corrections, names),
+            app.pool, conversations, runs, app.questions, app.recipients, app.accounts, app.clients, app.tools,
+            left_drafts, heed, invoker, Labels(app.pool, app.accounts, app.clients, app.corrections, names),
             mailboxes.sync_thread,
-        )
+        )  # fmt: skip
         driver = Driver(
-            by_mail,
-            app.pool,
-            runs,
-            app.questions,
-            app.ledger,
-            app.accounts,
-            settler,
-            app.tools,
-            invoker,
-            due.is_due,
-            settings.lease_seconds,
-            app.holder,
-            settings.max_tries,
-        )
+            by_mail, app.pool, runs, app.questions, app.ledger, app.accounts, settler, app.tools, invoker, due.is_due,
+            settings.lease_seconds, app.holder, settings.max_tries,
+        )  # fmt: skip
         await app.accounts.forget_spent()
         await app.holder.open()
         yield Daemon(
-            app,
-            conversations,
-            due,
-            runs,
-            mailboxes,
-            backfill,
-            watches,
-            driver,
-            invoker,
-            Learner(memory, app.models),
-            memory,
-            saver,
-            open_chat(app, callbacks),
-        )
+            app, conversations, due, runs, mailboxes, backfill, watches, driver, invoker, Learner(memory, app.models),
+            memory, saver, open_chat(app, callbacks),
+        )  # fmt: skip

@@ -22,14 +22,8 @@ _KEEP_SECONDS = 0.5
 
 @contextmanager
 def database(settings: Settings, *, keep: bool) -> Iterator[str]:
-    """The URL of a database that is there: `DATABASE_URL`, or the embedded server's, started or joined.
-
-    Args:
-        keep: start the embedded server again whenever its owner has left, for as long as the block lasts.
-
-    Raises:
-        EmbeddedError.
-    """
+    """The URL of a database that is there: `DATABASE_URL`, or the embedded server's, started or joined. `keep`: start
+    the embedded server again whenever its owner has left, for as long as the block lasts. Raises EmbeddedError."""
     if settings.database_url:
         yield settings.database_url
         return

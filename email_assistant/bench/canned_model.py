@@ -18,8 +18,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-Calls = Sequence[tuple[str, Mapping[str, Any]]]
-"""Tool calls of one message: names and arguments."""
+Calls = Sequence[tuple[str, Mapping[str, Any]]]  # tool calls of one message: names and arguments
 
 _LEARNED = {"action": "add", "rule": None, "text": "Keep replies short.", "reason": "They asked for it."}
 
@@ -30,8 +29,7 @@ class CannedModel:
 
     classification: str
     messages: Sequence[Calls]
-    count: Callable[[str], int]
-    """Tokens of a text."""
+    count: Callable[[str], int]  # tokens of a text
     calls: int = field(default=0, init=False)
     prompt_tokens: int = field(default=0, init=False)
     _given: int = field(default=0, init=False)

@@ -51,8 +51,7 @@ class PlannedAnswer:
     """What the person answers to the next item."""
 
     type: Literal["accept", "edit", "ignore", "response"]
-    text: str = ""
-    """New text of the reply, or what the person says."""
+    text: str = ""  # new text of the reply, or what the person says
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +111,8 @@ CASES = (
 
 
 async def measure(case: CostCase) -> Cost:
-    """Let one mail go its whole way on a database and a mailbox of its own.
-
-    Raises:
-        CostUnknown, StandInFailed, EmbeddedError.
-    """
+    """Let one mail go its whole way on a database and a mailbox of its own. Raises CostUnknown, StandInFailed,
+    EmbeddedError."""
     model = CannedModel(case.classification, case.messages, count_tokens)
     with TemporaryDirectory(prefix="email-assistant-bench-") as folder:
         mbox = _write_mbox(Path(folder, "mail.mbox"), case.letter)

@@ -34,8 +34,7 @@ _EACH = _WARMING + REQUESTS
 _SEED = 20260521
 _TOKEN = "bench-of-the-inbox"  # noqa: S105 - of a server that lives for as long as the bench
 _ADDRESSES = ("ada@bench.example", "ada@work.example")
-_NOWHERE = "http://127.0.0.1:1"
-"""In Google's place: nothing of it is needed."""
+_NOWHERE = "http://127.0.0.1:1"  # in Google's place: nothing of it is needed
 _START_SECONDS = 60
 
 FREQUENT, RARE, PART = "budget", "xylophone", "@fjord"
@@ -59,8 +58,7 @@ class Timing:
     p50: float
     p95: float
     max: float
-    most_p95: float | None
-    """The ceiling that the product sets itself; None where it sets none."""
+    most_p95: float | None  # the ceiling that the product sets itself; None where it sets none
 
     @property
     def within(self) -> bool:
@@ -76,11 +74,7 @@ class Report:
 
 
 async def measure(items: int) -> Report:
-    """Fill a database of its own and ask the API.
-
-    Raises:
-        BenchFailed, EmbeddedError.
-    """
+    """Fill a database of its own and ask the API. Raises BenchFailed, EmbeddedError."""
     with TemporaryDirectory(prefix="email-assistant-bench-") as folder:
         settings = Settings(home=Path(folder), database_url=None, google_root=_NOWHERE, undo_seconds=0)
         with database(settings, keep=True) as url:

@@ -10,8 +10,7 @@ PERSON = "ada@bench.example"
 
 @dataclass(frozen=True, slots=True)
 class SampleLetter:
-    sender: str
-    """A bare address."""
+    sender: str  # a bare address
     subject: str
     text: str = ""
     html: str = ""

@@ -17,11 +17,7 @@ class NoTokenizer(AssistantError):
 
 
 def count_tokens(text: str) -> int:
-    """Tokens of a text; special tokens in it count as plain text.
-
-    Raises:
-        NoTokenizer.
-    """
+    """Tokens of a text; special tokens in it count as plain text. Raises NoTokenizer."""
     return len(_encoding().encode_ordinary(text))
 
 

@@ -44,27 +44,16 @@ def options(
     """Of the whole program."""
 
 
-app.command("demo")(run.demo)
-app.command("up")(run.up)
-app.command("api")(run.api)
-app.command("scheduler")(run.scheduler)
-app.command("worker")(run.worker)
-app.add_typer(auth.app, name="auth")
-app.add_typer(accounts.app, name="account")
-app.add_typer(inbox.app, name="inbox")
-app.add_typer(chat.app, name="chat")
-app.add_typer(mails.app, name="mails")
-app.command("retry")(mails.retry)
-app.add_typer(memory.app, name="memory")
-app.add_typer(notify.app, name="notify")
-app.add_typer(session.app, name="session")
-app.add_typer(mcp.app, name="mcp")
-app.add_typer(tools.app, name="tools")
-app.command("status")(health.status)
-app.command("doctor")(health.doctor)
-app.command("backup")(backup.backup)
-app.command("restore")(backup.restore)
-app.add_typer(bench.app, name="bench")
+for command in (
+    *(run.demo, run.up, run.api, run.scheduler, run.worker, mails.retry, health.status, health.doctor),
+    *(backup.backup, backup.restore),
+):
+    app.command(command.__name__)(command)
+for name, group in (
+    *(("auth", auth), ("account", accounts), ("inbox", inbox), ("chat", chat), ("mails", mails), ("memory", memory)),
+    *(("notify", notify), ("session", session), ("mcp", mcp), ("tools", tools), ("bench", bench)),
+):
+    app.add_typer(group.app, name=name)
 
 
 def main() -> None:

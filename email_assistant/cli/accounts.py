@@ -58,8 +58,7 @@ async def add(
     """Watch a mailbox by a token that you have already; `auth login` gets one in the browser.
 
     It begins in shadow mode: nothing is sent or changed in Gmail until you say so. Adding it again gives it a new token
-    and ends a pause; its mode stays, unless you give one.
-    """
+    and ends a pause; its mode stays, unless you give one."""
     from email_assistant.google.account import address_of
     from email_assistant.google.auth import read_token_file
     from email_assistant.google.errors import Transient

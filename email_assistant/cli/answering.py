@@ -57,10 +57,7 @@ def _object(text: str) -> dict[str, Any]:
 
 
 async def decide(prefix: str, answer: Mapping[str, Any], shown: str | None = None) -> None:
-    """
-    Args:
-        shown: the item's hash as the person was shown it; None: it is answered as it is now.
-    """
+    """`shown`: the item's hash as the person was shown it; None: it is answered as it is now."""
     async with opened_inbox() as app:
         found = await app.inbox.find(app.user_id, prefix)
         if shown not in (None, found.hash):
@@ -100,11 +97,8 @@ async def accept_alone(prefix: str) -> None:
 
 
 async def accept_together(named: Sequence[str]) -> None:
-    """Accept several items, none of them unseen.
-
-    Args:
-        named: ids, or their beginnings, each alone or as ID@HASH; none: all that waits.
-    """
+    """Accept several items, none of them unseen. `named`: ids, or their beginnings, each alone or as ID@HASH; none: all
+    that waits."""
     async with opened_inbox() as app:
         seen = [_read_shown(each) for each in named]
         if not named or None in seen:

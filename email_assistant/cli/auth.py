@@ -62,8 +62,7 @@ async def login(
 
     The first login needs an OAuth client of your own; 'Run it on your mail' in the README says how to make one.
 
-    Logging in again ends a pause.
-    """
+    Logging in again ends a pause."""
     if address is not None:
         check_address(address)
     begin = triage_begin(since)
@@ -202,8 +201,7 @@ async def _give_back(app: "App", grant: "Grant", address: str | None) -> None:
     """Revoke a login that is of no use; not where that would end one that is in use.
 
     Google revokes all that the person has allowed to the OAuth client. Whose login it is, is not known (None) when
-    neither the person nor Gmail has told.
-    """
+    neither the person nor Gmail has told."""
     from email_assistant.google.errors import GoogleError
     from email_assistant.google.login import revoke
 

@@ -14,8 +14,7 @@ async def backup(
 ) -> None:
     """Write all that matters to one file: mail and what became of it, the inbox, what was learned, accounts and keys.
 
-    The program may be at work meanwhile. Whoever has the file can read your mail: keep it as you would a password.
-    """
+    The program may be at work meanwhile. Whoever has the file can read your mail: keep it as you would a password."""
     from email_assistant.app import open_app
     from email_assistant.cli.patience import SECONDS, Patience
     from email_assistant.db.backup import back_up
@@ -39,8 +38,7 @@ async def restore(
     """Put a backup into the database, in place of what is there: all of it, or nothing.
 
     Stop the program first. Nothing is carried out from a backup: what you had decided and was not done yet is asked
-    again, and what was being done is shown as failed, to be looked at and tried again.
-    """
+    again, and what was being done is shown as failed, to be looked at and tried again."""
     import psycopg
 
     from email_assistant.app import open_app

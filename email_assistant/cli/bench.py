@@ -19,8 +19,7 @@ async def cost(as_json: AsJson = False) -> None:
     """Model calls and prompt tokens of one mail, by the way that it takes, against the ceilings.
 
     The whole program runs, on the demo's mailbox; the model's answers are canned and decide the way, so the figures
-    are the same on every machine. Tokens are counted by o200k, tool schemas included. Ends with 1 above a ceiling.
-    """
+    are the same on every machine. Tokens are counted by o200k, tool schemas included. Ends with 1 above a ceiling."""
     from email_assistant.bench.cost import CASES, measure
     from email_assistant.bench.tokens import count_tokens, tokenizer
     from email_assistant.telemetry import log_to_stderr
@@ -64,8 +63,7 @@ async def inbox(
     """How fast the inbox answers with very much waiting in it, against the ceilings.
 
     The real API runs as a process of its own, on a throwaway database filled with generated mail, and is asked over
-    HTTP, 100 times for each case. Times are the client's, in milliseconds. Ends with 1 above a ceiling.
-    """
+    HTTP, 100 times for each case. Times are the client's, in milliseconds. Ends with 1 above a ceiling."""
     from email_assistant.bench.inbox import measure
 
     err.print(f"Filling a database with {items:,} items…", highlight=False)

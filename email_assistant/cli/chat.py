@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from email_assistant.web.replies import Reply
     from email_assistant.work.chat import Chat, Talk
 
-WAITS = 3
-"""Exit status of a command that leaves something to be answered."""
+WAITS = 3  # exit status of a command that leaves something to be answered
 _MISUSED = 2
 _MOST = 100
 
@@ -64,8 +63,7 @@ def ask(
     """Ask for something; you confirm in place what changes anything.
 
     Where there is no terminal nothing is asked: what waits is printed, and `chat answer` answers it. Ends with status 0
-    if it is done, 3 if it waits for you, 1 if it went wrong.
-    """
+    if it is done, 3 if it waits for you, 1 if it went wrong."""
     if list_:
         run(lambda: _list(as_json=as_json))
         return

@@ -32,13 +32,10 @@ OfAccount = Annotated[str | None, typer.Option("--account", help="Only this acco
 
 NO_MODEL = "is set: give OPENAI_API_KEY, or GOOGLE_API_KEY alone, or OPENAI_BASE_URL for a server of your own"
 
-_UNPRINTABLE = re.compile(r"[\x7f-\x9f\ud800-\udfff]")
-"""What JSON may hold as it is, and a terminal or UTF-8 may not."""
+_UNPRINTABLE = re.compile(r"[\x7f-\x9f\ud800-\udfff]")  # what JSON may hold as it is, and a terminal or UTF-8 may not
 
-_UNFOLDED = 20_000
-"""Columns of a table that goes into a pipe or a file, where a line that is folded is two."""
-_WIDEST = 400
-"""Characters of a line in a table, whose rows are all as wide as the widest; a rule has 300 at most."""
+_UNFOLDED = 20_000  # columns of a table that goes into a pipe or a file, where a line that is folded is two
+_WIDEST = 400  # characters of a line in a table, whose rows are all as wide as the widest; a rule has 300 at most
 
 _COMMANDS = re.compile(r"`email-assistant (--demo )?([^`]*)`")
 _STARTS = ("up", "demo")
@@ -81,12 +78,8 @@ chosen = _Chosen()
 
 
 def invocation(words: str, *, of_demo: bool = False) -> str:
-    """What the person types to have this done on the installation that this command is for.
-
-    Args:
-        words: what follows the program's name, such as "inbox undo 3f2a".
-        of_demo: done on the demo's, whichever this is for.
-    """
+    """What the person types to have this done on the installation that this command is for. `words`: what follows the
+    program's name, such as "inbox undo 3f2a"; `of_demo`: done on the demo's, whichever this is for."""
     demo = chosen.demo or of_demo
     if demo and words in _STARTS:  # what `up` is to one's own mail
         words, demo = "demo", False
@@ -112,11 +105,8 @@ def load_settings() -> "Settings":
 
 @asynccontextmanager
 async def opened(*, keep: bool = False) -> AsyncIterator["App"]:
-    """The app for one command; a daemon that runs beside it shares its database.
-
-    Args:
-        keep: for a command that stays: start the embedded database again whenever the daemon has left with it.
-    """
+    """The app for one command; a daemon that runs beside it shares its database. `keep`: for a command that stays:
+    start the embedded database again whenever the daemon has left with it."""
     from email_assistant.app import open_app
     from email_assistant.cli.patience import SECONDS, Patience
 
@@ -137,11 +127,8 @@ async def opened_for(account: str | None) -> AsyncIterator["App"]:
 
 @contextmanager
 def opened_database(patience: "Patience", *, keep: bool = False) -> Iterator[tuple["Settings", str]]:
-    """The settings, and the URL of the database that they name, neither of which is waited for without an end.
-
-    Args:
-        keep: as of `opened`.
-    """
+    """The settings, and the URL of the database that they name, neither of which is waited for without an end. `keep`:
+    as of `opened`."""
     from email_assistant.cli.patience import SECONDS, short_of_locks
     from email_assistant.db.embedded import START_SECONDS
     from email_assistant.home import database
@@ -196,12 +183,8 @@ def one_by_id(found: Sequence[Found], prefix: str, what: str, shown_by: str) -> 
 
 
 def one_of(allowed: Sequence[Word], given: str, refused: str, *more: str) -> Word:
-    """The word as one of those that are allowed. Raises CommandError.
-
-    Args:
-        refused: what is told of another, such as "--sort takes"; the words follow.
-        more: further words to tell, which are the caller's.
-    """
+    """The word as one of those that are allowed. Raises CommandError. `refused`: what is told of another, such as
+    "--sort takes"; the words follow; `more`: further words to tell, which are the caller's."""
     for word in allowed:
         if word == given:
             return word

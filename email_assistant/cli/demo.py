@@ -215,10 +215,7 @@ def _mailbox_file(settings: Settings, mbox: Path | None) -> Path:
 @contextmanager
 def _alone(settings: Settings) -> Iterator[None]:
     """Keep other demos from this home meanwhile: they would take the mailbox and the model from under one another.
-
-    Raises:
-        CommandError: one runs.
-    """
+    Raises CommandError: one runs."""
     lock = try_lock(settings.folder / "running.lock")
     if lock is None:
         raise CommandError(

@@ -35,13 +35,8 @@ def demo_settings(settings: Settings) -> Settings:
 
 
 def running_settings(settings: Settings, mailbox: Path, root: str, model: dict[str, Any] | None) -> Settings:
-    """The demo's while it runs, noted for the commands beside it.
-
-    Args:
-        settings: what `demo_settings` gave.
-        root: of the mailbox's server.
-        model: what the stand-in said of itself; None: the person's own is asked.
-    """
+    """The demo's while it runs, noted for the commands beside it. `settings`: what `demo_settings` gave; `root`: of the
+    mailbox's server; `model`: what the stand-in said of itself; None: the person's own is asked."""
     run = {"google_root": root, "google_name": f"{DEMO}:{mailbox.stem}", "model": model}
     _note(settings.folder / _RUNNING, run)
     return settings.model_copy(update=_between(run, own_model=model is None))

@@ -15,8 +15,7 @@ from email_assistant.web.own_name import OwnName
 
 _LOOPBACK, _LOOPBACK_6 = "127.0.0.1", "::1"
 _RESOLVER_SECONDS = 2.0
-_MISSING = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT)
-"""What a machine without IPv6 says."""
+_MISSING = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT)  # what a machine without IPv6 says
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,8 +91,7 @@ async def status(as_json: AsJson = False) -> None:
 async def doctor() -> None:
     """Check database, models and accounts, and say what to do about what is wrong. Ends with 1 if anything is.
 
-    Each model that is set is asked a few small questions, to learn what its server can do; they use some 200 tokens.
-    """
+    Each model that is set is asked a few small questions, to learn what its server can do; they use some 200 tokens."""
     async with opened() as app:
         checks = [
             _check_settings(app.settings),

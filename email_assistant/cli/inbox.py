@@ -5,20 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from email_assistant.cli.answering import (
-    accept_alone,
-    accept_together,
-    again,
-    as_shown,
-    decide,
-    give_edited,
-    has_terminal,
-    opened_inbox,
-    take,
-    way_back,
-    whole_of,
-    why_kept,
-)
+from email_assistant.cli import answering
 from email_assistant.cli.context import (
     AsJson,
     CommandError,
@@ -50,7 +37,7 @@ async def inbox(context: typer.Context) -> None:
     """What waits for you, and your answers to it. Without a command: as a full-screen view; ? shows its keys."""
     if context.invoked_subcommand is not None:
         return
-    if not has_terminal():
+    if not answering.has_terminal():
         complain("the full-screen inbox needs a terminal; here, use `email-assistant inbox list`")
         raise typer.Exit(2)
     from email_assistant.cli.screen.show import show_inbox
@@ -81,7 +68,7 @@ async def list_(
     from email_assistant.inbox.listing import KINDS, SORTS, STATUSES
     from email_assistant.web.schemas import ItemPage
 
-    async with opened_inbox(account) as app:
+    async with answering.opened_inbox(account) as app:
         items, following = await app.inbox.page(
             app.user_id,
             status=None if status == "all" else one_of(STATUSES, status, "--status takes", "all"),
@@ -110,15 +97,15 @@ async def show(item: ItemId, as_json: AsJson = False) -> None:
     """Show one item: the mail, and what the assistant proposes."""
     from email_assistant.web.schemas import ItemOut
 
-    async with opened_inbox() as app:
+    async with answering.opened_inbox() as app:
         found = await app.inbox.find(app.user_id, item)
-        whole = whole_of(app, found)
+        whole = answering.whole_of(app, found)
     if as_json:
         print_json(ItemOut.model_validate(found).model_dump())
         return
     print_text(whole)
     say(f"\n{_stands(found)}; takes {', '.join(found.allowed)}")
-    out.print(f"For scripts: {as_shown(found)}", style="dim", highlight=False, soft_wrap=True)
+    out.print(f"For scripts: {answering.as_shown(found)}", style="dim", highlight=False, soft_wrap=True)
     if found.chat:
         out.print("You asked for it in a chat: ", found.chat, markup=False, highlight=False, sep="", soft_wrap=True)
     if found.shadow:
@@ -137,15 +124,14 @@ def accept(
 
     Several are shown whole first, and accepted by one answer; what is marked, asks something or is a notice is left
     out, and accepted by itself only. Scripts name each as ID@HASH, and are not asked: what is no longer as it was shown
-    is refused.
-    """
+    is refused."""
     named = items or []
     if bool(named) == everything:
         raise typer.BadParameter("name items, or --all")
     if len(named) == 1 and "@" not in named[0]:
-        run(lambda: accept_alone(named[0]))
+        run(lambda: answering.accept_alone(named[0]))
     else:
-        run(lambda: accept_together(named))
+        run(lambda: answering.accept_together(named))
 
 
 @app.command()
@@ -160,15 +146,14 @@ def edit(
 
     Example: email-assistant inbox edit 3f2a "response_text=Tuesday is fine."
 
-    `inbox show ITEM --json` shows the fields, under `args`.
-    """
-    run(lambda: give_edited(item, values or [], args))
+    `inbox show ITEM --json` shows the fields, under `args`."""
+    run(lambda: answering.give_edited(item, values or [], args))
 
 
 @app.command()
 def respond(item: ItemId, text: Annotated[str, typer.Argument(help="Your answer, in your own words.")]) -> None:
     """Answer a question, or say what should be different."""
-    run(lambda: decide(item, {"type": "response", "args": text}))
+    run(lambda: answering.decide(item, {"type": "response", "args": text}))
 
 
 @app.command()
@@ -177,14 +162,14 @@ async def done(
     items: Annotated[list[str], typer.Argument(metavar="ITEM...", help="Ids, or their first characters.")],
 ) -> None:
     """Put notices away. Nothing is learned from that."""
-    async with opened_inbox() as app:
+    async with answering.opened_inbox() as app:
         found = [await app.inbox.find(app.user_id, each) for each in items]
         if other := next((item for item in found if item.kind != "notification"), None):
             raise CommandError(f"{str(other.id)[:8]} is no notice; `inbox show` says what it takes")
         for item in found:
-            put_away = await take(app, item, {"type": "accept"})
-            out.print(f"{str(item.id)[:8]}: put away.{way_back(put_away)}", highlight=False, soft_wrap=True)
-        kept = await why_kept(app, found)
+            put_away = await answering.take(app, item, {"type": "accept"})
+            out.print(f"{str(item.id)[:8]}: put away.{answering.way_back(put_away)}", highlight=False, soft_wrap=True)
+        kept = await answering.why_kept(app, found)
     if kept:
         say(kept)
 
@@ -192,7 +177,7 @@ async def done(
 @app.command()
 def ignore(item: ItemId) -> None:
     """Do nothing about this mail; of a notice: such mail needs none. Something may be learned from that."""
-    run(lambda: decide(item, {"type": "ignore"}))
+    run(lambda: answering.decide(item, {"type": "ignore"}))
 
 
 @app.command()
@@ -201,14 +186,14 @@ async def undo(item: ItemId) -> None:
     """Take an answer back while its countdown runs."""
     from email_assistant.inbox.items import Conflict
 
-    async with opened_inbox() as app:
+    async with answering.opened_inbox() as app:
         found = await app.inbox.find(app.user_id, item)
         try:
             waits = await app.inbox.undo(app.user_id, found.id)
         except Conflict as error:
             raise CommandError(f"it can't be taken back: {error}") from None
     out.print("Taken back; it waits for you again.")
-    if command := again(waits):
+    if command := answering.again(waits):
         print_text(f"What you had typed is kept; to go on from it: {command}")
 
 
@@ -222,7 +207,7 @@ async def snooze(
 ) -> None:
     """Leave an item out of the list for a while; it comes back by itself."""
     length = _age_of(time, "FOR")
-    async with opened_inbox() as app:
+    async with answering.opened_inbox() as app:
         found = await app.inbox.find(app.user_id, item)
         until = datetime.now(UTC) + length if length else None
         snoozed = await app.inbox.snooze(app.user_id, found.id, until)

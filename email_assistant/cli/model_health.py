@@ -10,11 +10,9 @@ if TYPE_CHECKING:
 
     from email_assistant.settings import Settings
 
-Check = tuple[str, str | None, str]
-"""(what was checked, what is wrong with it, or what is right)"""
+Check = tuple[str, str | None, str]  # (what was checked, what is wrong with it, or what is right)
 
-_SMALL_CONTEXT = 8192
-"""Tokens below which mail of ordinary length is cut."""
+_SMALL_CONTEXT = 8192  # tokens below which mail of ordinary length is cut
 
 
 async def check_models(settings: "Settings") -> list[Check]:

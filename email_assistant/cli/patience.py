@@ -19,8 +19,7 @@ from email_assistant.cli.context import complain, err
 from email_assistant.db.pool import parameters
 
 SECONDS = 10.0
-_LOOK_SECONDS = 5.0
-"""Commands that are done within this time are not watched at all. Two looks make `SECONDS`."""
+_LOOK_SECONDS = 5.0  # Commands that are done within this time are not watched at all. Two looks make `SECONDS`.
 
 
 class Patience:

@@ -35,8 +35,7 @@ def demo(
 
     It keeps to a folder, a database and a token of its own: other commands are for it if --demo stands before them.
 
-    Ctrl-C ends it; what it did is kept and found again at the next start.
-    """
+    Ctrl-C ends it; what it did is kept and found again at the next start."""
     if answer not in (None, "accept", "ignore"):
         raise typer.BadParameter("accept or ignore", param_hint="--answer")
     from email_assistant.cli.demo import run_demo
@@ -50,8 +49,7 @@ def demo(
 def up(host: Host = "127.0.0.1", port: Port = 8765, no_token: NoToken = False) -> None:
     """Run everything: watch the mailboxes, work on mail, serve the inbox.
 
-    Ctrl-C stops it in good order, with status 0 (130 while it still starts); twice, at once, with status 130.
-    """
+    Ctrl-C stops it in good order, with status 0 (130 while it still starts); twice, at once, with status 130."""
     from email_assistant.cli.serve import run_up
 
     run(lambda: run_up(host, port, no_token=no_token))
@@ -67,8 +65,7 @@ def api(host: Host = "127.0.0.1", port: Port = 8765, no_token: NoToken = False) 
 def scheduler() -> None:
     """Have mailboxes looked at, and forgotten work found, by the workers: one of the parts of `up`.
 
-    Any number may run; what they trigger collapses in the queue.
-    """
+    Any number may run; what they trigger collapses in the queue."""
     from email_assistant.cli.serve import run_scheduler
 
     run(run_scheduler)
@@ -77,8 +74,7 @@ def scheduler() -> None:
 def worker() -> None:
     """Work on mail, beside `up` or beside `api` and `scheduler`: as many as you like, on any machine.
 
-    All of them need the same DATABASE_URL and EMAIL_ASSISTANT_SECRET_KEY (on one machine: the same home folder).
-    """
+    All of them need the same DATABASE_URL and EMAIL_ASSISTANT_SECRET_KEY (on one machine: the same home folder)."""
     from email_assistant.cli.serve import run_worker
 
     run(run_worker)

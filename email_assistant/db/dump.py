@@ -21,17 +21,12 @@ from email_assistant.db.pool import SCHEMA
 from email_assistant.errors import AssistantError
 
 FORMAT = 1
-MANIFEST, KEYS, DUMP = "manifest.json", "keys.json", "database.sql"
-"""The file's parts, in their order."""
-WITHOUT_ROWS = "sessions"
-"""The one table whose rows no backup holds: a login that was ended since must not come back."""
+MANIFEST, KEYS, DUMP = "manifest.json", "keys.json", "database.sql"  # the file's parts, in their order
+WITHOUT_ROWS = "sessions"  # the one table whose rows no backup holds: a login that was ended since must not come back
 
-_SMALL = 64 << 10
-"""Bytes; the manifest and the keys are far smaller."""
-_PIECE = 64 << 10
-"""Bytes that are read of a line at once; a row may have a gigabyte."""
-_MOST_AT_ONCE = 1 << 20
-"""Bytes; nobody here reads more at once, but `tarfile` would, as many as a header says."""
+_SMALL = 64 << 10  # bytes; the manifest and the keys are far smaller
+_PIECE = 64 << 10  # bytes that are read of a line at once; a row may have a gigabyte
+_MOST_AT_ONCE = 1 << 20  # bytes; nobody here reads more at once, but `tarfile` would, as many as a header says
 _MOST_PACKED = 200
 """Times that a dump is longer than its file. Rows of mail come to 5 or 10; gzip can do 1,000 of zeros."""
 
@@ -59,8 +54,7 @@ class Block:
 
     table: str
     columns: list[str]
-    rows: Iterator[bytes]
-    """Lines of COPY's text format; a long one in pieces."""
+    rows: Iterator[bytes]  # lines of COPY's text format; a long one in pieces
 
 
 def read_backup(source: Path) -> Backup:

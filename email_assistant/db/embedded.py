@@ -41,8 +41,7 @@ _PORT = 5432  # names the socket; nothing listens on TCP
 _SOCKET_PATH_BYTES = 103  # sockaddr_un holds 107 bytes on Linux, 103 on macOS
 _SHORT_SOCKETS = Path("/tmp")  # noqa: S108 - not TMPDIR, which may differ between two processes
 
-_MAP = "email_assistant"
-"""Names, in `pg_ident.conf`, which users of the system are the database's `postgres`."""
+_MAP = "email_assistant"  # names, in `pg_ident.conf`, which users of the system are the database's `postgres`
 _DOORS = [f"local {databases} postgres peer map={_MAP}" for databases in ("all", "replication")]
 
 _SETTINGS = {
@@ -61,8 +60,7 @@ hidden: dict[str, str] = {}
 class EmbeddedPostgres:
     """The Postgres server of one data directory: started by us, or joined if another process of ours runs it.
 
-    Safe to use from several threads. As a context manager it starts on entry and stops on exit.
-    """
+    Safe to use from several threads. As a context manager it starts on entry and stops on exit."""
 
     def __init__(self, data_dir: Path, *, binaries: Path | None = None) -> None:
         self._dir = data_dir.resolve()
@@ -87,8 +85,7 @@ class EmbeddedPostgres:
     def start(self) -> str:
         """Start or join the server, wait until it accepts connections, and return the URL of database "postgres".
 
-        Raises EmbeddedError.
-        """
+        Raises EmbeddedError."""
         if sys.platform == "win32":
             raise EmbeddedError("the embedded Postgres does not run on Windows: set DATABASE_URL to a server of yours")
         with self._mutex, self._explained():
@@ -104,8 +101,7 @@ class EmbeddedPostgres:
         """Start the server again if its owner has left or it has died. Call it every half second or so.
 
         Does nothing before `start` and after `stop`. Raises EmbeddedError if the server cannot be started; a later
-        call tries again.
-        """
+        call tries again."""
         with self._mutex, self._explained():
             if not self._wanted:
                 return
@@ -188,8 +184,7 @@ class EmbeddedPostgres:
         """Have the server ask the operating system who connects.
 
         What the person has added for users of their own making stays, but nobody is trusted unasked: initdb's lines
-        (`-A trust`, of earlier versions) go.
-        """
+        (`-A trust`, of earlier versions) go."""
         user = os.geteuid() if account.user is None else account.user
         names = sorted({"root", name_of(user) or "root"} - {"nobody"})
         doors, people = self._dir / "pg_hba.conf", self._dir / "pg_ident.conf"
@@ -209,8 +204,7 @@ class EmbeddedPostgres:
     def _initialise(self, binaries: Path, account: SystemUser) -> None:
         """Make the data directory beside its place and move it there whole, so that half a one is never found.
 
-        initdb asks for the name of its user. Where the server's has none, nobody makes the empty data.
-        """
+        initdb asks for the name of its user. Where the server's has none, nobody makes the empty data."""
         maker = account if account.user is None or name_of(account.user) else nobody()
         for leftover in self._dir.parent.glob(f"{glob.escape(self._dir.name)}.init-*"):
             shutil.rmtree(leftover, ignore_errors=True)
@@ -253,8 +247,7 @@ class EmbeddedPostgres:
     ) -> subprocess.Popen[bytes]:
         """Run a program of Postgres from a thread that lives as long as it does.
 
-        Linux sends the signal of `_die_with_parent` when the thread that forked ends, whatever the process does.
-        """
+        Linux sends the signal of `_die_with_parent` when the thread that forked ends, whatever the process does."""
         started: Future[subprocess.Popen[bytes]] = Future()
 
         def run() -> None:
@@ -290,8 +283,7 @@ class EmbeddedPostgres:
         Postgres takes any live process of its own user with that pid for a server and refuses to start, for ever if
         the number was given to a lasting process. We hold the lock that every server of this directory holds, so
         none is alive. Postgres disregards the pid named in this variable (CreateLockFile in its miscinit.c), still
-        checks that no process uses the directory's shared memory, and removes the file itself.
-        """
+        checks that no process uses the directory's shared memory, and removes the file itself."""
         try:
             return {"PG_GRANDPARENT_PID": (self._dir / "postmaster.pid").read_text().split()[0]}
         except (FileNotFoundError, IndexError):
@@ -399,8 +391,7 @@ def _open(path: Path) -> IO[bytes]:
 def _as_seen_by(account: SystemUser, folder: Path) -> str:
     """The path by which the account reaches the folder that is its working directory.
 
-    Nobody cannot walk through, say, /root to its data, and no folder is opened for it: it is put there instead.
-    """
+    Nobody cannot walk through, say, /root to its data, and no folder is opened for it: it is put there instead."""
     return "/proc/self/cwd" if account.user is not None and sys.platform == "linux" else str(folder)
 
 
@@ -409,8 +400,7 @@ def _die_with_parent(last_signal: signal.Signals) -> Callable[[], None] | None:
 
     SIGINT has Postgres end sessions and stop; initdb would finish first, and what it made is of no use to anyone.
     Between fork and exec no lock may be taken, since a thread that no longer exists could hold it: everything is
-    looked up beforehand, and only system calls are left.
-    """
+    looked up beforehand, and only system calls are left."""
     if sys.platform != "linux":
         return None
     prctl, set_death_signal, number = ctypes.CDLL(None).prctl, 1, int(last_signal)

@@ -10,15 +10,7 @@ from urllib.parse import urlencode
 import psycopg
 from psycopg import sql
 
-from email_assistant.db.pool import (
-    ENCODING,
-    SCHEMA,
-    Connection,
-    UnusableDatabase,
-    connection_settings,
-    named_in,
-    parameters,
-)
+from email_assistant.db import pool
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 _LOCK = 0x6D61696C  # one number for all processes of this program
@@ -35,7 +27,7 @@ async def migrate(
     url: str,
     folder: Path = MIGRATIONS,
     *,
-    schema: str = SCHEMA,
+    schema: str = pool.SCHEMA,
     names: Collection[str] | None = None,
     patience: float | None = None,
 ) -> None:
@@ -61,29 +53,29 @@ async def migrate(
                 await _apply_procrastinate(conn)
                 await _apply_langgraph(url, schema)
     except psycopg.errors.DiskFull:
-        raise UnusableDatabase("the database's disk is full: free some space, then start again") from None
+        raise pool.UnusableDatabase("the database's disk is full: free some space, then start again") from None
     except psycopg.errors.ReadOnlySqlTransaction:
-        raise UnusableDatabase(
+        raise pool.UnusableDatabase(
             "the database takes no writes; name the primary server in DATABASE_URL, not a standby"
         ) from None
     except psycopg.errors.InsufficientPrivilege as error:
-        raise UnusableDatabase(
+        raise pool.UnusableDatabase(
             f"the database's user lacks a right ({error.diag.message_primary}); {_grant(url)}"
         ) from None
     except psycopg.errors.LockNotAvailable:
         raise
     except psycopg.OperationalError as error:
         reason = str(error).strip().partition("\n")[0]
-        raise UnusableDatabase(f"the database can't be used: {reason}; check {named_in()}") from None
+        raise pool.UnusableDatabase(f"the database can't be used: {reason}; check {pool.named_in()}") from None
 
 
-def _check_version(conn: Connection) -> None:
+def _check_version(conn: pool.Connection) -> None:
     found = conn.info.server_version // 10000
     if found < _OLDEST_SERVER:
-        raise UnusableDatabase(f"the database server is PostgreSQL {found}; use {_OLDEST_SERVER} or newer")
+        raise pool.UnusableDatabase(f"the database server is PostgreSQL {found}; use {_OLDEST_SERVER} or newer")
 
 
-async def _create_schema(conn: Connection, schema: str) -> None:
+async def _create_schema(conn: pool.Connection, schema: str) -> None:
     """Make the schema, unless somebody with more rights has: Postgres asks for the right even if it is there."""
     row = await (await conn.execute("select to_regnamespace(%s) is null as missing", (schema,))).fetchone()
     if row and row["missing"]:
@@ -91,21 +83,21 @@ async def _create_schema(conn: Connection, schema: str) -> None:
 
 
 def _grant(url: str) -> str:
-    named = parameters(url)
+    named = pool.parameters(url)
     return (
-        f"have its administrator run: create schema {SCHEMA} authorization {named.get('user') or 'USER'} "
+        f"have its administrator run: create schema {pool.SCHEMA} authorization {named.get('user') or 'USER'} "
         f"in database {named.get('dbname') or named.get('user') or 'DATABASE'}"
     )
 
 
 @asynccontextmanager
-async def _connect(url: str, schema: str) -> AsyncIterator[Connection]:
-    async with await psycopg.AsyncConnection.connect(url, **connection_settings(url, schema)) as conn:
+async def _connect(url: str, schema: str) -> AsyncIterator[pool.Connection]:
+    async with await psycopg.AsyncConnection.connect(url, **pool.connection_settings(url, schema)) as conn:
         yield conn
 
 
 @asynccontextmanager
-async def _exclusively(conn: Connection, patience: float | None) -> AsyncIterator[None]:
+async def _exclusively(conn: pool.Connection, patience: float | None) -> AsyncIterator[None]:
     # Polled, because a session that waits inside pg_advisory_lock holds a snapshot, and LangGraph's
     # CREATE INDEX CONCURRENTLY waits for every older snapshot: the two would wait for each other.
     try:
@@ -116,7 +108,7 @@ async def _exclusively(conn: Connection, patience: float | None) -> AsyncIterato
                     break
                 await asyncio.sleep(0.1)
     except TimeoutError:
-        raise UnusableDatabase(
+        raise pool.UnusableDatabase(
             f"another process has been bringing the database up to date for {patience:.0f} s; try again once it is done"
         ) from None
     try:
@@ -143,11 +135,11 @@ def _apply_ours(url: str, folder: Path, schema: str, names: Collection[str] | No
 
 
 def _yoyo_url(url: str, schema: str) -> str:
-    given = {key: value for key, value in parameters(url).items() if value is not None}
-    return f"postgresql+psycopg:///?{urlencode(given | {'schema': schema, 'client_encoding': ENCODING})}"
+    given = {key: value for key, value in pool.parameters(url).items() if value is not None}
+    return f"postgresql+psycopg:///?{urlencode(given | {'schema': schema, 'client_encoding': pool.ENCODING})}"
 
 
-async def _apply_procrastinate(conn: Connection) -> None:
+async def _apply_procrastinate(conn: pool.Connection) -> None:
     """Procrastinate ships its upgrades as SQL files without a table of versions: that table is ours."""
     from procrastinate.schema import SchemaManager
 

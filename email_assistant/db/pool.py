@@ -3,11 +3,12 @@
 import asyncio
 import os
 import select
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, conninfo
-from psycopg.rows import DictRow, dict_row
+from psycopg.rows import DictRow, class_row, dict_row
 from psycopg_pool import AsyncConnectionPool
 from psycopg_pool.abc import ACT
 
@@ -21,14 +22,15 @@ TABLES_HELD = "another process holds the database's tables, and has for ten seco
 """What a person is told who waited in vain."""
 
 Connection = AsyncConnection[DictRow]
+Parameters = Sequence[object] | Mapping[str, object]
+T = TypeVar("T")
 
 
 class StoppablePool(AsyncConnectionPool[ACT]):
     """A pool whose waits can be cancelled.
 
     It waits by `asyncio.wait_for`, which before Python 3.12 drops a cancellation that comes together with the
-    connection (https://github.com/python/cpython/issues/86296): a worker that was told to stop then worked on.
-    """
+    connection (https://github.com/python/cpython/issues/86296): a worker that was told to stop then worked on."""
 
     async def getconn(self, timeout: float | None = None) -> ACT:  # noqa: ASYNC109 - the library's own
         before = _cancellations()
@@ -59,11 +61,8 @@ class UnusableDatabase(AssistantError):
 
 
 def parameters(url: str) -> dict[str, Any]:
-    """What a libpq URL says, by libpq's names.
-
-    Raises:
-        UnusableDatabase: it is none, or a piece of a password has strayed into another part of it.
-    """
+    """What a libpq URL says, by libpq's names. Raises UnusableDatabase: it is none, or a piece of a password has
+    strayed into another part of it."""
     try:
         found = conninfo.conninfo_to_dict(url)
     except psycopg.ProgrammingError as error:
@@ -108,12 +107,9 @@ def connection_settings(url: str, schema: str = SCHEMA) -> dict[str, Any]:
 
 
 def make_pool(url: str, *, size: int, idle_seconds: float) -> Pool:
-    """Make a pool, not yet open.
-
-    Args:
-        idle_seconds: how long a transaction may wait for its process. One that was stopped, with its machine or by
-            SIGSTOP, would else hold its locks for good: its kernel still answers the server's keepalives.
-    """
+    """Make a pool, not yet open. `idle_seconds`: how long a transaction may wait for its process. One that was stopped,
+    with its machine or by SIGSTOP, would else hold its locks for good: its kernel still answers the server's
+    keepalives."""
     idle = f" -c idle_in_transaction_session_timeout={idle_seconds * 1000:.0f}"
     settings = connection_settings(url)
     return Pool(
@@ -125,6 +121,20 @@ def make_pool(url: str, *, size: int, idle_seconds: float) -> Pool:
         timeout=30,
         check=_check_if_spoken_to,
     )
+
+
+async def fetched(pool: Pool, query: str, parameters: Parameters = ()) -> list[dict[str, Any]]:
+    """The rows of one statement, run by itself; none of one that gives no rows."""
+    async with pool.connection() as conn:
+        cursor = await conn.execute(query.encode(), parameters)
+        return await cursor.fetchall() if cursor.description else []
+
+
+async def fetched_as(kind: type[T], pool: Pool, query: str, parameters: Parameters = ()) -> list[T]:
+    """Likewise, each row as an object of a class whose arguments are named as the columns."""
+    async with pool.connection() as conn, conn.cursor(row_factory=class_row(kind)) as cursor:
+        await cursor.execute(query.encode(), parameters)
+        return await cursor.fetchall()
 
 
 async def shares_sessions(pool: Pool) -> bool:

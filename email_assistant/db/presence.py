@@ -35,10 +35,8 @@ from presences where provider = coalesce(%s, provider)"""
 class Absence:
     """Nothing works on the mail of some accounts."""
 
-    since: datetime | None
-    """The last sign of life, at most a minute before the end; None: nothing ever has."""
-    start: str
-    """The command that changes it."""
+    since: datetime | None  # the last sign of life, at most a minute before the end; None: nothing ever has
+    start: str  # the command that changes it
 
     def __str__(self) -> str:
         if self.since is None:
@@ -58,10 +56,7 @@ class Absence:
 
 class Presence:
     def __init__(self, pool: Pool, holder: Holder, provider: str, start: str) -> None:
-        """
-        Args:
-            start: the command that works on this provider's accounts.
-        """
+        """`start`: the command that works on this provider's accounts."""
         self._pool = pool
         self._holder = holder
         self._provider = provider

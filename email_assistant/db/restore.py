@@ -21,13 +21,11 @@ from email_assistant.db.pool import SCHEMA, TABLES_HELD, UnusableDatabase, sessi
 _BESIDE = f"{SCHEMA}_restored"
 _LOCK = 0x6D61696D  # one number for all restores, beside the one of `migrate`
 _MIGRATIONS = "_yoyo_migration"
-_PARTING_SECONDS = 10.0
-"""So long a busy server may take to see that a process which has just ended is gone."""
+_PARTING_SECONDS = 10.0  # so long a busy server may take to see that a process which has just ended is gone
 _LOOK_SECONDS = 0.05
 _REASON = "restored from a backup while this was being carried out: look in Gmail whether it was, then try again"
 
-Columns = Mapping[str, set[str]]
-"""What rows of each table can be given."""
+Columns = Mapping[str, set[str]]  # what rows of each table can be given
 
 # What was decided or under way when the backup was taken may have been carried out since. So nothing is carried out
 # from it: a decision is asked for again, and a run in the middle of its actions is put before the person. Mail that was
@@ -55,15 +53,9 @@ delete from presences;
 
 
 async def restore(url: str, source: Path, *, replace: bool, patience: float | None = None) -> None:
-    """Put a backup in place of what the database holds: all of it, or nothing.
-
-    Args:
-        replace: even if accounts are connected there.
-        patience: seconds to wait for another process that brings tables up to date; None: as long as it takes.
-
-    Raises:
-        BackupError: nothing was changed.
-    """
+    """Put a backup in place of what the database holds: all of it, or nothing. `replace`: even if accounts are
+    connected there; `patience`: seconds to wait for another process that brings tables up to date; None: as long as it
+    takes. Raises BackupError: nothing was changed."""
     applied = _applied(source)
     with _alone(url) as conn, _explained(source):
         await _until_at_rest(conn)

@@ -19,8 +19,7 @@ from psycopg.types.json import set_json_loads
 FIRST, LAST = datetime(1000, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 """What lies beyond, such as Postgres's `infinity`, is read as these: they can be shown in every timezone, and be
 reckoned with."""
-_DEEPEST = 100
-"""Levels; JSON that is nested deeper, not everybody who is handed it can write down."""
+_DEEPEST = 100  # levels; JSON that is nested deeper, not everybody who is handed it can write down
 
 
 def read_json(text: str | bytes) -> Any:
@@ -111,8 +110,7 @@ def _is_early(data: Buffer) -> bool:
     return text.startswith(b"-") or text.endswith(b"BC")
 
 
-ADAPTERS = AdaptersMap(psycopg.adapters)
-"""How our connections read and write values."""
+ADAPTERS = AdaptersMap(psycopg.adapters)  # how our connections read and write values
 ADAPTERS.register_loader("timestamptz", _Time)
 ADAPTERS.register_loader("timestamptz", _BinaryTime)
 ADAPTERS.register_loader("date", _Date)

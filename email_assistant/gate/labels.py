@@ -42,11 +42,7 @@ def shipped_labels() -> dict[str, Labels]:
 
 
 def read_labels(source: Source) -> Mapping[str, Labels]:
-    """Those of a person's file, over ours: what it leaves out of one of our tools stays as it is.
-
-    Raises:
-        BadFile.
-    """
+    """Those of a person's file, over ours: what it leaves out of one of our tools stays as it is. Raises BadFile."""
     return _read(source, shipped_labels())
 
 

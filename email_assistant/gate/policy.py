@@ -8,8 +8,7 @@ from email_assistant.gate.labels import Labels
 
 Rule = Literal["always", "gate", "never"]
 """When a person is asked about a tool's calls: always, where the gate says so, never."""
-HERE: Final = "here"
-"""Where data is read that our own tools give, or the prompt itself."""
+HERE: Final = "here"  # where data is read that our own tools give, or the prompt itself
 _HANDED_ON: Final = (
     "your mail, calendar, background, rules or other private data is read before this is done, and this goes to {}, "
     "which is no part of this program: look at what it would be told"
@@ -20,13 +19,10 @@ _HANDED_ON: Final = (
 class Subject:
     """The tool that a call is of, as the gate sees it."""
 
-    type: str | None
-    """The type of tools that it belongs to; None: the agent's own, which no scope leaves out."""
-    labels: Labels | None
-    """None: nobody has said what it touches."""
+    type: str | None  # the type of tools that it belongs to; None: the agent's own, which no scope leaves out
+    labels: Labels | None  # None: nobody has said what it touches
     review: Rule
-    server: str | None = None
-    """The server that it runs on, if that is not ours."""
+    server: str | None = None  # the server that it runs on, if that is not ours
 
     @property
     def may_tell_others(self) -> bool:
@@ -37,19 +33,13 @@ class Subject:
 @dataclass(frozen=True, slots=True)
 class Verdict:
     do: Literal["allow", "ask", "deny"]
-    reason: str
-    """In plain words, for the person and the model."""
-    overrules: bool = False
-    """The person has set another rule for it, so they are told the reason."""
+    reason: str  # in plain words, for the person and the model
+    overrules: bool = False  # the person has set another rule for it, so they are told the reason
 
 
 def decide(scope: Collection[str] | None, subject: Subject, heard: Collection[str] = ()) -> Verdict:
-    """
-    Args:
-        scope: the types of tools that this request was given; None: all.
-        heard: where private data was read before: `HERE`, or a server that is not ours. Only a question to the very
-            server that told it gives nothing away.
-    """
+    """`scope`: the types of tools that this request was given; None: all; `heard`: where private data was read before:
+    `HERE`, or a server that is not ours. Only a question to the very server that told it gives nothing away."""
     if scope is not None and subject.type is not None and subject.type not in scope:
         return Verdict("deny", f"this request was not given tools of the type {subject.type}")
     if subject.labels is not None and not subject.labels.enabled:

@@ -19,8 +19,7 @@ from email_assistant.errors import AssistantError
 M = TypeVar("M", bound=BaseModel)
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,39}|\[key\]")
 """A key that is told as it is. Another may be a value, such as a token, that slipped out of its place."""
-Place = Sequence[int | str]
-"""Keys and positions that lead to a value, from the outside in."""
+Place = Sequence[int | str]  # keys and positions that lead to a value, from the outside in
 
 
 class BadFile(AssistantError):
@@ -72,11 +71,7 @@ class Source:
         return cls.json(str(path), text) if path.suffix == ".json" else cls.yaml(str(path), text)
 
     def mapping(self) -> dict[str, Any]:
-        """The whole content as plain values; an empty file has none.
-
-        Raises:
-            BadFile: it is no mapping.
-        """
+        """The whole content as plain values; an empty file has none. Raises BadFile: it is no mapping."""
         content = {} if self.tree is None else _plain(self.tree)
         if not isinstance(content, dict):
             raise self.bad((), "takes names with values, such as `tools:`")

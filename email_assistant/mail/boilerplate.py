@@ -5,14 +5,12 @@ from itertools import takewhile
 
 from .phrases import DEVICE_LINE, DISCLAIMER_MARKS, DISCLAIMER_START, FOOTER_LINK, FOOTER_START, NAMES_THE_MAIL
 
-_MAX_BOILERPLATE = 5
-"""Device lines and disclaimers cut from the end."""
+_MAX_BOILERPLATE = 5  # device lines and disclaimers cut from the end
 _MIN_DISCLAIMER = 120
 _MIN_DISCLAIMER_MARKS = 2
 _MIN_LINES_WITH_FOOTER = 8
 _MAX_FOOTER_LINE = 250
-_MAX_WORDS_BESIDE_LINKS = 3
-"""In a footer's line of links; a sentence has more."""
+_MAX_WORDS_BESIDE_LINKS = 3  # in a footer's line of links; a sentence has more
 
 _RULE = re.compile(r"[-_*=]{5,}")
 _WORD = re.compile(r"[^\W_]+")

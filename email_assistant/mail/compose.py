@@ -15,8 +15,7 @@ from .charset import readable
 from .message import Mail
 
 _MAX_REFERENCES = 20
-_MAX_MESSAGE_ID = 900
-"""Characters; a line of a message may have 998 (RFC 5322, 2.1.1)."""
+_MAX_MESSAGE_ID = 900  # characters; a line of a message may have 998 (RFC 5322, 2.1.1)
 
 _MAX_WORD = 900
 """Characters in which a line can't be folded, for there is no blank; of longer ones, encoded words are made."""
@@ -43,8 +42,7 @@ def compose_reply(
     """A plain-text reply with CRLF line ends.
 
     `subject` is the thread's; `references` are those of the mail that `in_reply_to` names. Gmail threads by both.
-    Raises ValueError like `compose_mail`.
-    """
+    Raises ValueError like `compose_mail`."""
     return compose_mail(
         to=to,
         cc=cc,
@@ -73,8 +71,7 @@ def compose_mail(
     """A plain-text mail with CRLF line ends.
 
     Raises ValueError for a recipient that isn't one valid address, for no recipient in `to`, for a naive `date`, and
-    for control characters in anything that goes into a header.
-    """
+    for control characters in anything that goes into a header."""
     if not to:
         raise ValueError("a mail needs a recipient")
     if date.tzinfo is None:
@@ -108,8 +105,7 @@ def fingerprint(recipients: Iterable[str], text: str) -> str:
     """A hash of who gets a mail and what it says, blind to what transports change.
 
     Recipients count without names, letter case and order; text without line-end style, trailing blanks, empty lines
-    at either end, control characters and Unicode composition.
-    """
+    at either end, control characters and Unicode composition."""
     addresses = sorted({address_of(recipient) for recipient in recipients})
     lines = unicodedata.normalize("NFC", readable(text)).split("\n")
     body = "\n".join(line.rstrip() for line in lines).strip("\n")

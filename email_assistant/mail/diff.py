@@ -5,8 +5,7 @@ from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
 _WORD = re.compile(r"\s+|\w+|[^\w\s]")
-_MOST_WORDS = 4000
-"""More take seconds to compare; they are shown as replaced."""
+_MOST_WORDS = 4000  # more take seconds to compare; they are shown as replaced
 
 
 class Piece(NamedTuple):

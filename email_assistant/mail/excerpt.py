@@ -7,24 +7,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from .phrases import ASKS
 
-Measure = Callable[[str], int]
-"""How long a text is, in whatever a limit counts."""
+Measure = Callable[[str], int]  # how long a text is, in whatever a limit counts
 
-_HEAD = 0.1
-"""Of the room, before anything else: who writes, and about what."""
-_FULL_HEAD = 0.35
-"""Of the room, where some is left over in the end."""
-_TAIL_CHARACTERS = 2000
-"""Of the end, which come next."""
-_TAIL_BESIDE_ASKS = 0.65
-"""Of the room, where so much of the end has none: the rest of it is searched for what asks."""
+_HEAD = 0.1  # of the room, before anything else: who writes, and about what
+_FULL_HEAD = 0.35  # of the room, where some is left over in the end
+_TAIL_CHARACTERS = 2000  # of the end, which come next
+_TAIL_BESIDE_ASKS = 0.65  # of the room, where so much of the end has none: the rest of it is searched for what asks
 _MOST_ASKS = 8
-LEAST = 160
-"""A smaller limit has room for the head only."""
-_PIECES = 20
-"""How many of the longest pieces fit into a limit; a sentence that is longer may be cut within."""
-_LOOKED_THROUGH = 30_000
-"""Characters at each end of what is longer still; the rest is left out unread."""
+LEAST = 160  # a smaller limit has room for the head only
+_PIECES = 20  # how many of the longest pieces fit into a limit; a sentence that is longer may be cut within
+_LOOKED_THROUGH = 30_000  # characters at each end of what is longer still; the rest is left out unread
 _MARK = "\n[… 100000 characters cut …]\n"
 
 # A line break ends no sentence where the line is as long as programs wrap them.
@@ -58,8 +50,7 @@ _TOKENS = (
 _BLOCKS = [start for start, _ in _TOKENS]
 _SIGN = re.compile(r"[!-@\[-`{-~]|\s(?=[0-9])")
 _SIGN_EXTRA = 0.65
-_OPAQUE = re.compile(r"[!-~]{25,}")
-"""No words: keys, links, what a program has encoded."""
+_OPAQUE = re.compile(r"[!-~]{25,}")  # no words: keys, links, what a program has encoded
 _OPAQUE_EXTRA = 0.35
 
 
@@ -82,8 +73,7 @@ def beginning(text: str, limit: int, measure: Measure = len) -> str:
 def excerpt(text: str, limit: int, measure: Measure = len) -> str:
     """The text, or what fits into `limit` of its head, its tail and what asks, in its order and in whole sentences.
 
-    A line stands where some is left out, and says how much. The end comes before all but the first words.
-    """
+    A line stands where some is left out, and says how much. The end comes before all but the first words."""
     whole = measure(text)
     if whole <= limit:
         return text

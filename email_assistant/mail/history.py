@@ -6,31 +6,19 @@ Every rule here needs a clear mark; what has none is kept.
 import re
 from collections.abc import Iterator
 
+from . import phrases
 from .boilerplate import without_boilerplate, without_footer, without_rule
 from .charset import readable
 from .html_text import html_to_text
 from .links import bare_urls
-from .phrases import (
-    ATTRIBUTION,
-    FORWARD_MARK,
-    FORWARD_SUBJECT,
-    HEADERS,
-    NAME_FIRST_ATTRIBUTION,
-    ORIGINAL_MARK,
-    POSTSCRIPT,
-    REFERS_TO_HISTORY,
-)
 
-_MAX_READ = 500_000
-"""Characters; more is no letter, and only `Mail.text` has it."""
-_MAX_ATTRIBUTION = 400
-"""Characters of "On … wrote:" over its lines."""
+_MAX_READ = 500_000  # characters; more is no letter, and only `Mail.text` has it
+_MAX_ATTRIBUTION = 400  # characters of "On … wrote:" over its lines
 _MAX_ATTRIBUTION_LINES = 4
 _MAX_HEADER_BLOCK = 9
 _MAX_SIGNATURE_LINES = 15
 _MAX_UNSURE_SIGNATURE_LINES = 8
-_MAX_QUOTE_BEFORE_ANSWER = 10
-"""Quoted lines kept before each inline answer."""
+_MAX_QUOTE_BEFORE_ANSWER = 10  # quoted lines kept before each inline answer
 
 _ATTRIBUTION_START = re.compile(r"[^\W_]")
 _ADDRESS_AND_TIME = re.compile(r"(?=.*[<(][^\s<>()]+@[^\s<>()]+[>)])(?=.*\b\d{4}\b)(?=.*\b\d{1,2}[:.h]\d\d\b).*")
@@ -47,14 +35,13 @@ _LONG_RUN = re.compile(r"([-=_*~#.+•])\1{7,}")
 def new_text(text: str, *, subject: str = "", bulk: bool = False) -> str:
     """What a mail's sender wrote in this mail; `text` itself when nothing would be left.
 
-    `subject` tells a forwarded mail, which is kept whole; `bulk` allows footers of mass mail to be dropped.
-    """
+    `subject` tells a forwarded mail, which is kept whole; `bulk` allows footers of mass mail to be dropped."""
     text = text[:_MAX_READ]
     start = text[:200].lstrip().lower()
     if start.startswith(("<!doctype html", "<html")):
         text = html_to_text(text) or text
     lines = _without_signatures(_without_armour(readable(text)).split("\n"))
-    if not FORWARD_SUBJECT.match(subject):
+    if not phrases.FORWARD_SUBJECT.match(subject):
         lines = _without_history(lines)
     lines = without_boilerplate(lines)
     if bulk:
@@ -116,8 +103,8 @@ def _signature_end(lines: list[str], mark: int, borders: set[int]) -> int | None
 def _begins_another_text(lines: list[str], index: int) -> bool:
     return (
         _is_quote(lines[index])
-        or POSTSCRIPT.match(lines[index]) is not None
-        or FORWARD_MARK.fullmatch(lines[index].strip()) is not None
+        or phrases.POSTSCRIPT.match(lines[index]) is not None
+        or phrases.FORWARD_MARK.fullmatch(lines[index].strip()) is not None
         or _history_after(lines, index) is not None
     )
 
@@ -142,7 +129,7 @@ def _has_text(lines: list[str]) -> bool:
 
 def _without_history(lines: list[str]) -> list[str]:
     for index, line in enumerate(lines):
-        if FORWARD_MARK.fullmatch(line.strip()):
+        if phrases.FORWARD_MARK.fullmatch(line.strip()):
             return lines
         after = _history_after(lines, index)
         if after is None:
@@ -150,7 +137,7 @@ def _without_history(lines: list[str]) -> list[str]:
         if _answers_inline(lines[after:]):
             break
         top = lines[:index]
-        if not _has_text(top) or REFERS_TO_HISTORY.search("\n".join(top)):
+        if not _has_text(top) or phrases.REFERS_TO_HISTORY.search("\n".join(top)):
             return lines
         return without_rule(top)
     return _shorten_quotes(_without_trailing_quote(lines))
@@ -159,7 +146,7 @@ def _without_history(lines: list[str]) -> list[str]:
 def _history_after(lines: list[str], index: int) -> int | None:
     """If another mail's text is introduced at this line: the line after the introduction."""
     line = lines[index].strip()
-    if ORIGINAL_MARK.fullmatch(line):
+    if phrases.ORIGINAL_MARK.fullmatch(line):
         return index + 1
     if _starts_header_block(lines, index):
         return index + 1
@@ -188,7 +175,7 @@ def _is_attribution(lines: list[str], *, before_quote: bool) -> bool:
         return False
     for start in range(1, len(lines)):
         rest = " ".join(lines[start:])
-        if ATTRIBUTION.fullmatch(rest):
+        if phrases.ATTRIBUTION.fullmatch(rest):
             return False
         is_apart = lines[start - 1].endswith(_SENTENCE_END) or not _is_dated(" ".join(lines[:start]))
         if is_apart and _introduces(rest, before_quote=before_quote):
@@ -199,7 +186,7 @@ def _is_attribution(lines: list[str], *, before_quote: bool) -> bool:
 def _introduces(line: str, *, before_quote: bool) -> bool:
     if not _is_dated(line):
         return False
-    if ATTRIBUTION.fullmatch(line) or NAME_FIRST_ATTRIBUTION.fullmatch(line):
+    if phrases.ATTRIBUTION.fullmatch(line) or phrases.NAME_FIRST_ATTRIBUTION.fullmatch(line):
         return True
     # In any language, a quotation makes it sure.
     return before_quote and _ADDRESS_AND_TIME.fullmatch(line) is not None
@@ -241,7 +228,7 @@ def _kinds_below(lines: list[str], index: int) -> Iterator[str]:
 
 def _header_kind(line: str) -> str:
     match = _HEADER_LINE.match(line[:_MAX_ATTRIBUTION])
-    kind = HEADERS.get(match[1].lower(), "") if match else ""
+    kind = phrases.HEADERS.get(match[1].lower(), "") if match else ""
     if match and kind == "date" and not any(map(str.isdigit, match[2])):
         return ""
     return kind
@@ -268,7 +255,7 @@ def _without_trailing_quote(lines: list[str]) -> list[str]:
         end -= 1
     top = "\n".join(lines[:end])
     # "They write:" makes the quotation a part of what is said.
-    return lines if not top or top.endswith((":", "：")) or REFERS_TO_HISTORY.search(top) else lines[:end]
+    return lines if not top or top.endswith((":", "：")) or phrases.REFERS_TO_HISTORY.search(top) else lines[:end]
 
 
 def _shorten_quotes(lines: list[str]) -> list[str]:

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 
 from .html_style import inline_style
 
-_MAX_ROW = 300
-"""Characters; the cells of a longer row keep their own lines."""
+_MAX_ROW = 300  # characters; the cells of a longer row keep their own lines
 _BORDER = re.compile(r"(?:^|;)border:[^;]*solid")
 
 

@@ -15,10 +15,8 @@ from .html_style import hidden_classes, hides, inline_style
 from .html_table import Table
 from .links import link_note
 
-_MAX_DEPTH = 300
-"""Beyond it tags are only stripped: each stray end tag costs libxml2 a walk over all open elements."""
-_CHUNK = 16_384
-"""Characters: an exception from a handler stops lxml only at the end of what it was fed."""
+_MAX_DEPTH = 300  # beyond it tags are only stripped: each stray end tag costs libxml2 a walk over all open elements
+_CHUNK = 16_384  # characters: an exception from a handler stops lxml only at the end of what it was fed
 
 _SKIPPED = frozenset({"script", "style", "title", "template", "svg", "select", "map"})
 _NEW_LINE = frozenset(
@@ -41,8 +39,7 @@ _SIGNATURE_MARK = "-- "
 def html_to_text(html: str) -> str:
     """The text that a reader of the HTML sees, in lines; hidden parts, tracking pixels and layout are dropped.
 
-    Quoted mail is marked with `> ` as in plain text. Always returns, in time linear in the length.
-    """
+    Quoted mail is marked with `> ` as in plain text. Always returns, in time linear in the length."""
     html = readable(html)
     return _render(html, show_hidden=False) or _render(html, show_hidden=True)
 

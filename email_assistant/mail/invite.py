@@ -27,8 +27,7 @@ _METHODS = {
 def summarise(calendar: str) -> str:
     """What a calendar part says: kind, title, times as written, place and organiser; empty if it has no event.
 
-    Of several events, such as those of a series, the first is told and the others are counted.
-    """
+    Of several events, such as those of a series, the first is told and the others are counted."""
     text = _FOLD.sub("", readable(calendar[:_MAX_READ]))
     event = _EVENT.search(text)
     if event is None:

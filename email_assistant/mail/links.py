@@ -3,8 +3,7 @@
 import re
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-_MAX_URL = 200
-"""Characters; meeting and document links are shorter, click trackers are longer."""
+_MAX_URL = 200  # characters; meeting and document links are shorter, click trackers are longer
 _MAX_URL_READ = 8_000
 
 _TRACKING = re.compile(

@@ -11,47 +11,21 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-# Case is folded first, so a letter stands for its capital too: Cyrillic's third one is drawn like B there.
-_DRAWN_LIKE = {
-    "a": "аαɑ",
-    "b": "вьβ",
-    "c": "сϲ",
-    "d": "ԁđ",
-    "e": "еεєҽ",
-    "g": "ɡց",
-    "h": "нһհ",
-    "i": "іιıɩ",
-    "j": "јϳյ",
-    "k": "кκ",
-    "l": "ӏł",
-    "m": "м",
-    "n": "пηո",
-    "o": "оοօø0",
-    "p": "рρ",
-    "q": "ԛզ",
-    "r": "г",
-    "s": "ѕ$",
-    "t": "тτ",
-    "u": "υμս",
-    "v": "ѵν",
-    "w": "ԝω",
-    "x": "хχ",
-    "y": "уγү",
-    "z": "ζ",
-}
-_LETTERS = str.maketrans({alike: letter for letter, others in _DRAWN_LIKE.items() for alike in others})
+# A letter, and what is drawn like it. Case is folded first, so a letter stands for its capital too: Cyrillic's third
+# one is drawn like B there.
+_DRAWN_LIKE = (
+    "aаαɑ bвьβ cсϲ dԁđ eеεєҽ gɡց hнһհ iіιıɩ jјϳյ kкκ lӏł mм nпηո oоοօø0 pрρ qԛզ rг sѕ$ tтτ uυμս vѵν wԝω xхχ yуγү zζ"
+)
+_LETTERS = str.maketrans({alike: row[0] for row in _DRAWN_LIKE.split() for alike in row[1:]})
 _PAIRS = (("rn", "m"), ("vv", "w"), ("cl", "d"))
 _STROKES = str.maketrans(dict.fromkeys("i1|!", "l"))
 _ADDRESS = re.compile(r"[^\s<>()\[\],;:\"'@]+@[^\s<>()\[\],;:\"'@]+\.[^\s<>()\[\],;:\"'@.]+")
 _DIGITS = re.compile(r"\d")
-_COUNTRY = 2
-"""Letters of a country's domain."""
-_LEAST_WORDS = 2
-"""Of a name: many people are called Bob."""
+_COUNTRY = 2  # letters of a country's domain
+_LEAST_WORDS = 2  # of a name: many people are called Bob
 _LEAST_LETTERS = 6
 """Of a domain's own label that is a slip of another's: short ones, as gmail and ymail, are near each other anyway."""
-_LEAST_LETTERS_OF_THEIRS = 4
-"""The same, where what stands before the @ is the same too."""
+_LEAST_LETTERS_OF_THEIRS = 4  # the same, where what stands before the @ is the same too
 
 
 @dataclass(frozen=True)
@@ -113,10 +87,7 @@ def address_inside(address: str, names: Iterable[str]) -> str | None:
 
 def resemblance(address: str, names: Iterable[str], people: People) -> str | None:
     """Whom an address that was never written to passes for, as the end of a sentence about it; None: for nobody.
-
-    Args:
-        names: what mail calls it.
-    """
+    `names`: what mail calls it."""
     if known := people.addresses.get(skeleton(address)) or _theirs_elsewhere(address, people):
         return f"looks like {known}, and is another address"
     if domain := _domain_alike(_domain(address), people):

@@ -12,18 +12,15 @@ class Attachment:
 
     name: str
     mime_type: str
-    size: int | None
-    """Bytes, decoded; None if unknown."""
+    size: int | None  # bytes, decoded; None if unknown
 
 
 @dataclass(frozen=True, slots=True)
 class CalendarEvent:
     """The event that a mail invites to, moves, cancels or answers."""
 
-    uid: str
-    """What every calendar that it stands in knows it by."""
-    start: datetime | None
-    """Aware; None for days without hours, and where the timezone is not known."""
+    uid: str  # what every calendar that it stands in knows it by
+    start: datetime | None  # aware; None for days without hours, and where the timezone is not known
     end: datetime | None
 
 
@@ -38,27 +35,17 @@ class Mail:
     reply_to: tuple[Address, ...]
     to: tuple[Address, ...]
     cc: tuple[Address, ...]
-    subject: str
-    """Decoded, one line; empty if there is none."""
-    date: datetime | None
-    """Aware; None if missing or impossible."""
-    text: str
-    """Everything readable, HTML converted, nothing cut."""
-    body: str
-    """What is new in this mail; never empty when `text` isn't."""
+    subject: str  # decoded, one line; empty if there is none
+    date: datetime | None  # aware; None if missing or impossible
+    text: str  # everything readable, HTML converted, nothing cut
+    body: str  # what is new in this mail; never empty when `text` isn't
     attachments: tuple[Attachment, ...]
-    auto_submitted: bool
-    """Sent by a machine in answer to something (RFC 3834), or by a mail system."""
-    bulk: bool
-    """From a mailing list or a mass sender."""
-    note: str
-    """What could not be read, in plain words; empty if everything was."""
-    event: CalendarEvent | None = None
-    """The first event of its calendar part."""
-    bcc: tuple[Address, ...] = ()
-    """Only the sender's own copy names them."""
-    delivered_to: tuple[str, ...] = ()
-    """Where mail systems say that they brought it, the last one first."""
+    auto_submitted: bool  # sent by a machine in answer to something (RFC 3834), or by a mail system
+    bulk: bool  # From a mailing list or a mass sender
+    note: str  # what could not be read, in plain words; empty if everything was
+    event: CalendarEvent | None = None  # the first event of its calendar part
+    bcc: tuple[Address, ...] = ()  # only the sender's own copy names them
+    delivered_to: tuple[str, ...] = ()  # where mail systems say that they brought it, the last one first
 
 
 def reply_addresses(mail: Mail) -> tuple[Address, ...]:

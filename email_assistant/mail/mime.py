@@ -15,8 +15,7 @@ from typing import Any
 from .charset import decode, decode_base64, decode_base64url, decode_words, one_line, readable
 
 MAX_DEPTH = 30
-MAX_PARTS = 1_000
-"""Parts of a whole message; the rest stays in the last one."""
+MAX_PARTS = 1_000  # parts of a whole message; the rest stays in the last one
 _MAX_HEADER_BYTES = 2_000_000
 _MAX_STRUCTURED_VALUE, _MAX_PARAMETERS = 4_000, 60
 """Characters and parameters of a Content-* field: the standard library's parameter parser is quadratic."""
@@ -35,12 +34,10 @@ class MimePart:
     headers: Message
     mime_type: str
     filename: str = ""
-    content: bytes | None = None
-    """Transfer-decoded; None if it was not delivered with the message."""
+    content: bytes | None = None  # transfer-decoded; None if it was not delivered with the message
     size: int | None = None
     parts: list["MimePart"] = field(default_factory=list)
-    truncated: bool = False
-    """Nested more deeply than is read."""
+    truncated: bool = False  # nested more deeply than is read
 
     def header(self, name: str) -> str:
         """The first field of that name, unfolded and not decoded; empty if there is none."""

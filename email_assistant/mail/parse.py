@@ -25,8 +25,7 @@ _STUB = re.compile(
 _URL = re.compile(r"https?://\S+")
 _MAX_STUB = 400
 _MAX_DATE = 100
-_MAX_UNREADABLE = 0.1
-"""Share of undecodable characters beyond which a text part isn't text."""
+_MAX_UNREADABLE = 0.1  # share of undecodable characters beyond which a text part isn't text
 
 _SIGNATURE_TYPES = {"application/pgp-signature", "application/pkcs7-signature", "application/x-pkcs7-signature"}
 _READ_AS_TEXT = {

@@ -10,15 +10,12 @@ from .excerpt import LEAST, Measure, beginning, excerpt
 from .invisible import clean
 from .message import Attachment, CalendarEvent, Mail
 
-FEW_LISTED = 5
-"""Recipients and attachments named before "and N more"."""
+FEW_LISTED = 5  # recipients and attachments named before "and N more"
 MOST_LISTED = 50
 """Recipients named where all may be answered; mail to more people is hardly ever meant to be answered to all."""
 _MAX_HEADER = 500
-_MAX_ENTRY = _MAX_HEADER // FEW_LISTED
-"""Characters of one that is named."""
-_ROOM_TO_SAY_SO = 40
-"""Characters, where only the beginning of a text is left."""
+_MAX_ENTRY = _MAX_HEADER // FEW_LISTED  # characters of one that is named
+_ROOM_TO_SAY_SO = 40  # characters, where only the beginning of a text is left
 
 _TAGS = ("mail", "calendar", "draft", "difference", "data")
 """Every block of data that a prompt may hold. What stands inside one can open or close none of them."""
@@ -34,8 +31,7 @@ def for_prompt(
     """The mail between `<mail id="…">` and `</mail>`. Of a body that measures more than `limit` an excerpt is given, of
     bulk mail the beginning; of recipients so many `people` a line.
 
-    Times are in `timezone`. Only lines that say something are given.
-    """
+    Times are in `timezone`. Only lines that say something are given."""
     body = (beginning if mail.bulk else excerpt)(clean(mail.body), limit, measure)
     headers = {
         "From": str(mail.sender or ""),

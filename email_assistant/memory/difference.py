@@ -15,8 +15,7 @@ from email_assistant.mail.diff import compare
 _WORD = re.compile(r"\w+")
 _WHITE = re.compile(r"\s+")
 _LINE = re.compile(r"[^\n]*\n?")
-_QUOTED = 4
-"""So many words in a row that stand elsewhere are a quotation."""
+_QUOTED = 4  # so many words in a row that stand elsewhere are a quotation
 _LAST_LINES = 5
 LEFT_OUT = "[…]"
 
@@ -49,10 +48,7 @@ def texts_in(args: Mapping[str, Any]) -> list[str]:
 
 
 def _changed(name: str, before: Any, after: Any, quoted: Collection[Words], lines: Collection[Words]) -> Iterator[str]:
-    """
-    Args:
-        lines: those that were proposed.
-    """
+    """`lines`: those that were proposed."""
     if _is_time(before) and _is_time(after):
         yield f"{name}: {before} became {after}"
         return

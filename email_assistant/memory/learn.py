@@ -28,8 +28,7 @@ from email_assistant.model import Models
 
 log = logging.getLogger(__name__)
 
-_SENDER = "<sender>"
-"""How the model calls whoever wrote the mail."""
+_SENDER = "<sender>"  # how the model calls whoever wrote the mail
 _PROMPT = f"""\
 You keep a person's preferences for an e-mail assistant as short general rules.
 From what the person just did, change at most one rule: add, revise or remove; none if nothing general follows.
@@ -52,22 +51,16 @@ class Lesson:
     account_id: UUID
     run_id: UUID
     profile: Profile
-    did: str
-    """One sentence in our own words."""
+    did: str  # one sentence in our own words
     sender: str
     subject: str
-    changes: list[str]
-    """What an edit changed, one line each."""
-    words: str | None
-    """The person's own words."""
+    changes: list[str]  # what an edit changed, one line each
+    words: str | None  # the person's own words
 
     @classmethod
     def of(cls, item: Item, taught: Taught, told: Sequence[str]) -> "Lesson | None":
-        """The lesson of an applied inbox item; None if the answer teaches nothing.
-
-        Args:
-            told: what the tools told the assistant, such as what stands in the calendar.
-        """
+        """The lesson of an applied inbox item; None if the answer teaches nothing. `told`: what the tools told the
+        assistant, such as what stands in the calendar."""
         answer, kind = item.decision or {"type": None}, item.kind
         others = [*taught.mails, *told, *(text for each in taught.items for text in _shown(each))]
         profile: Profile = "cal_preferences" if kind == "meeting" else "response_preferences"
@@ -127,11 +120,8 @@ class Learner:
         self._models = models
 
     async def learn(self, lesson: Lesson) -> None:
-        """Carry one lesson into its profile. A repeat changes nothing.
-
-        Raises:
-            ProfileChanged, ModelDown, ModelFault, ModelRefused, BadAnswer.
-        """
+        """Carry one lesson into its profile. A repeat changes nothing. Raises ProfileChanged, ModelDown, ModelFault,
+        ModelRefused, BadAnswer."""
         origin = {"item": str(lesson.item_id), "did": lesson.told, "sender": lesson.sender, "subject": lesson.subject}
         if await self._memory.knows(lesson.account_id, lesson.profile, lesson.item_id):
             return

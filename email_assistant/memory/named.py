@@ -7,8 +7,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 
-_FEWEST_DIGITS = 3
-"""Fewer are a day, a length or a count."""
+_FEWEST_DIGITS = 3  # fewer are a day, a length or a count
 _BRACKETED = re.compile(r"\s*[\[({<]\s*(at|ät|dot|punkt|@|\.)\s*[\])}>]\s*")
 _SPOKEN_DOT = re.compile(r"(?<=\w)\s+(?:dot|punkt)\s+(?=\w)")
 _SPOKEN_AT = re.compile(r"(?<=\w)\s+(?:at|ät)\s+(?=[\w-]+(?:\.[\w-]+)*\.[^\W\d_]{2,}\b)")

@@ -127,26 +127,16 @@ class Memory:
         return found[0]
 
     async def add(self, account_id: UUID, profile: Profile, text: str, by: str) -> Rule:
-        """Add a rule that the person wrote.
-
-        Raises:
-            Invalid: no text, too long a text, or too many rules.
-        """
+        """Add a rule that the person wrote. Raises Invalid: no text, too long a text, or too many rules."""
         async with self._locked(account_id, profile):
             return await self._add(account_id, profile, str(uuid4()), text, {"did": "You wrote this rule.", "by": by})
 
     async def correct(
         self, account_id: UUID, profile: Profile, key: str, text: str | None, origin: Mapping[str, str]
     ) -> None:
-        """State the rule with this key by a correction, anew if there is one. A repeat changes nothing.
-
-        Args:
-            text: None takes back what was learned from this mail, unless something else was learned since.
-            origin: among others the ids of the `correction` and of its `mail`.
-
-        Raises:
-            Invalid: too many rules, or too long a text.
-        """
+        """State the rule with this key by a correction, anew if there is one. A repeat changes nothing. `text`: None
+        takes back what was learned from this mail, unless something else was learned since; `origin`: among others the
+        ids of the `correction` and of its `mail`. Raises Invalid: too many rules, or too long a text."""
         async with self._locked(account_id, profile) as conn:
             rule = next((rule for rule in await self._all(account_id, profile) if rule.key == key), None)
             stated = None
@@ -165,12 +155,8 @@ class Memory:
                 await self._note(conn, account_id, profile, stated, stated.version)
 
     async def unlearn(self, lesson: Learned, by: str) -> Rule:
-        """Take back exactly this lesson: the rule says what it would without it. Returns the rule.
-
-        Raises:
-            Conflict: it was taken back before, or the person has changed the rule since.
-            NoRule.
-        """
+        """Take back exactly this lesson: the rule says what it would without it. Returns the rule. Raises Conflict: it
+        was taken back before, or the person has changed the rule since; NoRule."""
         account_id, profile = lesson.account_id, lesson.profile
         async with self._locked(account_id, profile) as conn:
             rule = await self.get(account_id, profile, lesson.rule)
@@ -222,12 +208,8 @@ class Memory:
             return await self._restate(account_id, profile, rule, origin, removed=True)
 
     async def revert(self, account_id: UUID, profile: Profile, key: str, to: int, by: str) -> Rule:
-        """Put a rule back to what it said in an earlier version, as a new version.
-
-        Raises:
-            NoRule: no such rule or no such version.
-            Conflict: that is what it says now.
-        """
+        """Put a rule back to what it said in an earlier version, as a new version. Raises NoRule: no such rule or no
+        such version; Conflict: that is what it says now."""
         origin = {"did": f"You put this rule back to version {to}.", "by": by}
         async with self._locked(account_id, profile) as conn:
             rule = await self.get(account_id, profile, key)

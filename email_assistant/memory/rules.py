@@ -24,8 +24,7 @@ class RuleChange(BaseModel):
     """One change to a profile, as the memory model answers it."""
 
     action: Literal["add", "revise", "remove", "none"]
-    rule: int | None = None
-    """Number of the rule that is revised or removed, counted from 1 in the list that was shown."""
+    rule: int | None = None  # number of the rule that is revised or removed, counted from 1 in the list that was shown
     text: str = Field("", max_length=LONGEST_RULE)
     reason: str = Field("", max_length=300)
 
@@ -36,8 +35,7 @@ class RuleChange(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    key: str
-    """The inbox item that it was first learned from, or an id of its own."""
+    key: str  # the inbox item that it was first learned from, or an id of its own
     text: str
     origin: dict[str, Any]
     at: str

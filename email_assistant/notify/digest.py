@@ -1,4 +1,4 @@
-"""The daily mail to oneself: when it is due, and what it tells. All SQL on `digests` stands here."""
+"""The daily mail to oneself: when it is due, and what it tells."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -11,7 +11,8 @@ from email_assistant.accounts.account import Account, UnknownAccount
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.accounts.vault import VaultError
-from email_assistant.db.pool import Pool
+from email_assistant.db.pool import Pool, fetched
+from email_assistant.db.statements import statements
 from email_assistant.google.errors import GoogleError, Refused
 from email_assistant.memory.lessons import Lessons
 from email_assistant.notify.digest_text import MOST_LINES, Contents, Line, Section, compose
@@ -37,11 +38,8 @@ class _Digest:
     tries: int
 
 
-_COLUMNS = "account_id, day, since, until, tries"
-
-_FROM = """case when r.mail_id is null then 'You' else m.sender end as sender,
-    coalesce(m.subject, left(r.input->>'request', 200)) as subject"""
-"""Whom it comes from, and what it is about: a mail, or a request in a chat."""
+_PARTS = statements("notify", "digest.sql")
+_SQL = {name: text.format_map(_PARTS) for name, text in _PARTS.items()}
 _WORDS: Mapping[str, str] = {
     "draft": "a draft to approve",
     "meeting": "a meeting to approve",
@@ -54,12 +52,8 @@ _WORDS: Mapping[str, str] = {
 
 
 class Digests:
-    """
-    Args:
-        at: the local time from which a day's digest is due, by each account's own timezone; None: never.
-        inbox_url: where the person opens the inbox.
-        claim: how long a process that died keeps a digest.
-    """
+    """`at`: the local time from which a day's digest is due, by each account's own timezone; None: never; `inbox_url`:
+    where the person opens the inbox; `claim`: how long a process that died keeps a digest."""
 
     def __init__(
         self,
@@ -96,11 +90,7 @@ class Digests:
 
     async def last_errors(self, user_id: UUID) -> dict[str, str]:
         """By address, what is wrong with the digest that should have been sent last."""
-        rows = await self._rows(
-            """select distinct on (a.id) a.address, d.last_error from digests d join accounts a on a.id = d.account_id
-               where d.user_id = %s order by a.id, d.day desc""",
-            (user_id,),
-        )
+        rows = await self._rows("last_errors", (user_id,))
         return {row["address"]: row["last_error"] for row in rows if row["last_error"]}
 
     async def _open(self, account: Account, at: time) -> None:
@@ -109,25 +99,13 @@ class Digests:
         local = now.astimezone(account.zone)
         if local.time() < at:
             return
-        await self._rows(
-            """insert into digests (account_id, day, user_id, since, until)
-               select a.id, %(day)s, a.user_id,
-                      coalesce((select max(until) from digests d where d.account_id = a.id), %(earliest)s), %(now)s
-               from accounts a where a.id = %(account)s on conflict do nothing""",
-            {"account": account.id, "day": local.date(), "earliest": now - timedelta(days=1), "now": now},
-        )
+        given = {"account": account.id, "day": local.date(), "earliest": now - timedelta(days=1), "now": now}
+        await self._rows("open", given)
 
     async def _claim(self, account: Account) -> _Digest | None:
         """The oldest one that is open, unless a process is at it or it must wait."""
         now = self._clock()
-        rows = await self._rows(
-            f"""update digests set not_before = %(until)s, tries = tries + 1
-                where (account_id, day) = (
-                    select account_id, day from digests where account_id = %(account)s and state = 'open'
-                    and not_before <= %(now)s order by day limit 1 for update skip locked)
-                returning {_COLUMNS}""",
-            {"account": account.id, "now": now, "until": now + self._claim_for},
-        )
+        rows = await self._rows("claim", {"account": account.id, "now": now, "until": now + self._claim_for})
         return _Digest(**rows[0]) if rows else None
 
     async def _send(self, account: Account, digest: _Digest) -> None:
@@ -155,58 +133,26 @@ class Digests:
             await self._end(digest, "sent", None)
 
     async def _put_off(self, digest: _Digest, why: str) -> None:
-        await self._rows(
-            """update digests set not_before = %s + back_off(tries - 1, '1 minute', '30 minutes'), last_error = %s
-               where account_id = %s and day = %s""",
-            (self._clock(), why, digest.account_id, digest.day),
-        )
+        await self._rows("put_off", (self._clock(), why, digest.account_id, digest.day))
 
     async def _end(self, digest: _Digest, state: str, why: str | None) -> None:
-        await self._rows(
-            """update digests set state = %s, last_error = %s where account_id = %s and day = %s and state = 'open'""",
-            (state, why, digest.account_id, digest.day),
-        )
+        await self._rows("end", (state, why, digest.account_id, digest.day))
 
     async def _contents(self, digest: _Digest) -> Contents:
         period = {"account": digest.account_id, "since": digest.since, "until": digest.until}
-        waiting = await self._section(
-            f"""select {_FROM}, i.kind as what, i.created_at as at
-               from inbox_items i join runs r on r.id = i.run_id
-               left join mails m on m.account_id = i.account_id and m.gmail_id = i.mail_id
-               where i.account_id = %(account)s and i.status = 'pending'
-               and (i.snoozed_until is null or i.snoozed_until <= %(until)s)""",
-            period,
-        )
-        effects = f"""select {_FROM}, coalesce(e.result, e.tool) as what, e.finished_at as at
-                     from effects e join runs r on r.id = e.run_id
-                     left join mails m on m.account_id = r.account_id and m.gmail_id = r.mail_id
-                     where e.account_id = %(account)s and e.finished_at > %(since)s and e.finished_at <= %(until)s"""
-        done = await self._section(f"{effects} and e.state = 'done'", period)
-        failed = await self._section(
-            f"""{effects} and e.state = 'failed' union all
-                select sender, subject, coalesce(reason, 'failed'), received_at from mails
-                where account_id = %(account)s and state = 'failed' and received_at > %(until)s - interval '7 days'""",
-            period,
-        )
-        [left] = await self._rows(
-            """select count(*) as n from mails where account_id = %(account)s and classification = 'ignore'
-               and not own and received_at > %(since)s and received_at <= %(until)s""",
-            period,
-        )
+        waiting = await self._section("waiting", period)
+        done = await self._section("done", period)
+        failed = await self._section("failed", period)
+        [left] = await self._rows("left", period)
         kinds = [Line(line.sender, line.subject, _WORDS[line.what]) for line in waiting.lines]
         learned = await self._lessons.between(digest.account_id, digest.since, digest.until)
         return Contents(Section(waiting.total, kinds), done, failed, left["n"], learned)
 
-    async def _section(self, query: str, period: Mapping[str, object]) -> Section:
-        rows = await self._rows(
-            f"""select sender, subject, what, count(*) over () as total from ({query}) found
-                order by at limit {MOST_LINES}""",
-            period,
-        )
+    async def _section(self, name: str, period: Mapping[str, object]) -> Section:
+        counted = "select sender, subject, what, count(*) over () as total from ({}) found order by at limit {}"
+        rows = await fetched(self._pool, counted.format(_SQL[name], MOST_LINES), period)
         lines = [Line(row["sender"], row["subject"], row["what"]) for row in rows]
         return Section(rows[0]["total"] if rows else 0, lines)
 
-    async def _rows(self, query: str, parameters: tuple[object, ...] | Mapping[str, object]) -> list[dict[str, Any]]:
-        async with self._pool.connection() as conn:
-            cursor = await conn.execute(query.encode(), parameters)
-            return await cursor.fetchall() if cursor.description else []
+    async def _rows(self, name: str, parameters: tuple[object, ...] | Mapping[str, object]) -> list[dict[str, Any]]:
+        return await fetched(self._pool, _SQL[name], parameters)

@@ -13,8 +13,7 @@ from email_assistant.mail.invisible import clean
 from email_assistant.memory.lessons import Learned
 from email_assistant.outgoing.letters import DIGEST
 
-MOST_LINES = 20
-"""Of each section; the rest is counted."""
+MOST_LINES = 20  # of each section; the rest is counted
 _MOST_LENGTH = 160
 
 
@@ -22,15 +21,13 @@ _MOST_LENGTH = 160
 class Line:
     sender: str | None
     subject: str | None
-    what: str
-    """What waits, what was done, or why it failed."""
+    what: str  # what waits, what was done, or why it failed
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
     total: int
-    lines: Sequence[Line]
-    """The first of them."""
+    lines: Sequence[Line]  # the first of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +35,7 @@ class Contents:
     waiting: Section
     done: Section
     failed: Section
-    left_alone: int
-    """Mails that needed nothing."""
+    left_alone: int  # mails that needed nothing
     learned: Sequence[Learned] = ()
 
     @property

@@ -19,17 +19,13 @@ from email_assistant.notify.webhook import new_secret, signed
 log = logging.getLogger(__name__)
 
 _GONE = (404, 410)
-_SHOWN_MAILS, _SHOWN_LENGTH = 3, 100
-"""A push message holds about 3,900 bytes at most (RFC 8291, section 4)."""
+_SHOWN_MAILS, _SHOWN_LENGTH = 3, 100  # a push message holds about 3,900 bytes at most (RFC 8291, section 4)
 
 
 class Notices:
-    """
-    Args:
-        inbox_url: where the person opens the inbox.
-        contact: for the operators of push services, a mailto: or https: address; None: the person's first account.
-        show_mail: write sender and subject into web push, whose messages only the person's browser can read.
-    """
+    """`inbox_url`: where the person opens the inbox; `contact`: for the operators of push services, a mailto: or https:
+    address; None: the person's first account; `show_mail`: write sender and subject into web push, whose messages only
+    the person's browser can read."""
 
     def __init__(
         self,

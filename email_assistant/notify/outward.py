@@ -12,8 +12,7 @@ import httpx
 
 from email_assistant.errors import AssistantError
 
-_SECONDS = 10.0
-"""How long one request may take, from the look-up of the name to the answer's status."""
+_SECONDS = 10.0  # how long one request may take, from the look-up of the name to the answer's status
 _MOST_WAIT = 3600
 
 
@@ -32,15 +31,11 @@ class Unreachable(AssistantError):
 @dataclass(frozen=True, slots=True)
 class Answer:
     status: int
-    retry_after: int
-    """Seconds that the server asked to be left alone; 0 if it did not."""
+    retry_after: int  # seconds that the server asked to be left alone; 0 if it did not
 
 
 class Outward:
-    """
-    Args:
-        private: allow http, and addresses of this machine and of its network.
-    """
+    """`private`: allow http, and addresses of this machine and of its network."""
 
     def __init__(self, *, private: bool) -> None:
         self._private = private
@@ -58,11 +53,8 @@ class Outward:
         return target
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        """Send it once. A redirect is an answer like another; of the answer only the status is read.
-
-        Raises:
-            TargetRefused, Unreachable.
-        """
+        """Send it once. A redirect is an answer like another; of the answer only the status is read. Raises
+        TargetRefused, Unreachable."""
         target = self.check(url)
         try:
             async with asyncio.timeout(_SECONDS):

@@ -13,10 +13,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from email_assistant.errors import AssistantError
 
-_KEPT_SECONDS = 12 * 3600
-"""How long a push service keeps a message for a browser that is off."""
-_SIGNED_SECONDS = 12 * 3600
-"""RFC 8292 allows 24 hours at most, by the push service's clock."""
+_KEPT_SECONDS = 12 * 3600  # how long a push service keeps a message for a browser that is off
+_SIGNED_SECONDS = 12 * 3600  # RFC 8292 allows 24 hours at most, by the push service's clock
 
 
 class BadSubscription(AssistantError):
@@ -52,21 +50,13 @@ def check_keys(p256dh: str, auth: str) -> None:
 
 
 def sealed(key: str, contact: str, subscription: Mapping[str, str], message: bytes) -> tuple[dict[str, str], bytes]:
-    """Headers and body of the request to the subscription's push service.
-
-    Args:
-        contact: a mailto: or https: address for the push service's operators.
-        subscription: `url`, `p256dh` and `auth`.
-    """
+    """Headers and body of the request to the subscription's push service. `contact`: a mailto: or https: address for
+    the push service's operators; `subscription`: `url`, `p256dh` and `auth`."""
     from pywebpush import WebPusher  # heavy: it brings two HTTP clients
 
     url = httpx.URL(subscription["url"])
     body = WebPusher({"endpoint": str(url), "keys": {k: subscription[k] for k in ("p256dh", "auth")}}).encode(message)
-    claims = {
-        "aud": f"{url.scheme}://{url.netloc.decode()}",
-        "exp": int(time.time()) + _SIGNED_SECONDS,
-        "sub": contact,
-    }
+    claims = {"aud": f"{url.scheme}://{url.netloc.decode()}", "exp": int(time.time()) + _SIGNED_SECONDS, "sub": contact}
     headers = {
         **_vapid(key).sign(claims),
         "Content-Encoding": "aes128gcm",

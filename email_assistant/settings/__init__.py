@@ -36,16 +36,13 @@ from email_assistant.settings.values import (
 
 Role = Literal["triage", "response", "memory", "chat"]
 
-GOOGLE: Final = "google"
-"""The provider of accounts at Google itself, which has a root for each of its services."""
-LOCAL_SERVER: Final = "loopback:"
-"""Before the name of a server on this machine."""
+GOOGLE: Final = "google"  # the provider of accounts at Google itself, which has a root for each of its services
+LOCAL_SERVER: Final = "loopback:"  # before the name of a server on this machine
 
 GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai/"
 """Where Gemini speaks OpenAI's chat completions (https://ai.google.dev/gemini-api/docs/openai)."""
 GEMINI_MODEL = "gemini-2.5-flash"
-DEMO = "sandbox"
-"""What the names of the demo's mailboxes begin with, as `google_name`."""
+DEMO = "sandbox"  # what the names of the demo's mailboxes begin with, as `google_name`
 
 
 ENV_FILE: Final = ".env"
@@ -257,11 +254,7 @@ class Settings(_Home):
 
     @classmethod
     def load(cls) -> Self:
-        """Read the settings.
-
-        Raises:
-            SettingsError: a value can't be used.
-        """
+        """Read the settings. Raises SettingsError: a value can't be used."""
         try:
             named = _env_file.get()
             return cls._read(named) if named else cls._read_at_home()
@@ -386,8 +379,7 @@ class Settings(_Home):
         """Which accounts this process may touch: those of Google, or of the server at this root, or of the server of
         this name on this machine. A login made for one is never sent to another.
 
-        Older versions wrote a name alone, or `custom`; where such a login may be sent is not known.
-        """
+        Older versions wrote a name alone, or `custom`; where such a login may be sent is not known."""
         if self.google_root is None:
             return GOOGLE
         if self.google_name and is_on_this_machine(self.google_root):

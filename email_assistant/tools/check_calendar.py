@@ -58,15 +58,8 @@ class CheckCalendarTool(Tool):
 async def told_days(
     calendar: Calendar, dates: Sequence[str], zone: ZoneInfo, hours: WorkingHours, invitation: str | None
 ) -> str:
-    """Events and free time on days, delimited for a prompt.
-
-    Args:
-        invitation: what the calendar knows the event by to which the conversation invites.
-
-    Raises:
-        ToolError: it can't be read.
-        GoogleError.
-    """
+    """Events and free time on days, delimited for a prompt. `invitation`: what the calendar knows the event by to which
+    the conversation invites. Raises ToolError: it can't be read; GoogleError."""
     days = sorted({_day(text) for text in dates})
     try:
         agendas = {day: await _agenda(calendar, day, zone) for day in days}

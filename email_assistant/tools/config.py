@@ -13,8 +13,7 @@ from email_assistant.gate.policy import Rule
 from email_assistant.gate.source import Place, Source
 
 LOCAL: Final = "local"
-OWN_SERVERS: Final = ("calendar", "mail", "agent")
-"""Our own servers, which run in this process."""
+OWN_SERVERS: Final = ("calendar", "mail", "agent")  # our own servers, which run in this process
 
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 _ToolName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
@@ -52,10 +51,8 @@ class ServerConfig(_Strict):
 
 
 class ToolConfig(_Strict):
-    backend: str = LOCAL
-    """`local`, or the name of a server."""
-    type: _Type | None = None
-    """The type of tools that chat chooses it by; None: no choice takes it away."""
+    backend: str = LOCAL  # `local`, or the name of a server
+    type: _Type | None = None  # the type of tools that chat chooses it by; None: no choice takes it away
     review: Rule = "gate"
 
 
@@ -66,8 +63,7 @@ class _ToolsFile(_Strict):
 
 @dataclass(frozen=True, slots=True)
 class ToolsConfig:
-    servers: Mapping[str, ServerConfig]
-    """Those that are not ours, and ours that were put elsewhere."""
+    servers: Mapping[str, ServerConfig]  # those that are not ours, and ours that were put elsewhere
     tools: Mapping[str, ToolConfig]
 
     def types(self) -> dict[str, list[str]]:
@@ -90,8 +86,7 @@ class ToolsConfig:
 _MAIL_AGENTS: Final = ("send_email_tool", "schedule_meeting_tool", "check_calendar_tool", "Question", "Done")
 """The mail agent's own tools: it always has them, wherever they run."""
 _QUESTIONS: Final = ("Question", "request_clarification")
-_FLIPPED: Final = _MAIL_AGENTS[:3]
-"""Of these, those that may run on a server."""
+_FLIPPED: Final = _MAIL_AGENTS[:3]  # of these, those that may run on a server
 
 SHIPPED: Final = ToolsConfig(
     {},
@@ -117,11 +112,7 @@ SHIPPED: Final = ToolsConfig(
 
 
 def read_tools(source: Source) -> ToolsConfig:
-    """A person's file, over what is shipped: what it leaves out of one of our tools stays as it is.
-
-    Raises:
-        BadFile.
-    """
+    """A person's file, over what is shipped: what it leaves out of one of our tools stays as it is. Raises BadFile."""
     given = _with_variables(source, source.mapping())
     tools = given.get("tools")
     if isinstance(tools, dict):

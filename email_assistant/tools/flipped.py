@@ -14,11 +14,8 @@ from email_assistant.tools.spec import Call, Conflicts, ServerDown, Tool, ToolEr
 
 
 class FlippedTool(Tool):
-    """
-    Args:
-        local: the tool whose place this takes.
-        server: the name of one that offers a tool of the same name, which takes the same arguments.
-    """
+    """`local`: the tool whose place this takes; `server`: the name of one that offers a tool of the same name, which
+    takes the same arguments."""
 
     def __init__(self, local: Tool, servers: Servers, ledger: Ledger, server: str) -> None:
         self.spec = local.spec

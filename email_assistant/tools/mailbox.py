@@ -20,10 +20,8 @@ class Held:
     """A mail, and where in the mailbox it is."""
 
     mail: Mail
-    thread: str
-    """Gmail's id of the conversation."""
-    own: bool
-    """Sent by the account itself."""
+    thread: str  # Gmail's id of the conversation
+    own: bool  # sent by the account itself
 
 
 class AnyMail:
@@ -32,11 +30,7 @@ class AnyMail:
         self._clients = clients
 
     async def get(self, account_id: UUID, mail_id: str) -> Held:
-        """
-        Raises:
-            ToolError: this mailbox has no such mail.
-            GoogleError: Gmail can't be asked.
-        """
+        """Raises ToolError: this mailbox has no such mail; GoogleError: Gmail can't be asked."""
         return await self._stored(account_id, mail_id) or await self._at_gmail(account_id, mail_id)
 
     async def _stored(self, account_id: UUID, mail_id: str) -> Held | None:

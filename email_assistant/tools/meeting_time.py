@@ -8,8 +8,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import TypeAdapter, ValidationError
 
-MEETING: Final = "schedule_meeting_tool"
-"""What the tool is called that proposes one."""
+MEETING: Final = "schedule_meeting_tool"  # what the tool is called that proposes one
 _TIME: Final = TypeAdapter(datetime)
 _DAY: Final = "%a %d %b %Y"
 

@@ -39,18 +39,13 @@ class ToolRow:
     """One tool."""
 
     name: str
-    type: str | None
-    """The type that chat chooses it by."""
-    backend: str
-    """Where it runs: `local`, or a server's name."""
-    is_own: bool
-    """Whether that is ours."""
+    type: str | None  # the type that chat chooses it by
+    backend: str  # where it runs: `local`, or a server's name
+    is_own: bool  # whether that is ours
     review: Rule
-    labels: Labels | None
-    """None: nobody has said what it touches."""
+    labels: Labels | None  # None: nobody has said what it touches
     state: State
-    reason: str | None
-    """Why it can't be used."""
+    reason: str | None  # why it can't be used
 
 
 class Overview:

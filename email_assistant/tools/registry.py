@@ -44,8 +44,7 @@ class Offer(NamedTuple):
     """What a model may call now."""
 
     tools: Sequence[Tool]
-    down: Sequence[ServerDown]
-    """Servers whose tools are missing among them."""
+    down: Sequence[ServerDown]  # servers whose tools are missing among them
 
     def schemas(self) -> list[dict[str, Any]]:
         """In the form of OpenAI's `tools`, in a fixed order so that providers can cache the prefix."""
@@ -53,13 +52,9 @@ class Offer(NamedTuple):
 
 
 class Registry:
-    """Whatever goes by the person's files raises BadFile while they can't be used.
-
-    Args:
-        mail: the mail agent's tools, as they run here.
-        chat: the chat agent's that run here; its others are those to which the files give a type.
-        mailbox: an account's, by its id.
-    """
+    """Whatever goes by the person's files raises BadFile while they can't be used. `mail`: the mail agent's tools, as
+    they run here; `chat`: the chat agent's that run here; its others are those to which the files give a type;
+    `mailbox`: an account's, by its id."""
 
     def __init__(
         self,
@@ -119,13 +114,9 @@ class Registry:
         *,
         mailbox: bool = True,
     ) -> Verdict:
-        """What the gate says to a call of it now.
-
-        Args:
-            scope: the types that the request was given; None: all.
-            heard: where private data was read before. The mail agent has read mail from the start.
-            mailbox: whether the person has one.
-        """
+        """What the gate says to a call of it now. `scope`: the types that the request was given; None: all; `heard`:
+        where private data was read before. The mail agent has read mail from the start; `mailbox`: whether the person
+        has one."""
         rules = self._files.now()
         if not self._has(rules, agent, name):
             known = f"; there are {', '.join(self._local['mail'])}" if agent == "mail" else ""
@@ -197,16 +188,14 @@ class Registry:
     async def left_out(self, run: Mapping[str, Any], name: str, arguments: Mapping[str, Any]) -> list[str]:
         """Who of the answered mail's people would get nothing of a call; of the tools of servers that is not known.
 
-        Raises ToolError, GoogleError.
-        """
+        Raises ToolError, GoogleError."""
         tool = self._local[agent_of(run)].get(name)
         return await tool.left_out(run, arguments) if tool else []
 
     async def settle(self, call: Call, effect: Effect) -> None:
         """Find out what became of an effect whose run is over, also of a tool that may not be used any more.
 
-        Raises NotYetClear, InDoubt.
-        """
+        Raises NotYetClear, InDoubt."""
         agent = agent_of(call.run)
         if effect.tool in self._local[agent]:
             await (await self._found(agent, call.account.id, effect.tool)).settle(call, effect)

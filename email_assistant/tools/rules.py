@@ -22,8 +22,7 @@ class Rules:
     """One reading of the files."""
 
     config: ToolsConfig
-    labels: Mapping[str, Labels]
-    """What each tool touches."""
+    labels: Mapping[str, Labels]  # what each tool touches
 
     @property
     def tools(self) -> Mapping[str, ToolConfig]:
@@ -43,8 +42,7 @@ class Rules:
 class RuleFiles:
     """
     Attributes:
-        known: the last reading that went well.
-    """
+        known: the last reading that went well."""
 
     def __init__(self, settings: Settings) -> None:
         self._named = {setting: getattr(settings, setting) for setting in _FILES}

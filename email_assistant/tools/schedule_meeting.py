@@ -120,8 +120,7 @@ class ScheduleMeetingTool(Tool):
 def event_id_of(key: str) -> str:
     """The id of the event that is made once under a key.
 
-    Google takes 5 to 1,024 characters of base32hex, in lower case and unpadded.
-    """
+    Google takes 5 to 1,024 characters of base32hex, in lower case and unpadded."""
     digest = hashlib.sha256(key.encode()).digest()[:20]
     return base64.b32hexencode(digest).decode().rstrip("=").lower()
 
@@ -136,12 +135,8 @@ async def find_event(calendar: Calendar, event_id: str) -> Event | None:
 async def insert(
     calendar: Calendar, event_id: str, given: ScheduleMeeting, home: ZoneInfo, *, meet: bool
 ) -> Event | None:
-    """Make the event, unless it was made under this id before; None if the person has deleted that.
-
-    Raises:
-        Ambiguous: it may have been made, and can't be found.
-        Refused.
-    """
+    """Make the event, unless it was made under this id before; None if the person has deleted that. Raises Ambiguous:
+    it may have been made, and can't be found; Refused."""
     when = _when(given, home)
     try:
         return await calendar.insert(

@@ -10,19 +10,11 @@ from pydantic import Field
 from email_assistant.mail.address import address_of, is_recipient
 from email_assistant.mail.compose import compose_reply
 from email_assistant.outgoing.letters import Letter
-from email_assistant.tools.senders import (
-    argument_of,
-    check_unchanged,
-    identity_of,
-    left_out,
-    permitted,
-    without_oneself,
-)
+from email_assistant.tools import senders
 from email_assistant.tools.sending import SendingTool
 from email_assistant.tools.spec import Arguments, Call, Review, StringList, ToolError, ToolSpec
 
-LETTER: Final = "send_email_tool"
-"""What the tools are called that send a mail, the mail agent's and a chat's."""
+LETTER: Final = "send_email_tool"  # what the tools are called that send a mail, the mail agent's and a chat's
 
 
 class SendEmail(Arguments):
@@ -30,8 +22,7 @@ class SendEmail(Arguments):
     response_text: str = Field(min_length=1)
     email_address: str | None = None
     additional_recipients: StringList = Field(default_factory=list)
-    from_address: str | None = None
-    """What it goes from, set by us; None: the account's own address."""
+    from_address: str | None = None  # what it goes from, set by us; None: the account's own address
 
 
 SPEC = ToolSpec(
@@ -66,20 +57,20 @@ class SendEmailTool(SendingTool):
         if "additional_recipients" not in arguments and address_of(to) == str(reply["to"]).lower():
             copies = reply.get("also_to", [])
         addressed = reply.get("addressed", [account.address])  # a run of a former version went from there
-        copies = without_oneself(account, copies, addressed)
+        copies = senders.without_oneself(account, copies, addressed)
         if wrong := [a for a in (to, *copies) if not is_recipient(a)]:
             raise ToolError(f"not an e-mail address: {', '.join(wrong)}")
-        identity = identity_of(account, addressed)
-        check_unchanged(account, given.from_address, identity)
+        identity = senders.identity_of(account, addressed)
+        senders.check_unchanged(account, given.from_address, identity)
         complete = {**arguments, "email_address": to, "additional_recipients": copies}
         if not copies and not reply.get("also_to"):  # else that nobody is to get a copy must not be forgotten
             del complete["additional_recipients"]
         complete.pop("from_address", None)
-        return complete | argument_of(account, identity)
+        return complete | senders.argument_of(account, identity)
 
     async def left_out(self, run: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[str]:
         reply = run["reply"]
-        return left_out(reply.get("everyone", ()), reply.get("more", 0), arguments)
+        return senders.left_out(reply.get("everyone", ()), reply.get("more", 0), arguments)
 
     async def letter(self, call: Call, arguments: Mapping[str, Any]) -> Letter:
         return await _reply(call, SendEmail.model_validate(arguments))
@@ -95,7 +86,7 @@ async def written(call: Call, arguments: Mapping[str, Any]) -> Letter | None:
 
 async def _reply(call: Call, given: SendEmail) -> Letter:
     run, account = call.run, call.account
-    identity = await permitted(call.google.gmail, account, given.from_address)
+    identity = await senders.permitted(call.google.gmail, account, given.from_address)
     recipients = [str(given.email_address), *given.additional_recipients]
     raw = compose_reply(
         to=recipients[:1],

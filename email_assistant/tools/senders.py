@@ -9,8 +9,7 @@ from email_assistant.mail.address import Address, address_of, is_valid_address
 from email_assistant.mail.message import Mail, reply_addresses
 from email_assistant.tools.spec import ToolError
 
-MOST_NAMED = 500
-"""People of a mail who are known by name; Gmail sends to no more at once."""
+MOST_NAMED = 500  # people of a mail who are known by name; Gmail sends to no more at once
 
 
 class AliasGone(ToolError):
@@ -25,8 +24,7 @@ def answers_as(account: Account, mail: Mail) -> Identity:
     """What an answer goes from: the address that the mail came to, by To, Cc and Delivered-To, in this order; to the
     person's own mail, what that went from.
 
-    Where it names none of theirs, it is the address that they write new mail from.
-    """
+    Where it names none of theirs, it is the address that they write new mail from."""
     return identity_of(account, addressed_to(account, mail))
 
 
@@ -50,11 +48,8 @@ def argument_of(account: Account, identity: Identity) -> dict[str, str]:
 
 
 def check_unchanged(account: Account, given: str | None, identity: Identity) -> None:
-    """Nobody but us chooses what a letter goes from; what is no address of the person's any more gives way.
-
-    Raises:
-        ToolError.
-    """
+    """Nobody but us chooses what a letter goes from; what is no address of the person's any more gives way. Raises
+    ToolError."""
     if given and account.identity(given) not in (None, identity):
         raise ToolError(f"from_address: this goes from {identity.address}; leave {given} out")
 

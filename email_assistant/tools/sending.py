@@ -23,11 +23,8 @@ class SendingTool(Tool):
 
     @abstractmethod
     async def letter(self, call: Call, arguments: Mapping[str, Any]) -> Letter:
-        """What these arguments stand for; at a repeat the same but for its date.
-
-        Raises:
-            ToolError: it can't be written, or no longer.
-        """
+        """What these arguments stand for; at a repeat the same but for its date. Raises ToolError: it can't be written,
+        or no longer."""
 
     async def run(self, call: Call, arguments: dict[str, Any]) -> str:
         to = address_of(str(arguments.get("email_address") or ""))

@@ -20,16 +20,14 @@ from email_assistant.mail.invisible import as_seen
 from email_assistant.outgoing.entry import Effect
 
 Answer = Literal["accept", "edit", "ignore", "response"]
-Progress = Callable[[str], None]
-"""Takes one line of what a tool says while it works; written by others, so data."""
+Progress = Callable[[str], None]  # takes one line of what a tool says while it works; written by others, so data
 Kind = Literal["draft", "meeting", "confirmation", "notification", "question", "link", "in_doubt"]
 
 
 NEEDS_MAILBOX: Final = (
     "no mailbox is connected, and this needs one: the person connects one with `email-assistant auth login`"
 )
-_DEEPEST: Final = 64
-"""Lists and objects in one another; no tool takes near as many."""
+_DEEPEST: Final = 64  # lists and objects in one another; no tool takes near as many
 _UNSTORABLE: Final = re.compile("[\0\ud800-\udfff]")
 
 
@@ -45,8 +43,7 @@ class LinkNeeded(AssistantError):
     Attributes:
         url: it is https, or http on loopback; its host is shown to the person, and nothing of ours ever opens it.
         message: why, in the words of the tool's server.
-        elicitation_id: what the server knows the link by.
-    """
+        elicitation_id: what the server knows the link by."""
 
     def __init__(self, url: str, message: str, elicitation_id: str = "") -> None:
         super().__init__(message)
@@ -60,8 +57,7 @@ class FormNeeded(AssistantError):
 
     Attributes:
         message: what for, in the words of the tool's server.
-        schema: JSON schema of an object with plain fields.
-    """
+        schema: JSON schema of an object with plain fields."""
 
     def __init__(self, message: str, schema: Mapping[str, Any]) -> None:
         super().__init__(message)
@@ -74,8 +70,7 @@ class FilledIn:
     """A form of a tool's server as the person filled it in: what it asked, and what they said to just that."""
 
     message: str
-    schema: dict[str, Any]
-    """As the form's (`FormNeeded`)."""
+    schema: dict[str, Any]  # as the form's (`FormNeeded`)
     values: dict[str, Any]
 
 
@@ -84,8 +79,7 @@ class ServerDown(AssistantError):
 
     Attributes:
         name: what the person calls it.
-        reason: one plain line.
-    """
+        reason: one plain line."""
 
     status = HTTPStatus.SERVICE_UNAVAILABLE
     passes = "by itself"
@@ -144,16 +138,13 @@ class ToolSpec:
 class Call:
     """One decided call on its way to be run."""
 
-    run: Mapping[str, Any]
-    """The run's own data, as its graph was started with (`agents.mail.run.Run`)."""
+    run: Mapping[str, Any]  # the run's own data, as its graph was started with (`agents.mail.run.Run`)
     id: str
     account: Account
-    client: GoogleAccount | None
-    """None: the person has connected no mailbox."""
+    client: GoogleAccount | None  # None: the person has connected no mailbox
     lease: Lease
     progress: Progress = field(default=lambda text: None)
-    filled_in: Sequence[FilledIn] = ()
-    """The forms that the tool's server asked for before."""
+    filled_in: Sequence[FilledIn] = ()  # the forms that the tool's server asked for before
 
     @property
     def run_id(self) -> UUID:
@@ -171,10 +162,8 @@ class Call:
 class Conflicts:
     """What stands in the person's way at the time that a call is about."""
 
-    events: list[str]
-    """A line each, such as "10:00-11:00 Dentist"."""
-    calendars: list[str]
-    """Names of the calendars that count as their time."""
+    events: list[str]  # a line each, such as "10:00-11:00 Dentist"
+    calendars: list[str]  # names of the calendars that count as their time
 
 
 NO_CONFLICTS: Final = Conflicts([], [])
@@ -184,55 +173,36 @@ class Tool(ABC):
     spec: ToolSpec
 
     async def complete(self, run: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
-        """Fill in what the run knows better than the model, and check the rest against the run.
-
-        Raises:
-            ToolError: an argument is invalid, or contradicts the run.
-        """
+        """Fill in what the run knows better than the model, and check the rest against the run. Raises ToolError: an
+        argument is invalid, or contradicts the run."""
         self.spec.parse(arguments)
         return arguments
 
     @abstractmethod
     async def run(self, call: Call, arguments: dict[str, Any]) -> str:
-        """Do it and say what came of it, for the model.
-
-        Raises:
-            ToolError: it was refused for good; the model may propose something else.
-        """
+        """Do it and say what came of it, for the model. Raises ToolError: it was refused for good; the model may
+        propose something else."""
 
     async def conflicts(self, call: Call, arguments: dict[str, Any]) -> Conflicts:
-        """What stands in the calendar at the time that the call is about, for the person who reviews it.
-
-        Raises:
-            GoogleError.
-        """
+        """What stands in the calendar at the time that the call is about, for the person who reviews it. Raises
+        GoogleError."""
         return NO_CONFLICTS
 
     async def left_out(self, run: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[str]:
-        """Who of the people of the mail that a call answers would get nothing, for the person who reviews it.
-
-        Raises:
-            ToolError, GoogleError.
-        """
+        """Who of the people of the mail that a call answers would get nothing, for the person who reviews it. Raises
+        ToolError, GoogleError."""
         return []
 
     async def settle(self, call: Call, effect: Effect) -> None:
-        """Find out whether an effect that was started has happened, without doing it.
-
-        Raises:
-            NotYetClear: look again later.
-            InDoubt: nobody can tell.
-        """
+        """Find out whether an effect that was started has happened, without doing it. Raises NotYetClear: look again
+        later; InDoubt: nobody can tell."""
         raise NotImplementedError(f"{self.spec.name} has no outside effect")
 
 
 def check_storable(value: object) -> None:
     """Whether an argument, or a person's answer, can be kept, shown and sent as it stands: Postgres has no text with a
-    NUL, UTF-8 none with half of a surrogate pair, and what is nested without an end can't be read again.
-
-    Raises:
-        ToolError.
-    """
+    NUL, UTF-8 none with half of a surrogate pair, and what is nested without an end can't be read again. Raises
+    ToolError."""
     level = [value]
     for _ in range(_DEEPEST):
         if any(isinstance(each, str) and _UNSTORABLE.search(each) for each in level):

@@ -19,23 +19,15 @@ from email_assistant.tools.own.mailbox import Mailbox
 from email_assistant.tools.spec import Call, ToolError
 
 UPDATE_EVENT: Final = "update_event"
-EVENT_NOW: Final = "event_now"
-"""The argument that says what the event is, for which alone the call was approved."""
-SAID: Final = (EVENT_NOW, "invites", "disinvites")
-"""Arguments that say what a call is about; nobody fills them in."""
+EVENT_NOW: Final = "event_now"  # the argument that says what the event is, for which alone the call was approved
+SAID: Final = (EVENT_NOW, "invites", "disinvites")  # arguments that say what a call is about; nobody fills them in
 CHANGED: Final = "the event is not as it was shown any more: it was changed since"
 _LONGEST_TITLE: Final = 1000
 
 
 class UpdateEventTool(McpTool):
     def __init__(
-        self,
-        servers: Servers,
-        ledger: Ledger,
-        server: str,
-        told: types.Tool,
-        labels: Labels | None,
-        mailbox: Mailbox,
+        self, servers: Servers, ledger: Ledger, server: str, told: types.Tool, labels: Labels | None, mailbox: Mailbox
     ) -> None:
         super().__init__(servers, ledger, server, told, labels)
         self._mailbox = mailbox

@@ -14,20 +14,9 @@ from email_assistant.mail.compose import compose_mail, reply_subject
 from email_assistant.mail.message import references_of
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.letters import Letter
+from email_assistant.tools import senders
 from email_assistant.tools.mailbox import AnyMail, Held
 from email_assistant.tools.send_email import LETTER, SendEmail
-from email_assistant.tools.senders import (
-    MOST_NAMED,
-    addressed_to,
-    answered_at,
-    answers_as,
-    argument_of,
-    check_unchanged,
-    everybody,
-    left_out,
-    permitted,
-    without_oneself,
-)
 from email_assistant.tools.sending import SendingTool
 from email_assistant.tools.spec import Call, Review, ToolError, ToolSpec
 
@@ -66,19 +55,20 @@ class WriteEmailTool(SendingTool):
         given = WriteEmail.model_validate(self.spec.parse(arguments).model_dump())
         account = await self._accounts.get(UUID(run["account_id"]))
         answered = await self._mails.get(account.id, given.email_id) if given.email_id else None
-        wanted = answered_at(account, answered.mail, own=answered.own) if answered else []
+        wanted = senders.answered_at(account, answered.mail, own=answered.own) if answered else []
         to = given.email_address or next(iter(wanted), None)
         if not to:
             raise ToolError("email_address: say to whom")
         copies, identity = given.additional_recipients, account.new_mail_identity
         if answered:
-            identity, addressed = answers_as(account, answered.mail), addressed_to(account, answered.mail)
+            identity = senders.answers_as(account, answered.mail)
+            addressed = senders.addressed_to(account, answered.mail)
             if "additional_recipients" not in arguments and address_of(to) == wanted[0].lower():
                 copies = wanted[1:]
-            copies = without_oneself(account, copies, addressed)
+            copies = senders.without_oneself(account, copies, addressed)
         if wrong := [a for a in (to, *copies) if not is_recipient(a)]:
             raise ToolError(f"not an e-mail address: {', '.join(wrong)}")
-        check_unchanged(account, given.from_address, identity)
+        senders.check_unchanged(account, given.from_address, identity)
         has_copies = bool(copies) or len(wanted) > 1  # that others were left out on purpose must not be forgotten
         return {
             "email_id": given.email_id,
@@ -86,7 +76,7 @@ class WriteEmailTool(SendingTool):
             **({"additional_recipients": copies} if has_copies else {}),
             "subject": _subject(given, answered),
             "response_text": given.response_text,
-            **argument_of(account, identity),
+            **senders.argument_of(account, identity),
         }
 
     async def left_out(self, run: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[str]:
@@ -95,13 +85,13 @@ class WriteEmailTool(SendingTool):
             return []
         account = await self._accounts.get(UUID(run["account_id"]))
         answered = await self._mails.get(account.id, given.email_id)
-        everyone = everybody(account, answered.mail, own=answered.own)
-        return left_out(everyone[:MOST_NAMED], max(0, len(everyone) - MOST_NAMED), arguments)
+        everyone = senders.everybody(account, answered.mail, own=answered.own)
+        return senders.left_out(everyone[: senders.MOST_NAMED], max(0, len(everyone) - senders.MOST_NAMED), arguments)
 
     async def letter(self, call: Call, arguments: Mapping[str, Any]) -> Letter:
         given = WriteEmail.model_validate(arguments)
         account = call.account
-        identity = await permitted(call.google.gmail, account, given.from_address)
+        identity = await senders.permitted(call.google.gmail, account, given.from_address)
         answered = await self._mails.get(account.id, given.email_id) if given.email_id else None
         recipients = [str(given.email_address), *given.additional_recipients]
         raw = compose_mail(

@@ -18,8 +18,7 @@ from email_assistant.trail.story import Trail
 
 _MOST_WAITING: Final = 30
 _MOST_MAILS: Final = 20
-_ID: Final = 8
-"""Characters of an item's id, which the person's other tools take as well."""
+_ID: Final = 8  # characters of an item's id, which the person's other tools take as well
 _CELL: Final = 200
 
 

@@ -2,63 +2,38 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, TypeVar
 from uuid import UUID
 
-from psycopg.rows import class_row
-
-from email_assistant.db.pool import Pool
+from email_assistant.db.pool import Pool, fetched_as
+from email_assistant.db.statements import statements
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.kept import decision_in
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.rules import PROFILES, Profile, Rule
 from email_assistant.tools.spec import Kind
 
-T = TypeVar("T")
-
 _MOST_MAILS = 50
 _MOST_CHARACTERS = 20_000
 _SIMILAR = 5
 
-_LETTER = """
-select gmail_id as id, own, sender, content->'sender'->>'name' as name, subject, received_at,
-       coalesce((select array_agg(person->>'email') from jsonb_array_elements(
-           coalesce(content->'to', '[]') || coalesce(content->'cc', '[]')) as person), '{}') as recipients,
-       left(coalesce(content->>'text', ''), %(characters)s) as text,
-       length(coalesce(content->>'text', '')) > %(characters)s as cut,
-       coalesce((select array_agg(part->>'name') from jsonb_array_elements(
-           coalesce(content->'attachments', '[]')) as part), '{}') as attachments
-from mails where user_id = %(user)s and """
-_CONVERSATION = f"""{_LETTER} thread_id = %(thread)s
-order by received_at desc, gmail_id desc limit %(most)s"""
-_TRIAGE = """
-select classification, triage_reason as reason, triaged_at as at from mails
-where user_id = %(user)s and account_id = %(account)s and gmail_id = %(mail)s and classification is not null"""
-_BEFORE = """
-select i.id, m.sender, m.subject, i.kind, i.decision::text as decision, i.decided_by, i.decided_at
-from mails m join inbox_items i on i.account_id = m.account_id and i.mail_id = m.gmail_id
-where m.user_id = %(user)s and m.account_id = %(account)s and m.sender = %(sender)s and i.kind = %(kind)s
-  and i.decided_at is not null and i.id <> %(item)s
-order by i.decided_at desc, i.id limit %(similar)s"""
+_PARTS = statements("trail", "context.sql")
+_SQL = {name: text.replace("{letter}", _PARTS["letter"]) for name, text in _PARTS.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class PastMail:
     """One mail of the conversation, as sanitised text."""
 
     id: str
-    own: bool
-    """Sent by the account itself."""
+    own: bool  # sent by the account itself
     sender: str
     name: str | None
     recipients: list[str]
     subject: str
     received_at: datetime
     text: str
-    cut: bool
-    """Whether the text goes on."""
-    attachments: list[str | None]
-    """Their names."""
+    cut: bool  # whether the text goes on
+    attachments: list[str | None]  # their names
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +58,10 @@ class Before:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    conversation: list[Letter]
-    """Oldest first; of a long conversation its newest mails."""
-    triage: TriageNote | None
-    """None for mail that was not triaged."""
-    before: list[Before]
-    """Latest first."""
-    rules: dict[Profile, list[Rule]]
-    """All that stood in the prompts."""
+    conversation: list[PastMail]  # oldest first; of a long conversation its newest mails
+    triage: TriageNote | None  # None for mail that was not triaged
+    before: list[Before]  # latest first
+    rules: dict[Profile, list[Rule]]  # all that stood in the prompts
 
 
 class Contexts:
@@ -112,23 +83,18 @@ class Contexts:
             "characters": _MOST_CHARACTERS,
             "similar": _SIMILAR,
         }
-        letters = await self._read(Letter, _CONVERSATION, given)
-        triage = await self._read(TriageNote, _TRIAGE, given)
+        letters = await fetched_as(PastMail, self._pool, _SQL["conversation"], given)
+        triage = await fetched_as(TriageNote, self._pool, _SQL["triage"], given)
         before = [
             replace(each, decision=decision["type"])
-            for each in await self._read(Before, _BEFORE, given)
+            for each in await fetched_as(Before, self._pool, _SQL["before"], given)
             if (decision := decision_in(each.decision))
         ]
         rules = {profile: await self._memory.rules(item.account_id, profile) for profile in PROFILES}
         return Context(letters[::-1], triage[0] if triage else None, before, rules)
 
-    async def letter(self, user_id: UUID, account_id: UUID, mail_id: str) -> Letter | None:
+    async def letter(self, user_id: UUID, account_id: UUID, mail_id: str) -> PastMail | None:
         """One mail by itself; None if it is not there any more."""
         given = {"user": user_id, "account": account_id, "mail": mail_id, "characters": _MOST_CHARACTERS}
-        found = await self._read(Letter, f"{_LETTER} account_id = %(account)s and gmail_id = %(mail)s", given)
+        found = await fetched_as(PastMail, self._pool, _SQL["one"], given)
         return found[0] if found else None
-
-    async def _read(self, kind: type[T], query: str, given: dict[str, Any]) -> list[T]:
-        async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(kind)) as cursor:
-            await cursor.execute(query.encode(), given)
-            return await cursor.fetchall()

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any, Literal
 from uuid import UUID
 
-from email_assistant.db.pool import Pool
+from email_assistant.db.pool import Parameters, Pool, fetched
+from email_assistant.db.statements import statements
 from email_assistant.inbox.items import NoItem
 from email_assistant.inbox.kept import args_in, decision_in
 from email_assistant.inbox.mails import CORRECTED
@@ -37,56 +38,20 @@ _ANSWERS: Mapping[str, str] = {
     "response": "You answered",
 }
 
-_MAIL = """
-select m.account_id, m.thread_id, m.gmail_id, m.run_id, m.sender, m.received_at, m.state, m.classification,
-       m.triage_reason, m.triaged_at
-from mails m join accounts a on a.id = m.account_id
-where m.user_id = %s and m.gmail_id = %s and a.address = coalesce(%s, a.address)"""
-_CORRECTIONS = """
-select at, by, classification, was, because, triaged_at from corrections where account_id = %s and mail_id = %s
-order by at"""
-# The mail's own runs, the one that answers it now, and those that took the place of any of them.
-_RUNS = """
-with recursive its as (
-    select id, superseded_by from runs where user_id = %(user)s and thread_id = %(thread)s
-    and (mail_id = %(mail)s or id = %(run)s)
-    union select r.id, r.superseded_by from runs r join its on r.id = its.superseded_by)
-select r.id, r.mail_id, r.attempt, r.state, r.reason, r.created_at, r.ended_at, r.superseded_by,
-       r.input->>'given' as given, u.calls, u.tokens, u.cost
-from its join runs r on r.id = its.id cross join lateral (
-    select count(*) as calls, coalesce(sum(prompt_tokens + completion_tokens), 0)::int as tokens,
-           coalesce(sum(cost), 0)::float8 as cost
-    from model_usage where account_id = r.account_id and run_id = r.id) as u
-order by r.created_at"""
-_ITEMS = """
-select id, run_id, kind, action, args::text, status, decision::text, decided_by, decided_at, applied_at,
-       superseded_by, ended_at, created_at
-from inbox_items where run_id = any(%s) order by created_at, id"""
-_EFFECTS_OF = """
-select run_id, tool, state, external_id, result, started_at, finished_at from effects where run_id = any(%s)
-order by coalesce(finished_at, started_at), call_id"""
-_EFFECTS_FOR = """
-select e.run_id, e.tool, e.state, e.external_id, e.result, e.started_at, e.finished_at
-from mails m join accounts a on a.id = m.account_id join effects e on e.run_id = m.run_id
-where m.user_id = %s and m.gmail_id = %s and a.address = %s and e.state <> 'planned'
-order by coalesce(e.finished_at, e.started_at), e.call_id"""
+_SQL = statements("trail", "story.sql")
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class Happening:
     """One thing that happened."""
 
-    at: datetime | None
-    """None where no time was kept."""
+    at: datetime | None  # None where no time was kept
     what: What
-    text: str
-    """One sentence."""
-    by: str | None = None
-    """Where the person was, such as "web"; None if it was not the person."""
+    text: str  # one sentence
+    by: str | None = None  # where the person was, such as "web"; None if it was not the person
     run: UUID | None = None
     item: UUID | None = None
-    detail: Mapping[str, Any] = field(default_factory=dict)
-    """More, by the kind of event; see the API's description."""
+    detail: Mapping[str, Any] = field(default_factory=dict)  # more, by the kind of event; see the API's description
 
     def line(self, zone: tzinfo | None = None) -> str:
         """When it was, in a timezone or else that of this machine, and what."""
@@ -99,27 +64,20 @@ class Trail:
         self._pool = pool
         self._memory = memory
 
-    async def of_mail(self, user_id: UUID, mail_id: str, account: str | None = None) -> list[Event]:
-        """What happened to a mail, in order.
-
-        Raises:
-            NoItem: no such mail, or one in several accounts and none was named.
-        """
-        async with self._pool.connection() as conn:
-            found = await (
-                await conn.execute(_MAIL.encode(), (user_id, mail_id, account.lower() if account else None))
-            ).fetchall()
-            if len(found) != 1:
-                raise NoItem(
-                    f"there is no mail {mail_id}" if not found else f"several accounts have a mail {mail_id}: name one"
-                )
-            mail = found[0]
-            corrections = await (await conn.execute(_CORRECTIONS.encode(), (mail["account_id"], mail_id))).fetchall()
-            given = {"user": user_id, "thread": mail["thread_id"], "mail": mail_id, "run": mail["run_id"]}
-            runs = await (await conn.execute(_RUNS.encode(), given)).fetchall()
-            ids = [run["id"] for run in runs]
-            items = await (await conn.execute(_ITEMS.encode(), (ids,))).fetchall()
-            effects = await (await conn.execute(_EFFECTS_OF.encode(), (ids,))).fetchall()
+    async def of_mail(self, user_id: UUID, mail_id: str, account: str | None = None) -> list[Happening]:
+        """What happened to a mail, in order. Raises NoItem: no such mail, or one in several accounts and none was
+        named."""
+        found = await self._rows("mail", (user_id, mail_id, account.lower() if account else None))
+        if len(found) != 1:
+            raise NoItem(
+                f"there is no mail {mail_id}" if not found else f"several accounts have a mail {mail_id}: name one"
+            )
+        mail = found[0]
+        corrections = await self._rows("corrections", (mail["account_id"], mail_id))
+        given = {"user": user_id, "thread": mail["thread_id"], "mail": mail_id, "run": mail["run_id"]}
+        runs = await self._rows("runs", given)
+        ids = [run["id"] for run in runs]
+        items, effects = await self._rows("items", (ids,)), await self._rows("effects", (ids,))
         learned = await self._memory.learned_from(mail["account_id"], [item["id"] for item in items], mail_id)
         told = [
             *_of_mail(mail, corrections),
@@ -130,50 +88,51 @@ class Trail:
         ]
         return sorted(told, key=lambda event: event.at or datetime.max.replace(tzinfo=UTC))
 
-    async def done_for(self, user_id: UUID, mail_id: str, account: str) -> list[Event]:
+    async def done_for(self, user_id: UUID, mail_id: str, account: str) -> list[Happening]:
         """What the run that answered a mail has done, in order; all else is left out."""
-        async with self._pool.connection() as conn:
-            effects = await (await conn.execute(_EFFECTS_FOR.encode(), (user_id, mail_id, account))).fetchall()
-        return [_of_effect(effect) for effect in effects]
+        return [_of_effect(effect) for effect in await self._rows("effects_for", (user_id, mail_id, account))]
+
+    async def _rows(self, name: str, given: Parameters) -> list[dict[str, Any]]:
+        return await fetched(self._pool, _SQL[name], given)
 
 
-def _of_mail(mail: Row, corrections: Iterable[Row]) -> Iterator[Event]:
-    yield Event(mail["received_at"], "received", f"It came in from {mail['sender'] or 'an unknown sender'}.")
+def _of_mail(mail: Row, corrections: Iterable[Row]) -> Iterator[Happening]:
+    yield Happening(mail["received_at"], "received", f"It came in from {mail['sender'] or 'an unknown sender'}.")
     for correction in corrections:
         if not (correction["because"] or "").startswith(CORRECTED):
             yield _classified(correction["triaged_at"], correction["was"], correction["because"])
         text = f"You corrected its class from {correction['was']} to {correction['classification']}."
         detail = {name: correction[name] for name in ("was", "classification")}
-        yield Event(correction["at"], "corrected", text, correction["by"], detail=detail)
+        yield Happening(correction["at"], "corrected", text, correction["by"], detail=detail)
     if mail["classification"] and not (mail["triage_reason"] or "").startswith(CORRECTED):
         yield _classified(mail["triaged_at"], mail["classification"], mail["triage_reason"])
 
 
-def _classified(at: datetime | None, classification: str, reason: str | None) -> Event:
+def _classified(at: datetime | None, classification: str, reason: str | None) -> Happening:
     text = f"It was classified as {classification}" + (f": {reason}" if reason else ".")
-    return Event(at, "classified", text, detail={"classification": classification, "reason": reason})
+    return Happening(at, "classified", text, detail={"classification": classification, "reason": reason})
 
 
-def _of_run(run: Row, mail_id: str) -> Iterator[Event]:
+def _of_run(run: Row, mail_id: str) -> Iterator[Happening]:
     again, detail = run["attempt"] > 1, {name: run[name] for name in ("attempt", "given", "calls", "tokens", "cost")}
     text = "The assistant took it up again." if again else "The assistant took it up."
     if run["mail_id"] != mail_id:
         text = "The assistant took up another mail of the conversation, and this one with it."
-    yield Event(run["created_at"], "retried" if again else "started", text, run=run["id"], detail=detail)
+    yield Happening(run["created_at"], "retried" if again else "started", text, run=run["id"], detail=detail)
     reason = run["reason"]
     match run["state"]:
         case "failed":
-            yield Event(run["ended_at"], "failed", f"It failed: {reason}", run=run["id"], detail={"reason": reason})
+            yield Happening(run["ended_at"], "failed", f"It failed: {reason}", run=run["id"], detail={"reason": reason})
         case "superseded":
             taken = {"reason": reason, "superseded_by": run["superseded_by"]}
-            yield Event(run["ended_at"], "superseded", f"This was given up: {reason}.", run=run["id"], detail=taken)
+            yield Happening(run["ended_at"], "superseded", f"This was given up: {reason}.", run=run["id"], detail=taken)
         case "done":
-            yield Event(run["ended_at"], "finished", "The assistant was done with it.", run=run["id"])
+            yield Happening(run["ended_at"], "finished", "The assistant was done with it.", run=run["id"])
 
 
-def _of_item(item: Row) -> Iterator[Event]:
-    def event(at: datetime | None, what: What, text: str, by: str | None = None, **detail: Any) -> Event:
-        return Event(at, what, text, by, item["run_id"], item["id"], {"kind": item["kind"], **detail})
+def _of_item(item: Row) -> Iterator[Happening]:
+    def event(at: datetime | None, what: What, text: str, by: str | None = None, **detail: Any) -> Happening:
+        return Happening(at, what, text, by, item["run_id"], item["id"], {"kind": item["kind"], **detail})
 
     proposed = args_in(item["args"])
     yield event(item["created_at"], "proposed", _PROPOSED[item["kind"]], action=item["action"], args=proposed)
@@ -194,7 +153,7 @@ def _of_item(item: Row) -> Iterator[Event]:
             yield event(item["ended_at"], "expired", "It could not be answered any more.")
 
 
-def _of_effect(effect: Row) -> Event:
+def _of_effect(effect: Row) -> Happening:
     what, text = _EFFECTS.get(effect["tool"], ("done", f"{effect['tool']} was done."))
     match effect["state"]:
         case "failed" | "refused":
@@ -203,16 +162,16 @@ def _of_effect(effect: Row) -> Event:
             what, text = "unclear", "It is not known yet whether this happened."
     at = effect["finished_at"] or effect["started_at"]
     detail = {"tool": effect["tool"], "state": effect["state"], "external_id": effect["external_id"]}
-    return Event(at, what, text, run=effect["run_id"], detail={**detail, "result": effect["result"]})
+    return Happening(at, what, text, run=effect["run_id"], detail={**detail, "result": effect["result"]})
 
 
-def _learned(versions: Iterable[tuple[str, Mapping[str, Any]]]) -> Iterator[Event]:
+def _learned(versions: Iterable[tuple[str, Mapping[str, Any]]]) -> Iterator[Happening]:
     for profile, version in versions:
         text = f"This rule was {'dropped' if version['removed'] else 'learned'}: {version['text']}"
         detail = {"profile": profile, "rule": version["text"], "removed": version["removed"]}
         origin = version["origin"].get("item")
         at = datetime.fromisoformat(version["at"])
-        yield Event(at, "learned", text, item=UUID(origin) if origin else None, detail=detail)
+        yield Happening(at, "learned", text, item=UUID(origin) if origin else None, detail=detail)
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

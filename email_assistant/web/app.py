@@ -47,8 +47,7 @@ _LIBRARY_REFUSALS = {
     400: "this server doesn't answer to that host name; open it by its address",
     413: f"a request may have {_MOST_BYTES:,} bytes at most",
 }
-_COMPRESSION = 5
-"""Of gzip. Above it, pages get hardly smaller and take longer."""
+_COMPRESSION = 5  # Of gzip. Above it, pages get hardly smaller and take longer.
 _SILENT: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
 """FastAPI reports to OpenTelemetry by itself where the environment has it; the program decides that."""
 

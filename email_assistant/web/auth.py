@@ -111,18 +111,14 @@ class Access:
         """Its name is the home's: cookies know no ports, and two homes would log each other's browsers out.
 
         Of the prefix, browsers take and send a cookie over https to this very host only, and nobody else's in its place
-        (https://datatracker.ietf.org/doc/html/draft-ietf-httpbis-rfc6265bis#name-the-__host-prefix).
-        """
+        (https://datatracker.ietf.org/doc/html/draft-ietf-httpbis-rfc6265bis#name-the-__host-prefix)."""
         name = f"{_COOKIE}_{self._user_id.hex[:8]}"
         return f"__Host-{name}" if _is_https(request) else name
 
 
 class Guard:
-    """Lets a request through, or answers it itself; nothing of it is read before.
-
-    Args:
-        agent_inbox_origin: the other site whose page may change something, on the paths that it uses.
-    """
+    """Lets a request through, or answers it itself; nothing of it is read before. `agent_inbox_origin`: the other site
+    whose page may change something, on the paths that it uses."""
 
     def __init__(self, app: ASGIApp, access: Access, agent_inbox_origin: str | None) -> None:
         self._app = app
@@ -183,8 +179,7 @@ class Guard:
 class AgentInboxCors:
     """Lets the pages of one other site read what the public Agent Inbox app asks for, and nothing else.
 
-    A browser asks first whether it may (preflight), without the token; that is answered here, before the guard.
-    """
+    A browser asks first whether it may (preflight), without the token; that is answered here, before the guard."""
 
     def __init__(self, app: ASGIApp, origin: str) -> None:
         self._app = app
@@ -222,11 +217,8 @@ class SecurityHeaders:
 
 
 def login_page(following: str, wrong: str | None = None, *, may_stay: bool = False) -> Response:
-    """The page that asks for the token, and goes on to the local path `following`.
-
-    Args:
-        may_stay: whether logging in leads to the home's own name, unless the person says otherwise.
-    """
+    """The page that asks for the token, and goes on to the local path `following`. `may_stay`: whether logging in leads
+    to the home's own name, unless the person says otherwise."""
     return render(
         "login.html",
         status_code=401,
@@ -238,11 +230,8 @@ def login_page(following: str, wrong: str | None = None, *, may_stay: bool = Fal
 
 
 def onward(url: str, shown: str | None = None) -> Response:
-    """A page that goes on to `url` by itself; a redirect would count as a step of the page that led here.
-
-    Args:
-        shown: where it leads, for the person to open; `url` itself, if left out.
-    """
+    """A page that goes on to `url` by itself; a redirect would count as a step of the page that led here. `shown`:
+    where it leads, for the person to open; `url` itself, if left out."""
     headers = {"Refresh": f"0; url={quote(url, safe=_IN_URLS)}"}
     return render("onward.html", headers=headers, shown=shown or url)
 

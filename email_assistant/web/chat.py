@@ -26,15 +26,12 @@ from email_assistant.work.invoke import Watch
 
 _BEAT_SECONDS = 5.0
 """After so long without an event a comment shows that the stream lives: proxies close those that are silent."""
-_SPEAKS = "task_executor"
-"""The node whose words are the answer."""
+_SPEAKS = "task_executor"  # the node whose words are the answer
 
-Work = Callable[[Watch | None], Awaitable[Talk]]
-"""What is asked of a chat, told of each chunk."""
+Work = Callable[[Watch | None], Awaitable[Talk]]  # what is asked of a chat, told of each chunk
 
 ChatId = Annotated[str, StringConstraints(min_length=1, max_length=600, pattern=r"^[^\x00-\x1f\x7f]+$")]
-MOST_WORDS = 20_000
-"""Characters of a request."""
+MOST_WORDS = 20_000  # characters of a request
 Words = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MOST_WORDS, pattern=r"^[^\x00]*$")
 ]
@@ -63,8 +60,7 @@ class ClarificationResponse(_Body):
     response: str
 
 
-Given = dict[str, Approval | ClarificationResponse]
-"""Answers by the id of their call."""
+Given = dict[str, Approval | ClarificationResponse]  # answers by the id of their call
 
 
 class ResumeRequest(_Body):
@@ -94,8 +90,7 @@ async def run(app: Assistant, chat: Talks, body: RunRequest, request: Request) -
     """Ask the assistant for something. What still waits in this chat is set aside, and can never be done.
 
     With `Accept: text/event-stream` the events `step`, `call` and `token` tell what it is at, and `result` is the body;
-    a comment every few seconds shows that the stream lives.
-    """
+    a comment every few seconds shows that the stream lives."""
 
     async def work(watch: Watch | None) -> Talk:
         account = await account_of(app, body.account)

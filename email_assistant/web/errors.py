@@ -20,8 +20,7 @@ from email_assistant.web.rendering import render
 from email_assistant.web.replies import refused
 
 _log = logging.getLogger(__name__)
-_CHAT = ("/run", "/resume")
-"""Paths that answer in a form of their own."""
+_CHAT = ("/run", "/resume")  # paths that answer in a form of their own
 
 
 class Problem(BaseModel):

@@ -12,8 +12,7 @@ from email_assistant.inbox.feed import Feed
 from email_assistant.web.dependencies import Assistant, LoggedIn
 from email_assistant.web.errors import documented
 
-_LOOK_SECONDS = 15.0
-"""How often it is looked whether the browser is still logged in, if nothing happens."""
+_LOOK_SECONDS = 15.0  # how often it is looked whether the browser is still logged in, if nothing happens
 _RECONNECT_MS = 1000
 
 
@@ -47,8 +46,7 @@ async def events(
 
     A comment every 15 seconds shows that the stream lives. It ends with the session of the browser that asked for it.
     After a reconnection the first `reload` makes up for what was missed, so `Last-Event-ID` is not needed, and is
-    ignored.
-    """
+    ignored."""
 
     async def may_hear() -> bool:
         if session is None:

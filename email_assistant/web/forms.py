@@ -42,16 +42,12 @@ _MINUTE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:00(\.0+)?)?(Z|[+-]\d\d:\d\d)")
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    name: str
-    """The argument's."""
+    name: str  # the argument's
     label: str
     kind: FieldKind
-    value: str
-    """As the form takes it."""
-    zone: ZoneInfo | None = None
-    """In which its time is meant; None: it is none."""
-    home: ZoneInfo | None = None
-    """The account's."""
+    value: str  # as the form takes it
+    zone: ZoneInfo | None = None  # in which its time is meant; None: it is none
+    home: ZoneInfo | None = None  # the account's
 
     @property
     def told(self) -> str:
@@ -111,11 +107,8 @@ class ProposalForm:
         return [after for before, after in both if _content(before) != _content(after)]
 
     def read(self, given: Mapping[str, str]) -> dict[str, Any]:
-        """The arguments as a person left them. What was not touched is the proposal's own value.
-
-        Raises:
-            Invalid: what stands in a field can't be read.
-        """
+        """The arguments as a person left them. What was not touched is the proposal's own value. Raises Invalid: what
+        stands in a field can't be read."""
         touched = {field.name for field in self.changed(given)}
         if "timezone" in touched:
             touched |= {field.name for field in self.fields if field.kind == "time"}

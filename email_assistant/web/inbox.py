@@ -15,24 +15,9 @@ from email_assistant.inbox.listing import Sort, Status, read_age
 from email_assistant.inbox.person import Outcome
 from email_assistant.tools.spec import Kind
 from email_assistant.trail.context import Contexts
+from email_assistant.web import schemas
 from email_assistant.web.dependencies import Assistant, BlankAsNone, ItemId, Services
 from email_assistant.web.errors import documented
-from email_assistant.web.schemas import (
-    AnsweredOut,
-    AnswerIn,
-    BeforeOut,
-    ContextOut,
-    CountsOut,
-    Decisions,
-    ItemOut,
-    ItemPage,
-    LetterOut,
-    Result,
-    Results,
-    RuleOut,
-    Snooze,
-    TriageOut,
-)
 
 MOST = 500
 _LONGEST_QUERY = 500
@@ -88,12 +73,11 @@ async def list_items(
         str | None, BlankAsNone, Query(description="`next` of the page before, with all else as it was.")
     ] = None,
     limit: Annotated[int, Query(ge=1, le=MOST)] = PAGE,
-) -> ItemPage:
+) -> schemas.ItemPage:
     """One page of what waits for the person, or has waited, by the order and the filters that are asked for.
 
     `next` leads to the page after it; an item that comes in meanwhile is neither shown twice nor makes another be left
-    out.
-    """
+    out."""
     items, following = await app.inbox.page(
         app.user_id,
         status=status,
@@ -107,59 +91,51 @@ async def list_items(
         cursor=cursor,
         limit=limit,
     )
-    return ItemPage.of(items, following)
+    return schemas.ItemPage.of(items, following)
 
 
 @router.get("/counts", responses=documented(401))
-async def count_items(app: Assistant) -> CountsOut:
+async def count_items(app: Assistant) -> schemas.CountsOut:
     """How many items there are of each status, and how many wait of each kind and in each account.
 
-    Each group is counted no further than `most`, so that the answer costs the same however long the inbox is.
-    """
-    return CountsOut.model_validate(await app.inbox.counts(app.user_id))
+    Each group is counted no further than `most`, so that the answer costs the same however long the inbox is."""
+    return schemas.CountsOut.model_validate(await app.inbox.counts(app.user_id))
 
 
 @router.post("/decisions", responses=documented(400, 401, 403, 413, 422))
-async def decide_many(app: Assistant, decisions: Decisions) -> Results:
+async def decide_many(app: Assistant, decisions: schemas.Decisions) -> schemas.Results:
     """Answer several items: all the same, each for itself; or each in its own way, and then what is one proposal is
     taken as a whole or not at all.
 
     What has something done (accept, edit) is taken only for items that are named with their `hash` as they were served.
     Among items of several proposals it is never taken for marked ones, questions and notices: those are answered one by
-    one.
-    """
+    one."""
     if decisions.answers is not None:
         answers = [(each.id, each.hash, each.model_dump(include={"type", "args"})) for each in decisions.answers]
         outcomes = await app.inbox.decide_parts(app.user_id, answers, by="api")
     else:
         assert decisions.decision is not None
         outcomes = await app.inbox.decide_many(app.user_id, decisions.seen, decisions.decision.model_dump(), by="api")
-    return Results(items=[await _result(app, outcome) for outcome in outcomes])
+    return schemas.Results(items=[await _result(app, outcome) for outcome in outcomes])
 
 
 @router.get("/{item_id}", responses=documented(401, 404, 422))
-async def show_item(app: Assistant, item_id: ItemId) -> ItemOut:
+async def show_item(app: Assistant, item_id: ItemId) -> schemas.ItemOut:
     """One item: the mail, what the assistant proposes, which answers it takes, and what became of it."""
-    return ItemOut.model_validate(await app.inbox.get(app.user_id, item_id))
+    return schemas.ItemOut.model_validate(await app.inbox.get(app.user_id, item_id))
 
 
 @router.get("/{item_id}/context", responses=documented(401, 404, 422))
 async def show_context(
     app: Assistant, item_id: ItemId, contexts: Annotated[Contexts, Depends(_contexts)]
-) -> ContextOut:
+) -> schemas.ContextOut:
     """What a decision on an item may rest on: its conversation, why the mail is here, what was decided on items of the
     same kind about the same sender's mail, and what was learned."""
-    found = await contexts.of(await app.inbox.get(app.user_id, item_id))
-    return ContextOut(
-        conversation=[LetterOut.model_validate(letter) for letter in found.conversation],
-        triage=TriageOut.model_validate(found.triage) if found.triage else None,
-        before=[BeforeOut.model_validate(each) for each in found.before],
-        rules={profile: [RuleOut.of(rule) for rule in rules] for profile, rules in found.rules.items()},
-    )
+    return schemas.ContextOut.model_validate(await contexts.of(await app.inbox.get(app.user_id, item_id)))
 
 
 @router.post("/{item_id}/decision", responses=documented(400, 401, 403, 404, 409, 413, 422))
-async def decide(app: Assistant, item_id: ItemId, answer: AnswerIn) -> AnsweredOut:
+async def decide(app: Assistant, item_id: ItemId, answer: schemas.AnswerIn) -> schemas.AnsweredOut:
     """Answer an item. An answer is taken once; what was not answered by then is not approved."""
     given = answer.model_dump(include={"type", "args"})
     asked = answer.asked or (await app.inbox.get(app.user_id, item_id)).first_asked
@@ -167,23 +143,23 @@ async def decide(app: Assistant, item_id: ItemId, answer: AnswerIn) -> AnsweredO
 
 
 @router.post("/{item_id}/undo", responses=documented(401, 403, 404, 409, 422))
-async def undo(app: Assistant, item_id: ItemId) -> ItemOut:
+async def undo(app: Assistant, item_id: ItemId) -> schemas.ItemOut:
     """Take an answer back, until its `undo_until`."""
-    return ItemOut.model_validate(await app.inbox.undo(app.user_id, item_id))
+    return schemas.ItemOut.model_validate(await app.inbox.undo(app.user_id, item_id))
 
 
 @router.post("/{item_id}/snooze", responses=documented(400, 401, 403, 404, 409, 413, 422))
-async def snooze(app: Assistant, item_id: ItemId, wanted: Snooze) -> ItemOut:
+async def snooze(app: Assistant, item_id: ItemId, wanted: schemas.Snooze) -> schemas.ItemOut:
     """Leave a pending item out of listings until a time; it comes back by itself, and can be answered meanwhile."""
-    return ItemOut.model_validate(await app.inbox.snooze(app.user_id, item_id, wanted.until))
+    return schemas.ItemOut.model_validate(await app.inbox.snooze(app.user_id, item_id, wanted.until))
 
 
-async def _answered(app: Services, item: Item) -> AnsweredOut:
+async def _answered(app: Services, item: Item) -> schemas.AnsweredOut:
     notice = await why_kept(app.accounts, app.presence, item.account_id)
-    return AnsweredOut.model_validate(item).model_copy(update={"notice": notice})
+    return schemas.AnsweredOut.model_validate(item).model_copy(update={"notice": notice})
 
 
-async def _result(app: Services, outcome: Outcome) -> Result:
+async def _result(app: Services, outcome: Outcome) -> schemas.Result:
     taken = await _answered(app, outcome.item) if outcome.item else None
     match outcome.refused:
         case None:
@@ -194,4 +170,4 @@ async def _result(app: Services, outcome: Outcome) -> Result:
             status, detail = HTTPStatus.UNPROCESSABLE_ENTITY, "a value can't be stored"
         case _:
             status, detail = HTTPStatus.SERVICE_UNAVAILABLE, "the database can't be reached; try again in a moment"
-    return Result(id=outcome.id, status=status, detail=detail, item=taken)
+    return schemas.Result(id=outcome.id, status=status, detail=detail, item=taken)

@@ -151,8 +151,7 @@ async def correct_mail(app: Assistant, mail_id: str, correction: CorrectionIn, a
     """Say what a mail should have been. It is worked on anew with that class, and a rule on its sender is learned.
 
     What waits because of the old class is superseded. 409: it is of that class, was not triaged, is being worked on, or
-    an answer on it was taken already.
-    """
+    an answer on it was taken already."""
     return MailOut.model_validate(
         await app.corrections.correct(app.user_id, mail_id, correction.classification, "api", account)
     )

@@ -49,7 +49,7 @@ class HistoryOut(BaseModel):
     @classmethod
     def of(cls, rule: Rule) -> Self:
         versions = [VersionOut(version=number, **version) for number, version in enumerate(rule.versions, 1)]
-        return cls(rule=RuleOut.of(rule), versions=versions)
+        return cls(rule=RuleOut.model_validate(rule), versions=versions)
 
 
 class MemoryOut(BaseModel):
@@ -101,15 +101,13 @@ router = APIRouter(prefix="/api/memory", tags=["memory"])
 
 @router.get("", responses=documented(401, 404, 422))
 async def show_memory(
-    memory: Rules,
-    account: Of,
-    removed: Annotated[bool, Query(description="Rules that were removed too.")] = False,
+    memory: Rules, account: Of, removed: Annotated[bool, Query(description="Rules that were removed too.")] = False
 ) -> MemoryOut:
     """The rules of each profile with their origin, and what every prompt says about the person."""
     profiles: dict[Profile, list[RuleOut]] = {}
     for profile in PROFILES:
         rules = await (memory.history if removed else memory.rules)(account.id, profile)
-        profiles[profile] = [RuleOut.of(rule) for rule in rules]
+        profiles[profile] = [RuleOut.model_validate(rule) for rule in rules]
     return MemoryOut(account=account.address, background=account.background, profiles=profiles)
 
 
@@ -123,7 +121,7 @@ async def set_background(app: Assistant, account: Of, background: Background) ->
 @router.post("/rules", status_code=201, responses=documented(400, 401, 403, 404, 413, 422))
 async def add_rule(memory: Rules, account: Of, rule: NewRule) -> RuleOut:
     """Add a rule by hand. It stands in the prompts from the next mail on."""
-    return RuleOut.of(await memory.add(account.id, rule.profile, rule.text, _BY))
+    return RuleOut.model_validate(await memory.add(account.id, rule.profile, rule.text, _BY))
 
 
 @router.get("/rules/{profile}/{rule_id}", responses=documented(401, 404, 422))
@@ -135,7 +133,7 @@ async def show_history(memory: Rules, account: Of, profile: Profile, rule_id: st
 @router.put("/rules/{profile}/{rule_id}", responses=documented(400, 401, 403, 404, 409, 413, 422))
 async def edit_rule(memory: Rules, account: Of, profile: Profile, rule_id: str, rule: RuleEdit) -> RuleOut:
     """Put other words in place of a rule's; the old ones stay in its history. 409: it was changed since `version`."""
-    return RuleOut.of(await memory.edit(account.id, profile, rule_id, rule.text, _BY, version=rule.version))
+    return RuleOut.model_validate(await memory.edit(account.id, profile, rule_id, rule.text, _BY, version=rule.version))
 
 
 @router.delete("/rules/{profile}/{rule_id}", responses=documented(401, 403, 404, 409, 422))
@@ -143,13 +141,13 @@ async def remove_rule(
     memory: Rules, account: Of, profile: Profile, rule_id: str, version: int | None = None
 ) -> RuleOut:
     """Take a rule out of force. Its history is kept, and it can be reverted to."""
-    return RuleOut.of(await memory.remove(account.id, profile, rule_id, _BY, version=version))
+    return RuleOut.model_validate(await memory.remove(account.id, profile, rule_id, _BY, version=version))
 
 
 @router.post("/rules/{profile}/{rule_id}/revert", responses=documented(400, 401, 403, 404, 409, 413, 422))
 async def revert_rule(memory: Rules, account: Of, profile: Profile, rule_id: str, revert: Revert) -> RuleOut:
     """Put a rule back to what it said, or to being in force, in an earlier version."""
-    return RuleOut.of(await memory.revert(account.id, profile, rule_id, revert.to, _BY))
+    return RuleOut.model_validate(await memory.revert(account.id, profile, rule_id, revert.to, _BY))
 
 
 @router.get("/lessons", responses=documented(401, 404, 422))
@@ -162,4 +160,4 @@ async def list_lessons(app: Assistant, memory: Rules, account: Of) -> LessonPage
 @router.post("/lessons/{lesson_id}/undo", responses=documented(401, 403, 404, 409, 422))
 async def undo_lesson(app: Assistant, memory: Rules, lesson_id: UUID) -> RuleOut:
     """Take back exactly this lesson. 409: it was taken back before, or the rule was changed by hand since."""
-    return RuleOut.of(await memory.unlearn(await memory.lessons.find(app.user_id, str(lesson_id)), _BY))
+    return RuleOut.model_validate(await memory.unlearn(await memory.lessons.find(app.user_id, str(lesson_id)), _BY))

@@ -54,8 +54,7 @@ async def show_key(app: Assistant, endpoint: Endpoint = None) -> PushKey:
 async def subscribe(app: Assistant, session: LoggedIn, given: Subscription) -> None:
     """Tell this browser of what comes from now on; the same address again takes the place of the old subscription.
 
-    Who subscribes by a page is told until that browser is logged out.
-    """
+    Who subscribes by a page is told until that browser is logged out."""
     session_id = session.id if session else None
     try:
         await app.notices.add_browser(app.user_id, given.endpoint, given.keys.p256dh, given.keys.auth, session_id)

@@ -9,10 +9,7 @@ from email_assistant.web.errors import refusal
 
 
 class Refusals:
-    """
-    Args:
-        details: what is said instead, by status.
-    """
+    """`details`: what is said instead, by status."""
 
     def __init__(self, app: ASGIApp, details: Mapping[int, str]) -> None:
         self._app = app

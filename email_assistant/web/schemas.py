@@ -13,7 +13,7 @@ from email_assistant.inbox.listing import Status
 from email_assistant.inbox.mails import Class
 from email_assistant.inbox.mails import State as MailState
 from email_assistant.inbox.recipients import MarkKind
-from email_assistant.memory.rules import Profile, Rule
+from email_assistant.memory.rules import Profile
 from email_assistant.tools.overview import State as ToolState
 from email_assistant.tools.spec import Answer, Kind
 
@@ -276,10 +276,10 @@ class BeforeOut(Told):
     decided_at: datetime
 
 
-class RuleOut(BaseModel):
+class RuleOut(Told):
     """A rule of a preference profile."""
 
-    id: str
+    id: str = Field(validation_alias="key")
     text: str
     version: int
     at: datetime = Field(description="When it was last changed.")
@@ -289,19 +289,8 @@ class RuleOut(BaseModel):
     )
     removed: bool
 
-    @classmethod
-    def of(cls, rule: Rule) -> Self:
-        return cls(
-            id=rule.key,
-            text=rule.text,
-            version=rule.version,
-            at=datetime.fromisoformat(rule.at),
-            origin=rule.origin,
-            removed=rule.removed,
-        )
 
-
-class ContextOut(BaseModel):
+class ContextOut(Told):
     conversation: list[LetterOut] = Field(description="Oldest first; of a long conversation its newest mails.")
     triage: TriageOut | None
     before: list[BeforeOut] = Field(description="Latest first.")

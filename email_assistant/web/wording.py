@@ -2,6 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from importlib.resources import files
+from typing import Any
+
+from ruamel.yaml import YAML
 
 from email_assistant.accounts.account import Mode
 from email_assistant.gate.policy import Rule
@@ -15,69 +19,22 @@ from email_assistant.tools.overview import ToolRow
 from email_assistant.tools.spec import Answer, Kind
 from email_assistant.work.rows import RunRow
 
-_BROWSERS = (
-    ("Edg", "Edge"),
-    ("OPR/", "Opera"),
-    ("SamsungBrowser/", "Samsung Internet"),
-    ("Firefox/", "Firefox"),
-    ("FxiOS/", "Firefox"),
-    ("Chrome/", "Chrome"),
-    ("CriOS/", "Chrome"),
-    ("Safari/", "Safari"),
-)
-_SYSTEMS = (
-    ("Android", "Android"),
-    ("iPhone", "iPhone"),
-    ("iPad", "iPad"),
-    ("Windows", "Windows"),
-    ("Mac OS X", "macOS"),
-    ("CrOS", "ChromeOS"),
-    ("Linux", "Linux"),
-)
-"""Signs in the header User-Agent, and the names of what they are of."""
+_WORDS: Mapping[str, Any] = YAML(typ="safe").load(files("email_assistant.web").joinpath("wording.yaml").read_text())
 
-WHAT_A_MAILBOX_ADDS = (
-    "No mailbox is connected: with one, the assistant can read and answer your mail and look into your calendar. "
-    "`email-assistant auth login` connects one"
-)
-BUTTONS: Mapping[Answer, str] = {
-    "accept": "Accept",
-    "edit": "Save edit and accept",
-    "ignore": "Ignore",
-    "response": "Respond",
-}
-IN_DOUBT_BUTTONS: Mapping[Answer, str] = {**BUTTONS, "accept": "Do it again", "ignore": "Leave it"}
-NOTICE_BUTTONS: Mapping[Answer, str] = {**BUTTONS, "accept": "Done", "ignore": "Not such mail"}
-LINK_BUTTONS: Mapping[Answer, str] = {**BUTTONS, "accept": "I opened it: go on", "ignore": "Leave it"}
-CHAT_BUTTONS: Mapping[Answer, str] = {
-    "accept": "Do it",
-    "edit": "Save edit and do it",
-    "ignore": "Don't do it",
-    "response": "Not like this",
-}
-QUESTION_BUTTONS: Mapping[Answer, str] = {**BUTTONS, "ignore": "Leave it open", "response": "Answer"}
-
-TITLES: Mapping[Kind, str] = {
-    "draft": "The reply",
-    "meeting": "The meeting",
-    "confirmation": "To be done",
-    "notification": "For you to see",
-    "question": "The assistant asks",
-    "link": "To be opened by you",
-    "in_doubt": "Did it happen?",
-}
+WHAT_A_MAILBOX_ADDS: str = _WORDS["what a mailbox adds"]
+BUTTONS: Mapping[Answer, str] = _WORDS["buttons"]
+IN_DOUBT_BUTTONS: Mapping[Answer, str] = {**BUTTONS, **_WORDS["in doubt buttons"]}
+NOTICE_BUTTONS: Mapping[Answer, str] = {**BUTTONS, **_WORDS["notice buttons"]}
+LINK_BUTTONS: Mapping[Answer, str] = {**BUTTONS, **_WORDS["link buttons"]}
+CHAT_BUTTONS: Mapping[Answer, str] = _WORDS["chat buttons"]
+QUESTION_BUTTONS: Mapping[Answer, str] = {**BUTTONS, **_WORDS["question buttons"]}
+TITLES: Mapping[Kind, str] = _WORDS["titles"]
 KINDS: Mapping[Kind, str] = {**MANY, "in_doubt": "in doubt"}
 _ONE: Mapping[Kind, str] = {**NAMES, "in_doubt": "in doubt"}
-MODES: Mapping[Mode, str] = {
-    "shadow": "Shadow: only show me what you would have done",
-    "draft": "Drafts: leave replies in Gmail as drafts too, for me to send there",
-    "send": "Send: do what I accept here",
-}
-PROFILE_NAMES: Mapping[Profile, str] = {
-    "triage_preferences": "which mail needs you",
-    "response_preferences": "how you write",
-    "cal_preferences": "when you meet",
-}
+MODES: Mapping[Mode, str] = _WORDS["modes"]
+PROFILE_NAMES: Mapping[Profile, str] = _WORDS["profiles"]
+TOOL_STATES: Mapping[str, str] = _WORDS["tool states"]
+_REVIEWS: Mapping[Rule, str] = _WORDS["reviews"]
 
 
 def became(item: Item) -> str:
@@ -129,11 +86,7 @@ def about(item: Item) -> str:
 
 
 def what_follows(turn: RunRow, done: Sequence[Effect]) -> str:
-    """Why a turn has not come to its end, and what becomes of it.
-
-    Args:
-        done: what has happened in it.
-    """
+    """Why a turn has not come to its end, and what becomes of it. `done`: what has happened in it."""
     why = turn.why or "the reason is not known"
     if turn.state == "failed":
         return f"It could not be finished: {why}" if done else why
@@ -162,24 +115,9 @@ def span(seconds: float) -> str:
 
 def browser(user_agent: str) -> str:
     """What browser on what system sent this header, as far as it says; others are in it too, so the order matters."""
-    system = next((name for sign, name in _SYSTEMS if sign in user_agent), None)
-    program = next((name for sign, name in _BROWSERS if sign in user_agent), "A browser")
+    system = next((name for sign, name in _WORDS["systems"].items() if sign in user_agent), None)
+    program = next((name for sign, name in _WORDS["browsers"].items() if sign in user_agent), "A browser")
     return f"{program} on {system}" if system else program
-
-
-TOOL_STATES = {
-    "ready": "can be used",
-    "off": "switched off",
-    "changed": "has changed",
-    "missing": "not offered",
-    "unusable": "can't be used",
-    "down": "its server is down",
-}
-_REVIEWS: Mapping[Rule, str] = {
-    "always": "you are always asked",
-    "gate": "you are asked where it may change something",
-    "never": "you are never asked",
-}
 
 
 def when_asked(tool: ToolRow) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from email_assistant.inbox.items import Invalid, Item
-from email_assistant.tools.own.mail import DraftReply, MailTools, SendEmail
+from email_assistant.tools.own.mail import DraftReply, MailTools, SendMail
 from email_assistant.tools.own.mailbox import Mailbox
 from email_assistant.tools.spec import ToolError
 from tests.doubles.google import Google
@@ -290,7 +290,7 @@ async def test_programs_send_from_there_too(open_home: OpenHome, google: Google)
         [written] = google.drafts
         assert str(written.parsed["From"]) == f"Example Ltd <{INFO}>"
         letter = {"to": ["bob@example.org"], "text": "Hello.", "subject": "New", "idempotency_key": "key-of-the-test"}
-        await tools.send_email(SendEmail.model_validate(letter))
+        await tools.send_email(SendMail.model_validate(letter))
         assert str(google.sent[0].parsed["From"]) == "Ada <me@example.org>"
         google.remove_alias(INFO)
         with pytest.raises(ToolError, match=f"not sent: {INFO} is no longer"):

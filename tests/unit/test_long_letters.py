@@ -10,9 +10,9 @@ import pytest
 
 from email_assistant.bench.tokens import count_tokens
 from email_assistant.inbox.describe import mail_as_text
-from email_assistant.mail import parse_bytes
 from email_assistant.mail.excerpt import excerpt, tokens
 from email_assistant.mail.message import Mail
+from email_assistant.mail.parse import parse_bytes
 from email_assistant.work.conversations import StoredMail, conversation_text, triage_text
 
 BERLIN = ZoneInfo("Europe/Berlin")

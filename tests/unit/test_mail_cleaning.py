@@ -13,7 +13,9 @@ from zoneinfo import ZoneInfo
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from email_assistant.mail import Mail, for_prompt, parse_bytes
+from email_assistant.mail.message import Mail
+from email_assistant.mail.parse import parse_bytes
+from email_assistant.mail.prompt import for_prompt
 
 MAILS = settings(
     max_examples=int(os.environ.get("EMAIL_ASSISTANT_FUZZ_EXAMPLES", "50")),

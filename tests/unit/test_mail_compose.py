@@ -14,17 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from email_assistant.mail import (
-    Address,
-    compose_reply,
-    fingerprint,
-    mail_fingerprint,
-    parse_bytes,
-    parse_gmail,
-    reply_subject,
-    with_signature,
-)
-from email_assistant.mail.address import address_of, is_recipient, split_recipients
+from email_assistant.mail.address import Address, address_of, is_recipient, split_recipients
+from email_assistant.mail.compose import compose_reply, fingerprint, mail_fingerprint, reply_subject, with_signature
+from email_assistant.mail.parse import parse_bytes, parse_gmail
 
 ME = Address("Zoë Müller", "zoe@example.org")
 NOW = datetime(2026, 5, 5, 10, 15, tzinfo=UTC)

@@ -14,8 +14,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from email_assistant.mail import Mail, for_prompt, parse_addresses, parse_bytes, parse_gmail, reply_address
+from email_assistant.mail.address import parse_addresses
 from email_assistant.mail.html_text import html_to_text
+from email_assistant.mail.message import Mail, reply_address
+from email_assistant.mail.parse import parse_bytes, parse_gmail
+from email_assistant.mail.prompt import for_prompt
 
 pytestmark = pytest.mark.sampled
 

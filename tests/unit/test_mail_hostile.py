@@ -8,8 +8,12 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from email_assistant.mail import Address, Mail, compose_reply, for_prompt, parse_bytes, parse_gmail
+from email_assistant.mail.address import Address
+from email_assistant.mail.compose import compose_reply
 from email_assistant.mail.html_text import html_to_text
+from email_assistant.mail.message import Mail
+from email_assistant.mail.parse import parse_bytes, parse_gmail
+from email_assistant.mail.prompt import for_prompt
 
 pytestmark = pytest.mark.sampled
 

@@ -7,17 +7,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from email_assistant.mail import (
-    Address,
-    Mail,
-    for_prompt,
-    is_valid_address,
-    parse_addresses,
-    parse_bytes,
-    parse_gmail,
-    reply_address,
-)
-from email_assistant.mail.message import reply_addresses
+from email_assistant.mail.address import Address, is_valid_address, parse_addresses
+from email_assistant.mail.message import Mail, reply_address, reply_addresses
+from email_assistant.mail.parse import parse_bytes, parse_gmail
+from email_assistant.mail.prompt import for_prompt
 
 BASIC = "From: Ann <ann@example.org>\r\nTo: bob@example.org\r\nSubject: Hello\r\nMIME-Version: 1.0\r\n"
 

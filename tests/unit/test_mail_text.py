@@ -2,9 +2,9 @@
 
 import pytest
 
-from email_assistant.mail import parse_bytes
 from email_assistant.mail.history import new_text
 from email_assistant.mail.html_text import html_to_text
+from email_assistant.mail.parse import parse_bytes
 
 ARTICLE = """
 <table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0" style="border-collapse:collapse">

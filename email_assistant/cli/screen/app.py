@@ -24,15 +24,12 @@ from email_assistant.memory.lessons import Learned
 _BEAT_SECONDS = 15.0
 _DEAF_SECONDS = 2.0
 """How often is looked for changes while none are told, since the database is gone or something stands before it."""
-_DECIDING = ("a", "i")
-"""Keys that decide, or lead to where the same key decides."""
-_SLIP_SECONDS = 0.6
-"""In which the same key pressed again is a slip of the finger."""
+_DECIDING = ("a", "i")  # keys that decide, or lead to where the same key decides
+_SLIP_SECONDS = 0.6  # in which the same key pressed again is a slip of the finger
 _ANSWERS = "answers"
 _DONE = {"accept": "Accepted", "edit": "Accepted as changed", "ignore": "Ignored", "response": "Told the assistant"}
 _DONE_WITH_NOTICE = {**_DONE, "accept": "Put away", "ignore": "Not such mail"}
-_TOLD = timedelta(seconds=30)
-"""How long it is said that something was learned, or that an answer is kept."""
+_TOLD = timedelta(seconds=30)  # how long it is said that something was learned, or that an answer is kept
 
 
 class InboxApp(App[None]):
@@ -49,18 +46,15 @@ class InboxApp(App[None]):
     def __init__(self, desk: Desk) -> None:
         super().__init__()
         self.desk = desk
-        self._answered: list[Item] = []
-        """By this view, latest last."""
+        self._answered: list[Item] = []  # by this view, latest last
         self._on_their_way: set[UUID] = set()
-        self._learned: list[tuple[datetime, Learned]] = []
-        """What was told here, and when, latest last."""
+        self._learned: list[tuple[datetime, Learned]] = []  # what was told here, and when, latest last
         self._kept = (datetime.now(UTC), "")
         """When the latest answer was taken, and why nothing carries it out for now; empty if something does."""
         self._told = asyncio.Lock()
         self._said = ("", False)
         self._trouble = ""
-        self._pressed = ("", 0.0)
-        """The last key, and when."""
+        self._pressed = ("", 0.0)  # the last key, and when
 
     async def on_event(self, event: events.Event) -> None:
         """Of a key that decides and is pressed twice by a slip, only the first press counts; in between, another key or

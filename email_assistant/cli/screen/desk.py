@@ -19,12 +19,11 @@ from email_assistant.inbox.sentences import sentence
 from email_assistant.memory.lessons import Learned
 from email_assistant.memory.profiles import Memory
 from email_assistant.trail.context import Context, Contexts
-from email_assistant.trail.story import Event, Trail
+from email_assistant.trail.story import Happening, Trail
 from email_assistant.web.forms import ProposalForm
 
 _BY = "terminal"
-_SECONDS = 5.0
-"""A database that doesn't answer for so long is as good as gone to the person before the screen."""
+_SECONDS = 5.0  # a database that doesn't answer for so long is as good as gone to the person before the screen
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +31,7 @@ class Row:
     """A line of the list."""
 
     item: Item
-    does: str
-    """What the assistant would do, in one sentence."""
+    does: str  # what the assistant would do, in one sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +39,10 @@ class Sight:
     """All that is shown of one item."""
 
     item: Item
-    zone: ZoneInfo
-    """The account's."""
+    zone: ZoneInfo  # the account's
     form: ProposalForm
     context: Context
-    events: list[Event]
+    events: list[Happening]
 
 
 class Desk:
@@ -124,11 +121,8 @@ class Desk:
             return [*item.new_recipients, *await self._app.recipients.strangers(account, added)]
 
     def check(self, item: Item, args: Mapping[str, Any]) -> None:
-        """Arguments of a chat's call are checked when they are sent, as their server may have to be asked.
-
-        Raises:
-            ToolError: it names what is wrong with each argument.
-        """
+        """Arguments of a chat's call are checked when they are sent, as their server may have to be asked. Raises
+        ToolError: it names what is wrong with each argument."""
         if item.chat is None:
             self._app.tools.check(item.action, args)
 

@@ -37,8 +37,7 @@ class EditScreen(TypingScreen):
     def __init__(self, seen: Sight) -> None:
         super().__init__(seen)
         self._fields = [field for field in seen.form.fields if field.kind not in ("hidden", "said")]
-        self._begun = _begun(seen)
-        """By argument, what stands in the fields at first."""
+        self._begun = _begun(seen)  # by argument, what stands in the fields at first
 
     def compose(self) -> ComposeResult:
         with VerticalScroll():

@@ -18,10 +18,7 @@ from email_assistant.tools.spec import Answer
 
 
 class ItemScreen(LiveScreen):
-    """
-    Args:
-        then: "edit" or "respond" opens that as soon as the item is there.
-    """
+    """`then`: "edit" or "respond" opens that as soon as the item is there."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j", "scroll(2)", "Down", show=False),

@@ -14,8 +14,7 @@ from email_assistant.cli.screen.desk import Row
 from email_assistant.cli.screen.item import ItemScreen
 
 _PAGE = 100
-_MOST = 1000
-"""No further than this the list goes; what is beyond is found by searching."""
+_MOST = 1000  # no further than this the list goes; what is beyond is found by searching
 _LONGEST_QUERY = 500
 _TICK_SECONDS = 30.0
 
@@ -44,8 +43,7 @@ class WaitingScreen(LiveScreen):
         self._rows: list[Row] = []
         self._wanted = _PAGE
         self._has_more = False
-        self._at = 0
-        """Where the mark is, or was before its item went away."""
+        self._at = 0  # where the mark is, or was before its item went away
 
     def compose(self) -> ComposeResult:
         yield Input(placeholder="Search: words, parts of addresses", max_length=_LONGEST_QUERY)

@@ -13,8 +13,8 @@ from email_assistant.mail.address import address_of
 from email_assistant.mail.charset import one_line, plain
 from email_assistant.mail.compose import reply_subject
 from email_assistant.mail.diff import compare
-from email_assistant.trail.context import Letter
-from email_assistant.trail.story import Event
+from email_assistant.trail.context import PastMail
+from email_assistant.trail.story import Happening
 from email_assistant.web.forms import Field, ProposalForm
 from email_assistant.web.wording import about, waits, who
 
@@ -180,7 +180,7 @@ def _conversation(seen: Sight) -> Iterator[Part]:
         yield f"{plain(seen.item.mail_text)}\n"
 
 
-def _letter(letter: Letter, seen: Sight) -> Iterator[Part]:
+def _letter(letter: PastMail, seen: Sight) -> Iterator[Part]:
     who = f"{line(letter.name)} <{line(letter.sender)}>" if letter.name else line(letter.sender)
     yield f"{who} to {line(', '.join(letter.recipients) or 'nobody')}\n", "bold"
     yield f"{moment(letter.received_at, seen.zone)}\n", "dim"
@@ -190,6 +190,6 @@ def _letter(letter: Letter, seen: Sight) -> Iterator[Part]:
     yield "\n"
 
 
-def _event(event: Event, seen: Sight) -> Part:
+def _event(event: Happening, seen: Sight) -> Part:
     at = moment(event.at, seen.zone) if event.at else "-"
     return f"{at}  {line(event.text)}{f' ({line(event.by)})' if event.by else ''}\n"

@@ -33,11 +33,8 @@ class _Form(BaseModel):
 
 
 def from_error(server: str, data: Any, *, here: bool) -> LinkNeeded | ToolError:
-    """What a call needs that was answered with the error "URL elicitation required".
-
-    Args:
-        here: the server is reached over this machine's loopback.
-    """
+    """What a call needs that was answered with the error "URL elicitation required". `here`: the server is reached over
+    this machine's loopback."""
     try:
         first = types.ElicitRequestURLParams.model_validate({"mode": "url", **data["elicitations"][0]})
     except (ValidationError, TypeError, KeyError, IndexError):

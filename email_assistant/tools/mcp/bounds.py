@@ -5,12 +5,10 @@ from typing import Final
 
 from email_assistant.errors import AssistantError
 
-MOST_BYTES: Final = 4_000_000
-"""Of one message."""
+MOST_BYTES: Final = 4_000_000  # of one message
 MOST_MESSAGES: Final = 2_000
 """That nobody asked for, such as progress, within `PERIOD`; it takes about a tenth of that time to read them."""
-PERIOD: Final = 10.0
-"""Seconds."""
+PERIOD: Final = 10.0  # seconds
 
 
 class TooMuch(AssistantError):
@@ -29,8 +27,7 @@ class Redirect(AssistantError):
     """A request that was answered with another address, which is never followed."""
 
 
-Undone = dict[int | str, Exception]
-"""By a request's id: why it got no answer of the server's own."""
+Undone = dict[int | str, Exception]  # by a request's id: why it got no answer of the server's own
 
 
 class Meter:

@@ -61,8 +61,7 @@ class ServerRefused(ToolError):
     """The server answered with an error."""
 
 
-InProcess = Callable[[], Awaitable[Server[Any, Any]]]
-"""Makes one of our own servers."""
+InProcess = Callable[[], Awaitable[Server[Any, Any]]]  # makes one of our own servers
 
 
 @dataclass(eq=False)
@@ -79,31 +78,22 @@ class _Flight:
 class Connection:
     """A session that a task of its own enters and leaves: anyio wants its scopes left by the task that entered them.
 
-    It is used once: after it has ended, another is made.
-    """
+    It is used once: after it has ended, another is made."""
 
     name: str
     server: ServerConfig | InProcess
-    seconds: float
-    """For each call."""
-    patience: float
-    """For connecting, in seconds."""
-    on_change: Callable[[], None]
-    """Called when the server says that its tools have changed."""
-    folder: Path = Path("/")
-    """Where its process runs, if it is one."""
-    ended: str | None = None
-    """Why it can't be used any more."""
-    left: str | None = None
-    """Why nothing new should be asked in it."""
+    seconds: float  # for each call
+    patience: float  # for connecting, in seconds
+    on_change: Callable[[], None]  # called when the server says that its tools have changed
+    folder: Path = Path("/")  # where its process runs, if it is one
+    ended: str | None = None  # why it can't be used any more
+    left: str | None = None  # why nothing new should be asked in it
     _flights: set[_Flight] = field(default_factory=set)
     _undone: Undone = field(default_factory=dict)
-    _under_way: int = 0
-    """Requests that wait for their answer."""
+    _under_way: int = 0  # requests that wait for their answer
     _leave: asyncio.Event = field(default_factory=asyncio.Event)
     _farewells: set["asyncio.Task[None]"] = field(default_factory=set)
-    _limits: set[asyncio.Timeout] = field(default_factory=set)
-    """Of what is asked and not answered."""
+    _limits: set[asyncio.Timeout] = field(default_factory=set)  # of what is asked and not answered
     _is_left: bool = False
     _owner: "asyncio.Task[None] | None" = None
     _session: ClientSession | None = None
@@ -154,8 +144,7 @@ class Connection:
     async def check(self) -> None:
         """Find out whether the server still knows the session and the token, which one over HTTP may forget.
 
-        Raises NotSent, TurnedAway, Lost.
-        """
+        Raises NotSent, TurnedAway, Lost."""
         if isinstance(self.server, ServerConfig) and self.server.url is not None:
             with suppress(ServerRefused):  # it doesn't know the question, but whose it is
                 await self._exchanged(types.ClientRequest(types.PingRequest()), types.EmptyResult)
@@ -170,16 +159,9 @@ class Connection:
         *,
         reads: bool,
     ) -> types.CallToolResult:
-        """
-        Args:
-            filled_in: the server's forms that the person has filled in before.
-            reads: it changes nothing, so it may be called again with what the person says.
-
-        Raises:
-            NotSent, TurnedAway, Lost.
-            ServerRefused: the server did not do it, and says so.
-            LinkNeeded, FormNeeded: it needs the person first, and did not do it.
-        """
+        """`filled_in`: the server's forms that the person has filled in before; `reads`: it changes nothing, so it may
+        be called again with what the person says. Raises NotSent, TurnedAway, Lost; ServerRefused: the server did not
+        do it, and says so; LinkNeeded, FormNeeded: it needs the person first, and did not do it."""
         params = types.CallToolRequestParams(
             name=tool, arguments=dict(arguments), _meta=types.RequestParams.Meta(**meta) if meta else None
         )
@@ -351,10 +333,7 @@ class Connection:
 @asynccontextmanager
 async def _in_process(make: InProcess, own: dict[str, Any]) -> AsyncIterator[ClientSession]:
     server = await make()
-    async with (
-        create_client_server_memory_streams() as (ours, its),
-        anyio.create_task_group() as tasks,
-    ):
+    async with create_client_server_memory_streams() as (ours, its), anyio.create_task_group() as tasks:
         tasks.start_soon(server.run, *its, server.create_initialization_options())
         async with ClientSession(*ours, **own) as session:
             yield session

@@ -10,14 +10,11 @@ from mcp import types
 from email_assistant.mail.charset import cut
 from email_assistant.mail.prompt import delimited, inert
 
-MOST_TOLD: Final = 100_000
-"""Characters of a result that reach the model."""
+MOST_TOLD: Final = 100_000  # characters of a result that reach the model
 _MOST_ERROR: Final = 2_000
 _MOST_DESCRIPTION: Final = 1_000
-_MOST_WORDS: Final = 300
-"""Of a description within a schema."""
-_MOST_VALUE: Final = 1_000
-"""Of any other text within one."""
+_MOST_WORDS: Final = 300  # of a description within a schema
+_MOST_VALUE: Final = 1_000  # of any other text within one
 _QUOTES: Final = str.maketrans(dict.fromkeys('"“”„‟«»', "'"))
 
 
@@ -60,21 +57,13 @@ def _key(key: str) -> str:
 
 
 def result_text(result: types.CallToolResult, *, own: bool) -> str:
-    """A result for the model.
-
-    Args:
-        own: a server of ours said it, which has delimited what others wrote.
-    """
+    """A result for the model. `own`: a server of ours said it, which has delimited what others wrote."""
     text = "\n".join(_parts(result)) or "(it answered with nothing)"
     return _cut(text, text) if own else delimited("data", _cut(text, inert(text[:MOST_TOLD])))
 
 
 def error_text(server: str, result: types.CallToolResult, *, own: bool) -> str:
-    """What a result that is an error says, in one line.
-
-    Args:
-        own: as for `result_text`.
-    """
+    """What a result that is an error says, in one line. `own`: as for `result_text`."""
     words = "\n".join(_parts(result)).strip() or "it says no reason"
     return one_line(words, _MOST_ERROR) if own else f"the tool server {server} says: {quoted(words)}"
 

@@ -13,8 +13,7 @@ from email_assistant.errors import AssistantError
 _MOST_COST: Final = 10_000
 _ELSEWHERE: Final = frozenset(("$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$dynamicRef", "$recursiveRef"))
 """Keywords by which a reference leads to another place than its own pointer says."""
-_TWICE: Final = ("unevaluatedProperties", "unevaluatedItems")
-"""Keywords that have all beside them checked once more."""
+_TWICE: Final = ("unevaluatedProperties", "unevaluatedItems")  # keywords that have all beside them checked once more
 
 
 class TooCostly(AssistantError):
@@ -36,8 +35,7 @@ class _Costs:
 
     def __init__(self, root: dict[str, Any]) -> None:
         self._root = root
-        self._known: dict[str, int | None] = {}
-        """By reference; None: it is being counted."""
+        self._known: dict[str, int | None] = {}  # by reference; None: it is being counted
 
     def of(self, part: Any) -> int:
         match part:

@@ -27,12 +27,8 @@ _EVENT_END: Final = re.compile(rb"\n\r?\n")
 def http_session(
     server: ServerConfig, session: dict[str, Any], undone: Undone
 ) -> AbstractAsyncContextManager[ClientSession]:
-    """A session with a server at a URL, not yet initialized.
-
-    Args:
-        session: what to make the session with.
-        undone: filled in.
-    """
+    """A session with a server at a URL, not yet initialized. `session`: what to make the session with; `undone`: filled
+    in."""
 
     def client(
         headers: dict[str, str] | None = None, timeout: httpx.Timeout | None = None, auth: httpx.Auth | None = None
@@ -135,10 +131,8 @@ class _Events(httpx.AsyncByteStream):
         self._asked = asked
         self._undone = undone
         self._meter = Meter()
-        self._length = 0
-        """Of the event that has begun."""
-        self._tail = b""
-        """What came last, which may be half of an event's end."""
+        self._length = 0  # of the event that has begun
+        self._tail = b""  # what came last, which may be half of an event's end
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         resumes = False

@@ -16,17 +16,13 @@ from email_assistant.tools.mcp.connection import Connection, Lost, NotSent, NoUs
 from email_assistant.tools.mcp.schema import UnusableTool
 from email_assistant.tools.spec import FilledIn, Progress, ServerDown
 
-_OWN_SECONDS: Final = 60.0
-"""For calls of our own servers, whose own time-outs come first."""
-_START_SECONDS: Final = 60.0
-"""For a command to start, which may be installed at that moment, as npx does."""
+_OWN_SECONDS: Final = 60.0  # for calls of our own servers, whose own time-outs come first
+_START_SECONDS: Final = 60.0  # for a command to start, which may be installed at that moment, as npx does
 _FIRST_WAIT: Final = 0.5
 _LONGEST_WAIT: Final = 60.0
 
-Look = Callable[[str, types.Tool], Awaitable[bool]]
-"""Whether a server's tool, as it is told now, may be used."""
-Builtin = Mapping[str, Callable[[UUID], Awaitable[Server[Any, Any]]]]
-"""Makes our own servers, by name, for an account."""
+Look = Callable[[str, types.Tool], Awaitable[bool]]  # whether a server's tool, as it is told now, may be used
+Builtin = Mapping[str, Callable[[UUID], Awaitable[Server[Any, Any]]]]  # makes our own servers, by name, for an account
 T = TypeVar("T")
 
 
@@ -35,8 +31,7 @@ class _Seat:
     """The place of one server's session."""
 
     name: str
-    server: ServerConfig | None
-    """None: it is in this process."""
+    server: ServerConfig | None  # None: it is in this process
     connect: Callable[[Callable[[], None]], Connection]
     connection: Connection | None = None
     listing: dict[str, types.Tool] | None = None
@@ -88,13 +83,9 @@ class _Seat:
 
 
 class Servers:
-    """
-    Args:
-        configured: those that are not in this process, by name, as the person's file was read last.
-        builtin: those that are, and that no configured one takes the place of.
-        look: looks at each tool of those that are not in this process, before it is called.
-        folder: where those run that are processes.
-    """
+    """`configured`: those that are not in this process, by name, as the person's file was read last; `builtin`: those
+    that are, and that no configured one takes the place of; `look`: looks at each tool of those that are not in this
+    process, before it is called; `folder`: where those run that are processes."""
 
     def __init__(
         self,
@@ -124,20 +115,12 @@ class Servers:
         return self.is_own(name) or (server is not None and server.repeats == "safe")
 
     async def listing(self, name: str, account_id: UUID) -> dict[str, types.Tool]:
-        """Its tools as it lists them now, by name.
-
-        Raises:
-            ServerDown.
-        """
+        """Its tools as it lists them now, by name. Raises ServerDown."""
         return await self._seat(name, account_id).listed()
 
     async def told(self, name: str, account_id: UUID, tool: str) -> types.Tool:
-        """One of its tools, as it may be used.
-
-        Raises:
-            ServerDown.
-            UnusableTool: it has none of this name, or one that has changed.
-        """
+        """One of its tools, as it may be used. Raises ServerDown; UnusableTool: it has none of this name, or one that
+        has changed."""
         told = (await self.listing(name, account_id)).get(tool)
         if told is None:
             raise UnusableTool(f"the tool server {name} has no tool {tool}")

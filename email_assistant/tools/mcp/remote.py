@@ -15,15 +15,11 @@ from email_assistant.tools.mcp.schema import Schema, UnusableTool
 from email_assistant.tools.mcp.words import AGAIN, EXTERNAL_ID, KEY, LIMITED
 from email_assistant.tools.spec import Call, FormNeeded, LinkNeeded, ServerDown, ToolError
 
-_LONGEST_ID: Final = 1024
-"""Of an event, the longest of Google's (Calendar API, `events.insert`)."""
+_LONGEST_ID: Final = 1024  # of an event, the longest of Google's (Calendar API, `events.insert`)
 
 
 class Remote:
-    """
-    Args:
-        answers: the schema of its structured answers, if it has told any.
-    """
+    """`answers`: the schema of its structured answers, if it has told any."""
 
     def __init__(self, servers: Servers, ledger: Ledger, server: str, tool: str, answers: Schema | None = None) -> None:
         self._servers = servers
@@ -33,14 +29,8 @@ class Remote:
         self._answers = answers
 
     async def read(self, call: Call, arguments: Mapping[str, Any], told: Mapping[str, Any]) -> str:
-        """
-        Args:
-            told: what the server is told beside the arguments, in `_meta`.
-
-        Raises:
-            ToolError, LinkNeeded, FormNeeded.
-            ServerDown, UnusableTool: nothing was asked of it.
-        """
+        """`told`: what the server is told beside the arguments, in `_meta`. Raises ToolError, LinkNeeded, FormNeeded;
+        ServerDown, UnusableTool: nothing was asked of it."""
         try:
             result = await self._call(call, arguments, told, repeatable=True, reads=True)
         except Lost as lost:
@@ -61,18 +51,9 @@ class Remote:
         told: Mapping[str, Any],
         recipient: str | None,
     ) -> str:
-        """
-        Args:
-            arguments: as they were decided, which the ledger holds the call to.
-            sent: as the server gets them.
-            told: what it is told beside them.
-            recipient: to whom it goes, in lower case.
-
-        Raises:
-            ToolError, LinkNeeded, FormNeeded: it was not done.
-            ServerDown, UnusableTool: nothing was asked of it.
-            NotYetClear, InDoubt.
-        """
+        """`arguments`: as they were decided, which the ledger holds the call to; `sent`: as the server gets them;
+        `told`: what it is told beside them; `recipient`: to whom it goes, in lower case. Raises ToolError, LinkNeeded,
+        FormNeeded: it was not done; ServerDown, UnusableTool: nothing was asked of it; NotYetClear, InDoubt."""
         effect = await self._ledger.plan(call.run_id, call.id, self._tool, arguments, recipient)
         match effect.state:
             case "done":

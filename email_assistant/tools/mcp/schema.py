@@ -13,8 +13,7 @@ from email_assistant.tools.mcp import content
 from email_assistant.tools.mcp.cost import TooCostly, check_cost
 from email_assistant.tools.spec import ToolError
 
-_MOST_SCHEMA: Final = 20_000
-"""Characters of a schema as JSON, which the model is shown at every call."""
+_MOST_SCHEMA: Final = 20_000  # characters of a schema as JSON, which the model is shown at every call
 _MOST_COMPLAINTS: Final = 5
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.$-]{1,64}")
 """A name within a schema; what else it holds are texts, which are made safe."""
@@ -28,8 +27,7 @@ class Schema:
     """The JSON schema of a tool's arguments or answers, as its server tells it.
 
     It is checked by a library whose patterns take linear time. References never leave the schema, nor lead back to
-    where they stand, and all that they lead to is counted first.
-    """
+    where they stand, and all that they lead to is counted first."""
 
     def __init__(self, schema: dict[str, Any]) -> None:
         """Raises UnusableTool."""

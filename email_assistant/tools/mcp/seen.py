@@ -1,4 +1,4 @@
-"""What a person has seen of each tool of somebody else's server. All SQL on `mcp_tools` stands here.
+"""What a person has seen of each tool of somebody else's server.
 
 A tool is trusted as it was at first sight, since the person named its server. One that has changed since may tell the
 model other things, so it is not used until the person has seen it.
@@ -15,7 +15,8 @@ from mcp import types
 from psycopg.rows import kwargs_row
 from psycopg.types.json import Json
 
-from email_assistant.db.pool import Pool
+from email_assistant.db.pool import Pool, fetched
+from email_assistant.db.statements import statements
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +28,8 @@ class SeenTool:
     hash: str
     description: str
     schema: dict[str, Any]
-    seen_at: datetime
-    """When it was accepted, or first seen."""
-    new_hash: str | None
-    """Of what it has become; None: it is as accepted."""
+    seen_at: datetime  # when it was accepted, or first seen
+    new_hash: str | None  # of what it has become; None: it is as accepted
     new_description: str | None
     new_schema: dict[str, Any] | None
     changed_at: datetime | None
@@ -40,7 +39,7 @@ class SeenTool:
         return self.new_hash is not None
 
 
-_COLUMNS = """server, tool, hash, description, schema, seen_at, new_hash, new_description, new_schema, changed_at"""
+_SQL = statements("tools/mcp", "seen.sql")
 
 
 class SeenTools:
@@ -55,29 +54,10 @@ class SeenTools:
         if self._trusted.get((server, tool.name)) is tool:
             return True
         description, digest = tool.description or "", _hash(tool)
-        async with self._pool.connection() as conn:
-            cursor = await conn.execute(
-                """insert into mcp_tools (user_id, server, tool, hash, description, schema)
-                   values (%(user)s, %(server)s, %(tool)s, %(hash)s, %(description)s, %(schema)s)
-                   on conflict (user_id, server, tool) do update set
-                       changed_at = case when mcp_tools.hash = %(hash)s then null
-                                         when mcp_tools.new_hash = %(hash)s then mcp_tools.changed_at
-                                         else clock_timestamp() end,
-                       new_hash = nullif(%(hash)s, mcp_tools.hash),
-                       new_description = case when mcp_tools.hash = %(hash)s then null else %(description)s end,
-                       new_schema = case when mcp_tools.hash = %(hash)s then null else %(schema)s end
-                   returning new_hash""",
-                {
-                    "user": self._user_id,
-                    "server": server,
-                    "tool": tool.name,
-                    "hash": digest,
-                    "description": description.replace("\0", ""),
-                    "schema": Json(_storable(tool.inputSchema)),
-                },
-            )
-            row = await cursor.fetchone()
-        if row is None or row["new_hash"] is not None:
+        given = {"user": self._user_id, "server": server, "tool": tool.name, "hash": digest}
+        told = {"description": description.replace("\0", ""), "schema": Json(_storable(tool.inputSchema))}
+        [row] = await fetched(self._pool, _SQL["look"], given | told)
+        if row["new_hash"] is not None:
             return False
         self._trusted[server, tool.name] = tool
         return True
@@ -91,20 +71,12 @@ class SeenTools:
 
     async def accept(self, server: str, tool: str, new_hash: str) -> bool:
         """Use it as it is now; False if it isn't any more what the person was shown."""
-        async with self._pool.connection() as conn:
-            cursor = await conn.execute(
-                """update mcp_tools set hash = new_hash, description = new_description, schema = new_schema,
-                       seen_at = clock_timestamp(), new_hash = null, new_description = null, new_schema = null,
-                       changed_at = null
-                   where user_id = %s and server = %s and tool = %s and new_hash = %s""",
-                (self._user_id, server, tool, new_hash),
-            )
-        return cursor.rowcount == 1
+        return bool(await fetched(self._pool, _SQL["accept"], (self._user_id, server, tool, new_hash)))
 
     async def _read(self, where: str, *parameters: object) -> list[SeenTool]:
         async with self._pool.connection() as conn, conn.cursor(row_factory=kwargs_row(_seen)) as cursor:
             await cursor.execute(
-                f"select {_COLUMNS} from mcp_tools where user_id = %s and {where}".encode(),
+                f"{_SQL['read']} and {where}".encode(),
                 (self._user_id, *parameters),
             )
             return await cursor.fetchall()

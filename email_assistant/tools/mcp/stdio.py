@@ -23,10 +23,8 @@ from mcp.types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCMessage, J
 from email_assistant.tools.config import ServerConfig
 from email_assistant.tools.mcp.bounds import MOST_BYTES, Meter, TooMuch, Undone
 
-_LEAVE_SECONDS: Final = 2.0
-"""For a process to end by itself once its standard input is closed, as the protocol asks."""
-_MOST_SKIPPED: Final = 64 * MOST_BYTES
-"""Of a line that is too long anyway: how long we read on for the next one."""
+_LEAVE_SECONDS: Final = 2.0  # for a process to end by itself once its standard input is closed, as the protocol asks
+_MOST_SKIPPED: Final = 64 * MOST_BYTES  # of a line that is too long anyway: how long we read on for the next one
 _ID = re.compile(rb'^[^{]*\{[^{}\[\]]{0,200}?"id"\s*:\s*(\d{1,18})\b')
 
 Sender = MemoryObjectSendStream[SessionMessage | Exception]
@@ -37,17 +35,9 @@ Receiver = MemoryObjectReceiveStream[SessionMessage]
 async def stdio_session(
     server: ServerConfig, folder: Path, own: dict[str, Any], undone: Undone, ended: Callable[[str], None]
 ) -> AsyncIterator[ClientSession]:
-    """A session with a process that is started for it, not yet initialized.
-
-    Args:
-        folder: where it runs; not the current one, since `npx`, `uv` and `python -m` believe what lies there.
-        own: what to make the session with.
-        undone: filled in.
-        ended: told why when the process ends, or has said too much.
-
-    Raises:
-        OSError: it can't be started.
-    """
+    """A session with a process that is started for it, not yet initialized. `folder`: where it runs; not the current
+    one, since `npx`, `uv` and `python -m` believe what lies there; `own`: what to make the session with; `undone`:
+    filled in; `ended`: told why when the process ends, or has said too much. Raises OSError: it can't be started."""
     assert server.command is not None
     process = await anyio.open_process(
         server.command,

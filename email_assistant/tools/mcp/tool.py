@@ -23,23 +23,10 @@ class _Anything(BaseModel):
 
 
 class McpTool(Tool):
-    """
-    Args:
-        told: as the server lists it.
-        labels: None: nobody has said what it touches, so it counts as a write.
+    """`told`: as the server lists it; `labels`: None: nobody has said what it touches, so it counts as a write. Raises
+    UnusableTool."""
 
-    Raises:
-        UnusableTool.
-    """
-
-    def __init__(
-        self,
-        servers: Servers,
-        ledger: Ledger,
-        server: str,
-        told: types.Tool,
-        labels: Labels | None,
-    ) -> None:
+    def __init__(self, servers: Servers, ledger: Ledger, server: str, told: types.Tool, labels: Labels | None) -> None:
         self.told, self.labels = told, labels
         self._schema, answers = check_told(told)
         self._remote = Remote(servers, ledger, server, told.name, answers)

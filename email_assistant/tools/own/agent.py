@@ -6,17 +6,13 @@ made; a call of its own accord can't be told from a repeat, so one without a key
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime
 from importlib.metadata import version
 from typing import Any, Final
 
 from mcp import types
 from mcp.server.lowlevel import Server
 
-from email_assistant.db.pool import AWAY
 from email_assistant.google.errors import Ambiguous, NotFound, Refused
-from email_assistant.mail.compose import compose_reply
-from email_assistant.mail.message import references_of
 from email_assistant.mail.parse import parse_gmail
 from email_assistant.outgoing.entry import EffectMismatch, InDoubt, NotYetClear
 from email_assistant.outgoing.keyed import KeyedOutbox
@@ -24,11 +20,12 @@ from email_assistant.outgoing.letters import Letter
 from email_assistant.settings.values import WorkingHours
 from email_assistant.tools import check_calendar, schedule_meeting, send_email
 from email_assistant.tools.check_calendar import CheckCalendar, told_days
-from email_assistant.tools.mcp.words import AGAIN, EXTERNAL_ID, INVITATION, KEY, LIMITED, SENDER
-from email_assistant.tools.own.mailbox import Limited, Mailbox, TryAgain, Visit
+from email_assistant.tools.mcp.words import EXTERNAL_ID, INVITATION, KEY, SENDER
+from email_assistant.tools.own.mail import replied
+from email_assistant.tools.own.mailbox import Mailbox, TryAgain, Visit
+from email_assistant.tools.own.server import answered, refusal
 from email_assistant.tools.schedule_meeting import ScheduleMeeting, event_id_of, insert, scheduled
 from email_assistant.tools.send_email import SendEmail
-from email_assistant.tools.senders import answers_as, permitted
 from email_assistant.tools.sending import sent_to
 from email_assistant.tools.spec import ToolError, ToolSpec, shown_whole
 
@@ -40,15 +37,11 @@ INSTRUCTIONS: Final = (
 )
 
 Meta = Mapping[str, Any]
-Done = tuple[str, str | None]
-"""What the model is told, and Google's id of what was made."""
+Done = tuple[str, str | None]  # what the model is told, and Google's id of what was made
 
 
 class AgentTools:
-    """
-    Args:
-        meet: whether meetings have a Google Meet link.
-    """
+    """`meet`: whether meetings have a Google Meet link."""
 
     def __init__(self, mailbox: Mailbox, outbox: KeyedOutbox, hours: WorkingHours, *, meet: bool) -> None:
         self._mailbox = mailbox
@@ -102,35 +95,16 @@ class AgentTools:
 
 
 async def _reply(visit: Visit, given: SendEmail, sender: object) -> Letter:
-    """
-    Args:
-        sender: the address that the person saw it go from, if they saw it; else the mail says it.
-    """
+    """`sender`: the address that the person saw it go from, if they saw it; else the mail says it."""
     message = await visit.google.gmail.message(str(given.email_id))
+    to, seen = [str(given.email_address)], sender if isinstance(sender, str) else None
     mail = parse_gmail(message.payload)
-    proposed = sender if isinstance(sender, str) else answers_as(visit.account, mail).address
-    identity = await permitted(visit.google.gmail, visit.account, proposed)
-    raw = compose_reply(
-        to=[str(given.email_address)],
-        cc=given.additional_recipients,
-        sender=identity.mailbox,
-        subject=mail.subject,
-        text=given.response_text,
-        in_reply_to=mail.message_id,
-        references=references_of(mail),
-        signature=identity.signature or None,
-        date=datetime.now(visit.zone),
-    )
-    return Letter(raw, message.thread_id)
+    return await replied(visit, mail, message.thread_id, to, given.additional_recipients, given.response_text, seen)
 
 
 def create_agent_server(mailbox: Mailbox, outbox: KeyedOutbox, hours: WorkingHours, *, meet: bool) -> Server[Any, Any]:
-    """The MCP server of one account's mail agent.
-
-    Args:
-        hours: when free time may be offered.
-        meet: whether meetings have a Google Meet link.
-    """
+    """The MCP server of one account's mail agent. `hours`: when free time may be offered; `meet`: whether meetings have
+    a Google Meet link."""
     tools = AgentTools(mailbox, outbox, hours, meet=meet)
     offered: dict[str, tuple[ToolSpec, Callable[[dict[str, Any], Meta], Awaitable[Done]]]] = {
         spec.name: (spec, run)
@@ -147,22 +121,15 @@ def create_agent_server(mailbox: Mailbox, outbox: KeyedOutbox, hours: WorkingHou
 
     async def call_tool(name: str, arguments: dict[str, Any]) -> types.CallToolResult:
         if name not in offered:
-            return _answer(f"there is no such tool; there are: {', '.join(offered)}", is_error=True)
+            return refusal(f"there is no such tool; there are: {', '.join(offered)}")
         meta = server.request_context.meta
-        try:
+
+        async def run() -> types.CallToolResult:
             text, made = await offered[name][1](shown_whole(arguments), (meta.model_extra or {}) if meta else {})
-        except Limited as error:
-            return _answer(str(error), is_error=True, meta={AGAIN: True, LIMITED: True})
-        except TryAgain as error:
-            return _answer(str(error), is_error=True, meta={AGAIN: True})
-        except ToolError as error:
-            return _answer(str(error), is_error=True)
-        except AWAY:
-            return _answer("the assistant's database is not available now", is_error=True, meta={AGAIN: True})
-        except Exception:
-            log.exception("the tool %s failed", name)
-            return _answer("the assistant failed at this; its log says where", is_error=True, meta={AGAIN: True})
-        return _answer(text, meta={EXTERNAL_ID: made} if made else None)
+            content = types.TextContent(type="text", text=text)
+            return types.CallToolResult(content=[content], _meta={EXTERNAL_ID: made} if made else None)
+
+        return await answered(name, run)
 
     server.list_tools()(list_tools)  # type: ignore[no-untyped-call]
     # The tools check their arguments themselves: the library's refusals quote the whole schema's wording.
@@ -187,8 +154,3 @@ def _key(meta: Meta) -> str:
     if not isinstance(key, str) or not 8 <= len(key) <= 200:
         raise ToolError(f"_meta: give each call of your own a {KEY} of 8 to 200 characters")
     return key
-
-
-def _answer(text: str, *, is_error: bool = False, meta: dict[str, Any] | None = None) -> types.CallToolResult:
-    content = types.TextContent(type="text", text=text)
-    return types.CallToolResult(content=[content], isError=is_error, _meta=meta)

@@ -48,11 +48,8 @@ class Mailbox:
 
     @asynccontextmanager
     async def visit(self, purpose: Purpose) -> AsyncIterator[Visit]:
-        """Use the account for one call of a tool.
-
-        Raises:
-            ToolError: it may not be used so now, or Google did not do what was asked for within the block.
-        """
+        """Use the account for one call of a tool. Raises ToolError: it may not be used so now, or Google did not do
+        what was asked for within the block."""
         try:
             account = await self._accounts.get(self._account_id)
             _check(account, purpose)

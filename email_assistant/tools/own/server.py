@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar, get_type_hints
 
 from mcp import types
 from mcp.server.lowlevel import Server
@@ -51,8 +51,7 @@ class OwnTool(Generic[A]):
     effect: Effect
     arguments: type[A]
     result: type[OwnResult]
-    run: Callable[[A], Awaitable[OwnResult]]
-    """Raises ToolError with one line for the model."""
+    run: Callable[[A], Awaitable[OwnResult]]  # raises ToolError with one line for the model
 
     def told(self) -> types.Tool:
         hints = types.ToolAnnotations(
@@ -72,27 +71,25 @@ class OwnTool(Generic[A]):
         )
 
     async def call(self, arguments: Mapping[str, Any]) -> types.CallToolResult:
-        try:
+        async def run() -> types.CallToolResult:
             result = await self.run(self._parsed(arguments))
-        except Limited as error:
-            return _refusal(str(error), meta={AGAIN: True, LIMITED: True})
-        except TryAgain as error:
-            return _refusal(str(error), meta={AGAIN: True})
-        except ToolError as error:
-            return _refusal(str(error))
-        except AWAY:
-            return _refusal("the assistant's database is not available now; try again later", meta={AGAIN: True})
-        except Exception:
-            log.exception("the tool %s failed", self.name)
-            return _refusal("the assistant failed at this; its log on standard error says where", meta={AGAIN: True})
-        text = types.TextContent(type="text", text=result.as_text())
-        return types.CallToolResult(content=[text], structuredContent=result.model_dump(mode="json"))
+            text = types.TextContent(type="text", text=result.as_text())
+            return types.CallToolResult(content=[text], structuredContent=result.model_dump(mode="json"))
+
+        return await answered(self.name, run)
 
     def _parsed(self, arguments: Mapping[str, Any]) -> A:
         try:
             return self.arguments.model_validate_json(json.dumps(shown_whole(arguments)))
         except ValidationError as error:
             raise ToolError("; ".join(f"{_place(e['loc'])}: {e['msg']}" for e in error.errors())) from None
+
+
+def offered(title: str, effect: Effect, run: Callable[[A], Awaitable[OwnResult]]) -> OwnTool[A]:
+    """The tool that a method is, by its name, its docstring and the types of `given` and of what it returns."""
+    types_ = get_type_hints(run)
+    told = " ".join((run.__doc__ or "").split())
+    return OwnTool(run.__name__, title, told, effect, types_["given"], types_["return"], run)
 
 
 def create_server(name: str, instructions: str, tools: Sequence[OwnTool[Any]]) -> Server[Any, Any]:
@@ -105,7 +102,7 @@ def create_server(name: str, instructions: str, tools: Sequence[OwnTool[Any]]) -
 
     async def call_tool(called: str, arguments: dict[str, Any]) -> types.CallToolResult:
         if called not in by_name:
-            return _refusal(f"there is no such tool; there are: {', '.join(by_name)}")
+            return refusal(f"there is no such tool; there are: {', '.join(by_name)}")
         return await by_name[called].call(arguments)
 
     server.list_tools()(list_tools)  # type: ignore[no-untyped-call]
@@ -119,7 +116,24 @@ def in_brackets(words: Sequence[str]) -> str:
     return f" ({', '.join(words)})" if words else ""
 
 
-def _refusal(why: str, meta: dict[str, Any] | None = None) -> types.CallToolResult:
+async def answered(tool: str, run: Callable[[], Awaitable[types.CallToolResult]]) -> types.CallToolResult:
+    """What a tool answers, or why it does not, in one line; a meta says whether to try again."""
+    try:
+        return await run()
+    except Limited as error:
+        return refusal(str(error), meta={AGAIN: True, LIMITED: True})
+    except TryAgain as error:
+        return refusal(str(error), meta={AGAIN: True})
+    except ToolError as error:
+        return refusal(str(error))
+    except AWAY:
+        return refusal("the assistant's database is not available now; try again later", meta={AGAIN: True})
+    except Exception:
+        log.exception("the tool %s failed", tool)
+        return refusal("the assistant failed at this; its log says where", meta={AGAIN: True})
+
+
+def refusal(why: str, meta: dict[str, Any] | None = None) -> types.CallToolResult:
     line = types.TextContent(type="text", text=" ".join(why.split()))
     return types.CallToolResult(content=[line], isError=True, _meta=meta)
 

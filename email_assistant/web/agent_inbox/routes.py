@@ -14,26 +14,8 @@ from fastapi.responses import StreamingResponse
 from starlette.exceptions import HTTPException
 
 from email_assistant.inbox.items import Conflict, Invalid, Item
+from email_assistant.web.agent_inbox import wire
 from email_assistant.web.agent_inbox.threads import Thread, Threads
-from email_assistant.web.agent_inbox.wire import (
-    ASSISTANT_ID,
-    GRAPH_ID,
-    ActionRequest,
-    Checkpoint,
-    HumanResponse,
-    Info,
-    Resolved,
-    ResolveIn,
-    RunIn,
-    RunOut,
-    Search,
-    StateOut,
-    ThreadOut,
-    decision,
-    is_shown,
-    node_of,
-    shown_action,
-)
 from email_assistant.web.dependencies import Assistant
 from email_assistant.web.errors import documented
 
@@ -68,29 +50,29 @@ ThreadId = Annotated[UUID, Depends(_thread_id)]
 
 
 @info_router.get("/info")
-async def info() -> Info:
+async def info() -> wire.Info:
     """What kind of server this is. It is open to everybody, and says nothing of anybody."""
-    return Info()
+    return wire.Info()
 
 
 @router.post("/threads/search", responses=documented(400, 401, 403, 413, 422))
-async def search(threads: Shown, wanted: Search) -> list[ThreadOut]:
+async def search(threads: Shown, wanted: wire.Search) -> list[wire.ThreadOut]:
     """Threads of a status, newest first; each with the oldest item that waits in it. Another graph has none."""
     if not wanted.is_for_us:
         return []
-    return [ThreadOut.of(thread) for thread in await threads.page(wanted.status, wanted.limit, wanted.offset)]
+    return [wire.ThreadOut.of(thread) for thread in await threads.page(wanted.status, wanted.limit, wanted.offset)]
 
 
 @router.get("/threads/{thread_id}", responses=documented(401, 404, 422))
-async def show_thread(threads: Shown, thread_id: ThreadId) -> ThreadOut:
+async def show_thread(threads: Shown, thread_id: ThreadId) -> wire.ThreadOut:
     """One thread with the oldest item in it that waits."""
-    return ThreadOut.of(await _shown(threads, thread_id))
+    return wire.ThreadOut.of(await _shown(threads, thread_id))
 
 
 @router.get("/threads/{thread_id}/state", responses=documented(401, 404, 422))
-async def show_state(threads: Shown, thread_id: ThreadId) -> StateOut:
+async def show_state(threads: Shown, thread_id: ThreadId) -> wire.StateOut:
     """What a thread waits for, in the form of a graph's state."""
-    return StateOut.of(await _shown(threads, thread_id))
+    return wire.StateOut.of(await _shown(threads, thread_id))
 
 
 @router.post(
@@ -101,12 +83,11 @@ async def show_state(threads: Shown, thread_id: ThreadId) -> StateOut:
         **documented(400, 401, 403, 404, 413, 422),
     },
 )
-async def answer_and_watch(app: Assistant, threads: Shown, thread_id: ThreadId, run: RunIn) -> Response:
+async def answer_and_watch(app: Assistant, threads: Shown, thread_id: ThreadId, run: wire.RunIn) -> Response:
     """Answer what the thread was last shown to wait for, and watch what follows for a moment.
 
     An answer that can't be taken is an event `error`, whose reason the app shows. Its client would post after a 409
-    again (`STATUS_IGNORE` in `@langchain/langgraph-sdk` 0.0.30), and say no more than that it failed.
-    """
+    again (`STATUS_IGNORE` in `@langchain/langgraph-sdk` 0.0.30), and say no more than that it failed."""
     await _check(threads, thread_id, run)
     try:
         item = await _answer(app, threads, thread_id, run.command.resume[0])
@@ -116,52 +97,56 @@ async def answer_and_watch(app: Assistant, threads: Shown, thread_id: ThreadId, 
 
 
 @router.post("/threads/{thread_id}/runs", responses=documented(400, 401, 403, 404, 409, 413, 422))
-async def answer(app: Assistant, threads: Shown, thread_id: ThreadId, run: RunIn, response: Response) -> RunOut:
+async def answer(
+    app: Assistant, threads: Shown, thread_id: ThreadId, run: wire.RunIn, response: Response
+) -> wire.RunOut:
     """Answer what the thread was last shown to wait for. The repeat of an answer that was taken changes nothing, and
     another one is refused with 409."""
     await _check(threads, thread_id, run)
     item = await _answer(app, threads, thread_id, run.command.resume[0])
     response.headers["Content-Location"] = _location(item)
-    return RunOut.of(item, datetime.now(UTC))
+    return wire.RunOut.of(item, datetime.now(UTC))
 
 
 @router.post("/threads/{thread_id}/state", responses=documented(400, 401, 403, 404, 409, 413, 422))
-async def resolve(app: Assistant, threads: Shown, thread_id: ThreadId, wanted: ResolveIn) -> Resolved:
+async def resolve(app: Assistant, threads: Shown, thread_id: ThreadId, wanted: wire.ResolveIn) -> wire.Resolved:
     """Ignore what the thread was last shown to wait for, and learn nothing from it."""
     await _existing(threads, thread_id)
     item = await threads.served(thread_id)
     await app.inbox.decide(app.user_id, item.id, {"type": "ignore", "args": None}, by=_BY, teaches=False)
-    return Resolved(checkpoint=Checkpoint(thread_id=thread_id, checkpoint_id=str(item.id)))
+    return wire.Resolved(checkpoint=wire.Checkpoint(thread_id=thread_id, checkpoint_id=str(item.id)))
 
 
-async def _answer(app: Assistant, threads: Threads, thread_id: UUID, given: HumanResponse) -> Item:
+async def _answer(app: Assistant, threads: Threads, thread_id: UUID, given: wire.HumanResponse) -> Item:
     """Take an answer for the item that it belongs to, and for no other. Raises Conflict, Invalid."""
     if given.type not in ("accept", "edit"):
         item = await threads.served(thread_id)
-        return await app.inbox.decide(app.user_id, item.id, decision(item, given), by=_BY)
+        return await app.inbox.decide(app.user_id, item.id, wire.decision(item, given), by=_BY)
     words = hashlib.sha256(json.dumps(given.model_dump(), sort_keys=True).encode()).hexdigest()
     known = await threads.approved(thread_id, words)
     if known and await _speaks_of_another(threads, thread_id, given, known):
         raise Conflict("already answered, and what waits now looks the same: answer that in the assistant's own inbox")
     item = known or await threads.approves(await _approved(threads, thread_id, given), words)
-    taken = await app.inbox.decide(app.user_id, item.id, decision(item, given), by=_BY)
+    taken = await app.inbox.decide(app.user_id, item.id, wire.decision(item, given), by=_BY)
     await threads.was_taken(thread_id, words)
     return taken
 
 
-async def _approved(threads: Threads, thread_id: UUID, given: HumanResponse) -> Item:
+async def _approved(threads: Threads, thread_id: UUID, given: wire.HumanResponse) -> Item:
     """The item that was served, if it is what the answer speaks of. Raises Conflict, Invalid."""
     item, request = await threads.served(thread_id), given.args
     if request is None and given.type == "accept":
         return item
-    if not isinstance(request, ActionRequest):
+    if not isinstance(request, wire.ActionRequest):
         raise Invalid(f"{given.type} takes the action as {{action, args}}")
-    if request.action != shown_action(item).action or (given.type == "accept" and not is_shown(item, request)):
+    if request.action != wire.shown_action(item).action or (
+        given.type == "accept" and not wire.is_shown(item, request)
+    ):
         raise Conflict("this is not the action that waits now; load the thread again")
     return item
 
 
-async def _speaks_of_another(threads: Threads, thread_id: UUID, given: HumanResponse, known: Item) -> bool:
+async def _speaks_of_another(threads: Threads, thread_id: UUID, given: wire.HumanResponse, known: Item) -> bool:
     """Whether an answer that was given before would fit what was served since: nobody can tell what it is meant for."""
     try:
         item = await _approved(threads, thread_id, given)
@@ -172,7 +157,7 @@ async def _speaks_of_another(threads: Threads, thread_id: UUID, given: HumanResp
 
 async def _progress(threads: Threads, item: Item) -> AsyncIterator[str]:
     """What the run does, until it rests or the patience ends; the end of an undo window is not waited for."""
-    yield _started(node_of(item), item)
+    yield _started(wire.node_of(item), item)
     until = datetime.now(UTC) + _PATIENCE
     acts = False
     while (item.undo_until or until) <= until:
@@ -192,8 +177,8 @@ async def _once(event: str) -> AsyncIterator[str]:
     yield event
 
 
-async def _check(threads: Threads, thread_id: UUID, run: RunIn) -> None:
-    if run.assistant_id not in (GRAPH_ID, str(ASSISTANT_ID)):
+async def _check(threads: Threads, thread_id: UUID, run: wire.RunIn) -> None:
+    if run.assistant_id not in (wire.GRAPH_ID, str(wire.ASSISTANT_ID)):
         raise HTTPException(404, f"Invalid assistant ID: {run.assistant_id}")  # the app looks for these words
     await _existing(threads, thread_id)
 

@@ -226,8 +226,7 @@ def shown_action(item: Item) -> ActionRequest:
     """The action as the app is given it, its fields in our order.
 
     What can be edited comes back, and is left as it is; a field without a value is left out, since the app fails on
-    null. What can't be edited is drawn as Markdown, with images where a list holds their addresses.
-    """
+    null. What can't be edited is drawn as Markdown, with images where a list holds their addresses."""
     given = {name: value for name, value in item.args.items() if value is not None}
     if "edit" not in item.allowed:
         given = {name: _markdown(escape(_text(value), quote=False)) for name, value in given.items()}

@@ -4,19 +4,7 @@ import psycopg
 from fastapi import APIRouter, Depends
 
 from email_assistant.web.dependencies import Assistant
-from email_assistant.web.pages import (
-    accounts,
-    activity,
-    chat,
-    day,
-    docs,
-    item,
-    mails,
-    memory,
-    security,
-    tools,
-    waiting,
-)
+from email_assistant.web.pages import accounts, activity, chat, day, docs, item, mails, memory, security, tools, waiting
 from email_assistant.web.rendering import say_at_head
 
 

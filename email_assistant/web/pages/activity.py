@@ -35,11 +35,9 @@ class Bar:
 @dataclass(frozen=True, slots=True)
 class Chart:
     title: str
-    names: tuple[str, ...]
-    """Of the series, from the bottom."""
+    names: tuple[str, ...]  # of the series, from the bottom
     bars: list[Bar]
-    tallest: str
-    """What the full height stands for."""
+    tallest: str  # what the full height stands for
     width: float = _WIDTH
     height: float = _HEIGHT
 

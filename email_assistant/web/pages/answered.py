@@ -17,8 +17,7 @@ class Answered:
 
     item: Item
     refusal: str | None = None
-    asked_again: Sequence[Item] = ()
-    """What it made the person be asked about again."""
+    asked_again: Sequence[Item] = ()  # what it made the person be asked about again
 
     @property
     def seconds(self) -> int | None:

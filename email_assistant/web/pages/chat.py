@@ -30,8 +30,7 @@ from email_assistant.work.invoke import Watch
 from email_assistant.work.rows import RunRow
 
 _MOST_CHATS = 50
-_NEWEST = 20
-"""Turns of a long chat that stand on the page."""
+_NEWEST = 20  # turns of a long chat that stand on the page
 
 router = APIRouter()
 
@@ -44,8 +43,7 @@ class ChatLine:
     """Something that a turn did, or asked and was told."""
 
     text: str
-    failed: str | None = None
-    """What went wrong with it."""
+    failed: str | None = None  # what went wrong with it
     item: Item | None = None
 
 
@@ -55,10 +53,8 @@ class ShownTurn:
 
     turn: RunRow
     lines: Sequence[ChatLine]
-    done: str | None
-    """What was done, if the assistant did not come to an end."""
-    follows: str
-    """Why it did not, and what becomes of it."""
+    done: str | None  # what was done, if the assistant did not come to an end
+    follows: str  # why it did not, and what becomes of it
 
     @classmethod
     def of(cls, turn: RunRow, lines: Sequence[ChatLine], done: Sequence[Effect]) -> Self:
@@ -83,10 +79,7 @@ async def chats(app: Assistant, chat: Talks) -> Response:
 
 @router.get("/chat/{chat_id:path}")
 async def show(app: Assistant, chat: Talks, chat_id: ChatId, whole: bool = False) -> Response:
-    """
-    Args:
-        whole: all turns, not only the newest.
-    """
+    """`whole`: all turns, not only the newest."""
     return await _page(app, chat, chat_id, whole=whole)
 
 
@@ -166,11 +159,8 @@ async def _last(app: Services, chat: Chat, chat_id: str) -> RunRow | None:
 
 
 def _is_taken(last: RunRow | None, posted: Mapping[str, str], words: str) -> bool:
-    """Whether the same was sent before from the same page.
-
-    Raises:
-        Conflict: something else was asked since the page was shown.
-    """
+    """Whether the same was sent before from the same page. Raises Conflict: something else was asked since the page was
+    shown."""
     if last is None or str(last.attempt) == posted.get("after", str(last.attempt)):
         return False
     if last.input["request"] == words:
@@ -217,10 +207,7 @@ async def _page(
     refusal: Refusal | None = None,
     whole: bool = False,
 ) -> Response:
-    """
-    Args:
-        posted: what was typed: for the item `answered`, or as a request.
-    """
+    """`posted`: what was typed: for the item `answered`, or as a request."""
     talk = await chat.look(app.user_id, chat_id)
     account = await app.accounts.get(talk.chat.account_id)
     turns = await told(app, chat, talk, MOST_TURNS)

@@ -32,8 +32,7 @@ class Slot:
     all_day: bool = False
     busy: bool = True
     proposed: bool = False
-    beside: str = ""
-    """When that is in the timezone in which it is proposed, if its clocks show another time."""
+    beside: str = ""  # when that is in the timezone in which it is proposed, if its clocks show another time
 
 
 @router.get("/items/{item_id}/day")

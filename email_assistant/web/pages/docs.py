@@ -18,12 +18,9 @@ class Operation(NamedTuple):
     method: str
     path: str
     told: Schema
-    entries: list[tuple[Schema, Schema]]
-    """Each parameter, or field of the body, and its schema."""
-    request: str | None
-    """An example of its body."""
-    response: str | None
-    """An example of what it answers."""
+    entries: list[tuple[Schema, Schema]]  # each parameter, or field of the body, and its schema
+    request: str | None  # an example of its body
+    response: str | None  # an example of what it answers
 
     @property
     def group(self) -> str:

@@ -24,10 +24,8 @@ from email_assistant.web.pages.snooze import CHOICES, wake
 from email_assistant.web.rendering import render
 from email_assistant.web.wording import PROFILE_NAMES, TITLES, buttons, did
 
-_NEWEST = 5
-"""Mails of a long conversation that stand on the page."""
-_LONGEST = 6000
-"""Characters of each of them."""
+_NEWEST = 5  # mails of a long conversation that stand on the page
+_LONGEST = 6000  # characters of each of them
 
 router = APIRouter()
 
@@ -43,11 +41,8 @@ async def show(
     whole: bool = False,
     fresh: bool = False,
 ) -> Response:
-    """
-    Args:
-        whole: all of the conversation, not only its newest mails.
-        fresh: without what the person had typed before they took their answer back.
-    """
+    """`whole`: all of the conversation, not only its newest mails; `fresh`: without what the person had typed before
+    they took their answer back."""
     just = await just_answered(app, answered)
     posted: dict[str, str] | None = {} if fresh else None
     return await _page(app, contexts, item_id, listing, posted, just=just, whole=whole, news=news)
@@ -81,11 +76,7 @@ async def undo(app: Assistant, contexts: ToldContexts, item_id: ItemId, listing:
 
 @router.post("/items/{item_id}/snooze")
 async def snooze(
-    app: Assistant,
-    contexts: ToldContexts,
-    item_id: ItemId,
-    listing: Listed,
-    until: Annotated[str, Form()] = "",
+    app: Assistant, contexts: ToldContexts, item_id: ItemId, listing: Listed, until: Annotated[str, Form()] = ""
 ) -> Response:
     """Put the item to sleep and go on to the next one; without a time, bring it back."""
     item = await app.inbox.get(app.user_id, item_id)

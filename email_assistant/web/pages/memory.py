@@ -55,10 +55,7 @@ async def change(
     version: Annotated[int, Form()],
     text: Annotated[str, Form()] = "",
 ) -> Response:
-    """
-    Args:
-        version: the one that the person saw; for revert, the one to go back to.
-    """
+    """`version`: the one that the person saw; for revert, the one to go back to."""
     chosen = await app.accounts.find(app.user_id, account)
     match do:
         case "edit":

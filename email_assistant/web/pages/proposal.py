@@ -10,11 +10,9 @@ from email_assistant.mail.diff import Piece, compare
 from email_assistant.web.dependencies import Services
 from email_assistant.web.forms import Field, ProposalForm
 
-_ARGUMENT = "arg."
-"""Prefix of the form fields that are arguments."""
+_ARGUMENT = "arg."  # prefix of the form fields that are arguments
 
-Input = tuple[Field, Field, Sequence[Piece]]
-"""A field as it was filled in, as it was proposed, and the difference."""
+Input = tuple[Field, Field, Sequence[Piece]]  # a field as it was filled in, as it was proposed, and the difference
 
 
 async def fields_of(request: Request) -> dict[str, str]:
@@ -51,11 +49,8 @@ def taken_back_in(form: ProposalForm, item: Item) -> dict[str, str]:
 
 
 def answer_of(form: ProposalForm, posted: Mapping[str, str]) -> dict[str, Any]:
-    """
-    Raises:
-        Invalid: a field can't be read; or "accept" with a changed proposal, where what is on the screen is not what
-            would be sent.
-    """
+    """Raises Invalid: a field can't be read; or "accept" with a changed proposal, where what is on the screen is not
+    what would be sent."""
     kind, given = posted.get("answer"), arguments_in(posted)
     match kind:
         case "accept" if form.changed(given):

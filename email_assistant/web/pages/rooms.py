@@ -41,5 +41,4 @@ def _activity(request: Request) -> Activity:
 ToldContexts = Annotated[Contexts, Depends(_contexts)]
 ToldTrail = Annotated[Trail, Depends(_trail)]
 ToldActivity = Annotated[Activity, Depends(_activity)]
-News = Annotated[Telling, Depends(_news)]
-"""Called last, when nothing stands in the way of the page."""
+News = Annotated[Telling, Depends(_news)]  # called last, when nothing stands in the way of the page

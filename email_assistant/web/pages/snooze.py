@@ -16,11 +16,7 @@ CHOICES: Mapping[str, str] = {
 
 
 def wake(choice: str, zone: ZoneInfo) -> datetime | None:
-    """The time that a choice stands for; None, for an empty one, is now.
-
-    Raises:
-        Invalid: no such choice.
-    """
+    """The time that a choice stands for; None, for an empty one, is now. Raises Invalid: no such choice."""
     now = datetime.now(zone)
     match choice:
         case "":

@@ -23,8 +23,7 @@ class Whole:
 
     item: Item
     fields: Sequence[Field]
-    subject: str | None
-    """Of the letter, where it has no field for that."""
+    subject: str | None  # of the letter, where it has no field for that
 
     @property
     def seen(self) -> str:

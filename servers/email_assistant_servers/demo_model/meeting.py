@@ -46,8 +46,7 @@ class Plan:
 def wish(mail: PromptMail, person: Person, words: Sequence[str]) -> Wish | None:
     """When the mail, or the person's `words` about it, want a meeting; `None` if neither asks for one.
 
-    Of the person's words the newest count, and they need no free slot: the person decided.
-    """
+    Of the person's words the newest count, and they need no free slot: the person decided."""
     today = person.today or mail.date
     if today is None or any(_SAYS["no_meeting"].search(word) for word in words):
         return None
@@ -102,8 +101,7 @@ def _likely_days(text: str, today: date) -> tuple[Proposal, ...]:
 def read_free(text: str, days: Sequence[date]) -> FreeSlots:
     """The free slots that a calendar's text gives, in minutes since midnight.
 
-    A "Free: 09:00-11:30, …" line belongs to the day named last, else to the next of `days`.
-    """
+    A "Free: 09:00-11:30, …" line belongs to the day named last, else to the next of `days`."""
     free: FreeSlots = {}
     waiting = list(days)
     current: date | None = None

@@ -163,8 +163,7 @@ def _now(system: str) -> datetime | None:
 def read_rounds(messages: Sequence[PromptMessage], *, questions: Set[str], looks: Set[str]) -> list[list[Step]]:
     """The tool calls of each message that has any, in order.
 
-    What answers a tool in `questions` is always the person's words, what answers one in `looks` never.
-    """
+    What answers a tool in `questions` is always the person's words, what answers one in `looks` never."""
     results = {message.tool_call_id: message.text for message in messages if message.role == "tool"}
     return [
         [_read_step(call["function"], results.get(call["id"], ""), questions, looks) for call in message.tool_calls]

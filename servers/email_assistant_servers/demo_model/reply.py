@@ -27,8 +27,7 @@ def reply(
     """The text of a reply to `mail`.
 
     `hints` are the person's words (instruction, feedback), `answered` their answer to our question about the mail,
-    `about_meeting` sentences that stand in place of the usual ones.
-    """
+    `about_meeting` sentences that stand in place of the usual ones."""
     style, said = _take_up_all(hints, person)
     question, subject = mail.question, shorten(mail.subject, 80)
     opening = [PHRASES["thanks"].format(subject=subject) if subject else PHRASES["thanks_bare"]]

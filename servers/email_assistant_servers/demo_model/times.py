@@ -52,8 +52,7 @@ def proposals(text: str, base: date) -> list[Proposal]:
     """The days that a text names, seen from `base`, in order, each with its clock time.
 
     A day takes the first clock time behind it and before the next day; a text with a single clock time means it for
-    every day.
-    """
+    every day."""
     text = _one_meridiem(text)
     days = _days(text, base)
     clocks = [(match.start(), minute) for match, minute in _clocks(text)]

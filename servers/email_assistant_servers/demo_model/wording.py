@@ -10,8 +10,7 @@ _FILE: dict[str, Any] = YAML(typ="safe").load(Path(__file__).with_suffix(".yaml"
 ABILITIES: str = _FILE["abilities"]
 SELF_DESCRIPTION = ABILITIES.partition(" It understands")[0]
 PHRASES: dict[str, Any] = _FILE["phrases"]
-ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
-"""An e-mail address as people write it in a sentence."""
+ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")  # an e-mail address as people write it in a sentence
 
 
 def patterns(concern: str) -> dict[str, re.Pattern[str]]:

@@ -38,8 +38,7 @@ class Aliases:
     def add(self, body: dict[str, Any]) -> dict[str, Any]:
         """Add an address. Those of the person's own domain are verified, all others wait for it.
 
-        Raises ApiError (400).
-        """
+        Raises ApiError (400)."""
         address = str(body.get("sendAsEmail", "")).lower()
         if "@" not in address or any(entry["sendAsEmail"] == address for entry in self.listed()):
             raise invalid("Invalid sendAsEmail")

@@ -39,13 +39,11 @@ router = APIRouter(prefix="/calendar/v3", dependencies=[Depends(oauth.authorize)
 
 @router.get("/calendars/{calendar_id}")
 def get_calendar(calendar: Named) -> dict[str, Any]:
-    """The calendar itself."""
     return _resource(calendar)
 
 
 @router.post("/calendars")
 def insert_calendar(calendars: Theirs, body: Json) -> dict[str, Any]:
-    """Make a secondary calendar."""
     return _resource(calendars.create(body))
 
 
@@ -56,7 +54,6 @@ def list_calendars(
     token: Annotated[int, Query(alias="pageToken", ge=0)] = 0,
     hidden: Annotated[bool, Query(alias="showHidden")] = False,
 ) -> dict[str, Any]:
-    """The person's calendars."""
     entries, size = calendars.entries(hidden=hidden), min(limit, _MOST_CALENDARS)
     answer: dict[str, Any] = {"kind": "calendar#calendarList", "items": entries[token : token + size]}
     return answer | ({"nextPageToken": str(token + size)} if len(entries) > token + size else {})
@@ -64,7 +61,6 @@ def list_calendars(
 
 @router.patch("/users/me/calendarList/{calendar_id}")
 def patch_entry(calendars: Theirs, calendar_id: str, body: Json) -> dict[str, Any]:
-    """Tick a calendar in the list, or hide it."""
     return calendars.change_entry(calendar_id, body)
 
 
@@ -155,36 +151,27 @@ def insert_event(
 
 @router.get("/calendars/{calendar_id}/events/{event_id}")
 def get_event(calendar: Named, event_id: str, time_zone: TimeZone = None) -> Event:
-    """One event."""
     return calendar.shown(calendar.get(event_id), _zone(time_zone))
 
 
 @router.patch("/calendars/{calendar_id}/events/{event_id}")
 def patch_event(calendar: Named, event_id: str, body: Json, send_updates: SendUpdates = "none") -> Event:
-    """Change some fields of an event."""
     return calendar.shown(calendar.patch(event_id, body))
 
 
 @router.put("/calendars/{calendar_id}/events/{event_id}")
 def update_event(calendar: Named, event_id: str, body: Json, send_updates: SendUpdates = "none") -> Event:
-    """Replace an event's content."""
     return calendar.shown(calendar.replace(event_id, body))
 
 
 @router.delete("/calendars/{calendar_id}/events/{event_id}", status_code=204)
 def delete_event(calendar: Named, event_id: str, send_updates: SendUpdates = "none") -> Response:
-    """Delete an event."""
     calendar.cancel(event_id)
     return Response(status_code=204)
 
 
 def _resource(calendar: SandboxCalendar) -> dict[str, Any]:
-    return {
-        "kind": "calendar#calendar",
-        "id": calendar.id,
-        "summary": calendar.summary,
-        "timeZone": calendar.zone.key,
-    }
+    return {"kind": "calendar#calendar", "id": calendar.id, "summary": calendar.summary, "timeZone": calendar.zone.key}
 
 
 def _moment(text: object, name: str) -> datetime:

@@ -19,19 +19,8 @@ Event = dict[str, Any]
 _ID = re.compile(r"[a-v0-9]{5,1024}")
 _ID_ALPHABET = "abcdefghijklmnopqrstuv0123456789"
 _OURS = (
-    "kind",
-    "etag",
-    "id",
-    "status",
-    "htmlLink",
-    "created",
-    "updated",
-    "creator",
-    "organizer",
-    "iCalUID",
-    "sequence",
-    "conferenceData",
-    "hangoutLink",
+    *("kind", "etag", "id", "status", "htmlLink", "created", "updated", "creator", "organizer", "iCalUID"),
+    *("sequence", "conferenceData", "hangoutLink"),
 )
 
 
@@ -54,11 +43,8 @@ class SandboxCalendar:
         self.summary = summary or address
 
     def insert(self, body: Event, *, conference: bool = False) -> Event:
-        """Add an event, under the id that the body chooses if it does. Raises ApiError (400, 409).
-
-        Args:
-            conference: make the conference that the body asks for; else that is ignored.
-        """
+        """Add an event, under the id that the body chooses if it does. Raises ApiError (400, 409). `conference`: make
+        the conference that the body asks for; else that is ignored."""
         event_id = str(body.get("id") or "".join(secrets.choice(_ID_ALPHABET) for _ in range(26)))
         if not _ID.fullmatch(event_id):
             raise invalid("Invalid resource id value.", "invalid")
@@ -125,18 +111,12 @@ class SandboxCalendar:
     ) -> list[Event]:
         """Events that end after `after` and start before `before`, by start or by last change."""
         order = "updated, id" if by_updated else "starts, id"
+        span = (after.timestamp() if after else float("-inf"), before.timestamp() if before else float("inf"))
         with self.store.reading() as db:
             rows: Iterable[sqlite3.Row] = db.execute(
                 "SELECT body FROM events WHERE calendar = ? AND ends > ? AND starts < ?"
                 f" AND (status <> 'cancelled' OR ?) ORDER BY {order} LIMIT ? OFFSET ?",
-                (
-                    self.id,
-                    after.timestamp() if after else float("-inf"),
-                    before.timestamp() if before else float("inf"),
-                    cancelled,
-                    limit,
-                    offset,
-                ),
+                (self.id, *span, cancelled, limit, offset),
             ).fetchall()
         return [json.loads(row["body"]) for row in rows]
 
@@ -200,20 +180,10 @@ class SandboxCalendar:
     def _save(self, event: Event, now: str) -> Event:
         span = self.span(event)
         event |= {"updated": now, "etag": f'"{secrets.token_hex(8)}"'}
+        changed = "status = ?, starts = ?, ends = ?, updated = ?, body = ?"
+        given = (event["status"], span.start.timestamp(), span.end.timestamp(), now, json.dumps(event))
         with self.store.transaction() as db:
-            db.execute(
-                "UPDATE events SET status = ?, starts = ?, ends = ?, updated = ?, body = ?"
-                " WHERE calendar = ? AND id = ?",
-                (
-                    event["status"],
-                    span.start.timestamp(),
-                    span.end.timestamp(),
-                    now,
-                    json.dumps(event),
-                    self.id,
-                    event["id"],
-                ),
-            )
+            db.execute(f"UPDATE events SET {changed} WHERE calendar = ? AND id = ?", (*given, self.id, event["id"]))
         return event
 
     def _instant(self, when: Event, side: str) -> datetime:

@@ -49,7 +49,6 @@ router = APIRouter(prefix="/gmail/v1/users/{user}", dependencies=[Depends(oauth.
 
 @router.get("/profile")
 def get_profile(mailbox: Mine) -> dict[str, Any]:
-    """The address, the totals and the newest history id."""
     messages, thread_total = mailbox.totals()
     return {
         "emailAddress": mailbox.address,
@@ -70,7 +69,6 @@ def watch(mailbox: Mine, body: Json) -> dict[str, str]:
 
 @router.post("/stop", status_code=204)
 def stop() -> Response:
-    """Promise to tell no more."""
     return Response(status_code=204)
 
 
@@ -86,20 +84,17 @@ def list_messages(
     token: PageToken = None,
     everywhere: SpamTrash = False,
 ) -> dict[str, Any]:
-    """Ids of the messages that match, newest first."""
     page = mailbox.list_messages(mailbox.where(q, label_ids, everywhere), min(limit, _MOST_RESULTS), token)
     return _listing("messages", [{"id": row["key"], "threadId": row["thread_id"]} for row in page.rows], page)
 
 
 @router.post("/messages/send")
 def send_message(outbox: Outgoing, mailbox: Mine, body: Json) -> dict[str, Any]:
-    """Send the given message."""
     return _brief(mailbox, outbox.send(_raw(body), body.get("threadId")))
 
 
 @router.post("/messages/batchModify", status_code=204)
 def batch_modify(mailbox: Mine, body: Json) -> Response:
-    """Change the labels of up to 1,000 messages."""
     ids = body.get("ids") or []
     if not ids or len(ids) > _MOST_IDS:
         raise invalid(f"Between 1 and {_MOST_IDS} message ids are required")
@@ -119,24 +114,18 @@ def import_message(
 def insert_message(
     mailbox: Mine, body: Json, source: Annotated[str, Query(alias="internalDateSource")] = "receivedTime"
 ) -> dict[str, Any]:
-    """Put a message into the mailbox."""
     return _insert(mailbox, body, source)
 
 
 @router.get("/messages/{message_id}")
 def get_message(
-    mailbox: Mine,
-    message_id: str,
-    message_format: Format = "full",
-    wanted: MetadataHeaders = (),
+    mailbox: Mine, message_id: str, message_format: Format = "full", wanted: MetadataHeaders = ()
 ) -> dict[str, Any]:
-    """One message."""
     return resource(mailbox, mailbox.message(message_id), message_format, wanted)
 
 
 @router.get("/messages/{message_id}/attachments/{attachment_id}")
 def get_attachment(mailbox: Mine, message_id: str, attachment_id: str) -> dict[str, Any]:
-    """The content of one attachment."""
     content = mime.attachment(mime.parse(mailbox.message(message_id)["raw"]), message_id, attachment_id)
     if content is None:
         raise not_found()
@@ -145,21 +134,18 @@ def get_attachment(mailbox: Mine, message_id: str, attachment_id: str) -> dict[s
 
 @router.post("/messages/{message_id}/modify")
 def modify_message(mailbox: Mine, message_id: str, body: Json) -> dict[str, Any]:
-    """Change the labels of one message."""
     _modify(mailbox, [message_id], body)
     return _brief(mailbox, message_id)
 
 
 @router.post("/messages/{message_id}/trash")
 def trash_message(mailbox: Mine, message_id: str) -> dict[str, Any]:
-    """Move a message to the trash."""
     mailbox.modify(message_id, ["TRASH"], ["INBOX"])
     return _brief(mailbox, message_id)
 
 
 @router.post("/messages/{message_id}/untrash")
 def untrash_message(mailbox: Mine, message_id: str) -> dict[str, Any]:
-    """Take a message out of the trash."""
     mailbox.modify(message_id, [], ["TRASH"])
     return _brief(mailbox, message_id)
 
@@ -176,7 +162,6 @@ def list_threads(
     token: PageToken = None,
     everywhere: SpamTrash = False,
 ) -> dict[str, Any]:
-    """Threads with a message that matches, newest first."""
     with mailbox.store.reading():
         page = mailbox.list_threads(mailbox.where(q, label_ids, everywhere), min(limit, _MOST_RESULTS), token)
         found = [_thread_summary(mailbox, row["key"]) for row in page.rows]
@@ -185,12 +170,8 @@ def list_threads(
 
 @router.get("/threads/{thread_id}")
 def get_thread(
-    mailbox: Mine,
-    thread_id: str,
-    message_format: ThreadFormat = "full",
-    wanted: MetadataHeaders = (),
+    mailbox: Mine, thread_id: str, message_format: ThreadFormat = "full", wanted: MetadataHeaders = ()
 ) -> dict[str, Any]:
-    """A thread and its messages, oldest first."""
     with mailbox.store.reading():
         messages = mailbox.thread(thread_id)
         shown = [resource(mailbox, row, message_format, wanted) for row in messages]
@@ -199,7 +180,6 @@ def get_thread(
 
 @router.post("/threads/{thread_id}/modify")
 def modify_thread(mailbox: Mine, thread_id: str, body: Json) -> dict[str, Any]:
-    """Change the labels of every message of a thread."""
     ids = [row["id"] for row in mailbox.thread(thread_id)]
     _modify(mailbox, ids, body)
     return {"id": thread_id, "messages": [_brief(mailbox, message_id) for message_id in ids]}
@@ -210,13 +190,8 @@ def modify_thread(mailbox: Mine, thread_id: str, body: Json) -> dict[str, Any]:
 
 @router.get("/drafts")
 def list_drafts(
-    mailbox: Mine,
-    q: str = "",
-    limit: MaxResults = 100,
-    token: PageToken = None,
-    everywhere: SpamTrash = False,
+    mailbox: Mine, q: str = "", limit: MaxResults = 100, token: PageToken = None, everywhere: SpamTrash = False
 ) -> dict[str, Any]:
-    """Drafts that match, newest first."""
     page = mailbox.list_drafts(mailbox.where(q, (), everywhere), min(limit, _MOST_RESULTS), token)
     found = [{"id": row["draft_id"], "message": {"id": row["key"], "threadId": row["thread_id"]}} for row in page.rows]
     return _listing("drafts", found, page)
@@ -224,7 +199,6 @@ def list_drafts(
 
 @router.post("/drafts")
 def create_draft(outbox: Outgoing, mailbox: Mine, body: Json) -> dict[str, Any]:
-    """Keep a new draft."""
     message = _message(body)
     return _draft(outbox, mailbox, outbox.create_draft(_raw(message), message.get("threadId")))
 
@@ -240,19 +214,12 @@ def send_draft(outbox: Outgoing, mailbox: Mine, body: Json) -> dict[str, Any]:
 
 
 @router.get("/drafts/{draft_id}")
-def get_draft(
-    outbox: Outgoing,
-    mailbox: Mine,
-    draft_id: str,
-    message_format: Format = "full",
-) -> dict[str, Any]:
-    """One draft and its message."""
+def get_draft(outbox: Outgoing, mailbox: Mine, draft_id: str, message_format: Format = "full") -> dict[str, Any]:
     return {"id": draft_id, "message": resource(mailbox, outbox.draft_message(draft_id), message_format)}
 
 
 @router.put("/drafts/{draft_id}")
 def update_draft(outbox: Outgoing, mailbox: Mine, draft_id: str, body: Json) -> dict[str, Any]:
-    """Replace a draft's content."""
     message = _message(body)
     outbox.update_draft(draft_id, _raw(message), message.get("threadId"))
     return _draft(outbox, mailbox, draft_id)
@@ -260,7 +227,6 @@ def update_draft(outbox: Outgoing, mailbox: Mine, draft_id: str, body: Json) -> 
 
 @router.delete("/drafts/{draft_id}", status_code=204)
 def delete_draft(outbox: Outgoing, draft_id: str) -> Response:
-    """Delete a draft for good."""
     outbox.delete_draft(draft_id)
     return Response(status_code=204)
 
@@ -296,19 +262,16 @@ def list_history(
 
 @router.get("/labels")
 def list_labels(mailbox: Mine) -> dict[str, Any]:
-    """Every label."""
     return {"labels": [_label(row) for row in mailbox.labels()]}
 
 
 @router.get("/labels/{label_id}")
 def get_label(mailbox: Mine, label_id: str) -> dict[str, Any]:
-    """One label and its totals."""
     return _label(mailbox.label(label_id)) | mailbox.label_counts(label_id)
 
 
 @router.post("/labels")
 def create_label(mailbox: Mine, body: Json) -> dict[str, Any]:
-    """Make a label."""
     name = str(body.get("name") or "").strip()
     if not name:
         raise invalid("Label name is required")
@@ -317,32 +280,27 @@ def create_label(mailbox: Mine, body: Json) -> dict[str, Any]:
 
 @router.delete("/labels/{label_id}", status_code=204)
 def delete_label(mailbox: Mine, label_id: str) -> Response:
-    """Delete a label for good, and take it off every message."""
     mailbox.delete_label(label_id)
     return Response(status_code=204)
 
 
 @router.get("/settings/sendAs")
 def list_send_as(mailbox: Mine) -> dict[str, Any]:
-    """The addresses that the person can send from."""
     return {"sendAs": Aliases(mailbox).listed()}
 
 
 @router.post("/settings/sendAs")
 def create_send_as(mailbox: Mine, body: Json) -> dict[str, Any]:
-    """Add one."""
     return Aliases(mailbox).add(body)
 
 
 @router.get("/settings/sendAs/{address}")
 def get_send_as(mailbox: Mine, address: str) -> dict[str, Any]:
-    """One such address."""
     return Aliases(mailbox).find(address)
 
 
 @router.delete("/settings/sendAs/{address}", status_code=204)
 def delete_send_as(mailbox: Mine, address: str) -> Response:
-    """Take one away."""
     Aliases(mailbox).remove(address)
     return Response(status_code=204)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from . import mime
 from .mailbox import SandboxMailbox
+from .search import CATEGORIES
 from .store import Store
 from .threads import SandboxThreads
 
@@ -24,28 +25,15 @@ _SEPARATOR = re.compile(rb"From .*?\b((?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b.*\d\d:\d
 
 # Labels as Google's own export writes them in X-Gmail-Labels. None: known, and no label.
 _EXPORTED_LABELS = {
-    "inbox": "INBOX",
-    "sent": "SENT",
-    "unread": "UNREAD",
+    **{name: name.upper() for name in ("inbox", "sent", "unread", "spam", "trash", "starred", "important", "chat")},
+    **{f"category {name}": label for name, label in CATEGORIES.items()},
+    "category personal": "CATEGORY_PERSONAL",
     "opened": None,
     "archived": None,
-    "spam": "SPAM",
-    "trash": "TRASH",
-    "starred": "STARRED",
-    "important": "IMPORTANT",
-    "chat": "CHAT",
-    "category personal": "CATEGORY_PERSONAL",
-    "category social": "CATEGORY_SOCIAL",
-    "category promotions": "CATEGORY_PROMOTIONS",
-    "category updates": "CATEGORY_UPDATES",
-    "category forums": "CATEGORY_FORUMS",
 }
 _DRAFTS = {"draft", "drafts"}
-
-
 _WANTED = "give a mailbox exported as .mbox, such as Google Takeout's, unpacked"
-_PACKED = {b"\x1f\x8b": "gzip", b"PK": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
-"""What packed files begin with."""
+_PACKED = {b"\x1f\x8b": "gzip", b"PK": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}  # what packed files begin with
 _HEADER = re.compile(rb"[!-9;-~]+:[ \t]")
 
 

@@ -192,12 +192,7 @@ def _new_access_token(store: Store, refresh_token: str, scope: str) -> dict[str,
         db.execute(
             "INSERT INTO bearers VALUES (?, ?, ?)", (access_token, time.time() + ACCESS_TOKEN_SECONDS, refresh_token)
         )
-    return {
-        "access_token": access_token,
-        "expires_in": ACCESS_TOKEN_SECONDS,
-        "scope": scope,
-        "token_type": "Bearer",
-    }
+    return {"access_token": access_token, "expires_in": ACCESS_TOKEN_SECONDS, "scope": scope, "token_type": "Bearer"}
 
 
 def _new_refresh_token() -> str:

@@ -10,8 +10,7 @@ from .aliases import Aliases
 from .errors import invalid, not_found
 from .mailbox import SandboxMailbox
 
-AfterSend = Callable[[str], None]
-"""Called with the id of a message that was just sent, inside its transaction."""
+AfterSend = Callable[[str], None]  # called with the id of a message that was just sent, inside its transaction
 
 
 class Outbox:

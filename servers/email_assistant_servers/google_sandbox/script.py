@@ -26,24 +26,21 @@ class ScriptedMail:
     subject: str | None = None
     ago: timedelta = timedelta()
     html: str | None = None
-    to: str | None = None
-    """Whom it goes to; None: the person."""
+    to: str | None = None  # whom it goes to; None: the person
     reply_to: str | None = None
     unread: bool = True
     labels: tuple[str, ...] = ()
     headers: dict[str, str] | None = None
     charset: str = "utf-8"
     attachment: ScriptedAttachment | None = None
-    answer: str | None = None
-    """What the sender writes back, once, when the person replies."""
+    answer: str | None = None  # what the sender writes back, once, when the person replies
 
 
 @dataclass(frozen=True)
 class Appointment:
     """One event: `after` so many days after a day of `days`, from when to when (None: the whole of that and the next).
 
-    A private one stands in the calendar beside the one for work.
-    """
+    A private one stands in the calendar beside the one for work."""
 
     summary: str
     day: str
@@ -65,8 +62,7 @@ class Appointment:
 @dataclass(frozen=True)
 class Script:
     person: str
-    private_calendar: str
-    """The name of the person's second calendar."""
+    private_calendar: str  # the name of the person's second calendar
     initial: tuple[ScriptedMail, ...]
     later: tuple[ScriptedMail, ...]
     appointments: tuple[Appointment, ...]

@@ -18,33 +18,12 @@ from .errors import invalid
 # https://developers.google.com/workspace/gmail/api/guides/filtering
 _SEARCH_ZONE = ZoneInfo("America/Los_Angeles")
 
-_TEXT_COLUMNS = {
-    "": "anywhere",
-    "from": "sender",
-    "to": "recipient",
-    "cc": "cc",
-    "bcc": "bcc",
-    "subject": "subject",
-}
-_IS = {
-    "unread": "UNREAD",
-    "starred": "STARRED",
-    "important": "IMPORTANT",
-}
-_IN = {
-    "inbox": "INBOX",
-    "sent": "SENT",
-    "draft": "DRAFT",
-    "drafts": "DRAFT",
-    "trash": "TRASH",
-    "spam": "SPAM",
-}
-_CATEGORIES = {
+_TEXT_COLUMNS = {"": "anywhere", "from": "sender", "to": "recipient", "cc": "cc", "bcc": "bcc", "subject": "subject"}
+_IS = {"unread": "UNREAD", "starred": "STARRED", "important": "IMPORTANT"}
+_IN = {"inbox": "INBOX", "sent": "SENT", "draft": "DRAFT", "drafts": "DRAFT", "trash": "TRASH", "spam": "SPAM"}
+CATEGORIES = {
     "primary": "CATEGORY_PERSONAL",
-    "social": "CATEGORY_SOCIAL",
-    "promotions": "CATEGORY_PROMOTIONS",
-    "updates": "CATEGORY_UPDATES",
-    "forums": "CATEGORY_FORUMS",
+    **{name: f"CATEGORY_{name.upper()}" for name in ("social", "promotions", "updates", "forums")},
 }
 _DAYS = {"d": 1, "m": 30, "y": 365}
 _LACKING = ("deliveredto", "filename", "larger", "list", "size", "smaller")
@@ -201,9 +180,9 @@ class _Parser:
         return Condition(sql, (label_search_name(value),))
 
     def _category(self, value: str) -> Condition:
-        if value not in _CATEGORIES:
+        if value not in CATEGORIES:
             raise invalid(f"The sandbox does not know the search category:{value}")
-        return labelled(_CATEGORIES[value])
+        return labelled(CATEGORIES[value])
 
     def _has(self, value: str) -> Condition:
         if value != "attachment":

@@ -28,8 +28,7 @@ def accepts(db: sqlite3.Connection, thread_id: str, node: Message) -> bool:
     """Whether a message sent with this threadId joins the thread.
 
     It does if it refers to a message of the thread and has its subject
-    (https://developers.google.com/workspace/gmail/api/guides/threads).
-    """
+    (https://developers.google.com/workspace/gmail/api/guides/threads)."""
     known = db.execute("SELECT identity, raw FROM messages WHERE thread_id = ?", (thread_id,)).fetchall()
     if not {row["identity"] for row in known} & set(mime.references(node)):
         return False

@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 def main() -> None:
     """Serve until the client closes standard input or, over HTTP, until SIGINT or SIGTERM."""
     app = typer.Typer(
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        add_completion=False, pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]}
     )
     app.command()(serve)
     command = typer.main.get_command(app)
@@ -38,11 +36,7 @@ def main() -> None:
 
 @awaited
 async def serve(
-    what: WhatToServe,
-    http: OverHttp = False,
-    host: Host = "127.0.0.1",
-    port: Port = None,
-    account: OfAccount = None,
+    what: WhatToServe, http: OverHttp = False, host: Host = "127.0.0.1", port: Port = None, account: OfAccount = None
 ) -> None:
     """Serve the tools of one account, to the process that started this or over HTTP."""
     from email_assistant.app import open_app, own_servers

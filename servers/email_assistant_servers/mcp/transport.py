@@ -72,11 +72,7 @@ def create_http_app(server: Server[Any, Any], *, token: Callable[[], str], is_lo
         allowed_origins=[f"http://{host}" for host in hosts],
     )
     manager = StreamableHTTPSessionManager(
-        server,
-        json_response=True,
-        stateless=True,
-        security_settings=security,
-        max_request_body_size=_MOST_BYTES,
+        server, json_response=True, stateless=True, security_settings=security, max_request_body_size=_MOST_BYTES
     )
 
     @asynccontextmanager

@@ -4,19 +4,9 @@ import re
 from collections.abc import Generator, Sequence
 from datetime import date, datetime, time, timedelta
 
+from .. import times
 from ..protocol import ModelCall
 from ..reading import Step
-from ..times import (
-    at_minute,
-    clock_face,
-    first_clock,
-    meant_clock,
-    names_next_week,
-    next_monday,
-    proposals,
-    spoken,
-    without_times,
-)
 from ..wording import patterns
 from .draft import EventDraft, iso, read_draft, without_refused_times
 from .results import ListedEvent, read_events
@@ -64,21 +54,19 @@ def move(words: str, now: datetime) -> Script:
     if start == event.start:
         return f"I still don't know when “{event.title}” should be, so nothing was moved."
     step = yield from propose(
-        start,
-        lambda moment: _update(event, moment),
-        lambda moment, said: _moved(event, moment, said, now),
+        start, lambda moment: _update(event, moment), lambda moment, said: _moved(event, moment, said, now)
     )
     return _told(step, "moved", event.title)
 
 
 def _find(words: str, now: datetime) -> Generator[ModelCall, Step, ListedEvent]:
     """The one event that the words mean, if need be by the person's answer."""
-    clock = first_clock(words)
+    clock = times.first_clock(words)
     days = _days(words, now.date(), whole_week=clock is None)
     events = yield from _events(days)
     fits = _fitting(words, events)
     if len(fits) != 1:
-        at = "" if clock is None else f" at {clock_face(clock)}"
+        at = "" if clock is None else f" at {times.clock_face(clock)}"
         problem = "are several events" if fits else "is no such event"
         context = "\n".join(map(str, fits or events)) or f"Nothing stands in your calendar for {_span(days)}."
         answer = yield from ask(f"There {problem}{at} ({_span(days)}). Which one do you mean?", context)
@@ -90,9 +78,11 @@ def _find(words: str, now: datetime) -> Generator[ModelCall, Step, ListedEvent]:
 
 def _fitting(words: str, events: Sequence[ListedEvent]) -> list[ListedEvent]:
     """The events that begin when the words say, and among these the ones with their words in the title, if any."""
-    clock = meant_clock(words)
+    clock = times.meant_clock(words)
     fits = [event for event in events if clock is None or event.clock == clock]
-    names = {word for word in re.findall(r"\w+", without_times(words).lower()) if not _SAID["no_name"].match(word)}
+    names = {
+        word for word in re.findall(r"\w+", times.without_times(words).lower()) if not _SAID["no_name"].match(word)
+    }
     named = [event for event in fits if names and names <= set(re.findall(r"\w+", event.title.lower()))]
     return named or (fits if clock is not None or not names else [])
 
@@ -100,9 +90,9 @@ def _fitting(words: str, events: Sequence[ListedEvent]) -> list[ListedEvent]:
 def _moved(event: ListedEvent, start: datetime, words: str, now: datetime) -> datetime:
     """A start with the day and the time of day that the words name."""
     words = without_refused_times(words)
-    named = proposals(words, now.date())
-    clock = None if event.whole_days else meant_clock(words)
-    return at_minute(
+    named = times.proposals(words, now.date())
+    clock = None if event.whole_days else times.meant_clock(words)
+    return times.at_minute(
         named[0].day if named else start.date(), start.hour * 60 + start.minute if clock is None else clock
     )
 
@@ -128,12 +118,12 @@ def _events(days: tuple[date, date]) -> Generator[ModelCall, Step, list[ListedEv
 
 def _days(words: str, today: date, *, whole_week: bool) -> tuple[date, date]:
     """The days that the words name, the last not included; else the coming week, or only today."""
-    if named := [proposal.day for proposal in proposals(words, today)]:
+    if named := [proposal.day for proposal in times.proposals(words, today)]:
         return min(named), max(named) + timedelta(days=1)
-    first = next_monday(today) if names_next_week(words) else today
+    first = times.next_monday(today) if times.names_next_week(words) else today
     return first, first + (_WEEK if whole_week or first != today else timedelta(days=1))
 
 
 def _span(days: tuple[date, date]) -> str:
     first, last = days[0], days[1] - timedelta(days=1)
-    return spoken(first) if first == last else f"{spoken(first)} to {spoken(last)}"
+    return times.spoken(first) if first == last else f"{times.spoken(first)} to {times.spoken(last)}"

@@ -11,8 +11,7 @@ from .script import EXPLAIN, FIND, READ, SEARCH, SEND, WAITING, GiveUp, Script, 
 
 _LONGEST_SUBJECT = 60
 _LONGEST_ENTRY = 160
-_CLASS = 4
-"""Place of a found mail's class among its fields."""
+_CLASS = 4  # place of a found mail's class among its fields
 
 
 def answer(who: str, text: str, person: Person) -> Script:

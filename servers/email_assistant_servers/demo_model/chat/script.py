@@ -15,8 +15,7 @@ CLARIFY = "request_clarification"
 LIST, CREATE, UPDATE = "list_events", "create_event", "update_event"
 SEARCH, READ, SEND = "search_mail", "get_thread", "send_email_tool"
 WAITING, FIND, EXPLAIN = "list_waiting", "find_mail", "explain_mail"
-LOOKS = frozenset({LIST, SEARCH, READ, WAITING, FIND, EXPLAIN})
-"""Tools that change nothing and need nobody."""
+LOOKS = frozenset({LIST, SEARCH, READ, WAITING, FIND, EXPLAIN})  # tools that change nothing and need nobody
 
 Script = Generator[ModelCall, Step, str]
 T = TypeVar("T")

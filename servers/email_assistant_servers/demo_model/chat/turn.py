@@ -55,8 +55,7 @@ def _request(messages: Sequence[PromptMessage]) -> str:
 def _tasks(request: str) -> list[ChatTask]:
     """What the words ask for, in order; nothing where they are not understood.
 
-    They are cut before each part that is a task of its own; but not within what the person dictates.
-    """
+    They are cut before each part that is a task of its own; but not within what the person dictates."""
     clauses, start = [], 0
     for cut in _SAID["cut"].finditer(request):
         if not _SAID["dictated"].match(_bare(request[start : cut.start()])) and _task(request[cut.end() :]):

@@ -1,0 +1,34 @@
+-- What came in and what was done with it, day by day; `days` is a part of the others.
+
+-- name: days
+with days as (select * from unnest(%(accounts)s::uuid[], %(days)s::date[], %(starts)s::timestamptz[],
+                                   %(ends)s::timestamptz[]) as d (account_id, day, starts, ends))
+
+-- name: mails
+{days}
+select day, count(*) as mails, count(*) filter (where classification = 'ignore') as ignore,
+       count(*) filter (where classification = 'notify') as notify,
+       count(*) filter (where classification = 'respond') as respond,
+       count(*) filter (where classification is null) as untriaged
+from days d join mails m on m.user_id = %(user)s and not m.own and m.account_id = d.account_id
+     and m.received_at >= d.starts and m.received_at < d.ends
+group by day
+
+-- name: decisions
+{days}
+select day, count(*) as decided,
+       count(*) filter (where decision->>'type' = 'accept' and kind in ('draft', 'meeting')) as unchanged,
+       count(*) filter (where kind in ('draft', 'meeting')) as proposals,
+       percentile_cont(0.5) within group (order by extract(epoch from decided_at - i.created_at))
+           filter (where isfinite(i.created_at))::float8 as median_seconds
+from days d join inbox_items i on i.user_id = %(user)s and i.account_id = d.account_id
+     and i.decided_at >= d.starts and i.decided_at < d.ends
+group by day
+
+-- name: usage
+{days}
+select day, count(*) as model_calls, sum(prompt_tokens)::bigint as prompt_tokens,
+       sum(completion_tokens)::bigint as completion_tokens,
+       sum(cost) filter (where cost between 0 and 1e9)::float8 as cost
+from days d join model_usage u on u.account_id = d.account_id and u.at >= d.starts and u.at < d.ends
+group by day

@@ -1,0 +1,40 @@
+-- What the story of one mail is told from; `story.py` tells it.
+
+-- name: mail
+select m.account_id, m.thread_id, m.gmail_id, m.run_id, m.sender, m.received_at, m.state, m.classification,
+       m.triage_reason, m.triaged_at
+from mails m join accounts a on a.id = m.account_id
+where m.user_id = %s and m.gmail_id = %s and a.address = coalesce(%s, a.address)
+
+-- name: corrections
+select at, by, classification, was, because, triaged_at from corrections where account_id = %s and mail_id = %s
+order by at
+
+-- name: runs
+-- The mail's own runs, the one that answers it now, and those that took the place of any of them.
+with recursive its as (
+    select id, superseded_by from runs where user_id = %(user)s and thread_id = %(thread)s
+    and (mail_id = %(mail)s or id = %(run)s)
+    union select r.id, r.superseded_by from runs r join its on r.id = its.superseded_by)
+select r.id, r.mail_id, r.attempt, r.state, r.reason, r.created_at, r.ended_at, r.superseded_by,
+       r.input->>'given' as given, u.calls, u.tokens, u.cost
+from its join runs r on r.id = its.id cross join lateral (
+    select count(*) as calls, coalesce(sum(prompt_tokens + completion_tokens), 0)::int as tokens,
+           coalesce(sum(cost), 0)::float8 as cost
+    from model_usage where account_id = r.account_id and run_id = r.id) as u
+order by r.created_at
+
+-- name: items
+select id, run_id, kind, action, args::text, status, decision::text, decided_by, decided_at, applied_at,
+       superseded_by, ended_at, created_at
+from inbox_items where run_id = any(%s) order by created_at, id
+
+-- name: effects
+select run_id, tool, state, external_id, result, started_at, finished_at from effects where run_id = any(%s)
+order by coalesce(finished_at, started_at), call_id
+
+-- name: effects_for
+select e.run_id, e.tool, e.state, e.external_id, e.result, e.started_at, e.finished_at
+from mails m join accounts a on a.id = m.account_id join effects e on e.run_id = m.run_id
+where m.user_id = %s and m.gmail_id = %s and a.address = %s and e.state <> 'planned'
+order by coalesce(e.finished_at, e.started_at), e.call_id
