@@ -10,6 +10,7 @@ from psycopg.types.json import Jsonb
 from pydantic import TypeAdapter
 
 from email_assistant.accounts.account import Account
+from email_assistant.db import threads
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.google.gmail import Message, MessageRef
 from email_assistant.mail.message import Mail
@@ -62,10 +63,10 @@ async def store(conn: Connection, account: Account, found: Iterable[NewMail]) ->
         The conversations in which there is something to do now.
     """
     new = sorted(found, key=lambda each: each.message.id)  # the order of locks, `db.order`
-    threads = await _threads(conn, account, {each.message.thread_id for each in new})
+    ids = await _threads(conn, account, {each.message.thread_id for each in new})
     awake: set[UUID] = set()
     for each in new:
-        thread_id = threads[each.message.thread_id]
+        thread_id = ids[each.message.thread_id]
         if await _insert(conn, account, thread_id, each) and each.state == "new":
             awake.add(thread_id)
     return awake
@@ -101,13 +102,7 @@ async def note(conn: Connection, account: Account, news: News) -> set[UUID]:
     if not news.put_away and not news.drafts and not news.relabelled:
         return set()
     await _lock(conn, account, news)
-    drafted = await conn.execute(
-        """update threads t set drafted = n.message_id from unnest(%s::text[], %s::text[]) as n (thread_id, message_id)
-           where t.account_id = %s and t.gmail_id = n.thread_id
-           and exists (select from runs r where r.thread_id = t.id and r.state in ('running', 'waiting'))
-           and not exists (select from runs r where r.thread_id = t.id and r.state = 'acting') returning t.id""",
-        (list(news.drafts), list(news.drafts.values()), account.id),
-    )
+    drafted = await threads.drafted(conn, account.id, news.drafts)
     # Before `put_away` is changed, which tells why a mail needed no work. A run's mails are reopened with it.
     back = await conn.execute(
         """update mails m set state = case when classification is null then 'new' else 'triaging' end,
@@ -133,7 +128,7 @@ async def note(conn: Connection, account: Account, news: News) -> set[UUID]:
            returning m.thread_id as id""",
         (list(news.relabelled), list(news.relabelled.values()), account.id),
     )
-    return {row["id"] for cursor in (drafted, put_away, back, relabelled) for row in await cursor.fetchall()}
+    return {row["id"] for cursor in (put_away, back, relabelled) for row in await cursor.fetchall()} | set(drafted)
 
 
 async def missing_from(conn: Connection, account: Account, inbox: Iterable[str]) -> list[str]:
@@ -195,11 +190,7 @@ def _why_not_triaged(account: Account, message: Message, mail: Mail) -> str | No
 async def _threads(conn: Connection, account: Account, gmail_ids: Iterable[str]) -> dict[str, UUID]:
     """The conversations by Gmail's ids, made where there are none. Those that are there are not locked."""
     ids = sorted(gmail_ids)
-    await conn.execute(
-        """insert into threads (user_id, account_id, gmail_id) select %s, %s, unnest(%s::text[])
-           on conflict (account_id, gmail_id) do nothing""",
-        (account.user_id, account.id, ids),
-    )
+    await threads.insert(conn, account.user_id, account.id, ids)
     cursor = await conn.execute(
         "select gmail_id, id from threads where account_id = %s and gmail_id = any(%s)", (account.id, ids)
     )

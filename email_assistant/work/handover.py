@@ -9,6 +9,7 @@ from uuid import UUID
 from email_assistant.accounts.clients import Clients
 from email_assistant.agents.mail.prompts import Classification, Triage, conversation_message
 from email_assistant.agents.mail.run import Settled
+from email_assistant.db import threads
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Pool
 from email_assistant.inbox.questions import Questions
@@ -106,7 +107,8 @@ class Handover:
         """Get the mails of an old thread that came before the account was watched, once."""
         client = await self._clients.get(conversation.account.id)
         await store_earlier(self._pool, conversation.account, await client.gmail.thread(conversation.gmail_id))
-        await self._runs.mark_complete(conversation.id)
+        async with self._pool.connection() as conn:
+            await threads.complete(conn, conversation.id)
 
     async def _done(self, thread_id: UUID) -> list[str]:
         done = [effect.result or effect.tool for effect in await self._ledger.done_in(thread_id)]

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from email_assistant.accounts.clients import Clients
+from email_assistant.db import threads
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Pool
 from email_assistant.google.errors import NotFound
@@ -119,7 +120,7 @@ class Heed:
         reason = await self._said_by_draft(conversation, conversation.drafted) if run and not run.answered else None
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
-            await self.runs.looked_at_draft(conn, conversation.id, conversation.drafted)
+            await threads.looked_at_draft(conn, conversation.id, conversation.drafted)
             if run and reason:
                 await self.runs.closed_by_person(conn, [run.id], reason)
         return True

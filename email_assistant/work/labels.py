@@ -7,7 +7,6 @@ the conversation's lease and may be set again, so a crash or an outage only dela
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from http import HTTPStatus
 from uuid import UUID
 
@@ -16,6 +15,7 @@ from psycopg.rows import class_row
 from email_assistant.accounts.account import Account
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
+from email_assistant.db import threads
 from email_assistant.db.lease import Lease, LeaseLost
 from email_assistant.db.pool import Pool
 from email_assistant.errors import AssistantError
@@ -160,19 +160,12 @@ class Labels:
             await self.accounts.set_state(work.account_id, "login", fault.reason)
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
-            await conn.execute(
-                """update threads set label_faults = label_faults + 1, label_after = greatest(%s, clock_timestamp()
-                          + back_off(label_faults, '1 second', '5 minutes'))
-                   where id = %s""",
-                (fault.until or datetime.now(UTC), lease.thread_id),
-            )
+            await threads.label_later(conn, lease.thread_id, fault.until)
 
     async def _store(self, lease: Lease, work: LabelWork, labelled: str) -> None:
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
-            await conn.execute(
-                "update threads set label_faults = 0 where id = %s and label_faults > 0", (lease.thread_id,)
-            )
+            await threads.labelled(conn, lease.thread_id)
             await conn.execute(
                 "update mails set labelled = %s, relabelled = null where account_id = %s and gmail_id = %s",
                 (labelled, work.account_id, work.gmail_id),

@@ -4,7 +4,7 @@ A chat is a row of `threads` too; each request in it is a run: its turn.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
@@ -14,6 +14,7 @@ from email_assistant.accounts.account import Account
 from email_assistant.agents.chat.run import Turn
 from email_assistant.agents.mail.prompts import Classification
 from email_assistant.agents.mail.run import Run
+from email_assistant.db import threads
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Connection
 from email_assistant.errors import AssistantError
@@ -92,6 +93,7 @@ class Runs(RunRows):
         name = f"chat/{lease.thread_id}/{attempt}"
         if before and before[0].is_open:
             await self._make_way(conn, before[0], _id_of(name), may_act=before[0].id == held_up)
+            await threads.anew(conn, lease.thread_id)  # a new request doesn't wait out a back-off from before it
         given = Turn(
             agent="chat", id="", account_id=str(account.id), address=account.address, chat=chat_id, request=request
         )
@@ -126,12 +128,6 @@ class Runs(RunRows):
         if turn.answered:
             raise Conflict(_ANSWERED_IN_PART if turn.asks else _ANSWERED)
         await self._supersede(conn, [turn.id], "you asked for something else", by)
-        # A new request doesn't wait out a back-off from before it.
-        await conn.execute(
-            """update threads set not_before = '-infinity', outages = 0
-               where id = (select thread_id from runs where id = %s)""",
-            (turn.id,),
-        )
 
     # A run goes on
 
@@ -163,12 +159,7 @@ class Runs(RunRows):
         why = f"{WAITING}{reason}"
         async with self._pool.connection() as conn, conn.transaction():
             await lease.check(conn)
-            await conn.execute(
-                """update threads set outages = outages + 1, not_before = greatest(%s, clock_timestamp()
-                          + back_off(outages, '1 second', '5 minutes'))
-                   where id = %s""",
-                (until or datetime.now(UTC), lease.thread_id),
-            )
+            await threads.back_off(conn, lease.thread_id, until)
             if run is not None:
                 await conn.execute("update runs set reason = %s where id = %s and mail_id is null", (why, run.id))
             if run is not None and outage:
@@ -200,9 +191,7 @@ class Runs(RunRows):
 
     async def rested(self, conn: Connection, run_id: UUID, state: RunState, answer: str | None = None) -> None:
         """The graph came to rest: in front of a person, or at its end."""
-        await conn.execute(
-            "update threads set outages = 0 where id = (select thread_id from runs where id = %s)", (run_id,)
-        )
+        await threads.went_well(conn, run_id)
         await conn.execute(
             "update runs set state = %s, answer = %s, reason = null, tries = 0 where id = %s", (state, answer, run_id)
         )
@@ -408,9 +397,6 @@ class Runs(RunRows):
             (thread_id,),
         )
 
-    async def looked_at_draft(self, conn: Connection, thread_id: UUID, message_id: str) -> None:
-        await conn.execute("update threads set drafted = null where id = %s and drafted = %s", (thread_id, message_id))
-
     async def read_own(self, conn: Connection, thread_id: UUID, wrote_at: datetime | None, reason: str) -> None:
         """The account's own mail needs no work once it was looked at.
 
@@ -426,9 +412,6 @@ class Runs(RunRows):
                and not exists (select from runs r where r.id = run_id and r.state in ('waiting', 'acting'))""",
             (reason, reason, thread_id, wrote_at),
         )
-
-    async def mark_complete(self, thread_id: UUID) -> None:
-        await self._rows("update threads set complete = true where id = %s", thread_id)
 
 
 def _id_of(name: str) -> UUID:
