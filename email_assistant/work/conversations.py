@@ -17,6 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.agents.mail.prompts import Classification
 from email_assistant.agents.mail.run import ReplyNeeds, Run
+from email_assistant.db.beside import BESIDE, UNTOLD
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Pool
 from email_assistant.db.serializer import ForeignCheckpoint
@@ -24,7 +25,6 @@ from email_assistant.mail.excerpt import tokens
 from email_assistant.mail.message import Mail, references_of
 from email_assistant.mail.prompt import FEW_LISTED, MOST_LISTED, for_prompt
 from email_assistant.tools.senders import MOST_NAMED, addressed_to, answered_at, everybody
-from email_assistant.work.beside import BESIDE, UNTOLD
 from email_assistant.work.rows import Standing
 from email_assistant.work.runs import Runs
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from email_assistant.accounts.clients import Clients
 from email_assistant.agents.mail.prompts import Classification, Triage, conversation_message
 from email_assistant.agents.mail.run import Settled
-from email_assistant.db import threads
+from email_assistant.db import mails, threads
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Pool
 from email_assistant.inbox.questions import Questions
@@ -56,7 +56,7 @@ class Handover:
         async with self._pool.connection() as conn, conn.transaction():
             await lease.check(conn)
             if not is_foremost:
-                await self._runs.leave(conn, run_id)
+                await mails.leave(conn, run_id)
                 return Settled("ignore")
             earlier, covered = await self._runs.take_over(conn, run_id, lease.thread_id)
         instructions, draft = await self._questions.said_in(earlier)

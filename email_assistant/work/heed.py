@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from email_assistant.accounts.clients import Clients
-from email_assistant.db import threads
+from email_assistant.db import mails, runs, threads
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Pool
 from email_assistant.google.errors import NotFound
@@ -109,7 +109,7 @@ class Heed:
             await lease.check(conn)
             if answered:
                 await self.runs.closed_by_person(conn, answered, reason, wrote_at)
-            await self.runs.read_own(conn, conversation.id, wrote_at, reason)
+            await mails.read_own(conn, conversation.id, wrote_at, reason)
         return True
 
     async def _read_draft(self, lease: Lease, conversation: Conversation) -> bool:
@@ -196,7 +196,7 @@ class Heed:
             if run and reason:
                 at = conversation.mail(run.mail_id).received_at
                 await self.runs.closed_by_putting_away(conn, run, reason, at)
-            await self.runs.put_away(conn, conversation.id)
+            await mails.put_away(conn, conversation.id)
         return True
 
     async def _read_back(self, lease: Lease, conversation: Conversation) -> bool:
@@ -218,7 +218,7 @@ class Heed:
                 await self.questions.reopen(conn, conversation.back)
             if reopens:
                 await self.runs.reopen(conn, conversation.back, waits=waits, beside=beside)
-            await self.runs.never_reopen(conn, conversation.id)
+            await runs.never_reopen(conn, conversation.id)
             for item in items if waits and conversation.account.mode == "draft" else ():
                 if item.kind == "draft":
                     await self.left_drafts.want_again(conn, item.run_id, item.call_id, item.args)

@@ -1,4 +1,4 @@
-"""The label in Gmail that shows a mail's class, and the person who moves it. All SQL on what concerns labels.
+"""The label in Gmail that shows a mail's class, and the person who moves it.
 
 What is to be shown is derived: a mail that was triaged and whose label is not known to be there. A label is set under
 the conversation's lease and may be set again, so a crash or an outage only delays it.
@@ -15,7 +15,7 @@ from psycopg.rows import class_row
 from email_assistant.accounts.account import Account
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
-from email_assistant.db import threads
+from email_assistant.db import mails, threads
 from email_assistant.db.lease import Lease, LeaseLost
 from email_assistant.db.pool import Pool
 from email_assistant.errors import AssistantError
@@ -166,20 +166,13 @@ class Labels:
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
             await threads.labelled(conn, lease.thread_id)
-            await conn.execute(
-                "update mails set labelled = %s, relabelled = null where account_id = %s and gmail_id = %s",
-                (labelled, work.account_id, work.gmail_id),
-            )
+            await mails.labelled(conn, work.account_id, work.gmail_id, labelled)
 
     async def _drop_suspicion(self, lease: Lease, work: LabelWork) -> None:
         """What history showed tells nothing new."""
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
-            await conn.execute(
-                """update mails set relabelled = null where account_id = %s and gmail_id = %s
-                   and relabelled = %s""",
-                (work.account_id, work.gmail_id, work.relabelled),
-            )
+            await mails.not_relabelled(conn, work.account_id, work.gmail_id, work.relabelled)
 
     async def _due(self, thread_id: UUID) -> list[LabelWork]:
         async with self.pool.connection() as conn, conn.cursor(row_factory=class_row(LabelWork)) as cursor:

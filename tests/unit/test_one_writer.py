@@ -30,24 +30,16 @@ WRITER: Mapping[str, str] = {
     "inbox_items": "inbox/rows.sql",
     "left_drafts": "outgoing/left_drafts.py",
     "lessons": "memory/lessons.py",
-    "mails": "work/runs.py",
+    "mails": "db/mails.sql",
     "mcp_tools": "tools/mcp/seen.py",
     "model_usage": "usage.py",
     "presences": "db/presence.py",
     "quota": "accounts/quota.py",
-    "runs": "work/runs.py",
+    "runs": "db/runs.sql",
     "sessions": "accounts/sessions.py",
     "threads": "db/threads.py",
     "users": "notify/channels.py",
 }
-ALSO: Mapping[tuple[str, str], str] = {
-    # Shared for now: each of these statements belongs into its table's one file.
-    ("mails", "sync/mails.py"): "shared by: new rows, and what the person did with mail at Gmail",
-    ("mails", "work/corrections.sql"): "shared by: what the person corrects or retries",
-    ("mails", "work/labels.py"): "shared by: the label that was set",
-    ("runs", "work/corrections.sql"): "shared by: a correction ends what waits",
-}
-"""Who writes a table beside its writer, and why."""
 ANY: Mapping[str, str] = {
     "bench/inbox.py": "fills a database of its own",
     "db/restore.py": "puts a backup in place of everything, and sets it to rest",
@@ -127,12 +119,10 @@ class TestStatements:
 class TestWriters:
     def test_every_table_has_one(self) -> None:
         assert set(WRITER) == tables()
-        assert {table for table, _ in ALSO} <= tables()
 
     @pytest.mark.parametrize("table", sorted(WRITER))
     def test_nobody_else_writes_it(self, table: str) -> None:
-        """What is allowed beside the writer is needed, too."""
-        assert writers()[table] - set(ANY) == {WRITER[table]} | {file for of, file in ALSO if of == table}
+        assert writers()[table] - set(ANY) == {WRITER[table]}
 
     def test_what_no_statement_names_is_written_by_few(self) -> None:
         assert writers()["{}"] == set(UNNAMED)
