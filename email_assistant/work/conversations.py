@@ -53,8 +53,8 @@ class UnreadableMail(ForeignCheckpoint):
 
 
 @dataclass(frozen=True, slots=True)
-class MailRow:
-    """A mail, without what it says."""
+class MailStanding:
+    """Where a mail stands, without what it says."""
 
     gmail_id: str
     own: bool
@@ -82,7 +82,7 @@ class Conversation(Standing):
 
     id: UUID
     gmail_id: str
-    mails: Sequence[MailRow]
+    mails: Sequence[MailStanding]
     """Oldest first."""
     drafted: str | None
     """Gmail's message id of a draft that was written or deleted in it, and not looked at yet."""
@@ -97,17 +97,17 @@ class Conversation(Standing):
     """What the mails say, once it was read (`Conversations.letters`)."""
 
     @property
-    def new(self) -> list[MailRow]:
+    def new(self) -> list[MailStanding]:
         return [m for m in self.mails if m.state == "new"]
 
     @property
-    def uncovered(self) -> list[MailRow]:
+    def uncovered(self) -> list[MailStanding]:
         """Triaged mails that no open run answers."""
         open_ids = {run.id for run in self.open_runs}
         return [m for m in self.mails if m.state == "triaging" and m.run_id not in open_ids]
 
     @property
-    def next_mail(self) -> tuple[MailRow, bool] | None:
+    def next_mail(self) -> tuple[MailStanding, bool] | None:
         """The mail to start a run for, and whether that run only triages; None if there is none.
 
         New mail is triaged oldest first. When all is, the foremost mail's run covers the others, those of a run that
@@ -119,7 +119,7 @@ class Conversation(Standing):
             return self.mail(self.foremost), False
         return None
 
-    def mail(self, gmail_id: str) -> MailRow:
+    def mail(self, gmail_id: str) -> MailStanding:
         return {m.gmail_id: m for m in self.mails}[gmail_id]
 
 
@@ -164,7 +164,7 @@ class Conversations:
             runs,
             thread_id,
             row["gmail_id"],
-            [MailRow(**mail) for mail in mails],
+            [MailStanding(**mail) for mail in mails],
             row["drafted"],
             row["back"],
             await self.foremost(thread_id),
@@ -251,7 +251,7 @@ class Conversations:
 
 
 def given_to_run(
-    conversation: Conversation, letters: Sequence[StoredMail], answered: MailRow, *, triage_only: bool
+    conversation: Conversation, letters: Sequence[StoredMail], answered: MailStanding, *, triage_only: bool
 ) -> Run:
     """What the graph of a mail's run is started with, but for the run's id."""
     account = conversation.account

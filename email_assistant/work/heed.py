@@ -17,7 +17,7 @@ from email_assistant.outgoing.entry import InDoubt
 from email_assistant.outgoing.left_drafts import LeftDraft, LeftDrafts
 from email_assistant.tools.send_email import written
 from email_assistant.tools.spec import Call
-from email_assistant.work.conversations import Conversation, MailRow
+from email_assistant.work.conversations import Conversation, MailStanding
 from email_assistant.work.rows import RunRow
 from email_assistant.work.runs import Runs
 from email_assistant.work.settle import Settler
@@ -64,13 +64,13 @@ class Heed:
         # One in doubt stays marked as unknown, and the next run is told.
         await self.settler.settle_all(started, conversation.account, lease, bears=(InDoubt,))
 
-    async def _answers_to(self, conversation: Conversation, run: RunRow) -> list[MailRow]:
+    async def _answers_to(self, conversation: Conversation, run: RunRow) -> list[MailStanding]:
         """What the person wrote since the answers were applied: what they wrote before was read then."""
         ours = await self.ledger.own_ids(conversation.id)
         asked_at = conversation.mail(run.mail_id).received_at
         return [m for m in conversation.new if _is_by_hand(m, ours) and m.received_at >= asked_at]
 
-    async def _answered_where(self, conversation: Conversation, answers: Sequence[MailRow]) -> str:
+    async def _answered_where(self, conversation: Conversation, answers: Sequence[MailStanding]) -> str:
         """Why nothing is left to do. What they had sent from a chat is their word as much as what they typed."""
         from_chats = await self.ledger.sent_from_chats(conversation.id)
         return ANSWERED_IN_CHAT if all(m.gmail_id in from_chats for m in answers) else ANSWERED
@@ -246,6 +246,6 @@ class Heed:
         return all(ref.thread_id != conversation.gmail_id for ref in await gmail.drafts())
 
 
-def _is_by_hand(mail: MailRow, ours: Collection[str]) -> bool:
+def _is_by_hand(mail: MailStanding, ours: Collection[str]) -> bool:
     """Whether the person wrote it: neither we, nor a program that says so, such as one that replies in a holiday."""
     return mail.own and mail.gmail_id not in ours and not mail.by_program
