@@ -11,10 +11,12 @@ from uuid import UUID
 from psycopg import AsyncCursor
 
 from email_assistant.db.beside import BESIDE, UNTOLD
+from email_assistant.db.lease import HELD, Lease
 from email_assistant.db.pool import Connection
 from email_assistant.db.statements import statements
 
-_SQL = {name: text.format(beside=BESIDE, untold=UNTOLD) for name, text in statements("db", "mails.sql").items()}
+_PARTS = {"beside": BESIDE, "untold": UNTOLD, "held": HELD}
+_SQL = {name: text.format(**_PARTS) for name, text in statements("db", "mails.sql").items()}
 
 
 async def _run(conn: Connection, statement: str, **given: object) -> AsyncCursor[dict[str, Any]]:
@@ -101,9 +103,9 @@ async def taken_up(conn: Connection, run_id: UUID, account_id: UUID, gmail_id: s
     await _run(conn, "taken_up", run=run_id, account=account_id, mail=gmail_id)
 
 
-async def tried(conn: Connection, thread_id: UUID, gmail_id: str) -> int:
-    """Count a try; returns how many there were."""
-    [row] = await (await _run(conn, "tried", thread=thread_id, mail=gmail_id)).fetchall()
+async def tried(conn: Connection, lease: Lease, gmail_id: str) -> int:
+    """Count a try; returns how many there were. Raises LeaseLost."""
+    [row] = await lease.guarded(conn, _SQL["tried"], lease.thread_id, gmail_id)
     return int(row["tries"])
 
 
@@ -112,9 +114,9 @@ async def not_tried(conn: Connection, thread_id: UUID, gmail_id: str) -> None:
     await _run(conn, "not_tried", thread=thread_id, mail=gmail_id)
 
 
-async def triaged(conn: Connection, account_id: UUID, gmail_id: str, classification: str, why: str) -> None:
-    """Store its class; an empty reason leaves the one that is known, and when it was triaged."""
-    await _run(conn, "triaged", account=account_id, mail=gmail_id, why=why, classification=classification)
+async def triaged(conn: Connection, lease: Lease, gmail_id: str, classification: str, why: str) -> None:
+    """Store its class; an empty reason leaves the one that is known, and when it was triaged. Raises LeaseLost."""
+    await lease.guarded(conn, _SQL["triaged"], classification, why, lease.thread_id, gmail_id)
 
 
 async def cover(conn: Connection, run_id: UUID, thread_id: UUID) -> list[str]:

@@ -61,7 +61,7 @@ update mails set run_id = %(run)s, state = 'triaging', reason = coalesce(triage_
 where account_id = %(account)s and gmail_id = %(mail)s and state <> 'waiting'
 
 -- name: tried
-update mails set tries = tries + 1 where thread_id = %(thread)s and gmail_id = %(mail)s returning tries
+update mails set tries = tries + 1 where thread_id = %s and gmail_id = %s and {held} returning tries
 
 -- name: not_tried
 update mails set tries = greatest(0, tries - 1) where thread_id = %(thread)s and gmail_id = %(mail)s
@@ -94,13 +94,15 @@ update mails set state = 'failed', tries = 0, reason = %(why)s
 where thread_id = %(thread)s and not own and state in ('new', 'triaging', 'waiting', 'acting')
 
 -- name: triaged
-update mails set classification = %(classification)s,
-       triage_reason = coalesce(nullif(%(why)s, ''), triage_reason),
-       triaged_at = case when %(why)s = '' and triaged_at is not null then triaged_at else clock_timestamp() end,
-       labelled = case when classification = %(classification)s then labelled end,
-       relabelled = case when classification = %(classification)s then relabelled end,
-       reason = coalesce(nullif(%(why)s, ''), triage_reason, reason)
-where account_id = %(account)s and gmail_id = %(mail)s
+update mails set classification = now.class,
+       triage_reason = coalesce(nullif(now.why, ''), triage_reason),
+       triaged_at = case when now.why = '' and triaged_at is not null then triaged_at else clock_timestamp() end,
+       labelled = case when classification = now.class then labelled end,
+       relabelled = case when classification = now.class then relabelled end,
+       reason = coalesce(nullif(now.why, ''), triage_reason, reason)
+from (values (%s::text, %s::text)) as now (class, why)
+where thread_id = %s and gmail_id = %s and {held}
+returning gmail_id
 
 -- name: cover
 update mails set run_id = %(run)s, state = 'triaging' where thread_id = %(thread)s and not own

@@ -7,10 +7,11 @@ from uuid import UUID
 
 from psycopg import AsyncCursor
 
+from email_assistant.db.lease import HELD, Lease
 from email_assistant.db.pool import Connection
 from email_assistant.db.statements import statements
 
-_SQL = statements("db", "runs.sql")
+_SQL = {name: text.format(held=HELD) for name, text in statements("db", "runs.sql").items()}
 
 
 async def _run(conn: Connection, statement: str, **given: object) -> AsyncCursor[dict[str, Any]]:
@@ -24,9 +25,9 @@ async def insert(conn: Connection, **row: object) -> datetime:
     return at
 
 
-async def tried(conn: Connection, run_id: UUID) -> int:
-    """Count a try of a turn (a mail's own are its mail's); returns how many there were."""
-    [row] = await (await _run(conn, "tried", run=run_id)).fetchall()
+async def tried(conn: Connection, lease: Lease, run_id: UUID) -> int:
+    """Count a try of a turn (a mail's run leaves that to its mail); returns how many there were. Raises LeaseLost."""
+    [row] = await lease.guarded(conn, _SQL["tried"], run_id)
     return int(row["tries"])
 
 

@@ -6,7 +6,7 @@ values (%(id)s, %(user_id)s, %(account_id)s, %(thread_id)s, %(mail_id)s, %(attem
 returning created_at
 
 -- name: tried
-update runs set tries = tries + 1 where id = %(run)s returning tries
+update runs set tries = tries + 1 where id = %s and {held} returning tries
 
 -- name: not_tried
 update runs set tries = greatest(0, tries - 1) where id = %(run)s

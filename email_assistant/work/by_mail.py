@@ -81,7 +81,7 @@ class ByMail(Kind[Conversation]):
         mail, triage_only = at.next_mail
         letters = await self.conversations.letters(at)
         given = await asyncio.to_thread(given_to_run, at, letters, mail, triage_only=triage_only)
-        return await self.runs.start(lease, at.account, given)
+        return await self.runs.start(lease, at.account, given, mail.runs + 1)
 
     async def invoke(self, lease: Lease, at: Conversation, run: RunRow, watch: Watch | None) -> Outcome:
         with self.conversations.at_hand(lease, at):

@@ -42,7 +42,7 @@ _OTHER_MAILS = 8
 
 _FOREMOST = f"""
 select m.gmail_id from mails m
-where m.thread_id = %s and not m.own and m.state in ('triaging', 'waiting')
+where m.thread_id = t.id and not m.own and m.state in ('triaging', 'waiting')
   and m.classification in ('notify', 'respond')
   and not exists (select from runs r where r.thread_id = m.thread_id and r.state = 'waiting' and {BESIDE})
 order by m.classification = 'respond' desc, m.received_at desc, m.gmail_id desc limit 1"""
@@ -67,6 +67,8 @@ class MailStanding:
     """What the person did with it in Gmail, so that it needs no work."""
     by_program: bool
     """A program of the account's own sent it and says so, such as one that replies in a holiday."""
+    runs: int
+    """How many there were of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,10 @@ class Conversation(Standing):
     """Gmail's id of the mail to be answered: the newest of the highest class among the unanswered ones."""
     complete: bool
     """It has the mails from before the account was watched, too."""
+    is_unsettled: bool
+    """Effects were started in it of which it is not known what became of them."""
+    has_left_drafts: bool
+    """Drafts are left for the person at Gmail, or are to be."""
     letters: list[StoredMail] = field(default_factory=list)
     """What the mails say, once it was read (`Conversations.letters`)."""
 
@@ -138,10 +144,13 @@ class Conversations:
             ForeignCheckpoint: it can't be read.
         """
         rows = await self._rows(
-            """select t.account_id, t.gmail_id, t.drafted, t.complete, (
-                   select r.id from runs r join mails m on m.account_id = r.account_id and m.gmail_id = r.closed_with
-                   where r.thread_id = t.id and m.put_away is null
-                   order by m.classification = 'respond' desc, r.created_at desc limit 1) as back
+            f"""select t.account_id, t.gmail_id, t.drafted, t.complete, ({_FOREMOST}) as foremost,
+                   exists (select from effects e where e.thread_id = t.id and e.state = 'started') as is_unsettled,
+                   exists (select from left_drafts d where d.account_id = t.account_id and d.thread_id = t.id
+                           and d.state <> 'gone') as has_left_drafts,
+                   (select r.id from runs r join mails m on m.account_id = r.account_id and m.gmail_id = r.closed_with
+                    where r.thread_id = t.id and m.put_away is null
+                    order by m.classification = 'respond' desc, r.created_at desc limit 1) as back
                from threads t join accounts a on a.id = t.account_id
                where t.id = %s and a.state = 'active' and a.provider = %s""",
             thread_id,
@@ -154,8 +163,9 @@ class Conversations:
             raise ForeignCheckpoint
         mails = await self._rows(
             """select gmail_id, own, state, classification, run_id, received_at, put_away,
-                      own and (content->'auto_submitted' = 'true') is true as by_program
-               from mails where thread_id = %s order by received_at, gmail_id""",
+                      own and (content->'auto_submitted' = 'true') is true as by_program,
+                      (select count(*) from runs r where r.thread_id = m.thread_id and r.mail_id = m.gmail_id) as runs
+               from mails m where thread_id = %s order by received_at, gmail_id""",
             thread_id,
         )
         row = rows[0]
@@ -167,8 +177,10 @@ class Conversations:
             [MailStanding(**mail) for mail in mails],
             row["drafted"],
             row["back"],
-            await self.foremost(thread_id),
+            row["foremost"],
             row["complete"],
+            row["is_unsettled"],
+            row["has_left_drafts"],
         )
 
     async def letters(self, conversation: Conversation) -> Sequence[StoredMail]:
@@ -202,8 +214,9 @@ class Conversations:
 
         Those that wait with the run of another mail are left out.
         """
-        rows = await self._rows(_FOREMOST, thread_id)
-        return rows[0]["gmail_id"] if rows else None
+        [row] = await self._rows(f"select ({_FOREMOST}) as gmail_id from threads t where t.id = %s", thread_id)
+        foremost: str | None = row["gmail_id"]
+        return foremost
 
     async def read(self, thread_id: UUID) -> list[StoredMail]:
         """What the mails of a thread say now, oldest first. Raises UnreadableMail."""

@@ -49,7 +49,8 @@ class Handover:
             classification, reason = "ignore", "automatic mail, while something waits in this conversation"
         if classification == "respond" and (why := await self._may_not_answer(run)):
             classification, reason = "notify", why
-        await self._runs.triaged(lease, run, classification, reason)
+        async with self._pool.connection() as conn:
+            await mails.triaged(conn, lease, run["mail"], classification, reason)
         if classification == "ignore" or run["triage_only"]:
             return Settled("ignore")
         is_foremost = await self._conversations.foremost(lease.thread_id) == run["mail"]

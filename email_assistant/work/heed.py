@@ -60,6 +60,8 @@ class Heed:
 
     async def settle_effects(self, lease: Lease, conversation: Conversation) -> None:
         """Find out what became of effects that were started, before anything new begins. Raises NotYetClear."""
+        if not conversation.is_unsettled:
+            return
         started = await self.ledger.started_in(conversation.id)
         # One in doubt stays marked as unknown, and the next run is told.
         await self.settler.settle_all(started, conversation.account, lease, bears=(InDoubt,))
@@ -165,6 +167,8 @@ class Heed:
 
     async def _tend_drafts(self, lease: Lease, conversation: Conversation) -> bool:
         """Leave at Gmail what is to be left there, and take away what is over."""
+        if not conversation.has_left_drafts:
+            return False
         for left in await self.left_drafts.of_thread(conversation.id):
             if left.state in ("wanted", "started") and left.waits:
                 call = await self._call_of(lease, conversation, left)

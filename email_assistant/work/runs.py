@@ -13,7 +13,6 @@ from psycopg.types.json import Json
 
 from email_assistant.accounts.account import Account
 from email_assistant.agents.chat.run import Turn
-from email_assistant.agents.mail.prompts import Classification
 from email_assistant.agents.mail.run import Run
 from email_assistant.db import mails, runs, threads
 from email_assistant.db.lease import Lease
@@ -41,18 +40,16 @@ class Runs(RunRows):
 
     # A run begins
 
-    async def start(self, lease: Lease, account: Account, given: Run) -> RunRow:
+    async def start(self, lease: Lease, account: Account, given: Run, attempt: int) -> RunRow:
         """Make the run of a mail, ready to go on with. A mail that waits stays with its run until it is replaced.
 
         Args:
             given: what its graph is started with; its id is filled in.
+            attempt: the how manieth of its mail it is.
         """
         mail_id = given["mail"]
         async with self._pool.connection() as conn, conn.transaction():
             await lease.check(conn)
-            counted = "select count(*) as n from runs where thread_id = %s and mail_id = %s"
-            [row] = await (await conn.execute(counted, (lease.thread_id, mail_id))).fetchall()
-            attempt = int(row["n"]) + 1
             name = f"{account.id}/{given['thread']}/{mail_id}/{attempt}"
             run = await self._insert(conn, lease, account, name, mail_id, attempt, given)
             await mails.taken_up(conn, run.id, account.id, mail_id)
@@ -131,12 +128,9 @@ class Runs(RunRows):
     async def start_work(self, lease: Lease, run: RunRow, most_tries: int) -> bool:
         """Count a try before it starts, of a run of mail as one of its mail, since the try may kill the process; False
         if there were enough."""
-        async with self._pool.connection() as conn, conn.transaction():
-            await lease.check(conn)
-            tries = (
-                await mails.tried(conn, lease.thread_id, run.mail_id) if run.mail_id else await runs.tried(conn, run.id)
-            )
-        return tries <= most_tries
+        async with self._pool.connection() as conn:
+            tried = mails.tried(conn, lease, run.mail_id) if run.mail_id else runs.tried(conn, lease, run.id)
+            return await tried <= most_tries
 
     async def handed_back(self, lease: Lease, run: RunRow) -> None:
         """The process is stopping: the try that it broke off doesn't count. One that lost its lease does."""
@@ -201,12 +195,6 @@ class Runs(RunRows):
         return run_ids
 
     # What triage came to
-
-    async def triaged(self, lease: Lease, run: Mapping[str, Any], classification: Classification, reason: str) -> None:
-        """Store a mail's class, and why it has it."""
-        async with self._pool.connection() as conn, conn.transaction():
-            await lease.check(conn)
-            await mails.triaged(conn, UUID(run["account_id"]), run["mail"], classification, reason)
 
     async def take_over(self, conn: Connection, run_id: UUID, thread_id: UUID) -> tuple[list[UUID], list[str]]:
         """Let a run cover all that is unanswered in its thread, in place of the runs that did, in which nothing waits
