@@ -61,9 +61,9 @@ async def relabelled(conn: Connection, account_id: UUID, classes: Mapping[str, s
 # Labels
 
 
-async def labelled(conn: Connection, account_id: UUID, gmail_id: str, label: str) -> None:
-    """It carries the label of this class, or is given `none`."""
-    await _run(conn, "labelled", account=account_id, mail=gmail_id, label=label)
+async def labelled(conn: Connection, lease: Lease, gmail_id: str, label: str) -> None:
+    """It carries the label of this class, or is given `none`. Raises LeaseLost."""
+    await lease.guarded(conn, _SQL["labelled"], label, lease.thread_id, gmail_id)
 
 
 async def not_relabelled(conn: Connection, account_id: UUID, gmail_id: str, classification: str | None) -> None:

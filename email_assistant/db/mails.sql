@@ -29,7 +29,7 @@ where m.account_id = %(account)s and m.gmail_id = n.gmail_id and m.labelled <> '
 returning m.thread_id
 
 -- name: labelled
-update mails set labelled = %(label)s, relabelled = null where account_id = %(account)s and gmail_id = %(mail)s
+update mails set labelled = %s, relabelled = null where thread_id = %s and gmail_id = %s and {held} returning gmail_id
 
 -- name: not_relabelled
 update mails set relabelled = null

@@ -100,6 +100,11 @@ class ByMail(Kind[Conversation]):
                 await self.left_drafts.want(conn, run.id, value["call_id"], value["args"])
             await self.runs.rested(conn, run.id, "waiting" if asked else "done")
 
+    def is_all(self, at: Conversation, run: RunRow) -> bool:
+        others = [m for m in at.mails if m.is_open and m.gmail_id != run.mail_id]
+        drafts = at.drafted or at.has_left_drafts or at.account.mode == "draft"
+        return not others and not drafts and at.back is None
+
     async def shown(self, at: Conversation, run: RunRow) -> str:
         return await asyncio.to_thread(mail_as_text, await self.conversations.letter(at, run.mail_id))
 

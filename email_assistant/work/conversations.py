@@ -70,6 +70,10 @@ class MailStanding:
     runs: int
     """How many there were of it."""
 
+    @property
+    def is_open(self) -> bool:
+        return self.state in ("new", "triaging", "waiting", "acting")
+
 
 @dataclass(frozen=True, slots=True)
 class StoredMail:

@@ -6,6 +6,7 @@ the conversation's lease and may be set again, so a crash or an outage only dela
 
 import logging
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from http import HTTPStatus
 from uuid import UUID
@@ -55,6 +56,8 @@ class LabelWork:
     classification: Class
     relabelled: Class | None
     """The class whose label the person seems to have put on it."""
+    faults: int
+    """How often setting labels in its conversation has failed since it last went well."""
 
 
 @dataclass(frozen=True)
@@ -163,10 +166,10 @@ class Labels:
             await threads.label_later(conn, lease.thread_id, fault.until)
 
     async def _store(self, lease: Lease, work: LabelWork, labelled: str) -> None:
-        async with self.pool.connection() as conn, conn.transaction():
-            await lease.check(conn)
-            await threads.labelled(conn, lease.thread_id)
-            await mails.labelled(conn, work.account_id, work.gmail_id, labelled)
+        async with self.pool.connection() as conn, conn.transaction() if work.faults else nullcontext():
+            if work.faults:
+                await threads.labelled(conn, lease.thread_id)
+            await mails.labelled(conn, lease, work.gmail_id, labelled)
 
     async def _drop_suspicion(self, lease: Lease, work: LabelWork) -> None:
         """What history showed tells nothing new."""
@@ -177,7 +180,7 @@ class Labels:
     async def _due(self, thread_id: UUID) -> list[LabelWork]:
         async with self.pool.connection() as conn, conn.cursor(row_factory=class_row(LabelWork)) as cursor:
             await cursor.execute(
-                f"""select m.account_id, m.gmail_id, m.classification, m.relabelled
+                f"""select m.account_id, m.gmail_id, m.classification, m.relabelled, t.label_faults as faults
                     from mails m join accounts a on a.id = m.account_id join threads t on t.id = m.thread_id
                     where t.id = %s and t.label_after <= clock_timestamp() and ({UNSHOWN} or {MOVED})
                     order by m.gmail_id""".encode(),
