@@ -187,17 +187,8 @@ class Mailboxes:
             await lock_account(conn, account.id, "key share" if cursor is None else "no key update")
             awake = await store(conn, account, found)
             await self._enqueue(conn, awake | await note(conn, account, news))
-            if cursor is not None:
-                await self._move_cursor(conn, account, cursor)
-
-    async def _move_cursor(self, conn: Connection, account: Account, cursor: int) -> None:
-        moved = await conn.execute(
-            """update accounts set history_id = %s, listed_at = clock_timestamp(), last_error = null
-               where id = %s and history_id is not distinct from %s""",
-            (cursor, account.id, account.history_id),
-        )
-        if moved.rowcount == 0:
-            raise _CursorMoved
+            if cursor is not None and not await self._accounts.move_cursor(conn, account, cursor):
+                raise _CursorMoved
 
     async def _described(self, account: Account, client: GoogleAccount) -> Account:
         """The account, whose timezone, and what it sends from, are learned once a day."""

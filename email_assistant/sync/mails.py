@@ -10,6 +10,7 @@ from psycopg.types.json import Jsonb
 from pydantic import TypeAdapter
 
 from email_assistant.accounts.account import Account
+from email_assistant.db import mails, threads
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.google.gmail import Message, MessageRef
 from email_assistant.mail.message import Mail
@@ -62,10 +63,10 @@ async def store(conn: Connection, account: Account, found: Iterable[NewMail]) ->
         The conversations in which there is something to do now.
     """
     new = sorted(found, key=lambda each: each.message.id)  # the order of locks, `db.order`
-    threads = await _threads(conn, account, {each.message.thread_id for each in new})
+    ids = await _threads(conn, account, {each.message.thread_id for each in new})
     awake: set[UUID] = set()
     for each in new:
-        thread_id = threads[each.message.thread_id]
+        thread_id = ids[each.message.thread_id]
         if await _insert(conn, account, thread_id, each) and each.state == "new":
             awake.add(thread_id)
     return awake
@@ -101,39 +102,13 @@ async def note(conn: Connection, account: Account, news: News) -> set[UUID]:
     if not news.put_away and not news.drafts and not news.relabelled:
         return set()
     await _lock(conn, account, news)
-    drafted = await conn.execute(
-        """update threads t set drafted = n.message_id from unnest(%s::text[], %s::text[]) as n (thread_id, message_id)
-           where t.account_id = %s and t.gmail_id = n.thread_id
-           and exists (select from runs r where r.thread_id = t.id and r.state in ('running', 'waiting'))
-           and not exists (select from runs r where r.thread_id = t.id and r.state = 'acting') returning t.id""",
-        (list(news.drafts), list(news.drafts.values()), account.id),
-    )
-    # Before `put_away` is changed, which tells why a mail needed no work. A run's mails are reopened with it.
-    back = await conn.execute(
-        """update mails m set state = case when classification is null then 'new' else 'triaging' end,
-                  reason = 'moved into the inbox'
-           where m.account_id = %s and m.gmail_id = any(%s) and m.state = 'done' and not m.own
-           and (m.classification is null and m.reason = %s or m.reason = m.put_away)
-           and not exists (select from runs r where r.id = m.run_id and r.state = 'superseded')
-           and not exists (select from mails a where a.thread_id = m.thread_id and a.own
-                           and a.received_at >= m.received_at)
-           returning m.thread_id as id""",
-        (account.id, [message for message, why in news.put_away.items() if why is None], _NOT_IN_INBOX),
-    )
-    put_away = await conn.execute(
-        """update mails m set put_away = n.why from unnest(%s::text[], %s::text[]) as n (gmail_id, why)
-           where m.account_id = %s and m.gmail_id = n.gmail_id and not m.own and m.put_away is distinct from n.why
-           returning m.thread_id as id""",
-        (list(news.put_away), list(news.put_away.values()), account.id),
-    )
-    # Where we are about to set a label, or have set this one, it is our own; else it is to be looked at.
-    relabelled = await conn.execute(
-        """update mails m set relabelled = n.class from unnest(%s::text[], %s::text[]) as n (gmail_id, class)
-           where m.account_id = %s and m.gmail_id = n.gmail_id and m.labelled <> 'none' and m.labelled <> n.class
-           returning m.thread_id as id""",
-        (list(news.relabelled), list(news.relabelled.values()), account.id),
-    )
-    return {row["id"] for cursor in (drafted, put_away, back, relabelled) for row in await cursor.fetchall()}
+    back = [message for message, why in news.put_away.items() if why is None]
+    return {
+        *await threads.drafted(conn, account.id, news.drafts),
+        *await mails.moved_in(conn, account.id, back, _NOT_IN_INBOX),
+        *await mails.moved(conn, account.id, news.put_away),
+        *await mails.relabelled(conn, account.id, news.relabelled),
+    }
 
 
 async def missing_from(conn: Connection, account: Account, inbox: Iterable[str]) -> list[str]:
@@ -195,11 +170,7 @@ def _why_not_triaged(account: Account, message: Message, mail: Mail) -> str | No
 async def _threads(conn: Connection, account: Account, gmail_ids: Iterable[str]) -> dict[str, UUID]:
     """The conversations by Gmail's ids, made where there are none. Those that are there are not locked."""
     ids = sorted(gmail_ids)
-    await conn.execute(
-        """insert into threads (user_id, account_id, gmail_id) select %s, %s, unnest(%s::text[])
-           on conflict (account_id, gmail_id) do nothing""",
-        (account.user_id, account.id, ids),
-    )
+    await threads.insert(conn, account.user_id, account.id, ids)
     cursor = await conn.execute(
         "select gmail_id, id from threads where account_id = %s and gmail_id = any(%s)", (account.id, ids)
     )
@@ -210,26 +181,21 @@ async def _insert(conn: Connection, account: Account, thread_id: UUID, new: NewM
     message, mail = new.message, new.mail
     # SENT alone says that the account wrote it: anybody can put its address into From.
     own = "SENT" in message.labels
-    cursor = await conn.execute(
-        """insert into mails (account_id, gmail_id, user_id, thread_id, own, sender, subject, content, readable,
-                              received_at, state, reason)
-           values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) on conflict do nothing""",
-        (
-            account.id,
-            message.id,
-            account.user_id,
-            thread_id,
-            own,
-            _storable(mail.sender.email.lower() if mail.sender else ""),
-            _storable(mail.subject),
-            Jsonb(_storable(_MAIL.dump_python(mail, mode="json"))),
-            new.readable,
-            message.internal_date,
-            new.state,
-            "sent by the account itself" if own else new.reason,
-        ),
+    return await mails.insert(
+        conn,
+        account_id=account.id,
+        gmail_id=message.id,
+        user_id=account.user_id,
+        thread_id=thread_id,
+        own=own,
+        sender=_storable(mail.sender.email.lower() if mail.sender else ""),
+        subject=_storable(mail.subject),
+        content=Jsonb(_storable(_MAIL.dump_python(mail, mode="json"))),
+        readable=new.readable,
+        received_at=message.internal_date,
+        state=new.state,
+        reason="sent by the account itself" if own else new.reason,
     )
-    return cursor.rowcount == 1
 
 
 def _storable(value: Any) -> Any:

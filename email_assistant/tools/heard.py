@@ -1,4 +1,4 @@
-"""Where a chat has read private data, which no tool of somebody else may be handed unasked. All SQL on `threads.heard`.
+"""Where a chat has read private data, which no tool of somebody else may be handed unasked.
 
 It only grows, and is noted before a call runs, and before a prompt tells of the person: whatever dies then, nothing was
 read that is not noted.
@@ -7,6 +7,7 @@ read that is not noted.
 from typing import Final
 from uuid import UUID
 
+from email_assistant.db import threads
 from email_assistant.db.pool import Pool
 
 _UNKNOWN: Final = frozenset({"unknown"})
@@ -28,9 +29,4 @@ class Heard:
     async def note(self, run_id: UUID, source: str) -> None:
         """The model of this turn is about to be told what stands there."""
         async with self._pool.connection() as conn:
-            await conn.execute(
-                """update threads set heard = array_append(heard, %s)
-                   where id = (select thread_id from runs where id = %s)
-                         and heard is not null and not %s = any(heard)""",
-                (source, run_id, source),
-            )
+            await threads.heard(conn, run_id, source)

@@ -81,7 +81,7 @@ class ByMail(Kind[Conversation]):
         mail, triage_only = at.next_mail
         letters = await self.conversations.letters(at)
         given = await asyncio.to_thread(given_to_run, at, letters, mail, triage_only=triage_only)
-        return await self.runs.start(lease, at.account, given)
+        return await self.runs.start(lease, at.account, given, mail.runs + 1)
 
     async def invoke(self, lease: Lease, at: Conversation, run: RunRow, watch: Watch | None) -> Outcome:
         with self.conversations.at_hand(lease, at):
@@ -99,6 +99,11 @@ class ByMail(Kind[Conversation]):
             for value in drafts if leaves_drafts else ():
                 await self.left_drafts.want(conn, run.id, value["call_id"], value["args"])
             await self.runs.rested(conn, run.id, "waiting" if asked else "done")
+
+    def is_all(self, at: Conversation, run: RunRow) -> bool:
+        others = [m for m in at.mails if m.is_open and m.gmail_id != run.mail_id]
+        drafts = at.drafted or at.has_left_drafts or at.account.mode == "draft"
+        return not others and not drafts and at.back is None
 
     async def shown(self, at: Conversation, run: RunRow) -> str:
         return await asyncio.to_thread(mail_as_text, await self.conversations.letter(at, run.mail_id))

@@ -17,6 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.agents.mail.prompts import Classification
 from email_assistant.agents.mail.run import ReplyNeeds, Run
+from email_assistant.db.beside import BESIDE, UNTOLD
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Pool
 from email_assistant.db.serializer import ForeignCheckpoint
@@ -24,7 +25,6 @@ from email_assistant.mail.excerpt import tokens
 from email_assistant.mail.message import Mail, references_of
 from email_assistant.mail.prompt import FEW_LISTED, MOST_LISTED, for_prompt
 from email_assistant.tools.senders import MOST_NAMED, addressed_to, answered_at, everybody
-from email_assistant.work.beside import BESIDE, UNTOLD
 from email_assistant.work.rows import Standing
 from email_assistant.work.runs import Runs
 
@@ -42,7 +42,7 @@ _OTHER_MAILS = 8
 
 _FOREMOST = f"""
 select m.gmail_id from mails m
-where m.thread_id = %s and not m.own and m.state in ('triaging', 'waiting')
+where m.thread_id = t.id and not m.own and m.state in ('triaging', 'waiting')
   and m.classification in ('notify', 'respond')
   and not exists (select from runs r where r.thread_id = m.thread_id and r.state = 'waiting' and {BESIDE})
 order by m.classification = 'respond' desc, m.received_at desc, m.gmail_id desc limit 1"""
@@ -53,8 +53,8 @@ class UnreadableMail(ForeignCheckpoint):
 
 
 @dataclass(frozen=True, slots=True)
-class MailRow:
-    """A mail, without what it says."""
+class MailStanding:
+    """Where a mail stands, without what it says."""
 
     gmail_id: str
     own: bool
@@ -67,6 +67,12 @@ class MailRow:
     """What the person did with it in Gmail, so that it needs no work."""
     by_program: bool
     """A program of the account's own sent it and says so, such as one that replies in a holiday."""
+    runs: int
+    """How many there were of it."""
+
+    @property
+    def is_open(self) -> bool:
+        return self.state in ("new", "triaging", "waiting", "acting")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +88,7 @@ class Conversation(Standing):
 
     id: UUID
     gmail_id: str
-    mails: Sequence[MailRow]
+    mails: Sequence[MailStanding]
     """Oldest first."""
     drafted: str | None
     """Gmail's message id of a draft that was written or deleted in it, and not looked at yet."""
@@ -93,21 +99,25 @@ class Conversation(Standing):
     """Gmail's id of the mail to be answered: the newest of the highest class among the unanswered ones."""
     complete: bool
     """It has the mails from before the account was watched, too."""
+    is_unsettled: bool
+    """Effects were started in it of which it is not known what became of them."""
+    has_left_drafts: bool
+    """Drafts are left for the person at Gmail, or are to be."""
     letters: list[StoredMail] = field(default_factory=list)
     """What the mails say, once it was read (`Conversations.letters`)."""
 
     @property
-    def new(self) -> list[MailRow]:
+    def new(self) -> list[MailStanding]:
         return [m for m in self.mails if m.state == "new"]
 
     @property
-    def uncovered(self) -> list[MailRow]:
+    def uncovered(self) -> list[MailStanding]:
         """Triaged mails that no open run answers."""
         open_ids = {run.id for run in self.open_runs}
         return [m for m in self.mails if m.state == "triaging" and m.run_id not in open_ids]
 
     @property
-    def next_mail(self) -> tuple[MailRow, bool] | None:
+    def next_mail(self) -> tuple[MailStanding, bool] | None:
         """The mail to start a run for, and whether that run only triages; None if there is none.
 
         New mail is triaged oldest first. When all is, the foremost mail's run covers the others, those of a run that
@@ -119,7 +129,7 @@ class Conversation(Standing):
             return self.mail(self.foremost), False
         return None
 
-    def mail(self, gmail_id: str) -> MailRow:
+    def mail(self, gmail_id: str) -> MailStanding:
         return {m.gmail_id: m for m in self.mails}[gmail_id]
 
 
@@ -138,10 +148,13 @@ class Conversations:
             ForeignCheckpoint: it can't be read.
         """
         rows = await self._rows(
-            """select t.account_id, t.gmail_id, t.drafted, t.complete, (
-                   select r.id from runs r join mails m on m.account_id = r.account_id and m.gmail_id = r.closed_with
-                   where r.thread_id = t.id and m.put_away is null
-                   order by m.classification = 'respond' desc, r.created_at desc limit 1) as back
+            f"""select t.account_id, t.gmail_id, t.drafted, t.complete, ({_FOREMOST}) as foremost,
+                   exists (select from effects e where e.thread_id = t.id and e.state = 'started') as is_unsettled,
+                   exists (select from left_drafts d where d.account_id = t.account_id and d.thread_id = t.id
+                           and d.state <> 'gone') as has_left_drafts,
+                   (select r.id from runs r join mails m on m.account_id = r.account_id and m.gmail_id = r.closed_with
+                    where r.thread_id = t.id and m.put_away is null
+                    order by m.classification = 'respond' desc, r.created_at desc limit 1) as back
                from threads t join accounts a on a.id = t.account_id
                where t.id = %s and a.state = 'active' and a.provider = %s""",
             thread_id,
@@ -154,8 +167,9 @@ class Conversations:
             raise ForeignCheckpoint
         mails = await self._rows(
             """select gmail_id, own, state, classification, run_id, received_at, put_away,
-                      own and (content->'auto_submitted' = 'true') is true as by_program
-               from mails where thread_id = %s order by received_at, gmail_id""",
+                      own and (content->'auto_submitted' = 'true') is true as by_program,
+                      (select count(*) from runs r where r.thread_id = m.thread_id and r.mail_id = m.gmail_id) as runs
+               from mails m where thread_id = %s order by received_at, gmail_id""",
             thread_id,
         )
         row = rows[0]
@@ -164,11 +178,13 @@ class Conversations:
             runs,
             thread_id,
             row["gmail_id"],
-            [MailRow(**mail) for mail in mails],
+            [MailStanding(**mail) for mail in mails],
             row["drafted"],
             row["back"],
-            await self.foremost(thread_id),
+            row["foremost"],
             row["complete"],
+            row["is_unsettled"],
+            row["has_left_drafts"],
         )
 
     async def letters(self, conversation: Conversation) -> Sequence[StoredMail]:
@@ -202,8 +218,9 @@ class Conversations:
 
         Those that wait with the run of another mail are left out.
         """
-        rows = await self._rows(_FOREMOST, thread_id)
-        return rows[0]["gmail_id"] if rows else None
+        [row] = await self._rows(f"select ({_FOREMOST}) as gmail_id from threads t where t.id = %s", thread_id)
+        foremost: str | None = row["gmail_id"]
+        return foremost
 
     async def read(self, thread_id: UUID) -> list[StoredMail]:
         """What the mails of a thread say now, oldest first. Raises UnreadableMail."""
@@ -251,7 +268,7 @@ class Conversations:
 
 
 def given_to_run(
-    conversation: Conversation, letters: Sequence[StoredMail], answered: MailRow, *, triage_only: bool
+    conversation: Conversation, letters: Sequence[StoredMail], answered: MailStanding, *, triage_only: bool
 ) -> Run:
     """What the graph of a mail's run is started with, but for the run's id."""
     account = conversation.account

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from psycopg.rows import class_row
 
-from email_assistant.db import threads
+from email_assistant.db import mails, runs, threads
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.db.statements import statements
@@ -33,14 +33,13 @@ class Corrections:
         found = await self._mails.get(user_id, mail_id, account)
         async with self._pool.connection() as conn, conn.transaction():
             await conn.execute(_SQL["lock"].encode(), (found.account, user_id, mail_id))
-            cursor = await conn.execute(_SQL["retry"].encode(), (found.account, user_id, mail_id))
-            row = await cursor.fetchone()
-            if row is None and found.state == "failed":
+            thread_id = await mails.retry(conn, user_id, found.account, mail_id)
+            if thread_id is None and found.state == "failed":
                 raise Conflict("Gmail did not give this mail, so there is nothing to work on; open it in Gmail")
-            if row is None:
+            if thread_id is None:
                 raise Conflict(f"this mail is {found.state}; only failed mail can be tried again")
-            await threads.anew(conn, row["thread_id"])
-            await self._enqueue(conn, row["thread_id"], None)
+            await threads.anew(conn, thread_id)
+            await self._enqueue(conn, thread_id, None)
         return await self._mails.get(user_id, mail_id, found.account)
 
     async def correct(
@@ -119,21 +118,17 @@ class Corrections:
     ) -> None:
         await self._reopen(conn, account_id, mail_id, classification)
         # Its class counts for more than that it left the inbox: what had closed with it does not come back with it.
-        await conn.execute(_SQL["forget_closed"].encode(), (account_id, mail_id))
+        await runs.not_closed_with(conn, account_id, mail_id)
         await conn.execute(_SQL["keep"].encode(), (by, classification, account_id, mail_id))
-        why = f"{CORRECTED}: {classification}"
-        state = "done" if classification == "ignore" else "triaging"
-        await conn.execute(_SQL["correct"].encode(), (classification, why, why, state, account_id, mail_id))
+        await mails.correct(conn, account_id, mail_id, classification, f"{CORRECTED}: {classification}")
 
     async def _reopen(self, conn: Connection, account_id: UUID, mail_id: str, classification: Class) -> None:
         """Close the run that answers the mail, if it waits; other mails of that run are to be worked on again.
 
         A run that answers another mail needs no closing for one that is to be ignored.
         """
-        if classification == "ignore":
-            left = await conn.execute(_SQL["leave_run"].encode(), (account_id, mail_id))
-            if left.rowcount:
-                return
+        if classification == "ignore" and await mails.wait_no_more(conn, account_id, mail_id):
+            return
         cursor = await conn.execute(_SQL["waiting_run"].encode(), (account_id, mail_id))
         run = await cursor.fetchone()
         if run is None:
@@ -142,5 +137,5 @@ class Corrections:
         if any(row["status"] == "decided" for row in await cursor.fetchall()):
             raise Conflict("an answer on this mail was taken; undo it first, or wait until it is carried out")
         await self._questions.supersede(conn, [run["id"]], None)
-        await conn.execute(_SQL["close_run"].encode(), (run["id"],))
-        await conn.execute(_SQL["work_again"].encode(), (run["id"], mail_id))
+        await runs.supersede(conn, [run["id"]], "you corrected its class", None)
+        await mails.others_again(conn, run["id"], mail_id)

@@ -4,12 +4,6 @@
 select from threads t join mails m on m.thread_id = t.id join accounts a on a.id = m.account_id
 where a.address = %s and m.user_id = %s and m.gmail_id = %s for no key update of t
 
--- name: retry
-update mails m set tries = 0, reason = 'tried again', put_away = null,
-       state = case when classification in ('notify', 'respond') then 'triaging' else 'new' end
-from accounts a where a.id = m.account_id and a.address = %s and m.user_id = %s and m.gmail_id = %s
-and m.state = 'failed' and m.readable returning m.thread_id
-
 -- name: may_correct
 select from mails where account_id = %s and gmail_id = %s and thread_id = %s
 and state in ('waiting', 'done', 'failed') and classification is not null
@@ -41,22 +35,10 @@ and a.state <> 'removing' and t.lease_until < clock_timestamp()
 and not exists (select from runs r where r.thread_id = t.id and r.state in ('running', 'acting'))
 for no key update of t
 
--- name: forget_closed
-update runs set closed_with = null where account_id = %s and closed_with = %s
-
 -- name: keep
 insert into corrections (user_id, account_id, mail_id, by, classification, was, because, triaged_at)
 select user_id, account_id, gmail_id, %s, %s, classification, triage_reason, triaged_at from mails
 where account_id = %s and gmail_id = %s
-
--- name: correct
-update mails set classification = %s, triage_reason = %s, reason = %s, tries = 0, state = %s,
-       triaged_at = statement_timestamp(), labelled = null, relabelled = null, put_away = null
-where account_id = %s and gmail_id = %s
-
--- name: leave_run
-update mails m set run_id = null from runs r where m.account_id = %s and m.gmail_id = %s
-and r.id = m.run_id and r.state = 'waiting' and r.mail_id <> m.gmail_id
 
 -- name: waiting_run
 select r.id from mails m join runs r on r.id = m.run_id
@@ -65,9 +47,3 @@ where m.account_id = %s and m.gmail_id = %s and r.state = 'waiting'
 -- name: lock_open
 select status from inbox_items where run_id = %s and status in ('pending', 'decided')
 order by id for no key update
-
--- name: close_run
-update runs set state = 'superseded', reason = 'you corrected its class' where id = %s
-
--- name: work_again
-update mails set state = 'triaging' where run_id = %s and state = 'waiting' and gmail_id <> %s

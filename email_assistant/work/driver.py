@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from uuid import UUID
 
@@ -35,6 +36,14 @@ from email_assistant.work.settle import Settler
 log = logging.getLogger(__name__)
 
 S = TypeVar("S", bound=Standing)
+
+
+class _Did(Enum):
+    """What became of a step."""
+
+    NOTHING = "nothing is left, or nothing that can be done now"
+    SOMETHING = "it is to be looked what is left"
+    ALL = "nothing is left of what was seen; what has come since makes the conversation due"
 
 
 class Kind(ABC, Generic[S]):
@@ -74,6 +83,10 @@ class Kind(ABC, Generic[S]):
     @abstractmethod
     async def rest(self, lease: Lease, at: S, run: RunRow, outcome: Outcome) -> None:
         """Store what the run waits for, or that it has ended."""
+
+    def is_all(self, at: S, run: RunRow) -> bool:
+        """Whether there was nothing to do but a run, which has come to rest since."""
+        return False
 
     @abstractmethod
     async def shown(self, at: S, run: RunRow) -> str:
@@ -148,50 +161,50 @@ class Driver(Generic[S]):
         """
         worked = False
         with calls_are(self.kind.urgency):
-            while await self._step(lease, watch, at):
+            while (did := await self._step(lease, watch, at)) is _Did.SOMETHING:
                 worked, at = True, None
-            return await self.kind.finish(lease) or worked
+            return await self.kind.finish(lease) or worked or did is _Did.ALL
 
-    async def _step(self, lease: Lease, watch: Watch | None, at: S | None) -> bool:
-        """Do the next thing; False when there is nothing left, or nothing that can be done now."""
+    async def _step(self, lease: Lease, watch: Watch | None, at: S | None) -> _Did:
+        """Do the next thing."""
         try:
             at = at or await self.kind.look(lease)
         except ForeignCheckpoint as error:
             await self._give_up(lease, error)
-            return False
+            return _Did.NOTHING
         if at is None:
-            return False
+            return _Did.NOTHING
         try:
             return await self._next(lease, at, watch)
         except LeaseLost:
             raise
         except DecisionFirst:
-            return True
+            return _Did.SOMETHING
         except UnreadableMail as error:
             await self._give_up(lease, error)
-            return False
+            return _Did.NOTHING
         except Exception as error:
             await self._failed(lease, at, error)
-            return False
+            return _Did.NOTHING
 
-    async def _next(self, lease: Lease, at: S, watch: Watch | None) -> bool:
+    async def _next(self, lease: Lease, at: S, watch: Watch | None) -> _Did:
         if acting := at.run_in("acting"):
             with calls_are(Urgency.PERSON):
                 if acting.hangs:
-                    return False
+                    return _Did.NOTHING
                 now = await self.kind.catch_up(lease, at, acting)
-                return now is None or await self._act(lease, now, acting, watch)
+                return await self._act(lease, now, acting, watch) if now else _Did.SOMETHING
         waiting = at.run_in("waiting")
         if waiting and waiting.decided:
             with calls_are(Urgency.PERSON):
                 now = await self.kind.catch_up(lease, at, waiting)
-                return now is None or await self._apply(lease, now, waiting, watch)
+                return await self._apply(lease, now, waiting, watch) if now else _Did.SOMETHING
         if await self.kind.heed(lease, at):
-            return True
+            return _Did.SOMETHING
         run = at.run_in("running") or await self.kind.begin(lease, at)
-        return run is not None and await self._go_on(lease, at, run, watch)
+        return await self._go_on(lease, at, run, watch) if run else _Did.NOTHING
 
-    async def _apply(self, lease: Lease, at: S, run: RunRow, watch: Watch | None) -> bool:
+    async def _apply(self, lease: Lease, at: S, run: RunRow, watch: Watch | None) -> _Did:
         """The point of no return: all answers of the run at once, and only with the account active; then act."""
         if not await self.questions.decided(run.id) <= await self.invoker.pending(run.id, lease):
             raise LostInterrupt("what was answered is not asked any more")
@@ -202,9 +215,9 @@ class Driver(Generic[S]):
             if acts:
                 await self.runs.acting(conn, run.id)
         acting = replace(run, state="acting", waits=False, decided=False, answered=False)
-        return await self._act(lease, at, acting, watch) if acts else True
+        return await self._act(lease, at, acting, watch) if acts else _Did.SOMETHING
 
-    async def _act(self, lease: Lease, at: S, run: RunRow, watch: Watch | None) -> bool:
+    async def _act(self, lease: Lease, at: S, run: RunRow, watch: Watch | None) -> _Did:
         """Go on with a run that has applied answers. If it hangs on an effect that was refused, or is in doubt, a
         person's word comes first."""
         if run.decided:
@@ -217,23 +230,23 @@ class Driver(Generic[S]):
                 await resolve(self.ledger, conn, items)
             if any(item.kind == "link" and not is_accepted(item) for item in items):
                 await self._fail(lease, run, "you did not open the link that a tool needs")
-                return True
+                return _Did.SOMETHING
         for effect in await self.ledger.hanging_in(run.id):
             raise InDoubt(effect.call_id)
         return await self._go_on(lease, at, run, watch)
 
-    async def _go_on(self, lease: Lease, at: S, run: RunRow, watch: Watch | None) -> bool:
+    async def _go_on(self, lease: Lease, at: S, run: RunRow, watch: Watch | None) -> _Did:
         """Run the graph until it waits for a person or ends, and store which of the two."""
         if not run.is_new and not await self.runs.start_work(lease, run, self.max_tries):
             await self._fail(lease, run, f"given up after {self.max_tries} tries", after=True)
-            return True
+            return _Did.SOMETHING
         try:
             await self.kind.rest(lease, at, run, await self.kind.invoke(lease, at, run, watch))
         except asyncio.CancelledError:
             with suppress(LeaseLost):
                 await self.runs.handed_back(lease, run)
             raise
-        return True
+        return _Did.ALL if self.kind.is_all(at, run) else _Did.SOMETHING
 
     async def _failed(self, lease: Lease, at: S, error: Exception) -> None:
         """Put a failure where the person sees it, and decide when to come back."""

@@ -9,6 +9,7 @@ from uuid import UUID
 from email_assistant.accounts.clients import Clients
 from email_assistant.agents.mail.prompts import Classification, Triage, conversation_message
 from email_assistant.agents.mail.run import Settled
+from email_assistant.db import mails, threads
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Pool
 from email_assistant.inbox.questions import Questions
@@ -48,14 +49,15 @@ class Handover:
             classification, reason = "ignore", "automatic mail, while something waits in this conversation"
         if classification == "respond" and (why := await self._may_not_answer(run)):
             classification, reason = "notify", why
-        await self._runs.triaged(lease, run, classification, reason)
+        async with self._pool.connection() as conn:
+            await mails.triaged(conn, lease, run["mail"], classification, reason)
         if classification == "ignore" or run["triage_only"]:
             return Settled("ignore")
         is_foremost = await self._conversations.foremost(lease.thread_id) == run["mail"]
         async with self._pool.connection() as conn, conn.transaction():
             await lease.check(conn)
             if not is_foremost:
-                await self._runs.leave(conn, run_id)
+                await mails.leave(conn, run_id)
                 return Settled("ignore")
             earlier, covered = await self._runs.take_over(conn, run_id, lease.thread_id)
         instructions, draft = await self._questions.said_in(earlier)
@@ -106,7 +108,8 @@ class Handover:
         """Get the mails of an old thread that came before the account was watched, once."""
         client = await self._clients.get(conversation.account.id)
         await store_earlier(self._pool, conversation.account, await client.gmail.thread(conversation.gmail_id))
-        await self._runs.mark_complete(conversation.id)
+        async with self._pool.connection() as conn:
+            await threads.complete(conn, conversation.id)
 
     async def _done(self, thread_id: UUID) -> list[str]:
         done = [effect.result or effect.tool for effect in await self._ledger.done_in(thread_id)]

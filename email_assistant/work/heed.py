@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from email_assistant.accounts.clients import Clients
+from email_assistant.db import mails, runs, threads
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Pool
 from email_assistant.google.errors import NotFound
@@ -16,7 +17,7 @@ from email_assistant.outgoing.entry import InDoubt
 from email_assistant.outgoing.left_drafts import LeftDraft, LeftDrafts
 from email_assistant.tools.send_email import written
 from email_assistant.tools.spec import Call
-from email_assistant.work.conversations import Conversation, MailRow
+from email_assistant.work.conversations import Conversation, MailStanding
 from email_assistant.work.rows import RunRow
 from email_assistant.work.runs import Runs
 from email_assistant.work.settle import Settler
@@ -59,17 +60,19 @@ class Heed:
 
     async def settle_effects(self, lease: Lease, conversation: Conversation) -> None:
         """Find out what became of effects that were started, before anything new begins. Raises NotYetClear."""
+        if not conversation.is_unsettled:
+            return
         started = await self.ledger.started_in(conversation.id)
         # One in doubt stays marked as unknown, and the next run is told.
         await self.settler.settle_all(started, conversation.account, lease, bears=(InDoubt,))
 
-    async def _answers_to(self, conversation: Conversation, run: RunRow) -> list[MailRow]:
+    async def _answers_to(self, conversation: Conversation, run: RunRow) -> list[MailStanding]:
         """What the person wrote since the answers were applied: what they wrote before was read then."""
         ours = await self.ledger.own_ids(conversation.id)
         asked_at = conversation.mail(run.mail_id).received_at
         return [m for m in conversation.new if _is_by_hand(m, ours) and m.received_at >= asked_at]
 
-    async def _answered_where(self, conversation: Conversation, answers: Sequence[MailRow]) -> str:
+    async def _answered_where(self, conversation: Conversation, answers: Sequence[MailStanding]) -> str:
         """Why nothing is left to do. What they had sent from a chat is their word as much as what they typed."""
         from_chats = await self.ledger.sent_from_chats(conversation.id)
         return ANSWERED_IN_CHAT if all(m.gmail_id in from_chats for m in answers) else ANSWERED
@@ -108,7 +111,7 @@ class Heed:
             await lease.check(conn)
             if answered:
                 await self.runs.closed_by_person(conn, answered, reason, wrote_at)
-            await self.runs.read_own(conn, conversation.id, wrote_at, reason)
+            await mails.read_own(conn, conversation.id, wrote_at, reason)
         return True
 
     async def _read_draft(self, lease: Lease, conversation: Conversation) -> bool:
@@ -119,7 +122,7 @@ class Heed:
         reason = await self._said_by_draft(conversation, conversation.drafted) if run and not run.answered else None
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
-            await self.runs.looked_at_draft(conn, conversation.id, conversation.drafted)
+            await threads.looked_at_draft(conn, conversation.id, conversation.drafted)
             if run and reason:
                 await self.runs.closed_by_person(conn, [run.id], reason)
         return True
@@ -164,6 +167,8 @@ class Heed:
 
     async def _tend_drafts(self, lease: Lease, conversation: Conversation) -> bool:
         """Leave at Gmail what is to be left there, and take away what is over."""
+        if not conversation.has_left_drafts:
+            return False
         for left in await self.left_drafts.of_thread(conversation.id):
             if left.state in ("wanted", "started") and left.waits:
                 call = await self._call_of(lease, conversation, left)
@@ -195,7 +200,7 @@ class Heed:
             if run and reason:
                 at = conversation.mail(run.mail_id).received_at
                 await self.runs.closed_by_putting_away(conn, run, reason, at)
-            await self.runs.put_away(conn, conversation.id)
+            await mails.put_away(conn, conversation.id)
         return True
 
     async def _read_back(self, lease: Lease, conversation: Conversation) -> bool:
@@ -217,7 +222,7 @@ class Heed:
                 await self.questions.reopen(conn, conversation.back)
             if reopens:
                 await self.runs.reopen(conn, conversation.back, waits=waits, beside=beside)
-            await self.runs.never_reopen(conn, conversation.id)
+            await runs.never_reopen(conn, conversation.id)
             for item in items if waits and conversation.account.mode == "draft" else ():
                 if item.kind == "draft":
                     await self.left_drafts.want_again(conn, item.run_id, item.call_id, item.args)
@@ -245,6 +250,6 @@ class Heed:
         return all(ref.thread_id != conversation.gmail_id for ref in await gmail.drafts())
 
 
-def _is_by_hand(mail: MailRow, ours: Collection[str]) -> bool:
+def _is_by_hand(mail: MailStanding, ours: Collection[str]) -> bool:
     """Whether the person wrote it: neither we, nor a program that says so, such as one that replies in a holiday."""
     return mail.own and mail.gmail_id not in ours and not mail.by_program

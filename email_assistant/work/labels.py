@@ -1,4 +1,4 @@
-"""The label in Gmail that shows a mail's class, and the person who moves it. All SQL on what concerns labels.
+"""The label in Gmail that shows a mail's class, and the person who moves it.
 
 What is to be shown is derived: a mail that was triaged and whose label is not known to be there. A label is set under
 the conversation's lease and may be set again, so a crash or an outage only delays it.
@@ -6,8 +6,8 @@ the conversation's lease and may be set again, so a crash or an outage only dela
 
 import logging
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from http import HTTPStatus
 from uuid import UUID
 
@@ -16,6 +16,7 @@ from psycopg.rows import class_row
 from email_assistant.accounts.account import Account
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
+from email_assistant.db import mails, threads
 from email_assistant.db.lease import Lease, LeaseLost
 from email_assistant.db.pool import Pool
 from email_assistant.errors import AssistantError
@@ -55,6 +56,8 @@ class LabelWork:
     classification: Class
     relabelled: Class | None
     """The class whose label the person seems to have put on it."""
+    faults: int
+    """How often setting labels in its conversation has failed since it last went well."""
 
 
 @dataclass(frozen=True)
@@ -160,38 +163,24 @@ class Labels:
             await self.accounts.set_state(work.account_id, "login", fault.reason)
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
-            await conn.execute(
-                """update threads set label_faults = label_faults + 1, label_after = greatest(%s, clock_timestamp()
-                          + back_off(label_faults, '1 second', '5 minutes'))
-                   where id = %s""",
-                (fault.until or datetime.now(UTC), lease.thread_id),
-            )
+            await threads.label_later(conn, lease.thread_id, fault.until)
 
     async def _store(self, lease: Lease, work: LabelWork, labelled: str) -> None:
-        async with self.pool.connection() as conn, conn.transaction():
-            await lease.check(conn)
-            await conn.execute(
-                "update threads set label_faults = 0 where id = %s and label_faults > 0", (lease.thread_id,)
-            )
-            await conn.execute(
-                "update mails set labelled = %s, relabelled = null where account_id = %s and gmail_id = %s",
-                (labelled, work.account_id, work.gmail_id),
-            )
+        async with self.pool.connection() as conn, conn.transaction() if work.faults else nullcontext():
+            if work.faults:
+                await threads.labelled(conn, lease.thread_id)
+            await mails.labelled(conn, lease, work.gmail_id, labelled)
 
     async def _drop_suspicion(self, lease: Lease, work: LabelWork) -> None:
         """What history showed tells nothing new."""
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
-            await conn.execute(
-                """update mails set relabelled = null where account_id = %s and gmail_id = %s
-                   and relabelled = %s""",
-                (work.account_id, work.gmail_id, work.relabelled),
-            )
+            await mails.not_relabelled(conn, work.account_id, work.gmail_id, work.relabelled)
 
     async def _due(self, thread_id: UUID) -> list[LabelWork]:
         async with self.pool.connection() as conn, conn.cursor(row_factory=class_row(LabelWork)) as cursor:
             await cursor.execute(
-                f"""select m.account_id, m.gmail_id, m.classification, m.relabelled
+                f"""select m.account_id, m.gmail_id, m.classification, m.relabelled, t.label_faults as faults
                     from mails m join accounts a on a.id = m.account_id join threads t on t.id = m.thread_id
                     where t.id = %s and t.label_after <= clock_timestamp() and ({UNSHOWN} or {MOVED})
                     order by m.gmail_id""".encode(),

@@ -50,7 +50,7 @@ class Removal:
             for table in ("checkpoints", "checkpoint_blobs", "checkpoint_writes"):
                 await conn.execute(f"delete from {table} where thread_id in ({runs})".encode(), (account.id,))
             await conn.execute("delete from store where prefix like %s", (f"email_assistant.{account.id}.%",))
-            await conn.execute("delete from accounts where id = %s", (account.id,))
+            await self.accounts.delete(conn, account.id)
         return unclear
 
     async def _threads_of(self, account: Account) -> list[UUID]:

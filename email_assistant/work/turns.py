@@ -11,6 +11,7 @@ from uuid import UUID
 from psycopg.rows import class_row
 
 from email_assistant.accounts.account import Account
+from email_assistant.db import threads
 from email_assistant.db.pool import Pool
 from email_assistant.inbox.items import NoItem
 from email_assistant.work.rows import RunRow, read_runs
@@ -48,17 +49,13 @@ class Turns:
     async def open_chat(self, account: Account, chat_id: str) -> ChatRow:
         """The chat of that id; begun with this account if there is none."""
         async with self._pool.connection() as conn:
-            await conn.execute(
-                """insert into threads (user_id, account_id, chat_id, heard) values (%s, %s, %s, '{}')
-                   on conflict (user_id, chat_id) do nothing""",
-                (account.user_id, account.id, chat_id),
-            )
+            await threads.insert_chat(conn, account.user_id, account.id, chat_id)
         return await self.chat(account.user_id, chat_id)
 
     async def now_about(self, chat: ChatRow, account: Account) -> ChatRow:
         """A chat that was begun without a mailbox goes on about this one."""
         async with self._pool.connection() as conn:
-            await conn.execute("update threads set account_id = %s where id = %s", (account.id, chat.id))
+            await threads.now_about(conn, chat.id, account.id)
         return await self.chat(account.user_id, chat.chat_id)
 
     async def chat(self, user_id: UUID, chat_id: str) -> ChatRow:

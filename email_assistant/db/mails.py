@@ -1,0 +1,205 @@
+"""The row of a mail: what changes it (its SQL: `mails.sql`), in the caller's transaction.
+
+A mail is `new → triaging → waiting → acting → done`, or `failed`; whoever changes that has locked its conversation.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg import AsyncCursor
+
+from email_assistant.db.beside import BESIDE, UNTOLD
+from email_assistant.db.lease import HELD, Lease
+from email_assistant.db.pool import Connection
+from email_assistant.db.statements import statements
+
+_PARTS = {"beside": BESIDE, "untold": UNTOLD, "held": HELD}
+_SQL = {name: text.format(**_PARTS) for name, text in statements("db", "mails.sql").items()}
+
+
+async def _run(conn: Connection, statement: str, **given: object) -> AsyncCursor[dict[str, Any]]:
+    return await conn.execute(_SQL[statement].encode(), given)
+
+
+async def _threads(cursor: AsyncCursor[dict[str, Any]]) -> list[UUID]:
+    return [row["thread_id"] for row in await cursor.fetchall()]
+
+
+# What comes from Gmail
+
+
+async def insert(conn: Connection, **row: object) -> bool:
+    """Make a row, by column; False if the mail is there."""
+    return (await _run(conn, "insert", **row)).rowcount == 1
+
+
+async def moved_in(conn: Connection, account_id: UUID, gmail_ids: Sequence[str], was_out: str) -> list[UUID]:
+    """Mail that was moved into the inbox, and that no run had to do with, makes work; returns its conversations.
+
+    To be called before `moved`, which changes why it made none.
+
+    Args:
+        was_out: the reason of mail that was not in the inbox when it came.
+    """
+    return await _threads(await _run(conn, "moved_in", account=account_id, mails=gmail_ids, was_out=was_out))
+
+
+async def moved(conn: Connection, account_id: UUID, put_away: Mapping[str, str | None]) -> list[UUID]:
+    """Note what the person did with mail, None where it is in the inbox again; returns where that is new."""
+    given = {"mails": list(put_away), "whys": list(put_away.values())}
+    return await _threads(await _run(conn, "moved", account=account_id, **given))
+
+
+async def relabelled(conn: Connection, account_id: UUID, classes: Mapping[str, str]) -> list[UUID]:
+    """Note the class whose label was put on mail, where it may have been the person; returns the conversations."""
+    given = {"mails": list(classes), "classes": list(classes.values())}
+    return await _threads(await _run(conn, "relabelled", account=account_id, **given))
+
+
+# Labels
+
+
+async def labelled(conn: Connection, lease: Lease, gmail_id: str, label: str) -> None:
+    """It carries the label of this class, or is given `none`. Raises LeaseLost."""
+    await lease.guarded(conn, _SQL["labelled"], label, lease.thread_id, gmail_id)
+
+
+async def not_relabelled(conn: Connection, account_id: UUID, gmail_id: str, classification: str | None) -> None:
+    """What was noted of the label of a class tells nothing new."""
+    await _run(conn, "not_relabelled", account=account_id, mail=gmail_id, classification=classification)
+
+
+# What the person says of it
+
+
+async def retry(conn: Connection, user_id: UUID, address: str, gmail_id: str) -> UUID | None:
+    """Take a failed mail up again, with the class that it has; returns its conversation, None if it has not failed."""
+    found = await _threads(await _run(conn, "retry", user=user_id, address=address, mail=gmail_id))
+    return found[0] if found else None
+
+
+async def correct(conn: Connection, account_id: UUID, gmail_id: str, classification: str, why: str) -> None:
+    """It is of this class, by the person's word, and worked on accordingly."""
+    await _run(conn, "correct", account=account_id, mail=gmail_id, why=why, classification=classification)
+
+
+async def wait_no_more(conn: Connection, account_id: UUID, gmail_id: str) -> bool:
+    """Take it from the waiting run of another mail; False if there is none."""
+    return (await _run(conn, "wait_no_more", account=account_id, mail=gmail_id)).rowcount > 0
+
+
+async def others_again(conn: Connection, run_id: UUID, gmail_id: str) -> None:
+    """Work on the mails that waited with a run, but for this one."""
+    await _run(conn, "others_again", run=run_id, mail=gmail_id)
+
+
+# A run of it
+
+
+async def taken_up(conn: Connection, run_id: UUID, account_id: UUID, gmail_id: str) -> None:
+    """A run is made of it. One that waits stays with the run that waits until that is replaced."""
+    await _run(conn, "taken_up", run=run_id, account=account_id, mail=gmail_id)
+
+
+async def tried(conn: Connection, lease: Lease, gmail_id: str) -> int:
+    """Count a try; returns how many there were. Raises LeaseLost."""
+    [row] = await lease.guarded(conn, _SQL["tried"], lease.thread_id, gmail_id)
+    return int(row["tries"])
+
+
+async def not_tried(conn: Connection, thread_id: UUID, gmail_id: str) -> None:
+    """The last try doesn't count."""
+    await _run(conn, "not_tried", thread=thread_id, mail=gmail_id)
+
+
+async def triaged(conn: Connection, lease: Lease, gmail_id: str, classification: str, why: str) -> None:
+    """Store its class; an empty reason leaves the one that is known, and when it was triaged. Raises LeaseLost."""
+    await lease.guarded(conn, _SQL["triaged"], classification, why, lease.thread_id, gmail_id)
+
+
+async def cover(conn: Connection, run_id: UUID, thread_id: UUID) -> list[str]:
+    """Let a run answer all that is unanswered in its conversation, in place of the runs that it superseded; returns
+    Gmail's ids of all that it answers, oldest first."""
+    await _run(conn, "cover", run=run_id, thread=thread_id)
+    return [row["gmail_id"] for row in await (await _run(conn, "covered", run=run_id)).fetchall()]
+
+
+async def leave(conn: Connection, run_id: UUID) -> None:
+    """The run of another mail will answer what this one would have."""
+    await _run(conn, "leave", run=run_id)
+
+
+async def put_beside(conn: Connection, thread_id: UUID) -> bool:
+    """Let mail wait with the run that waits, where it asks less and is from somebody else, or is a stranger's while
+    all is decided; False if none does."""
+    return (await _run(conn, "put_beside", thread=thread_id)).rowcount > 0
+
+
+async def held_up(conn: Connection, thread_id: UUID, why: str) -> None:
+    """Show with all that is at work in a conversation why it goes on later."""
+    await _run(conn, "held_up", thread=thread_id, why=why)
+
+
+async def acting(conn: Connection, run_id: UUID) -> None:
+    await _run(conn, "acting", run=run_id)
+
+
+async def hang(conn: Connection, run_id: UUID, why: str) -> None:
+    """Its run can't act on before the person has said something."""
+    await _run(conn, "hang", run=run_id, why=why)
+
+
+async def rested(conn: Connection, run_id: UUID, state: str) -> None:
+    """Its run waits for the person, or has ended, which leaves what the run was not told of to another."""
+    await _run(conn, "rested", run=run_id, state=state)
+
+
+async def failed(conn: Connection, run_id: UUID, why: str, *, after: bool) -> None:
+    """Its run has failed; what the run was not told of is left to another.
+
+    Args:
+        after: the reason that is shown now came before, and is kept behind the new one.
+    """
+    await _run(conn, "failed", run=run_id, why=why, after=after)
+
+
+async def all_failed(conn: Connection, thread_id: UUID, why: str) -> None:
+    """Nothing can be worked on in a conversation."""
+    await _run(conn, "all_failed", thread=thread_id, why=why)
+
+
+# What the person did in Gmail
+
+
+async def closed(conn: Connection, run_ids: Sequence[UUID], why: str, upto: datetime | None) -> None:
+    """Nothing is left to do for the mails of these runs, but for those that came later than `upto`, if it is given, or
+    that the run was not told of: they are worked on by themselves."""
+    await _run(conn, "closed", runs=list(run_ids), why=why, upto=upto)
+
+
+async def wait_again(conn: Connection, run_id: UUID, beside: Sequence[UUID]) -> None:
+    """Let mail wait with a run that is open again: that of the runs `beside` it, and what other runs were closed with
+    and only notifies."""
+    await _run(conn, "wait_again", run=run_id, beside=list(beside))
+
+
+async def reopened(conn: Connection, run_id: UUID, state: str) -> None:
+    """The mails with which a run was closed are in the inbox again."""
+    await _run(conn, "reopened", run=run_id, state=state)
+
+
+async def put_away(conn: Connection, thread_id: UUID) -> None:
+    """Mail that the person put away before any run worked on it needs no work."""
+    await _run(conn, "put_away", thread=thread_id)
+
+
+async def read_own(conn: Connection, thread_id: UUID, wrote_at: datetime | None, why: str) -> None:
+    """The account's own mail needs no work once it was looked at.
+
+    Args:
+        wrote_at: when the person wrote in the conversation: mail from before, that no run works on, is answered.
+    """
+    await _run(conn, "own_read", thread=thread_id)
+    await _run(conn, "answered", thread=thread_id, wrote_at=wrote_at, why=why)
