@@ -29,9 +29,6 @@ _COLUMNS = """id, user_id, address, provider, name, signature, aliases, timezone
               case when spent_until > clock_timestamp() then spent_until end spent_until"""
 
 
-"""What one process at a time does with a mailbox."""
-
-
 def _is_zone(name: str) -> str:
     if zone_named(name).key != name:
         raise ValueError("there is no such timezone")

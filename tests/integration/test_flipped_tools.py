@@ -121,7 +121,7 @@ async def the_job(home: Home, google: Google, model: Model) -> dict[str, Any]:
         "offered": [sorted(request.tools) for request in model.requests],
         "effects": await home.sql(
             """select tool, args, state, result, recipient, external_id <> '' as made
-               from effects order by started_at"""
+               from effects where run_id is not null order by started_at"""
         ),
         "mails": sorted((m.subject, m.state, m.reason) for m in await home.mails()),
     }
