@@ -177,16 +177,39 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
             show_mail=settings.notify_show_mail,
         )
         digests = Digests(
-            pool, accounts, clients, outbox, at=settings.digest_at, inbox_url=settings.inbox_url,
+            pool,
+            accounts,
+            clients,
+            outbox,
+            at=settings.digest_at,
+            inbox_url=settings.inbox_url,
             claim=timedelta(seconds=settings.lease_seconds),
-        )  # fmt: skip
+        )
         holder = Holder(url)
         app = App(
-            settings, rules, pool, holder, Presence(pool, holder, settings.provider, settings.start_command), queue,
-            accounts, clients, ledger, outbox, inbox, questions, Teaching(pool), Recipients(pool, clients), mails,
-            Corrections(pool, mails, questions, enqueue=queue.decided), usage, channels, notices, digests,
-            Sessions(pool, secret_key(settings)), user_id,
-        )  # fmt: skip
+            settings,
+            rules,
+            pool,
+            holder,
+            Presence(pool, holder, settings.provider, settings.start_command),
+            queue,
+            accounts,
+            clients,
+            ledger,
+            outbox,
+            inbox,
+            questions,
+            Teaching(pool),
+            Recipients(pool, clients),
+            mails,
+            Corrections(pool, mails, questions, enqueue=queue.decided),
+            usage,
+            channels,
+            notices,
+            digests,
+            Sessions(pool, secret_key(settings)),
+            user_id,
+        )
         try:
             yield app
         finally:
@@ -224,21 +247,46 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
     keep_langsmith_off()
     settings = app.settings
     agent = ChatAgent(
-        app.accounts, app.clients, open_memory(app), app.models, app.tools, app.ledger, settings.max_steps,
+        app.accounts,
+        app.clients,
+        open_memory(app),
+        app.models,
+        app.tools,
+        app.ledger,
+        settings.max_steps,
         Heard(app.pool),
-    )  # fmt: skip
+    )
     invoker = Invoker(agent.graph(FencedSaver(app.pool)).with_config(callbacks=list(callbacks)), app.questions)
     runs, turns = Runs(app.pool), Turns(app.pool)
     waits = settings.when_spent == "wait"
     due = DueWork(app.pool, settings.provider, app.holder, waits_when_spent=waits)
     by_chat = ByChat(
-        app.pool, turns, runs, app.questions, app.recipients, app.ledger, app.accounts, app.tools, invoker,
+        app.pool,
+        turns,
+        runs,
+        app.questions,
+        app.recipients,
+        app.ledger,
+        app.accounts,
+        app.tools,
+        invoker,
         SaidBefore(turns, app.ledger, invoker),
-    )  # fmt: skip
+    )
     driver = Driver(
-        by_chat, app.pool, runs, app.questions, app.ledger, app.accounts, Settler(runs, app.ledger, app.clients,
-        app.tools.settle), app.tools, invoker, due.is_due, settings.lease_seconds, app.holder, settings.max_tries,
-    )  # fmt: skip
+        by_chat,
+        app.pool,
+        runs,
+        app.questions,
+        app.ledger,
+        app.accounts,
+        Settler(runs, app.ledger, app.clients, app.tools.settle),
+        app.tools,
+        invoker,
+        due.is_due,
+        settings.lease_seconds,
+        app.holder,
+        settings.max_tries,
+    )
     return Chat(
         driver, app.pool, turns, runs, app.inbox, app.ledger, app.accounts, invoker, settings.lease_seconds, app.holder
     )

@@ -277,9 +277,16 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
         app.pool, conversations, runs, app.questions, app.ledger, app.clients, replies_per_day=settings.replies_per_day
     )
     agent = MailAgent(
-        app.accounts, app.clients, memory, app.models, app.tools, app.ledger, settings.max_steps, handover,
+        app.accounts,
+        app.clients,
+        memory,
+        app.models,
+        app.tools,
+        app.ledger,
+        settings.max_steps,
+        handover,
         settings.when_spent == "rules",
-    )  # fmt: skip
+    )
     saver = FencedSaver(app.pool)
     left_drafts = LeftDrafts(app.pool, settings.google_timeout_seconds)
     async with tracing(settings) as callbacks:
@@ -289,17 +296,49 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
             app.pool, runs, app.questions, app.ledger, app.clients, settler, left_drafts, asked_by=invoker.pending
         )
         by_mail = ByMail(
-            app.pool, conversations, runs, app.questions, app.recipients, app.accounts, app.clients, app.tools,
-            left_drafts, heed, invoker, Labels(app.pool, app.accounts, app.clients, app.corrections, names),
+            app.pool,
+            conversations,
+            runs,
+            app.questions,
+            app.recipients,
+            app.accounts,
+            app.clients,
+            app.tools,
+            left_drafts,
+            heed,
+            invoker,
+            Labels(app.pool, app.accounts, app.clients, app.corrections, names),
             mailboxes.sync_thread,
-        )  # fmt: skip
+        )
         driver = Driver(
-            by_mail, app.pool, runs, app.questions, app.ledger, app.accounts, settler, app.tools, invoker, due.is_due,
-            settings.lease_seconds, app.holder, settings.max_tries,
-        )  # fmt: skip
+            by_mail,
+            app.pool,
+            runs,
+            app.questions,
+            app.ledger,
+            app.accounts,
+            settler,
+            app.tools,
+            invoker,
+            due.is_due,
+            settings.lease_seconds,
+            app.holder,
+            settings.max_tries,
+        )
         await app.accounts.forget_spent()
         await app.holder.open()
         yield Daemon(
-            app, conversations, due, runs, mailboxes, backfill, watches, driver, invoker, Learner(memory, app.models),
-            memory, saver, open_chat(app, callbacks),
-        )  # fmt: skip
+            app,
+            conversations,
+            due,
+            runs,
+            mailboxes,
+            backfill,
+            watches,
+            driver,
+            invoker,
+            Learner(memory, app.models),
+            memory,
+            saver,
+            open_chat(app, callbacks),
+        )

@@ -45,11 +45,16 @@ async def cost(as_json: AsJson = False) -> None:
         print_table(
             ["case", "calls", "prompt tokens", "at most", ""],
             [
-                [r["case"], str(r["calls"]), str(r["prompt_tokens"]), f"{r['most_calls']} / {r['most_prompt_tokens']}",
-                 "" if r["within"] else "above"]
+                [
+                    r["case"],
+                    str(r["calls"]),
+                    str(r["prompt_tokens"]),
+                    f"{r['most_calls']} / {r['most_prompt_tokens']}",
+                    "" if r["within"] else "above",
+                ]
                 for r in rows
             ],
-        )  # fmt: skip
+        )
         out.print(", ".join(f"{name} {value}" for name, value in measured_on.items()), highlight=False)
     if not all(row["within"] for row in rows):
         raise typer.Exit(1)
@@ -78,11 +83,17 @@ async def inbox(
         print_table(
             ["case", "p50", "p95", "max", "p95 at most", ""],
             [
-                [c["case"], f"{c['p50']} ms", f"{c['p95']} ms", f"{c['max']} ms",
-                 f"{c['most_p95']:.0f} ms" if c["most_p95"] else "", "" if c["within"] else "above"]
+                [
+                    c["case"],
+                    f"{c['p50']} ms",
+                    f"{c['p95']} ms",
+                    f"{c['max']} ms",
+                    f"{c['most_p95']:.0f} ms" if c["most_p95"] else "",
+                    "" if c["within"] else "above",
+                ]
                 for c in cases
             ],
-        )  # fmt: skip
+        )
         out.print(", ".join(f"{name} {value}" for name, value in measured_on.items()), highlight=False)
         out.print(f"{report.items:,} items, filled in {report.fill_seconds:.0f} s", highlight=False)
     if not all(timing.within for timing in report.timings):
