@@ -284,8 +284,13 @@ async def _use(shell: Shell, http: httpx.AsyncClient) -> None:
         await until(look)
         return found
 
-    items = await some("/api/inbox", "items", lambda items: [item["kind"] for item in items].count("draft") > 1)
-    learned, other, *_ = (item for item in items if item["kind"] == "draft")
+    def of_jonas(item: Mapping[str, Any]) -> bool:
+        return bool(item["kind"] == "draft" and item["sender"].startswith("jonas"))
+
+    items = await some(
+        "/api/inbox", "items", lambda items: any(map(of_jonas, items)) and sum(i["kind"] == "draft" for i in items) > 1
+    )
+    [learned], other = filter(of_jonas, items), next((i for i in items if i["kind"] == "draft" and not of_jonas(i)), {})
     (await http.post(f"/api/inbox/{learned['id']}/decision", json={"type": "ignore"})).raise_for_status()
     shell.known["item"] = other["id"][:8]
     [lesson, *_] = await some(f"/api/memory/lessons?account={learned['account']}", "lessons", len)
