@@ -284,13 +284,12 @@ async def _use(shell: Shell, http: httpx.AsyncClient) -> None:
         await until(look)
         return found
 
-    def of_jonas(item: Mapping[str, Any]) -> bool:
-        return bool(item["kind"] == "draft" and item["sender"].startswith("jonas"))
+    def alone(items: list[Any]) -> list[Any]:
+        """Drafts that are all of their proposal: of one with other parts nothing is done before these are decided."""
+        groups = [item["group"] for item in items]
+        return [item for item in items if item["kind"] == "draft" and groups.count(item["group"]) == 1]
 
-    items = await some(
-        "/api/inbox", "items", lambda items: any(map(of_jonas, items)) and sum(i["kind"] == "draft" for i in items) > 1
-    )
-    [learned], other = filter(of_jonas, items), next((i for i in items if i["kind"] == "draft" and not of_jonas(i)), {})
+    learned, other, *_ = alone(await some("/api/inbox", "items", lambda items: len(alone(items)) > 1))
     (await http.post(f"/api/inbox/{learned['id']}/decision", json={"type": "ignore"})).raise_for_status()
     shell.known["item"] = other["id"][:8]
     [lesson, *_] = await some(f"/api/memory/lessons?account={learned['account']}", "lessons", len)
