@@ -9,7 +9,7 @@ from uuid import UUID
 
 from email_assistant.accounts.account import Account
 from email_assistant.accounts.accounts import Accounts
-from email_assistant.db.pool import Pool
+from email_assistant.db.pool import Pool, fetched
 from email_assistant.errors import AssistantError
 from email_assistant.settings import Settings
 
@@ -115,9 +115,7 @@ class Usage:
         return row
 
     async def _rows(self, query: str, *parameters: object) -> list[dict[str, Any]]:
-        async with self._pool.connection() as conn:
-            cursor = await conn.execute(query.encode(), parameters)
-            return await cursor.fetchall() if cursor.description else []
+        return await fetched(self._pool, query, parameters)
 
 
 def spent_notice(account: Account, day: Day) -> str:

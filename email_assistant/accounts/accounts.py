@@ -14,7 +14,7 @@ from pydantic import AfterValidator, TypeAdapter
 
 from email_assistant.accounts.account import NOWHERE, WITHOUT_MAILBOX, Account, Identity, Mode, State, UnknownAccount
 from email_assistant.accounts.vault import Vault
-from email_assistant.db.pool import Connection, Pool
+from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.db.values import zone_named
 
 _EXCHANGES: Final = 4
@@ -336,9 +336,7 @@ class Accounts:
             return [_account(row) for row in await cursor.fetchall()]
 
     async def _rows(self, query: str, parameters: tuple[object, ...] | Mapping[str, object]) -> list[dict[str, Any]]:
-        async with self._pool.connection() as conn:
-            cursor = await conn.execute(query.encode(), parameters)
-            return await cursor.fetchall() if cursor.description else []
+        return await fetched(self._pool, query, parameters)
 
 
 def _account(row: dict[str, Any]) -> Account:

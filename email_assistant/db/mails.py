@@ -15,8 +15,7 @@ from email_assistant.db.lease import HELD, Lease
 from email_assistant.db.pool import Connection
 from email_assistant.db.statements import statements
 
-_PARTS = {"beside": BESIDE, "untold": UNTOLD, "held": HELD}
-_SQL = {name: text.format(**_PARTS) for name, text in statements("db", "mails.sql").items()}
+_SQL = statements("db", "mails.sql", beside=BESIDE, untold=UNTOLD, held=HELD)
 
 
 async def _run(conn: Connection, statement: str, **given: object) -> AsyncCursor[dict[str, Any]]:

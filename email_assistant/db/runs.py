@@ -11,7 +11,7 @@ from email_assistant.db.lease import HELD, Lease
 from email_assistant.db.pool import Connection
 from email_assistant.db.statements import statements
 
-_SQL = {name: text.format(held=HELD) for name, text in statements("db", "runs.sql").items()}
+_SQL = statements("db", "runs.sql", held=HELD)
 
 
 async def _run(conn: Connection, statement: str, **given: object) -> AsyncCursor[dict[str, Any]]:

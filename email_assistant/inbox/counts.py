@@ -11,7 +11,7 @@ from email_assistant.tools.spec import Kind
 MOST = 1000
 """No further than this is counted, in each group; so that many entries of an index are read for each at most."""
 
-_SQL = statements("inbox", "counts.sql")
+_SQL = statements("inbox", "counts.sql", awake=AWAKE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ async def count(pool: Pool, user_id: UUID) -> Counts:
     others: list[Status] = [status for status in STATUSES if status != "pending"]
     given = {"user": user_id, "most": MOST, "kinds": list(KINDS), "statuses": others}
     async with pool.connection() as conn:
-        waiting = await (await conn.execute(_SQL["waiting"].format(awake=AWAKE).encode(), given)).fetchall()
+        waiting = await (await conn.execute(_SQL["waiting"].encode(), given)).fetchall()
         rest = await (await conn.execute(_SQL["others"].encode(), given)).fetchall()
         snoozed = await (await conn.execute(_SQL["snoozed"].encode(), given)).fetchall()
     pending = min(MOST, sum(row["count"] for row in waiting))

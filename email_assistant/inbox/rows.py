@@ -18,7 +18,7 @@ from email_assistant.inbox.items import Item
 from email_assistant.inbox.search import WORDS, words
 from email_assistant.outgoing.entry import Effect
 
-_SQL = statements("inbox", "rows.sql")
+_SQL = statements("inbox", "rows.sql", words=WORDS)
 
 
 async def _run(conn: Connection, statement: str, *parameters: object) -> AsyncCursor[dict[str, Any]]:
@@ -29,7 +29,7 @@ async def insert(conn: Connection, run_id: UUID, mail_text: str, question: Mappi
     """Make a row of a question of a run, by column. A repeat changes nothing; of what no interrupt asks, while it
     waits."""
     row = {**question, "args": Json(question["args"])}
-    statement = _SQL["insert"].format(words=WORDS, columns=", ".join(row), values=", ".join(["%s"] * len(row)))
+    statement = _SQL["insert"].format(columns=", ".join(row), values=", ".join(["%s"] * len(row)))
     await _run(conn, statement, mail_text, *words(mail_text, question["args"]), *row.values(), run_id)
 
 
@@ -37,8 +37,7 @@ async def insert_refused(conn: Connection, effect: Effect, mail_text: str) -> No
     """Show once more what was decided, as it is now, and why it was not done; while it waits, a repeat changes
     nothing."""
     shown = (mail_text, Json(effect.args), *words(mail_text, effect.args))
-    statement = _SQL["insert_refused"].format(words=WORDS)
-    await _run(conn, statement, *shown, effect.result, effect.run_id, effect.call_id)
+    await _run(conn, _SQL["insert_refused"], *shown, effect.result, effect.run_id, effect.call_id)
 
 
 async def times_asked(conn: Connection, run_id: UUID, call_id: str) -> int:

@@ -17,9 +17,7 @@ Place = Literal["web", "terminal", "cli", "digest"]
 _NEWS = timedelta(days=7)  # what is older is told nowhere any more, but stands in the list
 _MOST_AT_ONCE = 20
 MOST = 50
-_PARTS = statements("memory", "lessons.sql")
-_READ = _PARTS["read"].format_map(_PARTS)
-_SQL = {name: text.format(columns=_PARTS["columns"], read=_READ) for name, text in _PARTS.items()}
+_SQL = statements("memory", "lessons.sql")
 
 
 class NoLesson(NoItem):

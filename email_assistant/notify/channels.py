@@ -23,8 +23,7 @@ _CLAIM_SECONDS = 60  # how long a process that died keeps a channel from being u
 _TRIES = 5  # Of one notice. Then it is given up, and the next item starts anew.
 _LISTED = 50  # items that one notice names; it counts them all
 _SHOWN_WORDS = 200  # characters of what was asked for in a chat
-_PARTS = statements("notify", "channels.sql")
-_SQL = {name: text.format_map(_PARTS) for name, text in _PARTS.items()}
+_SQL = statements("notify", "channels.sql")
 
 
 class NoChannel(AssistantError):

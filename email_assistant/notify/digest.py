@@ -38,8 +38,7 @@ class _Digest:
     tries: int
 
 
-_PARTS = statements("notify", "digest.sql")
-_SQL = {name: text.format_map(_PARTS) for name, text in _PARTS.items()}
+_SQL = statements("notify", "digest.sql")
 _WORDS: Mapping[str, str] = {
     "draft": "a draft to approve",
     "meeting": "a meeting to approve",

@@ -55,7 +55,7 @@ class Activity:
         }
         found: dict[date, dict[str, Any]] = {day: {} for day in sorted({day for _, day, _, _ in periods})}
         for query in ("mails", "decisions", "usage"):
-            for row in await fetched(self._pool, _SQL[query].format_map(_SQL), given):
+            for row in await fetched(self._pool, _SQL[query], given):
                 found[row["day"]] |= row
         return [DayFigures(**({"day": day} | figures)) for day, figures in found.items()]
 

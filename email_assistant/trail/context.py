@@ -16,8 +16,7 @@ _MOST_MAILS = 50
 _MOST_CHARACTERS = 20_000
 _SIMILAR = 5
 
-_PARTS = statements("trail", "context.sql")
-_SQL = {name: text.replace("{letter}", _PARTS["letter"]) for name, text in _PARTS.items()}
+_SQL = statements("trail", "context.sql")
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from email_assistant.agents.mail.prompts import Classification
 from email_assistant.agents.mail.run import ReplyNeeds, Run
 from email_assistant.db.beside import BESIDE, UNTOLD
 from email_assistant.db.lease import Lease
-from email_assistant.db.pool import Pool
+from email_assistant.db.pool import Pool, fetched
 from email_assistant.db.serializer import ForeignCheckpoint
 from email_assistant.mail.excerpt import tokens
 from email_assistant.mail.message import Mail, references_of
@@ -262,9 +262,7 @@ class Conversations:
         return [row["gmail_id"] for row in rows]
 
     async def _rows(self, query: str, *parameters: object) -> list[dict[str, Any]]:
-        async with self._pool.connection() as conn:
-            cursor = await conn.execute(query.encode(), parameters)
-            return await cursor.fetchall() if cursor.description else []
+        return await fetched(self._pool, query, parameters)
 
 
 def given_to_run(

@@ -13,7 +13,7 @@ from uuid import UUID
 from email_assistant.accounts.accounts import SERVED
 from email_assistant.db.holder import Holder
 from email_assistant.db.lease import FREE
-from email_assistant.db.pool import Pool
+from email_assistant.db.pool import Pool, fetched
 from email_assistant.work.labels import MOVED, UNSHOWN
 from email_assistant.work.tasks import Due
 
@@ -194,6 +194,4 @@ class DueWork:
 
     async def _rows(self, query: str, **more: object) -> list[dict[str, Any]]:
         given = {"dead": self._holder.dead, "provider": self._provider, "waits": self._waits_when_spent}
-        async with self._pool.connection() as conn:
-            cursor = await conn.execute(query.encode(), {**given, **more})
-            return await cursor.fetchall()
+        return await fetched(self._pool, query, {**given, **more})

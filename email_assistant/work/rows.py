@@ -9,7 +9,7 @@ from uuid import UUID
 from psycopg.rows import kwargs_row
 
 from email_assistant.accounts.account import Account
-from email_assistant.db.pool import Connection, Pool
+from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.db.serializer import ForeignCheckpoint
 
 RunState = Literal["running", "waiting", "acting", "done", "failed", "superseded"]
@@ -136,9 +136,7 @@ class RunRows:
         return [row["id"] for row in rows]
 
     async def _rows(self, query: str, *parameters: object) -> list[dict[str, Any]]:
-        async with self._pool.connection() as conn:
-            cursor = await conn.execute(query.encode(), parameters)
-            return await cursor.fetchall() if cursor.description else []
+        return await fetched(self._pool, query, parameters)
 
 
 def _row(*, account_id: UUID, chat_id: str | None, **columns: Any) -> RunRow:
