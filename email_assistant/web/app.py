@@ -11,6 +11,7 @@ from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
+from email_assistant.app import App
 from email_assistant.inbox.feed import Feed
 from email_assistant.memory.profiles import Memory
 from email_assistant.trail.activity import Activity
@@ -33,7 +34,6 @@ from email_assistant.web import (
 from email_assistant.web import chat as chat_routes
 from email_assistant.web.agent_inbox import routes as agent_inbox
 from email_assistant.web.auth import Access, AgentInboxCors, Guard, SecurityHeaders
-from email_assistant.web.dependencies import Services
 from email_assistant.web.document import DocumentedAPI
 from email_assistant.web.errors import AsciiJSON, add_error_handlers, documented
 from email_assistant.web.own_name import OwnName
@@ -62,7 +62,7 @@ _CREDENTIALS = [Depends(HTTPBearer(auto_error=False)), Depends(APIKeyHeader(name
 
 
 def create_api(
-    app: Services,
+    app: App,
     chat: Chat,
     *,
     token: str | None,

@@ -4,20 +4,21 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from http import HTTPStatus
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from fastapi.sse import EventSourceResponse, format_sse_event
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from email_assistant.accounts.account import Account, UnknownAccount
+from email_assistant.app import App
 from email_assistant.db.lease import LeaseLost
 from email_assistant.db.pool import AWAY
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
 from email_assistant.tools.control import CLARIFICATION
-from email_assistant.web.dependencies import Assistant, Services
+from email_assistant.web.dependencies import Assistant, served
 from email_assistant.web.errors import AsciiJSON
 from email_assistant.web.replies import Reply, answered_as, refused, reply_of
 from email_assistant.work.chat import Chat, Talk
@@ -74,11 +75,7 @@ class ResumeRequest(_Body):
 router = APIRouter(tags=["chat"])
 
 
-def _chat(request: Request) -> Chat:
-    return cast("Chat", request.app.state.chat)
-
-
-Talks = Annotated[Chat, Depends(_chat)]
+Talks = Annotated[Chat, served("chat")]
 _STATUSES = (202, 400, 401, 403, 404, 409, 413, 502, 503)
 _REPLIES: dict[int | str, dict[str, Any]] = {
     status: {"model": Reply, "description": HTTPStatus(status).phrase} for status in _STATUSES
@@ -112,7 +109,7 @@ async def resume(app: Assistant, chat: Talks, body: ResumeRequest, request: Requ
     return await _answered(request, body.thread_id, work)
 
 
-async def account_of(app: Services, address: str | None) -> Account:
+async def account_of(app: App, address: str | None) -> Account:
     """The mailbox that a new chat is about, or what stands for a person who has none. Raises UnknownAccount."""
     if address:
         return app.accounts.here(await app.accounts.find(app.user_id, address))

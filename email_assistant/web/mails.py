@@ -1,19 +1,19 @@
 """`/api/mails` and `/api/accounts`: what came in, where, and what became of it."""
 
 from datetime import datetime
-from typing import Annotated, Any, Self, cast
+from typing import Annotated, Any, Self
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
 from email_assistant.accounts.account import Account, Mode
 from email_assistant.accounts.account import State as AccountState
 from email_assistant.inbox.items import PAGE
 from email_assistant.inbox.mails import Class, MailRow, State
-from email_assistant.trail.story import Trail, What
+from email_assistant.trail.story import What
 from email_assistant.usage import Day
-from email_assistant.web.dependencies import Assistant, BlankAsNone
+from email_assistant.web.dependencies import Assistant, BlankAsNone, ToldTrail
 from email_assistant.web.errors import documented
 from email_assistant.web.inbox import MOST
 from email_assistant.web.schemas import Given, MailOut, Told
@@ -120,10 +120,6 @@ OfAccount = Annotated[
 ]
 
 
-def _trail(request: Request) -> Trail:
-    return cast("Trail", request.app.state.trail)
-
-
 router = APIRouter(prefix="/api", tags=["mails"])
 
 
@@ -158,9 +154,7 @@ async def correct_mail(app: Assistant, mail_id: str, correction: CorrectionIn, a
 
 
 @router.get("/mails/{mail_id}/trail", responses=documented(401, 404, 422))
-async def show_trail(
-    app: Assistant, trail: Annotated[Trail, Depends(_trail)], mail_id: str, account: OfAccount = None
-) -> TrailOut:
+async def show_trail(app: Assistant, trail: ToldTrail, mail_id: str, account: OfAccount = None) -> TrailOut:
     """What happened to a mail, in order: its triage, proposals, answers, effects, lessons and failures."""
     mail = await app.mails.get(app.user_id, mail_id, account)
     events = await trail.of_mail(app.user_id, mail_id, mail.account)

@@ -8,10 +8,11 @@ from fastapi import APIRouter, Form
 from fastapi.responses import RedirectResponse, Response
 
 from email_assistant.accounts.account import Mode
+from email_assistant.app import App
 from email_assistant.inbox.items import Conflict
 from email_assistant.inbox.mode import set_mode
 from email_assistant.notify.channels import NoChannel
-from email_assistant.web.dependencies import Assistant, Services
+from email_assistant.web.dependencies import Assistant
 from email_assistant.web.rendering import render
 from email_assistant.web.wording import MODES
 
@@ -51,7 +52,7 @@ async def remove_channel(app: Assistant, channel: Annotated[UUID, Form()]) -> Re
     return RedirectResponse("/accounts#told", 303)
 
 
-async def _page(app: Services, refusal: Conflict | None = None) -> Response:
+async def _page(app: App, refusal: Conflict | None = None) -> Response:
     found = await app.accounts.of_user(app.user_id)
     return render(
         "accounts.html",
