@@ -13,7 +13,7 @@ from email_assistant.accounts.account import Account
 from email_assistant.google.errors import Ambiguous, NotFound, Refused
 from email_assistant.google.gmail import Gmail, Message
 from email_assistant.mail.address import is_valid_address
-from email_assistant.mail.compose import compose_mail, compose_reply
+from email_assistant.mail.compose import compose_mail, reply_subject
 from email_assistant.mail.message import Mail, references_of
 from email_assistant.mail.parse import parse_gmail
 from email_assistant.mail.prompt import delimited, for_prompt, inert
@@ -315,11 +315,11 @@ async def replied(
     """An answer to a mail of a thread. `sender`: the address that it goes from; None: the mail says it."""
     proposed = sender or answers_as(visit.account, mail).address
     identity = await permitted(visit.google.gmail, visit.account, proposed)
-    raw = compose_reply(
+    raw = compose_mail(
         to=to,
         cc=cc,
         sender=identity.mailbox,
-        subject=mail.subject,
+        subject=reply_subject(mail.subject),
         text=text,
         in_reply_to=mail.message_id,
         references=references_of(mail),
