@@ -8,7 +8,6 @@ from decimal import Decimal
 from typing import Annotated, Any, Final
 from uuid import UUID
 
-from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 from pydantic import AfterValidator, TypeAdapter
 
@@ -331,9 +330,7 @@ class Accounts:
         await self._rows(f"update accounts set {what} where id = %s", (*given, account_id))
 
     async def _accounts(self, where: str, parameters: tuple[object, ...]) -> list[Account]:
-        async with self._pool.connection() as conn, conn.cursor(row_factory=dict_row) as cursor:
-            await cursor.execute(f"select {_COLUMNS} from accounts where {where}".encode(), parameters)
-            return [_account(row) for row in await cursor.fetchall()]
+        return [_account(row) for row in await self._rows(f"select {_COLUMNS} from accounts where {where}", parameters)]
 
     async def _rows(self, query: str, parameters: tuple[object, ...] | Mapping[str, object]) -> list[dict[str, Any]]:
         return await fetched(self._pool, query, parameters)

@@ -1,8 +1,6 @@
 """Running for long: the daemon and the web server, until a signal ends them."""
 
 import asyncio
-import contextlib
-import ipaddress
 import os
 import signal
 import socket
@@ -20,7 +18,7 @@ from email_assistant.cli.follow import follow, introduce
 from email_assistant.cli.patience import Patience
 from email_assistant.daemon import open_daemon
 from email_assistant.home import database
-from email_assistant.settings import Settings
+from email_assistant.settings import Settings, is_loopback
 from email_assistant.telemetry import log_to_stderr
 from email_assistant.tracing import tracing
 from email_assistant.web.app import create_api
@@ -184,14 +182,6 @@ def bound(host: str, port: int) -> Iterator[socket.socket]:
 def patience(settings: Settings) -> float:
     """Seconds that the program may take to stop: what runs gets `stop_seconds`, the rest is for what must be told."""
     return settings.stop_seconds + 5
-
-
-def is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    with contextlib.suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return False
 
 
 def _welcome(settings: Settings, door: Door, host: str) -> None:

@@ -1,6 +1,5 @@
 """The web application: which room answers which request, and what stands before all of them."""
 
-import ipaddress
 from pathlib import Path
 
 from fastapi import APIRouter, Depends, FastAPI
@@ -14,6 +13,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from email_assistant.app import App
 from email_assistant.inbox.feed import Feed
 from email_assistant.memory.profiles import Memory
+from email_assistant.settings import is_loopback
 from email_assistant.trail.activity import Activity
 from email_assistant.trail.context import Contexts
 from email_assistant.trail.story import Trail
@@ -129,11 +129,4 @@ def create_api(
 def _answered_to(host: str, own_name: OwnName | None) -> list[str]:
     bare = host.strip("[]").lower()
     names = {*_LOOPBACK, f"[{bare}]" if ":" in bare else bare, *([own_name.host] if own_name else [])}
-    return sorted(names) if _is_loopback(bare) else ["*"]
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    return sorted(names) if is_loopback(bare) else ["*"]

@@ -1,7 +1,5 @@
 """The person's Google calendars as an MCP server: list, add and change what stands in them."""
 
-import base64
-import hashlib
 import json
 import re
 from collections.abc import Sequence
@@ -19,6 +17,7 @@ from email_assistant.mail.address import is_valid_address
 from email_assistant.mail.prompt import delimited, inert
 from email_assistant.tools.own.mailbox import Mailbox
 from email_assistant.tools.own.server import OwnArguments, OwnResult, create_server, in_brackets, offered
+from email_assistant.tools.schedule_meeting import event_id_of
 from email_assistant.tools.spec import ToolError
 from email_assistant.tools.update_event import CHANGED, EVENT_NOW, in_words
 
@@ -280,7 +279,7 @@ async def _created(calendar: Calendar, zone: ZoneInfo, event: dict[str, Any]) ->
     words = json.dumps(event, sort_keys=True, default=str)
     lasting = {name: event[name] for name in ("summary", "start", "end")}
     for copy in range(_MOST_COPIES):
-        event_id = _event_id(f"{copy}/{words}")
+        event_id = event_id_of(f"{copy}/{words}")
         try:
             return await calendar.insert(event_id, **event)
         except (Exists, Ambiguous) as error:
@@ -293,12 +292,6 @@ async def _created(calendar: Calendar, zone: ZoneInfo, event: dict[str, Any]) ->
             if _has(found, lasting, zone):
                 return found
     raise ToolError("this event was made and deleted too often: change a word of its title")
-
-
-def _event_id(words: str) -> str:
-    """Google takes 5 to 1,024 characters of base32hex, in lower case and unpadded."""
-    digest = hashlib.sha256(words.encode()).digest()[:20]
-    return base64.b32hexencode(digest).decode().rstrip("=").lower()
 
 
 def _has(event: Event, wanted: dict[str, Any], zone: ZoneInfo) -> bool:
