@@ -80,6 +80,16 @@ class GoogleClient:
         """Execute a request that changes nothing. Raises Transient for every passing fault."""
         return await self._run(request, lambda call, bearer: self._parsed(call, bearer, request, parse, effect=False))
 
+    async def read_all(
+        self, page: Callable[..., HttpRequest], parse: Callable[[dict[str, Any]], tuple[list[T], str | None]]
+    ) -> list[T]:
+        """All that a listing holds. `page`: makes a request by `pageToken`; `parse`: gives entries, and the next."""
+        found, token = await self.read(page(pageToken=None), parse)
+        while token is not None:
+            more, token = await self.read(page(pageToken=token), parse)
+            found += more
+        return found
+
     async def write(self, request: HttpRequest, parse: Callable[[dict[str, Any]], T]) -> T:
         """Execute a request that must not happen twice. Raises Ambiguous when it may have happened."""
         return await self._run(request, lambda call, bearer: self._parsed(call, bearer, request, parse, effect=True))
