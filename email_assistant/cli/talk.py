@@ -20,7 +20,7 @@ from email_assistant.cli.context import complain, err, here, invocation, out, pr
 from email_assistant.inbox.describe import COUNTED, FIRST_ANSWER, NOT_IN_COPY, UNKNOWN_CONFLICTS, shortly
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
 from email_assistant.inbox.sentences import did_in_words, done_in_words, link_host, sentence
-from email_assistant.web.chat import MOST_WORDS, seen
+from email_assistant.web.chat import refused_words, seen
 from email_assistant.web.replies import answered_as, reply_of
 from email_assistant.web.wording import what_follows
 from email_assistant.work.by_chat import ABOUT
@@ -159,15 +159,6 @@ class ChatSession:
                     args = _edited(args)
                 case None | "l":
                     return None
-
-
-def refused_words(words: str) -> str | None:
-    """Why this can't be asked for; None: it can."""
-    if not words:
-        return "say what you want"
-    if len(words) > MOST_WORDS:
-        return f"this is {len(words):,} characters long; {MOST_WORDS:,} are the most"
-    return None
 
 
 async def ask(app: App, chat: Chat, account: Account, thread: str, words: str, watch: Watch | None = None) -> Talk:

@@ -10,7 +10,7 @@ from uuid import UUID
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from fastapi.sse import EventSourceResponse, format_sse_event
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
 from email_assistant.accounts.account import Account, UnknownAccount
 from email_assistant.app import App
@@ -21,6 +21,7 @@ from email_assistant.tools.control import CLARIFICATION
 from email_assistant.web.dependencies import Assistant, served
 from email_assistant.web.errors import AsciiJSON
 from email_assistant.web.replies import Reply, answered_as, refused, reply_of
+from email_assistant.web.schemas import Given
 from email_assistant.work.chat import Chat, Talk
 from email_assistant.work.faults import QuestionNotStored
 from email_assistant.work.invoke import Watch
@@ -38,17 +39,13 @@ Words = Annotated[
 ]
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class RunRequest(_Body):
+class RunRequest(Given):
     thread_id: ChatId = Field(description="Any string; the same again goes on with that chat.", examples=["errands"])
     user_request: Words = Field(examples=["move my 3 pm to 4"])
     account: str | None = Field(None, description="Address of the mailbox that a new chat is about.")
 
 
-class Approval(_Body):
+class Approval(Given):
     call_id: str
     approved: bool
     feedback: str | None = Field(
@@ -56,15 +53,15 @@ class Approval(_Body):
     )
 
 
-class ClarificationResponse(_Body):
+class ClarificationResponse(Given):
     call_id: str
     response: str
 
 
-Given = dict[str, Approval | ClarificationResponse]  # answers by the id of their call
+ByCall = dict[str, Approval | ClarificationResponse]  # answers by the id of their call
 
 
-class ResumeRequest(_Body):
+class ResumeRequest(Given):
     """Either approvals or clarification responses. A call that is left out still waits."""
 
     thread_id: ChatId
@@ -109,6 +106,15 @@ async def resume(app: Assistant, chat: Talks, body: ResumeRequest, request: Requ
     return await _answered(request, body.thread_id, work)
 
 
+def refused_words(words: str) -> str | None:
+    """Why this can't be asked for; None: it can."""
+    if not words:
+        return "say what you want"
+    if len(words) > MOST_WORDS:
+        return f"this is {len(words):,} characters long; {MOST_WORDS:,} are the most"
+    return None
+
+
 async def account_of(app: App, address: str | None) -> Account:
     """The mailbox that a new chat is about, or what stands for a person who has none. Raises UnknownAccount."""
     if address:
@@ -116,11 +122,11 @@ async def account_of(app: App, address: str | None) -> Account:
     return await app.accounts.for_chat(app.user_id)
 
 
-def given_in(body: ResumeRequest) -> Given:
+def given_in(body: ResumeRequest) -> ByCall:
     """The answers by call id, as far as they can be judged by themselves. Raises Invalid."""
     if (body.approvals is None) == (body.clarification_responses is None):
         raise Invalid("give either approvals or clarification_responses")
-    given: Given = {}
+    given: ByCall = {}
     for each in [*(body.approvals or ()), *(body.clarification_responses or ())]:
         if each.call_id in given:
             raise Invalid(f"call_id {each.call_id} stands there twice")
@@ -133,7 +139,7 @@ def given_in(body: ResumeRequest) -> Given:
     return given
 
 
-def answers_of(given: Given, items: list[Item], waiting: Sequence[Item]) -> list[tuple[UUID, dict[str, Any]]]:
+def answers_of(given: ByCall, items: list[Item], waiting: Sequence[Item]) -> list[tuple[UUID, dict[str, Any]]]:
     """The answers by item. Raises Conflict, Invalid."""
     if all(item.kind == "link" for item in waiting):
         raise Conflict("nothing waits for an answer in this chat")

@@ -56,7 +56,6 @@ async def _page(app: App, refusal: Conflict | None = None) -> Response:
     found = await app.accounts.of_user(app.user_id)
     return render(
         "accounts.html",
-        status_code=409 if refusal else 200,
         refusal=refusal,
         modes=MODES,
         accounts=[(account, await app.usage.today(account)) for account in found],

@@ -16,7 +16,7 @@ from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
 from email_assistant.inbox.sentences import did_in_words, done_in_words, sentence
 from email_assistant.mail.charset import one_line, readable
 from email_assistant.outgoing.entry import Effect
-from email_assistant.web.chat import MOST_WORDS, ChatId, Talks, account_of, streamed, wants_stream
+from email_assistant.web.chat import ChatId, Talks, account_of, refused_words, streamed, wants_stream
 from email_assistant.web.chats import MOST_TURNS, told
 from email_assistant.web.dependencies import Assistant, ItemId
 from email_assistant.web.forms import Field
@@ -145,10 +145,8 @@ def path_of(chat_id: str) -> str:
 def _words(posted: Mapping[str, str]) -> str:
     """Raises Invalid."""
     words = readable(posted.get("request", "")).strip()
-    if not words:
-        raise Invalid("write what you want")
-    if len(words) > MOST_WORDS:
-        raise Invalid(f"this is {len(words):,} characters long; {MOST_WORDS:,} are the most")
+    if why := refused_words(words):
+        raise Invalid(why)
     return words
 
 
@@ -182,7 +180,6 @@ async def _list(
     accounts = await app.accounts.of_user(app.user_id)
     return render(
         "chats.html",
-        status_code=_status(refusal),
         refusal=refusal,
         ask=path_of(new_id),
         after=0,
@@ -217,7 +214,6 @@ async def _page(
     failed = talk.turn.input["request"] if talk.turn and talk.turn.state == "failed" and not talk.done else ""
     return render(
         "chat.html",
-        status_code=_status(refusal),
         refusal=refusal,
         chat=talk.chat,
         here=path_of(chat_id),
@@ -235,16 +231,6 @@ async def _page(
         listing=Listing(),
         zone=account.zone,
     )
-
-
-def _status(refusal: Refusal | None) -> int:
-    match refusal:
-        case None:
-            return 200
-        case Invalid():
-            return 422
-        case _:
-            return 409
 
 
 async def _lost(app: App, talk: Talk, answered: UUID, posted: Mapping[str, str]) -> Waits | None:

@@ -118,7 +118,6 @@ async def _page(
     letters = context.conversation if whole else context.conversation[-_NEWEST:]
     return render(
         "item.html",
-        status_code=refusal.status if refusal else 200,
         item=item,
         listing=listing,
         refusal=refusal,

@@ -75,7 +75,6 @@ async def _page(
     accounts = await app.accounts.of_user(app.user_id)
     return render(
         "mails.html",
-        status_code=409 if refusal else 200,
         refusal=refusal,
         mails=rows,
         state=state,
@@ -102,7 +101,6 @@ async def _story(
     owner = await app.accounts.find(app.user_id, mail.account)
     return render(
         "trail.html",
-        status_code=409 if refusal else 200,
         refusal=refusal,
         mail=mail,
         letter=await contexts.letter(app.user_id, owner.id, mail.id),

@@ -94,7 +94,6 @@ async def _page(app: App, memory: Memory, address: str | None, refusal: Conflict
     profiles = {profile: await memory.history(chosen.id, profile) for profile in PROFILES} if chosen else {}
     return render(
         "memory.html",
-        status_code=200 if refusal is None else 409 if isinstance(refusal, Conflict) else 422,
         refusal=refusal,
         accounts=accounts,
         choices=[(each.address, each.address) for each in accounts],

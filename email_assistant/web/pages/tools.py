@@ -47,7 +47,6 @@ async def _page(app: App, name: str, refusal: NotAsShown | None = None) -> Respo
     row, seen = await app.overview.row(name)
     return render(
         "tool.html",
-        status_code=409 if refusal else 200,
         refusal=refusal,
         tool=row,
         seen=seen,
