@@ -11,7 +11,6 @@ from email_assistant.cli.context import (
     AsJson,
     CommandError,
     awaited,
-    err,
     here,
     opened,
     out,
@@ -19,6 +18,7 @@ from email_assistant.cli.context import (
     print_table,
     run,
     say,
+    tell,
     when,
 )
 
@@ -79,8 +79,7 @@ async def add(
         except ValueError:
             raise CommandError(f"{token_file}: a value in it can't be read; {_LOGIN_FILE}") from None
         except Transient as error:
-            complaint = f"Could not try the token now ({error}): check the network. `up` tries it again by itself."
-            err.print(complaint, markup=False, highlight=False, soft_wrap=True)
+            tell(f"Could not try the token now ({error}): check the network. `up` tries it again by itself.")
         account = await app.accounts.add(app.user_id, address, token, begin, mode or first_mode(settings))
         if mode and account.mode != mode:
             await set_mode(app.pool, app.accounts, app.inbox, account, mode)

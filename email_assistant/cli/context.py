@@ -200,11 +200,11 @@ def complain(line: str) -> None:
     err.print(Text.assemble(("Error: ", "red"), here(line)), soft_wrap=True)
 
 
-def tell(line: str) -> None:
+def tell(line: str, style: str | None = None) -> None:
     """Say something beside a command's own output."""
     from email_assistant.mail.charset import plain
 
-    err.print(plain(line), markup=False, highlight=False, soft_wrap=True)
+    err.print(plain(line), style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def when(at: datetime, zone: tzinfo | None = None) -> str:

@@ -40,10 +40,11 @@ async def inbox(context: typer.Context) -> None:
     if not answering.has_terminal():
         complain("the full-screen inbox needs a terminal; here, use `email-assistant inbox list`")
         raise typer.Exit(2)
-    from email_assistant.cli.screen.show import show_inbox
+    from email_assistant.cli.screen.app import show_inbox
+    from email_assistant.cli.screen.desk import Desk
 
     async with opened(keep=True) as app:
-        await show_inbox(app)
+        await show_inbox(Desk(app))
 
 
 @app.command("list")
@@ -226,10 +227,10 @@ def _age_of(given: str | None, option: str) -> timedelta | None:
 
 
 def _print_items(items: list["Item"]) -> None:
-    from email_assistant.web.wording import about, who
+    from email_assistant.web.wording import about, waits, who
 
     rows = [
-        [str(i.id)[:8], "!" if i.marks else "", i.kind, who(i), _about(i, about(i)), _age(i.created_at), _stands(i)]
+        [str(i.id)[:8], "!" if i.marks else "", i.kind, who(i), _about(i, about(i)), waits(i.created_at), _stands(i)]
         for i in items
     ]
     print_table(["item", "", "kind", "from", "subject", "waits", "status"], rows)
@@ -251,10 +252,3 @@ def _stands(item: "Item") -> str:
             return f"{item.status} ({item.ended_because})" if item.ended_because else item.status
         case _:
             return f"{item.status}: {item.state}"
-
-
-def _age(since: datetime) -> str:
-    minutes = int((datetime.now(UTC) - since).total_seconds() // 60)
-    if minutes < 60:
-        return f"{minutes} min"
-    return f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // 1440} d"

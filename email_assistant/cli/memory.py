@@ -11,6 +11,7 @@ from email_assistant.cli.context import (
     CommandError,
     OfAccount,
     awaited,
+    one_of,
     opened,
     out,
     print_json,
@@ -89,9 +90,7 @@ async def add(
     from email_assistant.app import open_memory
     from email_assistant.memory.rules import PROFILES
 
-    chosen = next((p for p in PROFILES if p == profile), None)
-    if chosen is None:
-        raise CommandError(f"the profiles are {', '.join(PROFILES)}, not {profile!r}")
+    chosen = one_of(PROFILES, profile, "the profiles are")
     async with opened() as app:
         owner = await _account(app, account)
         rule = await open_memory(app).add(owner.id, chosen, text, "cli")

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from email_assistant.accounts.account import Account
 from email_assistant.app import App
-from email_assistant.cli.context import complain, err, here, invocation, out, print_text
+from email_assistant.cli.context import complain, here, invocation, out, print_text, tell
 from email_assistant.inbox.describe import COUNTED, FIRST_ANSWER, NOT_IN_COPY, UNKNOWN_CONFLICTS, shortly
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
 from email_assistant.inbox.sentences import did_in_words, done_in_words, link_host, sentence
@@ -184,7 +184,7 @@ async def _print_meanwhile(chat: Chat, before: RunRow, talk: Talk) -> None:
         earlier = await chat.turns.newest(talk.chat.id, talk.turn.attempt - before.attempt + 1)
         said = next((turn.answer for turn in earlier if turn.id == before.id), None)
         shown = said or "It was set aside; what was done stays done, and nothing more of it was."
-        _print_err(f"What you asked for before: {shown}")
+        tell(f"What you asked for before: {shown}", "dim")
 
 
 async def _look(app: App, chat: Chat, thread: str) -> Talk | None:
@@ -202,13 +202,7 @@ def _print_aside(items: list[Item], account: Account) -> None:
     if items:
         line = f"Set aside: {'; '.join(sentence(item, account.zone) for item in items)}"
         items.clear()
-        _print_err(line)
-
-
-def _print_err(line: str) -> None:
-    from email_assistant.mail.charset import plain
-
-    err.print(plain(line), style="dim", markup=False, highlight=False, soft_wrap=True)
+        tell(line, "dim")
 
 
 async def print_talk(app: App, talk: Talk) -> int:

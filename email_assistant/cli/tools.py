@@ -10,14 +10,15 @@ import typer
 from email_assistant.cli.context import (
     AsJson,
     CommandError,
+    awaited,
     complain,
     here,
     opened,
-    out,
     print_json,
     print_table,
     print_text,
     run,
+    say,
 )
 
 if TYPE_CHECKING:
@@ -33,48 +34,38 @@ app = typer.Typer(
 
 
 @app.callback(invoke_without_command=True)
-def show_all(context: typer.Context, as_json: AsJson = False) -> None:
+@awaited
+async def show_all(context: typer.Context, as_json: AsJson = False) -> None:
     """List the tools: where each runs, when you are asked, what it touches, whether it can be used."""
     if context.invoked_subcommand is not None:
         return
-
-    async def command() -> None:
-        async with opened() as app:
-            rows, remarks = await app.overview.rows(), app.overview.remarks()
-        if as_json:
-            print_json([{**_plain(row), "labels": row.labels and row.labels.model_dump()} for row in rows])
-            return
-        print_table(
-            ["name", "type", "runs on", "asked", "touches", "state"],
-            [[r.name, r.type or "", r.backend, r.review, _touches(r.labels), _state(r)] for r in rows],
-        )
-        for remark in remarks:
-            print_text(f"Note: {remark}.")
-
-    run(command)
+    async with opened() as app:
+        rows, remarks = await app.overview.rows(), app.overview.remarks()
+    if as_json:
+        print_json([_plain(row) for row in rows])
+        return
+    print_table(
+        ["name", "type", "runs on", "asked", "touches", "state"],
+        [[r.name, r.type or "", r.backend, r.review, _touches(r.labels), _state(r)] for r in rows],
+    )
+    for remark in remarks:
+        print_text(f"Note: {remark}.")
 
 
 @app.command()
-def show(name: Name, as_json: AsJson = False) -> None:
+@awaited
+async def show(name: Name, as_json: AsJson = False) -> None:
     """Show one tool; where it has changed, what it was and what it has become."""
-
-    async def command() -> None:
-        async with opened() as app:
-            row, seen = await app.overview.row(name)
-        if as_json:
-            print_json({**_plain(row), "labels": row.labels and row.labels.model_dump(), "seen": seen})
-            return
-        print_text(f"{row.name}: {_state(row)}; runs on {row.backend}; asked: {row.review}; {_touches(row.labels)}")
-        if seen is not None:
-            _print(seen)
-            if seen.has_changed:
-                out.print(
-                    f"\n`email-assistant tools accept {row.name} --yes {seen.new_hash}` lets it be used as it is now.",
-                    highlight=False,
-                    soft_wrap=True,
-                )
-
-    run(command)
+    async with opened() as app:
+        row, seen = await app.overview.row(name)
+    if as_json:
+        print_json({**_plain(row), "seen": seen})
+        return
+    print_text(f"{row.name}: {_state(row)}; runs on {row.backend}; asked: {row.review}; {_touches(row.labels)}")
+    if seen is not None:
+        _print(seen)
+        if seen.has_changed:
+            say(f"\n`email-assistant tools accept {row.name} --yes {seen.new_hash}` lets it be used as it is now.")
 
 
 @app.command()
@@ -148,4 +139,5 @@ def _state(row: Any) -> str:
 
 
 def _plain(row: Any) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in ("name", "type", "backend", "review", "state", "reason")}
+    told = {name: getattr(row, name) for name in ("name", "type", "backend", "review", "state", "reason")}
+    return {**told, "labels": row.labels and row.labels.model_dump()}

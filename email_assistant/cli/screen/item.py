@@ -53,9 +53,6 @@ class ItemScreen(LiveScreen):
         elif then == "respond":
             self.action_respond()
 
-    def action_scroll(self, lines: int) -> None:
-        self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
-
     def action_accept(self) -> None:
         if seen := self._open_to("accept"):
             self.inbox.answer(seen.item, {"type": "accept"}, then=self.action_back)
