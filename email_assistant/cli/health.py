@@ -33,37 +33,25 @@ async def status(as_json: AsJson = False) -> None:
         accounts = await app.accounts.of_user(app.user_id)
         away = {account.id: app.accounts.away(account) for account in accounts}
         days = [await app.usage.today(account) for account in accounts]
-    summary = {
-        "accounts": [
-            {
-                "address": account.address,
-                "state": account.state,
-                "last_sync": account.listed_at,
-                "last_error": account.last_error,
-                "left_alone": away[account.id],
-                "watch_error": account.watch_error,
-                "spent_until": account.spent_until,
-                "older_mail": account.older_mail,
-                "today": {
-                    "tokens": day.tokens,
-                    "most_tokens": day.most_tokens,
-                    "money": float(day.money),
-                    "most_money": day.most_money and float(day.most_money),
-                },
-            }
-            for account, day in zip(accounts, days, strict=True)
-        ],
-        "mails": sum(counts["by_state"].values()),
-        **counts,
-        "items": items.by_status,
-        "waiting": items.by_status["pending"],
-        "snoozed": items.snoozed,
-        "running": absence is None,
-        "last_sign_of_life": absence.since if absence else None,
-        "last_24_hours": used,
-    }
     if as_json:
-        print_json(summary)
+        from email_assistant.web.mails import AccountOut
+
+        print_json(
+            {
+                "accounts": [
+                    {**AccountOut.of(account, day).model_dump(), "left_alone": away[account.id]}
+                    for account, day in zip(accounts, days, strict=True)
+                ],
+                "mails": sum(counts["by_state"].values()),
+                **counts,
+                "items": items.by_status,
+                "waiting": items.by_status["pending"],
+                "snoozed": items.snoozed,
+                "running": absence is None,
+                "last_sign_of_life": absence.since if absence else None,
+                "last_24_hours": used,
+            }
+        )
         return
     if absence:
         say(absence.sentence)

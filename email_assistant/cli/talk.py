@@ -17,7 +17,7 @@ from rich.text import Text
 from email_assistant.accounts.account import Account
 from email_assistant.app import App
 from email_assistant.cli.context import complain, here, invocation, out, print_text, tell
-from email_assistant.inbox.describe import COUNTED, FIRST_ANSWER, NOT_IN_COPY, UNKNOWN_CONFLICTS, shortly
+from email_assistant.inbox.describe import remarks
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
 from email_assistant.inbox.sentences import did_in_words, done_in_words, link_host, sentence
 from email_assistant.web.chat import refused_words, seen
@@ -252,18 +252,8 @@ def print_call(item: Item, args: Mapping[str, Any]) -> None:
         print_text(f"  {name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}")
     if item.sent_from:
         print_text(f"  From: {item.sent_from}")
-    if item.left_out:
-        print_text(f"  {NOT_IN_COPY}: {shortly(item.left_out)}", style="yellow")
-    for mark in item.marks:
-        print_text(f"  ! {mark.text}", style="yellow")
-    if item.first_answer:
-        print_text(f"  {FIRST_ANSWER}: {item.first_answer}", style="dim")
-    for conflict in item.conflicts or ():
-        print_text(f"  At that time: {conflict}", style="yellow")
-    if item.conflicts is None:
-        print_text(f"  {UNKNOWN_CONFLICTS}.", style="yellow")
-    if item.calendars:
-        print_text(f"  {COUNTED}: {', '.join(item.calendars)}", style="dim")
+    for remark, warns in remarks(item):
+        print_text(f"  {'! ' * warns}{remark}", style="yellow" if warns else "dim")
     if about := item.mail_text.partition(ABOUT)[2]:
         print_text("It is about:", style="dim")
         for line in about.splitlines():
