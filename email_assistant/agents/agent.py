@@ -8,17 +8,19 @@ from uuid import UUID
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall
 from langchain_core.runnables import RunnableConfig
+from langgraph.config import get_stream_writer
 from langgraph.graph.message import add_messages
 
 from email_assistant.accounts.account import Account
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
+from email_assistant.db.checkpoints import lease_of
 from email_assistant.gate.policy import Verdict
 from email_assistant.memory.profiles import Memory
 from email_assistant.model import Models
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.tools.registry import AgentName, Registry
-from email_assistant.tools.spec import Answer, FilledIn, FormNeeded, Kind, ServerDown, ToolError
+from email_assistant.tools.spec import Answer, Call, FilledIn, FormNeeded, Kind, ServerDown, ToolError
 
 
 class Judged(TypedDict):
@@ -113,7 +115,6 @@ class Agent(ABC):
     async def propose(self, state: LoopState) -> AIMessage:
         """The model's next message."""
 
-    @abstractmethod
     async def run_tool(
         self,
         run: Mapping[str, Any],
@@ -124,6 +125,21 @@ class Agent(ABC):
         config: RunnableConfig,
     ) -> Ran:
         """Run one decided call; raises to come back later."""
+        account = await self.account(run)
+        client, tell = await self.clients.if_any(account), get_stream_writer()
+
+        def progress(text: str) -> None:
+            tell({"tool_name": name, "text": text})
+
+        call = Call(run, call_id, account, client, lease_of(config), progress, filled_in)
+        try:
+            return await self.ran(call, name, args)
+        except ToolError as error:
+            return Ran(f"Error: {error}", well=False)
+
+    @abstractmethod
+    async def ran(self, call: Call, name: str, args: dict[str, Any]) -> Ran:
+        """What comes of a call. Raises ToolError, and whatever has the run come back later."""
 
     async def rule(self, run: Mapping[str, Any], name: str, before: Sequence[str]) -> Verdict:
         """What the gate says now to a call, and to its standing behind others. Raises BadFile."""
