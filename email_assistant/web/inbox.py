@@ -8,7 +8,6 @@ import psycopg
 from fastapi import APIRouter, Query
 from pydantic import BeforeValidator, Field
 
-from email_assistant.accounts.kept import why_kept
 from email_assistant.app import App
 from email_assistant.errors import AssistantError
 from email_assistant.inbox.items import PAGE, Item
@@ -149,7 +148,7 @@ async def snooze(app: Assistant, item_id: ItemId, wanted: schemas.Snooze) -> sch
 
 
 async def _answered(app: App, item: Item) -> schemas.AnsweredOut:
-    notice = await why_kept(app.accounts, app.presence, item.account_id)
+    notice = await app.accounts.why_kept(app.presence, item.account_id)
     return schemas.AnsweredOut.model_validate(item).model_copy(update={"notice": notice})
 
 

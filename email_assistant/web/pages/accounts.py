@@ -10,7 +10,6 @@ from fastapi.responses import RedirectResponse, Response
 from email_assistant.accounts.account import Mode
 from email_assistant.app import App
 from email_assistant.inbox.items import Conflict
-from email_assistant.inbox.mode import set_mode
 from email_assistant.notify.channels import NoChannel
 from email_assistant.web.dependencies import Assistant
 from email_assistant.web.rendering import render
@@ -40,7 +39,7 @@ async def set_state(
 async def change_mode(app: Assistant, account: Annotated[str, Form()], mode: Annotated[Mode, Form()]) -> Response:
     """Say what becomes of an account's proposals."""
     chosen = await app.accounts.find(app.user_id, account)
-    await set_mode(app.pool, app.accounts, app.inbox, chosen, mode)
+    await app.inbox.set_mode(app.accounts, chosen, mode)
     return RedirectResponse("/accounts", 303)
 
 
