@@ -42,7 +42,9 @@ async def show_all(context: typer.Context, as_json: AsJson = False) -> None:
     async with opened() as app:
         rows, remarks = await app.overview.rows(), app.overview.remarks()
     if as_json:
-        print_json([_plain(row) for row in rows])
+        from email_assistant.web.schemas import ToolOut
+
+        print_json([ToolOut.model_validate(row).model_dump() for row in rows])
         return
     print_table(
         ["name", "type", "runs on", "asked", "touches", "state"],
@@ -59,7 +61,9 @@ async def show(name: Name, as_json: AsJson = False) -> None:
     async with opened() as app:
         row, seen = await app.overview.row(name)
     if as_json:
-        print_json({**_plain(row), "seen": seen})
+        from email_assistant.web.schemas import ToolOut
+
+        print_json({**ToolOut.model_validate(row).model_dump(), "seen": seen})
         return
     print_text(f"{row.name}: {_state(row)}; runs on {row.backend}; asked: {row.review}; {_touches(row.labels)}")
     if seen is not None:
@@ -136,8 +140,3 @@ def _touches(labels: "Labels | None") -> str:
 
 def _state(row: Any) -> str:
     return here(f"{row.state} ({row.reason})") if row.reason else str(row.state)
-
-
-def _plain(row: Any) -> dict[str, Any]:
-    told = {name: getattr(row, name) for name in ("name", "type", "backend", "review", "state", "reason")}
-    return {**told, "labels": row.labels and row.labels.model_dump()}

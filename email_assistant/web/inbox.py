@@ -86,7 +86,7 @@ async def list_items(
         cursor=cursor,
         limit=limit,
     )
-    return schemas.ItemPage.of(items, following)
+    return schemas.ItemPage.model_validate({"items": items, "next": following})
 
 
 @router.get("/counts", responses=documented(401))

@@ -1,5 +1,6 @@
 """`/api/mails` and `/api/accounts`: what came in, where, and what became of it."""
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, Self
 from uuid import UUID
@@ -10,7 +11,7 @@ from pydantic import BaseModel, Field
 from email_assistant.accounts.account import Account, Mode
 from email_assistant.accounts.account import State as AccountState
 from email_assistant.inbox.items import PAGE
-from email_assistant.inbox.mails import Class, MailRow, State
+from email_assistant.inbox.mails import Class, State
 from email_assistant.trail.story import What
 from email_assistant.usage import Day
 from email_assistant.web.dependencies import Assistant, BlankAsNone, ToldTrail
@@ -65,7 +66,7 @@ class OlderMail(Told):
     seconds_left: int | None = Field(description="At the pace of late; null until that is known.")
 
 
-class AccountOut(BaseModel):
+class AccountOut(Told):
     """A connected mailbox."""
 
     address: str
@@ -74,7 +75,7 @@ class AccountOut(BaseModel):
         description="What becomes of proposals: shown only, left as Gmail drafts too, or done if accepted."
     )
     timezone: str | None
-    last_sync: datetime | None
+    last_sync: datetime | None = Field(validation_alias="listed_at")
     last_error: str | None
     watch_error: str | None = Field(description="Why Gmail does not push, though it was asked to; polling goes on.")
     spent_until: datetime | None = Field(description="The day's budget for models is spent until then.")
@@ -83,36 +84,18 @@ class AccountOut(BaseModel):
 
     @classmethod
     def of(cls, account: Account, day: Day) -> Self:
-        return cls(
-            address=account.address,
-            state=account.state,
-            mode=account.mode,
-            timezone=account.timezone,
-            last_sync=account.listed_at,
-            last_error=account.last_error,
-            watch_error=account.watch_error,
-            spent_until=account.spent_until,
-            older_mail=account.older_mail and OlderMail.model_validate(account.older_mail),
-            today=Today.model_validate(day),
-        )
+        more = {"spent_until": account.spent_until, "older_mail": account.older_mail, "today": day}
+        return cls.model_validate({**asdict(account), **more})
 
 
 class AccountPage(BaseModel):
     items: list[AccountOut]
     next: None = None
 
-    @classmethod
-    def of(cls, accounts: list[tuple[Account, Day]]) -> Self:
-        return cls(items=[AccountOut.of(account, day) for account, day in accounts])
-
 
 class MailPage(BaseModel):
     items: list[MailOut]
     next: str | None = Field(description="Cursor of the next page; null on the last.")
-
-    @classmethod
-    def of(cls, mails: list[MailRow], following: str | None) -> Self:
-        return cls(items=[MailOut.model_validate(mail) for mail in mails], next=following)
 
 
 OfAccount = Annotated[
@@ -133,7 +116,7 @@ async def list_mails(
 ) -> MailPage:
     """One page of all mail, newest first, with its class, its state and the reason for both."""
     mails, following = await app.mails.page(app.user_id, state=state, account=account, cursor=cursor, limit=limit)
-    return MailPage.of(mails, following)
+    return MailPage.model_validate({"items": mails, "next": following})
 
 
 @router.post("/mails/{mail_id}/retry", responses=documented(401, 403, 404, 409, 422))
@@ -158,11 +141,11 @@ async def show_trail(app: Assistant, trail: ToldTrail, mail_id: str, account: Of
     """What happened to a mail, in order: its triage, proposals, answers, effects, lessons and failures."""
     mail = await app.mails.get(app.user_id, mail_id, account)
     events = await trail.of_mail(app.user_id, mail_id, mail.account)
-    return TrailOut(mail=MailOut.model_validate(mail), events=[TrailEvent.model_validate(event) for event in events])
+    return TrailOut.model_validate({"mail": mail, "events": events})
 
 
 @router.get("/accounts", responses=documented(401))
 async def list_accounts(app: Assistant) -> AccountPage:
     """The connected mailboxes, and today's use of models for each."""
     accounts = await app.accounts.of_user(app.user_id)
-    return AccountPage.of([(account, await app.usage.today(account)) for account in accounts])
+    return AccountPage(items=[AccountOut.of(account, await app.usage.today(account)) for account in accounts])
