@@ -83,7 +83,7 @@ async def add(
         if mode and account.mode != mode:
             await app.inbox.set_mode(app.accounts, account, mode)
         await app.queue.poll([account.id])
-    out.print(f"Added {account.address}. `email-assistant up` watches it.", highlight=False)
+    out.print(f"Added {account.address}. `email-assistant up` watches it.")
     say_mode(account.address, mode or account.mode)
 
 
@@ -148,7 +148,7 @@ async def mode(
         if mode:
             await app.inbox.set_mode(app.accounts, account, mode)
     now = mode or account.mode
-    out.print(f"{account.address} is in {now} mode: {MODES[now]}.", highlight=False)
+    out.print(f"{account.address} is in {now} mode: {MODES[now]}.")
 
 
 @app.command()
@@ -163,7 +163,7 @@ def remove(address: Address, yes: Annotated[bool, typer.Option("--yes", help="Do
         async with opened() as app:
             account = await app.accounts.find(app.user_id, address)
             unclear = await removal(app, account).remove(account)
-        out.print(f"Removed {account.address}.", highlight=False)
+        out.print(f"Removed {account.address}.")
         if unclear:
             out.print(f"For {unclear} of its actions it is not known whether they happened: look into Gmail's Sent.")
 
@@ -190,7 +190,7 @@ async def _set_state(address: str, state: str) -> None:
         await app.accounts.set_state(account.id, "paused" if state == "paused" else "active")
         if state == "active":
             await app.queue.poll([account.id])
-    out.print(f"{account.address} is {state}.", highlight=False)
+    out.print(f"{account.address} is {state}.")
 
 
 def first_mode(settings: "Settings") -> Mode:

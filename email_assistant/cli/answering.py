@@ -111,7 +111,7 @@ async def accept_together(named: Sequence[str]) -> None:
         kept = await why_kept(app, [outcome.item for outcome in outcomes if outcome.item])
     for outcome in outcomes:
         if outcome.item:
-            out.print(f"{str(outcome.id)[:8]}: accepted.{way_back(outcome.item)}", highlight=False, soft_wrap=True)
+            out.print(f"{str(outcome.id)[:8]}: accepted.{way_back(outcome.item)}", soft_wrap=True)
         else:
             complain(f"{str(outcome.id)[:8]}: not taken: {outcome.refused}")
     if kept:

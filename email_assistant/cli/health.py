@@ -57,21 +57,20 @@ async def status(as_json: AsJson = False) -> None:
         say(absence.sentence)
     for account, day in zip(accounts, days, strict=True):
         seen = f"last looked at {when(account.listed_at, account.zone)}" if account.listed_at else "not looked at yet"
-        out.print(f"{account.address}: {account.state}, {seen}", highlight=False)
+        out.print(f"{account.address}: {account.state}, {seen}")
         if account.older_mail:
-            out.print(f"  older mail: {account.older_mail}", highlight=False)
+            out.print(f"  older mail: {account.older_mail}")
         left_alone = away[account.id] and f"it {away[account.id]}"
         for trouble in filter(None, (account.last_error, left_alone, account.watch_error)):
             say(f"  {trouble}")
         if account.spent_until:
-            out.print(f"  {spent_notice(account, day)}", highlight=False)
+            out.print(f"  {spent_notice(account, day)}")
     if not accounts:
         out.print("No account yet. `email-assistant demo` needs none.")
-    out.print(f"Mail: {_listed(counts['by_state'])}", highlight=False)
-    out.print(f"Waiting for you: {_items_waiting(items)}", highlight=False)
+    out.print(f"Mail: {_listed(counts['by_state'])}")
+    out.print(f"Waiting for you: {_items_waiting(items)}")
     out.print(
         f"Last 24 hours: {used['calls']} model calls, {used['prompt_tokens']} prompt tokens, {used['sent']} sent",
-        highlight=False,
     )
 
 

@@ -94,7 +94,7 @@ async def add(
     async with opened() as app:
         owner = await _account(app, account)
         rule = await open_memory(app).add(owner.id, chosen, text, "cli")
-    out.print(f"Added: {rule.key[:8]}.", highlight=False)
+    out.print(f"Added: {rule.key[:8]}.")
 
 
 @app.command()
@@ -136,7 +136,7 @@ async def history(rule: RuleId, account: OfAccount = None, as_json: AsJson = Fal
     for number, version in enumerate(found.versions, 1):
         gone = " (removed)" if version["removed"] else ""
         say(f"{number}. {version['text']}{gone}")
-        out.print(f"   {version['at'][:16]}  {_origin(version['origin'])}", markup=False, highlight=False, style="dim")
+        out.print(f"   {version['at'][:16]}  {_origin(version['origin'])}", markup=False, style="dim")
 
 
 @app.command()

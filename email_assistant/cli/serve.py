@@ -190,7 +190,7 @@ def _welcome(settings: Settings, door: Door, host: str) -> None:
     link = door.link if is_loopback(host) or settings.api_token is None else f"{door.address}login"
     say(f"Your inbox: {link}")
     if door.plain:
-        out.print(f"(If your browser does not find that name: {door.plain})", highlight=False, soft_wrap=True)
+        out.print(f"(If your browser does not find that name: {door.plain})", soft_wrap=True)
     if not is_loopback(host):
         out.print("[yellow]It is reachable from other machines: put TLS in front.[/]")
 

@@ -50,7 +50,7 @@ class ChatSession:
         """Ask for `text`, or for one thing after the other until the person leaves. Returns the exit status."""
         if text is not None:
             return await self._turn(text)
-        out.print(f"Ctrl-D ends this; `--thread {self._thread}` goes on with it.\n", style="dim", highlight=False)
+        out.print(f"Ctrl-D ends this; `--thread {self._thread}` goes on with it.\n", style="dim")
         if before := await _look(self._app, self._chat, self._thread):
             await self._settled(before)
         while (words := _line("> ")) is not None:

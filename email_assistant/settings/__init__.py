@@ -316,14 +316,6 @@ class Settings(_Home):
         return folder
 
     @property
-    def notify_settle(self) -> timedelta:
-        return timedelta(seconds=self.notify_settle_seconds)
-
-    @property
-    def notify_every(self) -> timedelta:
-        return timedelta(seconds=self.notify_every_seconds)
-
-    @property
     def also_busy(self) -> list[str]:
         """Names or ids of calendars that count as the person's time besides their own."""
         return [name.strip() for name in self.busy_calendars.split(",") if name.strip()]
