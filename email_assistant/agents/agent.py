@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import or_
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, NotRequired, TypedDict
 from uuid import UUID
 
@@ -46,10 +47,6 @@ class Decided(TypedDict):
     edited: bool
 
 
-def _merge(old: dict[str, Decided], new: dict[str, Decided]) -> dict[str, Decided]:
-    return {**old, **new}
-
-
 class FormField(TypedDict):
     """One field of a form that the server of a called tool wants filled in by the person."""
 
@@ -66,7 +63,7 @@ class LoopState(TypedDict, total=False):
     run: dict[str, Any]
     """The run's own data; plain JSON, since custom classes come back from a checkpoint as dicts."""
     messages: Annotated[list[AnyMessage], add_messages]
-    decisions: Annotated[dict[str, Decided], _merge]
+    decisions: Annotated[dict[str, Decided], or_]
     fields: dict[str, FormField]
     """What the person is asked for on behalf of calls of the last message, by the id of the question."""
     steps: int

@@ -137,7 +137,7 @@ class InboxApp(App[None]):
             self._on_their_way.add(item.id)
             self._begin(self._answer(item, answer, then))
 
-    def undo(self, item: Item | None = None) -> None:
+    def action_undo(self, item: Item | None = None) -> None:
         """Take back the answer to an item, else the latest one that can be."""
         chosen = item or self._to_undo()
         if chosen is None:
@@ -151,9 +151,6 @@ class InboxApp(App[None]):
             self._begin(self._forget(self._learned[-1][1]))
         else:
             self.say("Nothing was learned just now.", is_error=True)
-
-    def action_undo(self) -> None:
-        self.undo()
 
     def action_keys(self) -> None:
         self.push_screen(KeysScreen())
@@ -169,7 +166,8 @@ class InboxApp(App[None]):
 
     def _to_undo(self) -> Item | None:
         now = datetime.now(UTC)
-        return next((item for item in reversed(self._answered) if _can_be_undone(item, now)), None)
+        still = (each for each in reversed(self._answered) if each.waits_for or (each.undo_until or now) > now)
+        return next(still, None)
 
     def _begin(self, step: Awaitable[None]) -> None:
         """Take a step of the person's; leaving the screen doesn't stop it."""
@@ -239,7 +237,3 @@ async def show_inbox(desk: Desk) -> None:
     await view.run_async()
     if view._exception is not None:
         raise view._exception
-
-
-def _can_be_undone(item: Item, now: datetime) -> bool:
-    return bool(item.waits_for or (item.undo_until and item.undo_until > now))

@@ -71,7 +71,7 @@ class ItemScreen(LiveScreen):
 
     def action_undo(self) -> None:
         is_decided = self._seen is not None and self._seen.item.status == "decided"
-        self.inbox.undo(self._seen.item if self._seen and is_decided else None)
+        self.inbox.action_undo(self._seen.item if self._seen and is_decided else None)
 
     def action_back(self) -> None:
         self.inbox.to_list()
