@@ -310,7 +310,7 @@ class Settings(_Home):
 
     @cached_property
     def folder(self) -> Path:
-        """`home` as an absolute path, made if it isn't there, readable by its owner only; one that was there is closed to
+        """`home` as an absolute path, made if it isn't there, readable by its owner only. One that was there is closed to
         others' writing, who could put a tools.yaml there and so have their commands run."""
         folder = self.home.expanduser().absolute()
         try:
