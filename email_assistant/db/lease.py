@@ -76,6 +76,8 @@ select case when not %s then set_config('synchronous_commit', 'off', true) end
 from threads t join accounts a on a.id = t.account_id
 where t.id = %s and t.epoch = %s and t.lease_until > clock_timestamp() + make_interval(secs => %s) {active}
 for {of_account} of a for share of t"""
+_GIVE_BACK_SECONDS = 10
+_AGAIN_SECONDS = 0.2
 HELD = "exists (select from lease)"
 """Stands among the conditions of a statement that `Lease.guarded` runs."""
 
@@ -194,6 +196,16 @@ async def release(pool: Pool, lease: Lease) -> None:
         )
 
 
+async def _give_back(pool: Pool, lease: Lease) -> None:
+    """Release, over and over for a while: a server that was started again has lost the connections, not the lease."""
+    async with asyncio.timeout(_GIVE_BACK_SECONDS):
+        while True:
+            try:
+                return await release(pool, lease)
+            except psycopg.Error:
+                await asyncio.sleep(_AGAIN_SECONDS)
+
+
 @asynccontextmanager
 async def held(
     pool: Pool, name: Name, id_: UUID, seconds: float, holder: Holder | None = None
@@ -216,8 +228,8 @@ async def held(
             yield lease
         finally:
             renewal.cancel()
-            with suppress(psycopg.Error):  # a lease that can't be given back runs out by itself
-                await release(pool, lease)
+            with suppress(TimeoutError):  # a lease that can't be given back runs out by itself
+                await _give_back(pool, lease)
     except asyncio.CancelledError:
         if lost.is_set() and owner.uncancel() == 0:
             raise LeaseLost from None

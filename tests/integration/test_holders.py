@@ -1,5 +1,6 @@
 """Whose lease it is: that of a dead process is taken up within seconds, that of a live one runs its whole term."""
 
+import asyncio
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ import pytest
 from psycopg.rows import dict_row
 
 from email_assistant.db.holder import Holder
-from email_assistant.db.lease import claim, release
+from email_assistant.db.lease import claim, held, release
 from email_assistant.db.pool import session_settings
 from tests.chaos.postgres import PostgresServer
 from tests.doubles.daemon import Daemon
@@ -36,6 +37,7 @@ RUNS = 16
 BACK_SECONDS = 1.5
 """Within which a process that lost its lock must have it again, or others may take its work, which is then done twice:
 as a machine that is too busy for that can't but show. Nothing is sent twice on any."""
+WAITS = "select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
 LIVE = "select id, epoch from threads where lease_until > clock_timestamp() order by id"
 
 
@@ -210,6 +212,27 @@ class TestAlive:
         assert await claim(home.app.pool, "conversation", thread_id, 60, home.app.holder) is None
         assert await home.works.due.due() == []
         await until(lambda: not home.app.holder.dead)
+
+    @in_one_loop
+    async def test_it_is_given_back_though_the_connection_is_lost_just_then(self, home: Home) -> None:
+        thread_id = await a_conversation(home)
+
+        async def work() -> None:
+            async with held(home.app.pool, "conversation", thread_id, 60, home.app.holder) as lease:
+                assert lease
+                await locked.wait()
+
+        locked = asyncio.Event()
+        working = asyncio.create_task(work())
+        await until(lambda: home.sql(LIVE))
+        async with home.app.pool.connection() as other, other.transaction():
+            await other.execute("select from threads for update")
+            locked.set()
+            await until(lambda: home.sql(WAITS))
+            await home.sql(f"select pg_terminate_backend(pid) from ({WAITS}) as waiting")
+        await working
+
+        assert await home.sql(LIVE) == []
 
     @in_one_loop
     async def test_without_a_lock_it_holds_for_the_term(self, home: Home) -> None:
