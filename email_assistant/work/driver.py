@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from uuid import UUID
 
 from email_assistant.accounts.accounts import Accounts
+from email_assistant.db.checkpoints import read_once
 from email_assistant.db.holder import Holder
 from email_assistant.db.lease import Lease, LeaseLost, held
 from email_assistant.db.pool import Connection, Pool
@@ -160,7 +161,7 @@ class Driver(Generic[S]):
             at: where the conversation stands, if the caller has seen to that.
         """
         worked = False
-        with calls_are(self.kind.urgency):
+        with calls_are(self.kind.urgency), read_once():
             while (did := await self._step(lease, watch, at)) is _Did.SOMETHING:
                 worked, at = True, None
             return await self.kind.finish(lease) or worked or did is _Did.ALL
