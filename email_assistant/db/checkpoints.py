@@ -29,7 +29,7 @@ from langgraph.checkpoint.serde.types import ERROR, INTERRUPT
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
-from email_assistant.db.lease import HELD, Change, Lease
+from email_assistant.db.lease import HELD, RowChange, Lease
 from email_assistant.db.pool import Pool
 from email_assistant.db.serializer import ForeignCheckpoint, PlainSerializer
 
@@ -197,7 +197,7 @@ class FencedSaver(AsyncPostgresSaver):
                     *(thread_id, namespace, checkpoint["id"], get_checkpoint_id(config)),
                     Jsonb({**checkpoint, "channel_values": inline}),
                     Jsonb(get_serializable_checkpoint_metadata(config, metadata)),
-                    along=[Change(_PUT_BLOBS, (thread_id, namespace, list(blobs), versions, kinds, kept))],
+                    along=[RowChange(_PUT_BLOBS, (thread_id, namespace, list(blobs), versions, kinds, kept))],
                     durable=False,
                 )
         kept_at = {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": checkpoint["id"]}

@@ -89,7 +89,7 @@ class LeaseLost(AssistantError):
         super().__init__(why)
 
 
-class Change(NamedTuple):
+class RowChange(NamedTuple):
     """A statement for `Lease.guarded`, with what it is given."""
 
     statement: str
@@ -132,7 +132,7 @@ class Lease:
         conn: Connection,
         statement: str,
         *parameters: object,
-        along: Sequence[Change] = (),
+        along: Sequence[RowChange] = (),
         margin: float = 0,
         account_active: bool = False,
         durable: bool = True,

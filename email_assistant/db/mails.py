@@ -11,7 +11,7 @@ from uuid import UUID
 from psycopg import AsyncCursor
 
 from email_assistant.db.beside import BESIDE, UNTOLD
-from email_assistant.db.lease import HELD, Lease
+from email_assistant.db.lease import HELD, RowChange, Lease
 from email_assistant.db.pool import Connection
 from email_assistant.db.statements import statements
 
@@ -97,9 +97,15 @@ async def others_again(conn: Connection, run_id: UUID, gmail_id: str) -> None:
 # A run of it
 
 
-async def taken_up(conn: Connection, run_id: UUID, account_id: UUID, gmail_id: str) -> None:
-    """A run is made of it. One that waits stays with the run that waits until that is replaced."""
-    await _run(conn, "taken_up", run=run_id, account=account_id, mail=gmail_id)
+async def taken_up(
+    conn: Connection, lease: Lease, run_id: UUID, gmail_id: str, *, along: Sequence[RowChange]
+) -> tuple[int, datetime]:
+    """A run is made of it, and its first try counted; returns how many there were, and when it is.
+
+    A mail that waits stays with the run that waits until that is replaced. Raises LeaseLost.
+    """
+    [row] = await lease.guarded(conn, _SQL["taken_up"], run_id, lease.thread_id, gmail_id, along=along)
+    return row["tries"], row["at"]
 
 
 async def tried(conn: Connection, lease: Lease, gmail_id: str) -> int:
@@ -141,18 +147,26 @@ async def held_up(conn: Connection, thread_id: UUID, why: str) -> None:
     await _run(conn, "held_up", thread=thread_id, why=why)
 
 
-async def acting(conn: Connection, run_id: UUID) -> None:
-    await _run(conn, "acting", run=run_id)
+async def acting(
+    conn: Connection, lease: Lease, run_id: UUID, gmail_id: str, *, along: Sequence[RowChange]
+) -> int | None:
+    """Its run acts. A try of the mail that this answers is counted; returns how many there were, None if it is not
+    among the run's. Raises LeaseLost."""
+    rows = await lease.guarded(conn, _SQL["acting"], gmail_id, run_id, along=along)
+    return next((row["tries"] for row in rows if row["gmail_id"] == gmail_id), None)
 
 
-async def hang(conn: Connection, run_id: UUID, why: str) -> None:
-    """Its run can't act on before the person has said something."""
-    await _run(conn, "hang", run=run_id, why=why)
+async def hang(conn: Connection, lease: Lease, run_id: UUID, why: str, *, along: Sequence[RowChange]) -> None:
+    """Its run can't act on before the person has said something. Raises LeaseLost."""
+    await lease.guarded(conn, _SQL["hang"], why, run_id, along=along)
 
 
-async def rested(conn: Connection, run_id: UUID, state: str) -> None:
-    """Its run waits for the person, or has ended, which leaves what the run was not told of to another."""
-    await _run(conn, "rested", run=run_id, state=state)
+async def rested(conn: Connection, lease: Lease, run_id: UUID, state: str, *, along: Sequence[RowChange]) -> None:
+    """Its run waits for the person, or has ended, which leaves what the run was not told of to another.
+
+    Raises LeaseLost.
+    """
+    await lease.guarded(conn, _SQL["rested"], state, run_id, along=along)
 
 
 async def failed(conn: Connection, run_id: UUID, why: str, *, after: bool) -> None:

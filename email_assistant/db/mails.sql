@@ -57,8 +57,11 @@ and r.id = m.run_id and r.state = 'waiting' and r.mail_id <> m.gmail_id
 update mails set state = 'triaging' where run_id = %(run)s and state = 'waiting' and gmail_id <> %(mail)s
 
 -- name: taken_up
-update mails set run_id = %(run)s, state = 'triaging', reason = coalesce(triage_reason, 'being read')
-where account_id = %(account)s and gmail_id = %(mail)s and state <> 'waiting'
+update mails set tries = tries + 1,
+       run_id = case when state = 'waiting' then run_id else %s end,
+       reason = case when state = 'waiting' then reason else coalesce(triage_reason, 'being read') end,
+       state = case when state = 'waiting' then state else 'triaging' end
+where thread_id = %s and gmail_id = %s and {held} returning tries, clock_timestamp() as at
 
 -- name: tried
 update mails set tries = tries + 1 where thread_id = %s and gmail_id = %s and {held} returning tries
@@ -70,17 +73,18 @@ update mails set tries = greatest(0, tries - 1) where thread_id = %(thread)s and
 update mails set reason = %(why)s where thread_id = %(thread)s and state in ('new', 'triaging', 'acting')
 
 -- name: acting
-update mails set state = 'acting' where run_id = %(run)s
+update mails set state = 'acting', tries = tries + (gmail_id = %s)::int where run_id = %s and {held}
+returning gmail_id, tries
 
 -- name: hang
-update mails set tries = 0, state = 'waiting', reason = %(why)s where run_id = %(run)s
+update mails set tries = 0, state = 'waiting', reason = %s where run_id = %s and {held} returning gmail_id
 
 -- name: rested
 update mails m set tries = 0, reason = coalesce(m.triage_reason, m.reason), state = case
-    when %(state)s = 'waiting' then 'waiting'
+    when %s = 'waiting' then 'waiting'
     when m.classification <> 'ignore' and (r.input->>'triage_only')::boolean then 'triaging'
     when {untold} then 'triaging' else 'done' end
-from runs r where r.id = m.run_id and r.id = %(run)s
+from runs r where r.id = m.run_id and r.id = %s and {held} returning m.gmail_id
 
 -- name: failed
 update mails m set tries = 0, state = case when {untold} then 'triaging' else 'failed' end,

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
+from email_assistant.db.lease import HELD, RowChange
 from email_assistant.db.pool import Connection
 
 _LATER = """greatest(%s, clock_timestamp()
@@ -62,11 +63,9 @@ async def back_off(conn: Connection, thread_id: UUID, until: datetime | None) ->
     )
 
 
-async def went_well(conn: Connection, run_id: UUID) -> None:
+def went_well(thread_id: UUID) -> RowChange:
     """Work on a run came to rest, so its conversation's outages so far count no more."""
-    await conn.execute(
-        "update threads set outages = 0 where id = (select thread_id from runs where id = %s)", (run_id,)
-    )
+    return RowChange(f"update threads set outages = 0 where id = %s and outages > 0 and {HELD}", (thread_id,))
 
 
 async def label_later(conn: Connection, thread_id: UUID, until: datetime | None) -> None:

@@ -86,11 +86,16 @@ class ByMail(Kind[Conversation]):
     async def invoke(self, lease: Lease, at: Conversation, run: RunRow, watch: Watch | None) -> Outcome:
         with self.conversations.at_hand(lease, at):
             given = {"run": run.input}
-            return await self.invoker.invoke(run.id, given, lease, begun=run.state == "acting", watch=watch)
+            begun = run.state == "acting"
+            return await self.invoker.invoke(run.id, given, lease, begun=begun, is_new=run.is_new, watch=watch)
 
     async def rest(self, lease: Lease, at: Conversation, run: RunRow, outcome: Outcome) -> None:
+        if not outcome.questions:
+            async with self.pool.connection() as conn:
+                await self.runs.rested(conn, lease, run.id, "done")
+            return
         asked = [await self._asked(lease, at, run, question) for question in outcome.questions]
-        shown = await self.shown(at, run) if asked else ""
+        shown = await self.shown(at, run)
         drafts = [question.value for question in asked if question.value["kind"] == "draft"]
         leaves_drafts = drafts and (await self.accounts.get(at.account.id)).mode == "draft"
         async with self.pool.connection() as conn, conn.transaction():
@@ -98,7 +103,7 @@ class ByMail(Kind[Conversation]):
             await self.questions.project(conn, run.id, shown, asked)
             for value in drafts if leaves_drafts else ():
                 await self.left_drafts.want(conn, run.id, value["call_id"], value["args"])
-            await self.runs.rested(conn, run.id, "waiting" if asked else "done")
+            await self.runs.rested(conn, lease, run.id, "waiting")
 
     def is_all(self, at: Conversation, run: RunRow) -> bool:
         others = [m for m in at.mails if m.is_open and m.gmail_id != run.mail_id]

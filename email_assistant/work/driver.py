@@ -9,7 +9,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from uuid import UUID
@@ -207,16 +207,15 @@ class Driver(Generic[S]):
 
     async def _apply(self, lease: Lease, at: S, run: RunRow, watch: Watch | None) -> _Did:
         """The point of no return: all answers of the run at once, and only with the account active; then act."""
-        if not await self.questions.decided(run.id) <= await self.invoker.pending(run.id, lease):
-            raise LostInterrupt("what was answered is not asked any more")
+        asked = await self.invoker.pending(run.id, lease)
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn, account_active=True)
             answers = await self.questions.apply(conn, run.id)
+            if not asked.issuperset(answer.interrupt_id for answer in answers if answer.interrupt_id):
+                raise LostInterrupt("what was answered is not asked any more")
             acts = bool(answers) and await self.kind.take(conn, lease, at, run, answers)
-            if acts:
-                await self.runs.acting(conn, run.id)
-        acting = replace(run, state="acting", waits=False, decided=False, answered=False)
-        return await self._act(lease, at, acting, watch) if acts else _Did.SOMETHING
+            acting = await self.runs.acting(conn, lease, run) if acts else None
+        return await self._act(lease, at, acting, watch) if acting else _Did.SOMETHING
 
     async def _act(self, lease: Lease, at: S, run: RunRow, watch: Watch | None) -> _Did:
         """Go on with a run that has applied answers. If it hangs on an effect that was refused, or is in doubt, a
@@ -238,7 +237,7 @@ class Driver(Generic[S]):
 
     async def _go_on(self, lease: Lease, at: S, run: RunRow, watch: Watch | None) -> _Did:
         """Run the graph until it waits for a person or ends, and store which of the two."""
-        if not run.is_new and not await self.runs.start_work(lease, run, self.max_tries):
+        if await self.runs.start_work(lease, run) > self.max_tries:
             await self._fail(lease, run, f"given up after {self.max_tries} tries", after=True)
             return _Did.SOMETHING
         try:
@@ -294,11 +293,11 @@ class Driver(Generic[S]):
             await lease.check(conn)
             for effect in effects:
                 await self.questions.ask_again(conn, effect, shown)
-            await self.runs.hangs(conn, run.id, refused or "it is unclear whether an action happened")
+            await self.runs.hangs(conn, lease, run.id, refused or "it is unclear whether an action happened")
 
     async def _ask_to_open(self, lease: Lease, at: S, run: RunRow, link: LinkNeeded) -> None:
         shown = await self.kind.shown(at, run)
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
             await self.questions.ask_to_open(conn, run.id, link.url, link.message, shown)
-            await self.runs.hangs(conn, run.id, "a tool needs you to open a link")
+            await self.runs.hangs(conn, lease, run.id, "a tool needs you to open a link")
