@@ -263,7 +263,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
     settings = app.settings
     names = settings.class_labels
     runs = Runs(app.pool)
-    conversations = Conversations(app.pool, settings.provider, app.accounts, runs)
+    conversations = Conversations(app.pool, settings.provider, runs)
     due = DueWork(
         app.pool, settings.provider, app.holder, waits_when_spent=settings.when_spent == "wait", labels=bool(names)
     )

@@ -29,7 +29,7 @@ from langgraph.checkpoint.serde.types import ERROR, INTERRUPT
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
-from email_assistant.db.lease import HELD, RowChange, Lease
+from email_assistant.db.lease import HELD, Lease, RowChange
 from email_assistant.db.pool import Pool
 from email_assistant.db.serializer import ForeignCheckpoint, PlainSerializer
 

@@ -11,7 +11,7 @@ from uuid import UUID
 from psycopg import AsyncCursor
 
 from email_assistant.db.beside import BESIDE, UNTOLD
-from email_assistant.db.lease import HELD, RowChange, Lease
+from email_assistant.db.lease import HELD, Lease, RowChange
 from email_assistant.db.pool import Connection
 from email_assistant.db.statements import statements
 
@@ -29,9 +29,13 @@ async def _threads(cursor: AsyncCursor[dict[str, Any]]) -> list[UUID]:
 # What comes from Gmail
 
 
-async def insert(conn: Connection, **row: object) -> bool:
-    """Make a row, by column; False if the mail is there."""
-    return (await _run(conn, "insert", **row)).rowcount == 1
+async def insert(conn: Connection, **row: object) -> str | None:
+    """Make a row, by column; returns its state, None if the mail is there.
+
+    What a run of its conversation has sent, as far as the ledger knows by now, needs no look.
+    """
+    made = await (await _run(conn, "insert", **row)).fetchone()
+    return str(made["state"]) if made else None
 
 
 async def moved_in(conn: Connection, account_id: UUID, gmail_ids: Sequence[str], was_out: str) -> list[UUID]:
@@ -42,17 +46,23 @@ async def moved_in(conn: Connection, account_id: UUID, gmail_ids: Sequence[str],
     Args:
         was_out: the reason of mail that was not in the inbox when it came.
     """
+    if not gmail_ids:
+        return []
     return await _threads(await _run(conn, "moved_in", account=account_id, mails=gmail_ids, was_out=was_out))
 
 
 async def moved(conn: Connection, account_id: UUID, put_away: Mapping[str, str | None]) -> list[UUID]:
     """Note what the person did with mail, None where it is in the inbox again; returns where that is new."""
+    if not put_away:
+        return []
     given = {"mails": list(put_away), "whys": list(put_away.values())}
     return await _threads(await _run(conn, "moved", account=account_id, **given))
 
 
 async def relabelled(conn: Connection, account_id: UUID, classes: Mapping[str, str]) -> list[UUID]:
     """Note the class whose label was put on mail, where it may have been the person; returns the conversations."""
+    if not classes:
+        return []
     given = {"mails": list(classes), "classes": list(classes.values())}
     return await _threads(await _run(conn, "relabelled", account=account_id, **given))
 
@@ -124,11 +134,11 @@ async def triaged(conn: Connection, lease: Lease, gmail_id: str, classification:
     await lease.guarded(conn, _SQL["triaged"], classification, why, lease.thread_id, gmail_id)
 
 
-async def cover(conn: Connection, run_id: UUID, thread_id: UUID) -> list[str]:
+async def cover(conn: Connection, run_id: UUID, thread_id: UUID) -> tuple[list[str], str | None]:
     """Let a run answer all that is unanswered in its conversation, in place of the runs that it superseded; returns
-    Gmail's ids of all that it answers, oldest first."""
-    await _run(conn, "cover", run=run_id, thread=thread_id)
-    return [row["gmail_id"] for row in await (await _run(conn, "covered", run=run_id)).fetchall()]
+    Gmail's ids of all that it answers, oldest first, and of the newest of the highest class among them."""
+    rows = await (await _run(conn, "cover", run=run_id, thread=thread_id)).fetchall()
+    return [row["gmail_id"] for row in rows], rows[0]["foremost"] if rows else None
 
 
 async def leave(conn: Connection, run_id: UUID) -> None:

@@ -4,8 +4,11 @@
 insert into mails (account_id, gmail_id, user_id, thread_id, own, sender, subject, content, readable, received_at,
                    state, reason)
 values (%(account_id)s, %(gmail_id)s, %(user_id)s, %(thread_id)s, %(own)s, %(sender)s, %(subject)s, %(content)s,
-        %(readable)s, %(received_at)s, %(state)s, %(reason)s)
-on conflict do nothing
+        %(readable)s, %(received_at)s,
+        case when %(own)s and exists (select from effects e where e.account_id = %(account_id)s and e.state = 'done'
+                                      and e.thread_id = %(thread_id)s and e.external_id = %(gmail_id)s)
+             then 'done' else %(state)s end, %(reason)s)
+on conflict do nothing returning state
 
 -- name: moved_in
 -- A run's mails are reopened with it.
@@ -109,12 +112,15 @@ where thread_id = %s and gmail_id = %s and {held}
 returning gmail_id
 
 -- name: cover
-update mails set run_id = %(run)s, state = 'triaging' where thread_id = %(thread)s and not own
-and (state = 'triaging' and classification in ('notify', 'respond')
-     or state = 'waiting' and run_id in (select id from runs where superseded_by = %(run)s))
-
--- name: covered
-select gmail_id from mails where run_id = %(run)s order by received_at, gmail_id
+with now as (
+    update mails set run_id = %(run)s, state = 'triaging' where thread_id = %(thread)s and not own
+    and (state = 'triaging' and classification in ('notify', 'respond')
+         or state = 'waiting' and run_id in (select id from runs where superseded_by = %(run)s))
+    returning gmail_id, received_at, classification)
+select gmail_id, first_value(gmail_id) over (
+    order by classification = 'respond' desc, received_at desc, gmail_id desc) as foremost
+from (select * from now union select gmail_id, received_at, classification from mails where run_id = %(run)s) as its
+order by received_at, gmail_id
 
 -- name: leave
 update mails set run_id = null, tries = 0 where run_id = %(run)s and state = 'triaging'

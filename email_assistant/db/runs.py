@@ -7,7 +7,7 @@ from uuid import UUID
 from psycopg import AsyncCursor
 from psycopg.types.json import Json
 
-from email_assistant.db.lease import HELD, RowChange, Lease
+from email_assistant.db.lease import HELD, Lease, RowChange
 from email_assistant.db.pool import Connection
 from email_assistant.db.statements import statements
 

@@ -12,13 +12,20 @@ _LATER = """greatest(%s, clock_timestamp()
 """When to try again after so many faults: in a second at first, then in twice the time, up to five minutes."""
 
 
-async def insert(conn: Connection, user_id: UUID, account_id: UUID, gmail_ids: Sequence[str]) -> None:
-    """Make Gmail's conversations; those that are there stay as they are, and are not locked."""
-    await conn.execute(
-        """insert into threads (user_id, account_id, gmail_id) select %s, %s, unnest(%s::text[])
-           on conflict (account_id, gmail_id) do nothing""",
-        (user_id, account_id, list(gmail_ids)),
+async def insert(conn: Connection, user_id: UUID, account_id: UUID, gmail_ids: Sequence[str]) -> dict[str, UUID]:
+    """Gmail's conversations, made where there are none; those that are there stay as they are, and are not locked."""
+    there = "select gmail_id, id from threads where account_id = %s and gmail_id = any(%s)"
+    cursor = await conn.execute(
+        f"""with made as (
+                insert into threads (user_id, account_id, gmail_id) select %s, %s, unnest(%s::text[])
+                on conflict (account_id, gmail_id) do nothing returning gmail_id, id)
+            select gmail_id, id from made union all {there}""".encode(),
+        (user_id, account_id, list(gmail_ids), account_id, list(gmail_ids)),
     )
+    rows = await cursor.fetchall()
+    if len(rows) < len(gmail_ids):  # another look at the mailbox has made some while this one waited for it
+        rows = await (await conn.execute(there.encode(), (account_id, list(gmail_ids)))).fetchall()
+    return {row["gmail_id"]: row["id"] for row in rows}
 
 
 async def insert_chat(conn: Connection, user_id: UUID, account_id: UUID, chat_id: str) -> None:
@@ -88,6 +95,8 @@ async def complete(conn: Connection, thread_id: UUID) -> None:
 
 async def drafted(conn: Connection, account_id: UUID, drafts: Mapping[str, str]) -> list[UUID]:
     """Note the messages of drafts, by Gmail's id of the conversation, where a run may heed them; returns where."""
+    if not drafts:
+        return []
     cursor = await conn.execute(
         """update threads t set drafted = n.message_id from unnest(%s::text[], %s::text[]) as n (thread_id, message_id)
            where t.account_id = %s and t.gmail_id = n.thread_id

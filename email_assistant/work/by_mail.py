@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
 from langgraph.types import Interrupt
 
+from email_assistant.accounts.account import Account
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.db.lease import Lease
@@ -50,8 +50,9 @@ class ByMail(Kind[Conversation]):
     heeds: Heed
     invoker: Invoker
     labels: Labels
-    sync_thread: Callable[[UUID, str], Awaitable[None]]
-    """Fetches what is new in a Gmail thread: what the person did there comes before what they decided here."""
+    sync_thread: Callable[[Account, str], Awaitable[bool]]
+    """Fetches what is new in a Gmail thread: what the person did there comes before what they decided here. False:
+    nothing was since the account's cursor."""
 
     async def look(self, lease: Lease) -> Conversation | None:
         return await self.conversations.load(lease.thread_id)
@@ -60,8 +61,8 @@ class ByMail(Kind[Conversation]):
         if run.state == "waiting":
             await self.heeds.settle_effects(lease, at)
         with _mailbox_is_read():
-            await self.sync_thread(at.account.id, at.gmail_id)
-        now = await self.conversations.load(lease.thread_id) or at
+            has_news = await self.sync_thread(at.account, at.gmail_id)
+        now = (await self.conversations.load(lease.thread_id) if has_news else None) or at
         if run.state == "acting":
             return None if await self.heeds.before_acting(lease, now, run) else now
         with _mailbox_is_read():
@@ -84,7 +85,7 @@ class ByMail(Kind[Conversation]):
         return await self.runs.start(lease, at.account, given, mail.runs + 1)
 
     async def invoke(self, lease: Lease, at: Conversation, run: RunRow, watch: Watch | None) -> Outcome:
-        with self.conversations.at_hand(lease, at):
+        with self.conversations.at_hand(lease, at), self.accounts.at_hand(at.account):
             given = {"run": run.input}
             begun = run.state == "acting"
             return await self.invoker.invoke(run.id, given, lease, begun=begun, is_new=run.is_new, watch=watch)
@@ -137,7 +138,7 @@ class ByMail(Kind[Conversation]):
     ) -> Conflicts | None:
         """What stands at the time of a proposed meeting; None if the calendar can't be read, which holds nothing up."""
         try:
-            call = Call(run.input, value["call_id"], at.account, await self.clients.get(at.account.id), lease)
+            call = Call(run.input, value["call_id"], at.account, await self.clients.of(at.account), lease)
             return await self.tools.conflicts(call, value["action"], value["args"])
         except Exception as error:
             log.warning("run %s: no look into the calendar (%s)", run.id, type(error).__name__)

@@ -14,7 +14,7 @@ from email_assistant.accounts.account import Account
 from email_assistant.agents.chat.run import Turn
 from email_assistant.agents.mail.run import Run
 from email_assistant.db import mails, runs, threads
-from email_assistant.db.lease import RowChange, Lease
+from email_assistant.db.lease import Lease, RowChange
 from email_assistant.db.pool import Connection
 from email_assistant.errors import AssistantError
 from email_assistant.inbox import rows as items
@@ -182,6 +182,17 @@ class Runs(RunRows):
 
     # What triage came to
 
+    async def cover_alone(self, conn: Connection, run_id: UUID, mail_id: str, thread_id: UUID) -> list[str] | None:
+        """Let a run cover all that is unanswered in its thread, where none was open when it was made, under the same
+        lease; returns Gmail's ids of the mails, oldest first. None: another one of them is to be answered first, and
+        all are left to its run.
+        """
+        covered, foremost = await mails.cover(conn, run_id, thread_id)
+        if foremost == mail_id:
+            return covered
+        await mails.leave(conn, run_id)
+        return None
+
     async def take_over(self, conn: Connection, run_id: UUID, thread_id: UUID) -> tuple[list[UUID], list[str]]:
         """Let a run cover all that is unanswered in its thread, in place of the runs that did, in which nothing waits
         any more. May be repeated.
@@ -198,7 +209,7 @@ class Runs(RunRows):
         if any(run.state == "waiting" and run.decided for run in replaced):
             raise DecisionFirst
         await supersede(conn, [run.id for run in replaced], "newer mail came", run_id)
-        covered = await mails.cover(conn, run_id, thread_id)
+        covered, _ = await mails.cover(conn, run_id, thread_id)
         cursor = await conn.execute(
             """with recursive before as (
                    select id, created_at from runs where superseded_by = %s
