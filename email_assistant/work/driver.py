@@ -142,10 +142,15 @@ class Driver(Generic[S]):
     holder: Holder
     max_tries: int
 
-    async def advance(self, thread_id: UUID) -> None:
-        """Do all there is to do now. Whoever finds the lease taken leaves: its holder looks again when it is done."""
+    async def advance(self, thread_id: UUID, *, is_due: bool = False) -> None:
+        """Do all there is to do now. Whoever finds the lease taken leaves: its holder looks again when it is done.
+
+        Args:
+            is_due: the caller has seen just now that there is something.
+        """
         worked = True
-        while worked and await self.is_due(thread_id):
+        while worked and (is_due or await self.is_due(thread_id)):
+            is_due = False
             try:
                 async with held(self.pool, "conversation", thread_id, self.lease_seconds, self.holder) as lease:
                     worked = lease is not None and await self.work(lease)
