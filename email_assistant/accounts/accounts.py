@@ -10,13 +10,13 @@ from decimal import Decimal
 from typing import Annotated, Any, Final
 from uuid import UUID
 
-from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 from pydantic import AfterValidator, TypeAdapter
 
 from email_assistant.accounts.account import NOWHERE, WITHOUT_MAILBOX, Account, Identity, Mode, State, UnknownAccount
 from email_assistant.accounts.vault import Vault
 from email_assistant.db.pool import Connection, Pool, fetched
+from email_assistant.db.presence import Presence
 from email_assistant.db.values import zone_named
 
 _at_hand: ContextVar[dict[UUID, Account] | None] = ContextVar("accounts that were read", default=None)
@@ -179,6 +179,16 @@ class Accounts:
             yield
         finally:
             _at_hand.reset(token)
+
+    async def why_kept(self, presence: Presence, account_id: UUID) -> str | None:
+        """What to tell of an answer that was just taken, if nothing carries it out for now; None: some process works on
+        this account, whichever server's it is. Raises UnknownAccount."""
+        account = await self.get(account_id)
+        absence = await presence.absence_of(account.provider if account.has_mailbox else None)
+        if absence is None:
+            return None
+        away = self.away(account)
+        return f"It is kept, and not done as things are: {account.address} {away}." if away else absence.kept
 
     async def get(self, account_id: UUID) -> Account:
         """Raises UnknownAccount."""
@@ -344,9 +354,8 @@ class Accounts:
         (_at_hand.get() or {}).pop(account_id, None)
 
     async def _accounts(self, where: str, parameters: tuple[object, ...]) -> list[Account]:
-        async with self._pool.connection() as conn, conn.cursor(row_factory=dict_row) as cursor:
-            await cursor.execute(f"select {COLUMNS} from accounts a where {where}".encode(), parameters)
-            return [account_in(row) for row in await cursor.fetchall()]
+        rows = await self._rows(f"select {COLUMNS} from accounts a where {where}", parameters)
+        return [account_in(row) for row in rows]
 
     async def _rows(self, query: str, parameters: tuple[object, ...] | Mapping[str, object]) -> list[dict[str, Any]]:
         return await fetched(self._pool, query, parameters)

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from psycopg.types.json import Json
 
-from email_assistant.db.pool import Connection, Pool
+from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.db.statements import statements
 from email_assistant.inbox import rows
 from email_assistant.inbox.describe import Overtaken, not_done
@@ -124,9 +124,7 @@ class Questions:
 
     async def said_in(self, run_ids: Sequence[UUID]) -> tuple[list[str], str | None]:
         """What the person said in runs that were superseded: their instructions, and the reply they had approved."""
-        async with self._pool.connection() as conn:
-            cursor = await conn.execute(_SQL["said"].encode(), (list(run_ids),))
-            found = await cursor.fetchall()
+        found = await fetched(self._pool, _SQL["said"], (list(run_ids),))
         said = [(row, decision) for row in found if (decision := decision_in(row["decision"]))]
         instructions = [decision["args"] for _, decision in said if decision["type"] == "response"]
         approved = [

@@ -316,14 +316,6 @@ class Settings(_Home):
         return folder
 
     @property
-    def notify_settle(self) -> timedelta:
-        return timedelta(seconds=self.notify_settle_seconds)
-
-    @property
-    def notify_every(self) -> timedelta:
-        return timedelta(seconds=self.notify_every_seconds)
-
-    @property
     def also_busy(self) -> list[str]:
         """Names or ids of calendars that count as the person's time besides their own."""
         return [name.strip() for name in self.busy_calendars.split(",") if name.strip()]
@@ -389,9 +381,16 @@ class Settings(_Home):
 
 def is_on_this_machine(url: str) -> bool:
     try:
-        host = urlsplit(url).hostname or ""
+        return is_loopback(urlsplit(url).hostname or "")
+    except ValueError:  # nothing that can be read
+        return False
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host, by name or address, is this machine."""
+    try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:  # a name, or nothing that can be read
+    except ValueError:  # another name
         return False
 
 

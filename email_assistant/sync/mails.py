@@ -51,7 +51,7 @@ def read(
             mail = parse_gmail(message.payload)
             found.append(NewMail(message, mail, _why_not_triaged(account, message, mail)))
     for ref, reason in unreadable:
-        message = Message(ref.id, ref.thread_id, frozenset(), datetime.now(UTC), 0, {}, 0)
+        message = Message(ref.id, ref.thread_id, frozenset(), datetime.now(UTC), 0, {})
         found.append(NewMail(message, parse_gmail({}), reason, readable=False))
     return found
 

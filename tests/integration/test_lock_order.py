@@ -14,7 +14,6 @@ from email_assistant.app import removal
 from email_assistant.db.lease import claim
 from email_assistant.db.pool import make_pool
 from email_assistant.inbox.items import Item
-from email_assistant.inbox.mode import set_mode
 from email_assistant.work.faults import classify
 from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
@@ -83,7 +82,7 @@ async def switches_to_shadow(home: Home) -> Work:
     for item in [*await open_items(home), *await open_items(home)]:
         await home.decide(item, "accept")
     account = await home.account()
-    return lambda: set_mode(home.app.pool, home.app.accounts, home.app.inbox, account, "shadow")
+    return lambda: home.app.inbox.set_mode(home.app.accounts, account, "shadow")
 
 
 # What comes from Gmail

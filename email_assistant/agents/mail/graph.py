@@ -1,6 +1,6 @@
 """The mail agent: triage, and the response agent as its subgraph. This page is the whole graph."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -20,7 +20,7 @@ from email_assistant.agents.mail.run import Settle
 from email_assistant.db.checkpoints import lease_of
 from email_assistant.db.lease import Lease
 from email_assistant.google.errors import NotFound, Refused
-from email_assistant.tools.spec import Answer, Call, FilledIn, FormNeeded, ToolError
+from email_assistant.tools.spec import Answer, Call, FormNeeded
 from email_assistant.usage import BudgetSpent
 
 NOTIFY_ACTION = "Email Assistant: notify"
@@ -102,21 +102,9 @@ class MailAgent(Agent):
             tool_choice="required",
         )
 
-    async def run_tool(
-        self,
-        run: Mapping[str, Any],
-        call_id: str,
-        name: str,
-        args: dict[str, Any],
-        filled_in: Sequence[FilledIn],
-        config: RunnableConfig,
-    ) -> Ran:
-        account = await self.account(run)
-        call = Call(run, call_id, account, await self.clients.of(account), lease_of(config))
+    async def ran(self, call: Call, name: str, args: dict[str, Any]) -> Ran:
         try:
             return Ran(await self.tools.run(call, name, args))
-        except ToolError as error:
-            return Ran(f"Error: {error}", well=False)
         except FormNeeded as form:
             return Ran(f"Error: not done. {form.message}", well=False)
 

@@ -11,10 +11,11 @@ from fastapi.responses import Response
 
 from email_assistant.accounts.account import UnknownAccount
 from email_assistant.accounts.vault import VaultError
+from email_assistant.app import App
 from email_assistant.google.calendar import Event
 from email_assistant.google.errors import GoogleError
 from email_assistant.tools.meeting_time import MeetingTime, beside
-from email_assistant.web.dependencies import Assistant, ItemId, Services
+from email_assistant.web.dependencies import Assistant, ItemId
 from email_assistant.web.rendering import render
 
 _SECONDS = 6.0
@@ -63,7 +64,7 @@ async def day(app: Assistant, item_id: ItemId) -> Response:
     )
 
 
-async def _events(app: Services, account_id: Any, proposal: Slot) -> tuple[Event, ...]:
+async def _events(app: App, account_id: Any, proposal: Slot) -> tuple[Event, ...]:
     zone = proposal.start.tzinfo
     assert isinstance(zone, ZoneInfo)
     start = datetime.combine(proposal.start.date(), time(), zone)
