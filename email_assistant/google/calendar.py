@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from datetime import time as time_of_day
 from functools import partial
 from typing import Any, Final
@@ -147,6 +147,11 @@ class Calendar:
         ids = [PRIMARY, *(entry.id for entry in others)]
         found = await asyncio.gather(*(self._events_if_there(each, bounds) for each in ids))
         return Agenda(_touching(found, start, end), (primary, *(entry.name or entry.id for entry in others)))
+
+    async def day(self, day: date, zone: tzinfo) -> Agenda:
+        """`agenda` of a whole day of that timezone."""
+        start, end = (datetime.combine(each, time_of_day(), zone) for each in (day, day + timedelta(days=1)))
+        return await self.agenda(start, end)
 
     async def insert(
         self,

@@ -310,8 +310,8 @@ class Settings(_Home):
 
     @cached_property
     def folder(self) -> Path:
-        """`home` as an absolute path, made if it isn't there, readable by its owner only. One that was there is closed to
-        others' writing, who could put a tools.yaml there and so have their commands run."""
+        """`home` as an absolute path, made if it isn't there, readable by its owner only. One that was there is closed
+        to others' writing, who could put a tools.yaml there and so have their commands run."""
         folder = self.home.expanduser().absolute()
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -99,16 +99,8 @@ def create_api(
     api.state.activity = Activity(app.pool)
     api.state.feed = Feed(app.pool)
     programs = APIRouter(dependencies=_CREDENTIALS, responses=documented(401, 503))
-    programs.include_router(inbox.router)
-    programs.include_router(mails.router)
-    programs.include_router(memory.router)
-    programs.include_router(activity.router)
-    programs.include_router(events.router)
-    programs.include_router(agent_inbox.router)
-    programs.include_router(push.router)
-    programs.include_router(tools.router)
-    programs.include_router(chat_routes.router)
-    programs.include_router(chats.router)
+    for room in (inbox, mails, memory, activity, events, agent_inbox, push, tools, chat_routes, chats):
+        programs.include_router(room.router)
     for router in (health.router, google_push.router, agent_inbox.info_router, programs, login.router, pages.router):
         api.include_router(router)
     api.mount("/static", StaticFiles(directory=_STATIC))
