@@ -99,11 +99,6 @@ class Questions:
         row = {**call, **nobody, "allowed": ["accept", "ignore"], "teaches": False, "asked": asked}
         await rows.insert(conn, run_id, mail_text, row)
 
-    async def decided(self, run_id: UUID) -> set[str]:
-        """Ids of the interrupts that a run's decided items answer."""
-        items = await self._items("i.run_id = %s and i.status = 'decided' and i.interrupt_id is not null", run_id)
-        return {str(i.interrupt_id) for i in items}
-
     async def to_be_done(self, run_id: UUID) -> set[str]:
         """Ids of the calls that a run's decided items say to carry out."""
         items = await self._items("i.run_id = %s and i.status = 'decided'", run_id)

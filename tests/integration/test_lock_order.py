@@ -111,7 +111,8 @@ async def a_thread_is_looked_at(home: Home) -> Work:
     thread = item.mail_id
     home.google.deliver(BOB, "Re: Lunch?", "Or Monday?", thread=thread)
     home.google.person_moves(thread, out_of=["INBOX"])
-    return lambda: home.works.mailboxes.sync_thread(home.account_id, thread)
+    account = await home.account()
+    return lambda: home.works.mailboxes.sync_thread(account, thread)
 
 
 async def older_mail_is_listed(home: Home) -> Work:

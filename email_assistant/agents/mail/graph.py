@@ -18,6 +18,7 @@ from email_assistant.agents.loop import Loop
 from email_assistant.agents.mail.prompts import Triage, response_prompt, triage_prompt
 from email_assistant.agents.mail.run import Settle
 from email_assistant.db.checkpoints import lease_of
+from email_assistant.db.lease import Lease
 from email_assistant.google.errors import NotFound, Refused
 from email_assistant.tools.spec import Answer, Call, FormNeeded
 from email_assistant.usage import BudgetSpent
@@ -64,7 +65,7 @@ class MailAgent(Agent):
 
     async def triage_router(self, state: MailState, config: RunnableConfig) -> Command[str]:
         run = state["run"]
-        triage = await self._triage(run)
+        triage = await self._triage(run, lease_of(config))
         settled = await self.settle(run, triage.classification, triage.reasoning, lease_of(config))
         # Read by processes of an earlier version that run beside this one during an upgrade.
         covering = {**run, "covers": list(settled.covers)}
@@ -119,10 +120,10 @@ class MailAgent(Agent):
                 continue  # the mail is answered; a label is not worth failing it
         return {}
 
-    async def _triage(self, run: Mapping[str, Any]) -> Triage:
+    async def _triage(self, run: Mapping[str, Any], lease: Lease) -> Triage:
         if run["given"]:
             return Triage(reasoning="", classification=run["given"])
-        if known := await self.settle.classified(run):
+        if known := self.settle.classified(run, lease):
             return known
         try:
             return await self._ask_model(run)
