@@ -176,9 +176,9 @@ class DueWork:
         """
         kinds = _WORK + _LABELS if labels else _WORK
         self._of_thread = f"""
-            select exists (select from threads t cross join lateral ({_ACCOUNTS} and a.id = t.account_id) as a
-                           where t.id = %(thread)s and {_THREAD}
-                           and ({" or ".join(map(_of_thread, kinds))})) as due"""
+            select case when t.chat_id is null then 'mail' else 'chat' end as by
+            from threads t cross join lateral ({_ACCOUNTS} and a.id = t.account_id) as a
+            where t.id = %(thread)s and {_THREAD} and ({" or ".join(map(_of_thread, kinds))})"""
         self._kinds = kinds
         self._holder = holder
         self._labels = labels
@@ -196,8 +196,12 @@ class DueWork:
         return [Due(**row) for row in await self._rows(_of_all(self._kinds, most))]
 
     async def is_due(self, thread_id: UUID) -> bool:
-        [row] = await self._rows(self._of_thread, thread=thread_id)
-        return bool(row["due"])
+        return await self.due_by(thread_id) is not None
+
+    async def due_by(self, thread_id: UUID) -> Literal["mail", "chat"] | None:
+        """Of what kind a conversation is that has work which nobody is at; None: it has none."""
+        rows = await self._rows(self._of_thread, thread=thread_id)
+        return rows[0]["by"] if rows else None
 
     async def is_at_rest(self) -> bool:
         """Whether nothing will move without a person or new mail, or before midnight where a budget is spent.

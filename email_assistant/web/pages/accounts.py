@@ -8,10 +8,10 @@ from fastapi import APIRouter, Form
 from fastapi.responses import RedirectResponse, Response
 
 from email_assistant.accounts.account import Mode
+from email_assistant.app import App
 from email_assistant.inbox.items import Conflict
-from email_assistant.inbox.mode import set_mode
 from email_assistant.notify.channels import NoChannel
-from email_assistant.web.dependencies import Assistant, Services
+from email_assistant.web.dependencies import Assistant
 from email_assistant.web.rendering import render
 from email_assistant.web.wording import MODES
 
@@ -39,7 +39,7 @@ async def set_state(
 async def change_mode(app: Assistant, account: Annotated[str, Form()], mode: Annotated[Mode, Form()]) -> Response:
     """Say what becomes of an account's proposals."""
     chosen = await app.accounts.find(app.user_id, account)
-    await set_mode(app.pool, app.accounts, app.inbox, chosen, mode)
+    await app.inbox.set_mode(app.accounts, chosen, mode)
     return RedirectResponse("/accounts", 303)
 
 
@@ -51,11 +51,10 @@ async def remove_channel(app: Assistant, channel: Annotated[UUID, Form()]) -> Re
     return RedirectResponse("/accounts#told", 303)
 
 
-async def _page(app: Services, refusal: Conflict | None = None) -> Response:
+async def _page(app: App, refusal: Conflict | None = None) -> Response:
     found = await app.accounts.of_user(app.user_id)
     return render(
         "accounts.html",
-        status_code=409 if refusal else 200,
         refusal=refusal,
         modes=MODES,
         accounts=[(account, await app.usage.today(account)) for account in found],
