@@ -20,11 +20,12 @@ _LAST_LINES = 5
 LEFT_OUT = "[…]"
 
 Words = tuple[str, ...]
+Span = tuple[int, int]
 
 
 def own_words(text: str, others: Iterable[str]) -> str:
     """A person's text without what it quotes from other texts."""
-    return _unquoted(text, _quoted([text], others))
+    return _without(_quotations(text, _quoted([text], others)), text, 0, len(text))
 
 
 def difference(proposed: Mapping[str, Any], final: Mapping[str, Any], others: Iterable[str]) -> list[str]:
@@ -55,25 +56,26 @@ def _changed(name: str, before: Any, after: Any, quoted: Collection[Words], line
     old, new = _plain(before), _plain(after)
     pieces = compare(old, new)
     yield f"{name}: {_count(old)} became {_count(new)}"
+    # Of the text as a whole: cut into what was kept and put in, a quotation may be pieces of a word or two.
+    quotations = _quotations(new, quoted)
     at = 0
     for piece in pieces:
         place = _place(new, at)
         if piece.kind == "gone" and _WORD.search(piece.text):
             yield f"{name}, taken out {place}: {_count(piece.text)}"
         elif piece.kind == "new":
-            unproposed = _unmoved(new, at, at + len(piece.text), lines)
-            if ours := _unquoted(unproposed, quoted).strip():
+            unmoved = _unmoved(new, at, at + len(piece.text), lines)
+            if ours := "".join(_without(quotations, new, *span) for span in unmoved).strip():
                 yield f"{name}, put in {place}: {_WHITE.sub(' ', ours)}"
         at += len(piece.text) if piece.kind != "gone" else 0
 
 
-def _unmoved(text: str, begin: int, end: int, lines: Collection[Words]) -> str:
-    """A piece of a text without what stands in a line that was proposed as a whole, however short: it was moved."""
-    return "".join(
-        text[max(line.start(), begin) : min(line.end(), end)]
-        for line in _LINE.finditer(text)
-        if line.start() < end and begin < line.end() and _folded(line[0]) not in lines
-    )
+def _unmoved(text: str, begin: int, end: int, lines: Collection[Words]) -> Iterator[Span]:
+    """The parts of a piece of a text that stand in no line that was proposed as a whole, however short: that was
+    moved."""
+    for line in _LINE.finditer(text):
+        if line.start() < end and begin < line.end() and _folded(line[0]) not in lines:
+            yield max(line.start(), begin), min(line.end(), end)
 
 
 def _place(text: str, at: int) -> str:
@@ -115,16 +117,25 @@ def _quoted(texts: Iterable[str], others: Iterable[str]) -> set[Words]:
     return theirs.intersection(run for other in others for _, run in _runs(other))
 
 
-def _unquoted(text: str, quoted: Collection[Words]) -> str:
+def _quotations(text: str, quoted: Collection[Words]) -> list[Span]:
+    """Where the quotations stand in a text, in order; none touches another."""
     words = list(_WORD.finditer(text))
-    ours, at = "", 0
+    found: list[Span] = []
     for start, run in _runs(text):
-        if run in quoted and words[start + _QUOTED - 1].end() > at:
-            begin = words[start].start()
-            if begin >= at:
-                ours += text[at:begin] + LEFT_OUT
-            at = words[start + _QUOTED - 1].end()
-    return ours + text[at:]
+        if run in quoted:
+            begin, end = words[start].start(), words[start + _QUOTED - 1].end()
+            found.append((found.pop()[0] if found and begin < found[-1][1] else begin, end))
+    return found
+
+
+def _without(quotations: Iterable[Span], text: str, begin: int, end: int) -> str:
+    """A part of a text without what of it is quoted."""
+    ours, at = "", begin
+    for first, last in quotations:
+        if first < end and at < last:
+            ours += text[at:first] + LEFT_OUT
+            at = min(last, end)
+    return ours + text[at:end]
 
 
 def _runs(text: str) -> Iterator[tuple[int, Words]]:
