@@ -1,7 +1,9 @@
 """A file that a person wrote, checked as a whole: what is wrong with it is told with file, line and reason."""
 
 import json
+import os
 import re
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -12,13 +14,17 @@ from pydantic import BaseModel, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.constructor import DuplicateKeyError
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.error import MarkedYAMLError
+from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, ScalarEvent
 
 from email_assistant.errors import AssistantError
 
 M = TypeVar("M", bound=BaseModel)
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,39}|\[key\]")
 """A key that is told as it is. Another may be a value, such as a token, that slipped out of its place."""
+_LONGEST: Final = 256 * 1024  # bytes
+_MOST: Final = 10_000  # names and values, those that `*name` repeats counted each time
+_DEEPEST: Final = 32  # lists and mappings in one another
 Place = Sequence[int | str]  # keys and positions that lead to a value, from the outside in
 
 
@@ -42,12 +48,16 @@ class Source:
     def yaml(cls, name: str, text: str) -> Self:
         """Raises BadFile."""
         try:
-            return cls(name, YAML(typ="rt").load(text))
+            too_much = _too_much(text)
+            tree = None if too_much else YAML(typ="rt").load(text)
         except MarkedYAMLError as error:
             line = error.problem_mark.line + 1 if error.problem_mark else 1
             raise BadFile(f"{name}, line {line}: {_problem(error)}") from None
-        except YAMLError:
+        except Exception:  # for a date in a 13th month, or a tag of another type, the library raises what it comes upon
             raise BadFile(f"{name}: no YAML") from None
+        if too_much:
+            raise BadFile(f"{name}, line {too_much}: holds more than {_MOST} values, or is more than {_DEEPEST} deep")
+        return cls(name, tree)
 
     @classmethod
     def json(cls, name: str, text: str) -> Self:
@@ -56,6 +66,8 @@ class Source:
             json.loads(text)
         except json.JSONDecodeError as error:
             raise BadFile(f"{name}, line {error.lineno}: no JSON ({error.msg})") from None
+        except (RecursionError, ValueError):  # such as for a number with very many digits
+            raise BadFile(f"{name}: no JSON") from None
         # All JSON is YAML, which also tells lines, but for tabs between its parts.
         return cls.yaml(name, text.replace("\t", " "))
 
@@ -63,7 +75,7 @@ class Source:
     def read(cls, path: Path) -> Self:
         """Raises BadFile."""
         try:
-            text = path.read_text(encoding="utf-8")
+            text = _read(path).decode()
         except OSError as error:
             raise BadFile(f"{path}: can't be read ({error.strerror})") from None
         except UnicodeDecodeError:
@@ -101,6 +113,39 @@ class Source:
                 break
             node = node[part]
         return int(line) + 1
+
+
+def _read(path: Path) -> bytes:
+    """Raises OSError, BadFile: it is no file, or a very long one."""
+    # Without waiting, as a pipe has it, for somebody who writes into it.
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise BadFile(f"{path}: is no file")
+        content = file.read(_LONGEST + 1)
+    if len(content) > _LONGEST:
+        raise BadFile(f"{path}: is longer than {_LONGEST // 1024} KiB")
+    return content
+
+
+def _too_much(text: str) -> int | None:
+    """The first line that holds too much, or too deep, found before anything is built. Raises YAMLError."""
+    count, within, sizes = 0, list[tuple[str | None, int]](), dict[str, int]()
+    for event in YAML(typ="rt").parse(text):
+        match event:
+            case AliasEvent():
+                inside = any(event.anchor == anchor for anchor, _ in within)  # then it would have no end
+                count += _MOST if inside else sizes.get(event.anchor, 0)
+            case ScalarEvent() | CollectionStartEvent():
+                count += 1
+                if isinstance(event, CollectionStartEvent):
+                    within.append((event.anchor, count))
+            case CollectionEndEvent():
+                anchor, before = within.pop()
+                if anchor:
+                    sizes[anchor] = count - before + 1
+        if count > _MOST or len(within) > _DEEPEST:
+            return int(event.start_mark.line) + 1
+    return None
 
 
 def _plain(node: Any) -> Any:

@@ -483,7 +483,8 @@ class TestPatience:
     def test_a_file_that_can_not_be_read(self, program: Daemon) -> None:
         """A pipe that nobody writes to hangs as a disk does that is gone."""
         folder = program.home / "assistant"
-        os.mkfifo(folder / "tools.yaml")
+        os.mkfifo(folder / "secret_key.txt")
+        del program.environment["EMAIL_ASSISTANT_SECRET_KEY"]
         assert f"the database, or {folder}, has not answered for 10 s" in self.ended(program, "status")
 
     @pytest.mark.long

@@ -1,8 +1,10 @@
 """`tools.yaml` and `tool_permissions.json`, as a person writes them: what is wrong is told with its line."""
 
 import json
+import os
 import re
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +97,57 @@ def test_a_wrong_file_of_permissions_is_refused(
     said = run(tmp_path, command, permissions=text)
     assert said.startswith(f"Error: {tmp_path}/tool_permissions.json, line {line}: ")
     assert reason in said
+
+
+_BILLION = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
+    f"{name}: &{name} [{','.join(9 * [f'*{before}'])}]\n" for before, name in pairwise("abcdefghij")
+)
+"""Some 600 bytes that would be as many values."""
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (_BILLION, "line 5: holds more than"),
+        ("servers: &a\n  s: *a\n", "line 2: holds more than"),
+        ("tools: [" + 11_000 * "x," + "]", "line 1: holds more than"),
+        ("[" * 1000, "line 1: holds more than"),
+        ("{a: " * 1000, "line 1: holds more than"),
+        ("#" * 300_000, "is longer than 256 KiB"),
+        ("servers: {a: {url: 2026-13-45}}", "no YAML"),
+        (f"tools: {'1' * 5000}", "no YAML"),
+        ("tools: !!omap x", "no YAML"),
+    ],
+    ids=lambda text: text[:20],
+)
+def test_a_file_that_holds_too_much_is_refused_at_once(tmp_path: Path, text: str, reason: str) -> None:
+    assert reason in run(tmp_path, "tools", tools=text)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, f'{{"agent": {"1" * 5000}}}'], ids=["deep", "a long number"])
+def test_permissions_that_hold_too_much_are_refused_at_once(tmp_path: Path, text: str) -> None:
+    assert "tool_permissions.json: no JSON" in run(tmp_path, "tools", permissions=text)
+
+
+@pytest.mark.parametrize("name", ["tools.yaml", "tool_permissions.json"])
+class TestWhatIsNoFile:
+    """It is not taken for none: what it was to rule would be done unasked."""
+
+    def test_a_link_that_leads_nowhere(self, tmp_path: Path, name: str) -> None:
+        (tmp_path / name).symlink_to(tmp_path / "gone")
+        assert f"{name}: can't be read (No such file or directory)" in run(tmp_path, "tools")
+
+    def test_a_link_to_itself(self, tmp_path: Path, name: str) -> None:
+        (tmp_path / name).symlink_to(tmp_path / name)
+        assert f"{name}: can't be read (Too many levels of symbolic links)" in run(tmp_path, "tools")
+
+    def test_a_folder(self, tmp_path: Path, name: str) -> None:
+        (tmp_path / name).mkdir()
+        assert f"{name}: " in run(tmp_path, "tools")
+
+    def test_a_pipe_that_nobody_writes_into(self, tmp_path: Path, name: str) -> None:
+        os.mkfifo(tmp_path / name)
+        assert f"{name}: is no file" in run(tmp_path, "tools")
 
 
 def test_a_file_that_is_named_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
