@@ -31,6 +31,8 @@ class Judged(TypedDict):
     args: dict[str, Any]
     text: str
     """Where a person is asked: why, if their own rule would not have it."""
+    place: NotRequired[str]
+    """Where a person is asked: where it would be done."""
 
 
 class Decided(TypedDict):
@@ -45,6 +47,9 @@ class Decided(TypedDict):
     asked: bool
     """Whether a person has decided it."""
     edited: bool
+    place: NotRequired[str]
+    """Where it was to be done when the person was asked; an older version, which left it out, told them only of what is
+    not done here."""
 
 
 class FormField(TypedDict):
@@ -79,6 +84,8 @@ class CallState(TypedDict):
     """The message that the call stands in; an older version left it out."""
     because: NotRequired[str]
     """Why the person is asked, where their own rule would not have it; empty: no more than that."""
+    place: NotRequired[str]
+    """Where it would be done."""
 
 
 class Ran(NamedTuple):
@@ -119,16 +126,17 @@ class Agent(ABC):
         name: str,
         args: dict[str, Any],
         filled_in: Sequence[FilledIn],
+        place: str,
         config: RunnableConfig,
     ) -> Ran:
-        """Run one decided call; raises to come back later."""
+        """Run one decided call where it is to be done; raises to come back later."""
         account = await self.account(run)
         client, tell = await self.clients.if_any(account), get_stream_writer()
 
         def progress(text: str) -> None:
             tell({"tool_name": name, "text": text})
 
-        call = Call(run, call_id, account, client, lease_of(config), progress, filled_in)
+        call = Call(run, call_id, account, client, lease_of(config), progress, filled_in, place)
         try:
             return await self.ran(call, name, args)
         except ToolError as error:
@@ -156,6 +164,7 @@ class Agent(ABC):
             before: the tools of the calls that stand before it in its message and are to run. One that the person
                 has yet to decide may never do so.
         """
+        place = self.tools.place(name)  # first: should it change now, they are asked again rather than not told
         try:
             ruled = await self.ruled(run, name, before)
             complete = await self.tools.complete(run, name, args)
@@ -166,7 +175,7 @@ class Agent(ABC):
                 raise  # what was done is told, and what follows it waits
             return Judged(kind="say", args=args, text=f"Error: {down}")
         because = ruled.reason if ruled.overrules else ""
-        return Judged(kind="ask" if ruled.do == "ask" else "run", args=complete, text=because)
+        return Judged(kind="ask" if ruled.do == "ask" else "run", args=complete, text=because, place=place)
 
     def question(self, name: str, args: dict[str, Any], call_id: str, teaches: bool) -> dict[str, Any]:
         """The value of the interrupt that asks a person about a call."""

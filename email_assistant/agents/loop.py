@@ -23,8 +23,9 @@ from email_assistant.agents.agent import Agent, CallState, Decided, FormField, J
 from email_assistant.agents.forms import described, filled_in
 from email_assistant.errors import AssistantError
 from email_assistant.mail.charset import readable
-from email_assistant.outgoing.entry import Effect
+from email_assistant.outgoing.entry import OURS, Effect
 from email_assistant.tools.control import CLARIFICATION
+from email_assistant.tools.rules import moved
 from email_assistant.tools.spec import FormNeeded, ToolError, check_storable
 
 REMINDER = "Answer with a tool call."
@@ -103,11 +104,10 @@ class Loop:
                 judged.append((call, verdict))
             if (decision["do"] if decision else verdict["kind"]) == "run":
                 before.append(call["name"])
-        asked = [(ToolCall(**{**call, "args": v["args"]}), v["text"]) for call, v in judged if v["kind"] == "ask"]
+        asked = [(ToolCall(**{**call, "args": v["args"]}), v) for call, v in judged if v["kind"] == "ask"]
         for stage in self.stages:
             if of_stage := [each for each in asked if self._stage(each[0]) == stage]:
-                tasks = [self._asking(stage, call, message, teaches=True, because=why) for call, why in of_stage]
-                return tasks, {}
+                return [self._asking(stage, call, message, verdict) for call, verdict in of_stage], {}
         return self.acts, {str(call["id"]): _without_asking(v) for call, v in judged}
 
     async def interrupt_handler(self, state: CallState) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class Loop:
         call = state["call"]
         question = self.agent.question(call["name"], call["args"], str(call["id"]), state["teaches"])
         answer = interrupt({**question, "group": state.get("group"), "because": state.get("because") or None})
-        return {"decisions": {call["id"]: _decide(call["args"], answer)}}
+        return {"decisions": {call["id"]: _decide(call["args"], answer, state.get("place", OURS))}}
 
     async def act(self, state: LoopState, config: RunnableConfig) -> Command[str]:
         """Run what was decided, in the order of the message; one tool message per call."""
@@ -150,21 +150,26 @@ class Loop:
     async def _ran(self, state: LoopState, call: ToolCall, decision: Decided, config: RunnableConfig) -> Ran:
         if decision["do"] != "run":
             return Ran(decision["text"])
+        place = self.agent.tools.place(call["name"])
         if not decision["asked"]:  # the rules may have changed since, while it waited for others or for a restart
             verdict = await self._verdict(state["run"], call, ())
             if verdict["kind"] != "run":
                 return Ran(verdict["text"] or _CONFIRM_NOW, well=False)
         run, call_id, name, args = state["run"], str(call["id"]), call["name"], decision["args"]
+        approved = decision.get("place", OURS)
+        if decision["asked"] and place != approved:  # of what was begun before, the ledger tells what came of it
+            await self.agent.ledger.refuse(UUID(run["id"]), call_id, name, args, moved(approved, place), place)
         try:
             forms = filled_in(state.get("fields", {}), state["decisions"], call_id)
         except ValueError as error:
             return Ran(f"Error: {error}", well=False)
-        ran = await self.agent.run_tool(run, call_id, name, args, forms, config)
+        ran = await self.agent.run_tool(run, call_id, name, args, forms, place, config)
         if decision["asked"] and ran.down and self.together:
             raise ran.down
         # What a person decided is theirs: only what nobody did goes back to the model.
         if decision["asked"] and not (ran.well or ran.link or ran.form or ran.down):
-            await self.agent.ledger.refuse(UUID(run["id"]), call_id, name, args, ran.text.removeprefix("Error: "))
+            why = ran.text.removeprefix("Error: ")
+            await self.agent.ledger.refuse(UUID(run["id"]), call_id, name, args, why, place)
         return ran
 
     def _ask_to_fill_in(self, state: LoopState, message: AIMessage, forms: Mapping[str, FormNeeded]) -> Command[str]:
@@ -181,7 +186,7 @@ class Loop:
                 fields[str(ask["id"])] = FormField(
                     call_id=call_id, form=form_id, message=form.message, name=name, schema=schema
                 )
-                tasks.append(self._asking(self._stage(ask), ask, message, teaches=False))
+                tasks.append(self._asking(self._stage(ask), ask, message))
         return Command(goto=tasks, update={"fields": fields})
 
     def _next(self, calls: Sequence[ToolCall], decisions: Mapping[str, Decided], ran: Sequence[Ran]) -> str:
@@ -208,15 +213,19 @@ class Loop:
             name=self.ask_tool, args={"content": message.text or "(no answer)"}, id=_new_id(), type="tool_call"
         )
         asking = AIMessage("", id=message.id, tool_calls=[call], usage_metadata=message.usage_metadata)
-        return [self._asking(self._stage(call), call, asking, teaches=False)], [asking]
+        return [self._asking(self._stage(call), call, asking)], [asking]
 
     async def _verdict(self, run: dict[str, Any], call: ToolCall, before: Sequence[str]) -> Judged:
         if call["name"] == UNREADABLE:
             return Judged(kind="say", args={}, text=call["args"].get("problem") or _NOT_JSON)
         return await self.agent.judge(run, call["name"], call["args"], before)
 
-    def _asking(self, stage: str, call: ToolCall, message: AIMessage, *, teaches: bool, because: str = "") -> Send:
-        return Send(stage, CallState(call=call, teaches=teaches, group=str(message.id), because=because))
+    def _asking(self, stage: str, call: ToolCall, message: AIMessage, verdict: Judged | None = None) -> Send:
+        """`verdict`: why a call of the model's is asked about; None: it is we who ask."""
+        given = CallState(call=call, teaches=verdict is not None, group=str(message.id))
+        if verdict:
+            given |= {"because": verdict["text"], "place": verdict.get("place", OURS)}
+        return Send(stage, given)
 
     def _stage(self, call: ToolCall) -> str:
         return self.stage_of.get(call["name"], self.stages[-1])
@@ -254,12 +263,12 @@ def _without_asking(verdict: Judged) -> Decided:
     return Decided(do=verdict["kind"], args=verdict["args"], text=verdict["text"], asked=False, edited=False)
 
 
-def _decide(args: dict[str, Any], answer: Mapping[str, Any]) -> Decided:
+def _decide(args: dict[str, Any], answer: Mapping[str, Any], place: str) -> Decided:
     match answer["type"]:
         case "accept":
-            return Decided(do="run", args=args, text="", asked=True, edited=False)
+            return Decided(do="run", args=args, text="", asked=True, edited=False, place=place)
         case "edit":
-            return Decided(do="run", args=answer["args"], text="", asked=True, edited=True)
+            return Decided(do="run", args=answer["args"], text="", asked=True, edited=True, place=place)
         case "response":
             return Decided(do="answer", args=args, text=answer["args"], asked=True, edited=False)
         case "ignore":
@@ -275,7 +284,8 @@ def _as_left(decision: Decided, effect: Effect) -> Decided:
     if effect.left_as == "refused":
         return Decided(do="stop", args=effect.args, text=_IGNORED, asked=True, edited=False)
     edited = decision["edited"] or effect.args != decision["args"]
-    return Decided(do="run", args=effect.args, text="", asked=True, edited=edited)
+    place = decision.get("place", OURS) if effect.place is None else effect.place
+    return Decided(do="run", args=effect.args, text="", asked=True, edited=edited, place=place)
 
 
 def _with_edits(message: AIMessage, decisions: Mapping[str, Decided]) -> AIMessage:

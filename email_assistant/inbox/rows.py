@@ -16,7 +16,7 @@ from email_assistant.db.pool import Connection
 from email_assistant.db.statements import statements
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.search import WORDS, words
-from email_assistant.outgoing.entry import Effect
+from email_assistant.outgoing.entry import Effect, server_at
 
 _SQL = statements("inbox", "rows.sql", words=WORDS)
 
@@ -36,7 +36,7 @@ async def insert(conn: Connection, run_id: UUID, mail_text: str, question: Mappi
 async def insert_refused(conn: Connection, effect: Effect, mail_text: str) -> None:
     """Show once more what was decided, as it is now, and why it was not done; while it waits, a repeat changes
     nothing."""
-    shown = (mail_text, Json(effect.args), *words(mail_text, effect.args))
+    shown = (mail_text, Json(effect.args), bool(server_at(effect.place)), *words(mail_text, effect.args))
     await _run(conn, _SQL["insert_refused"], *shown, effect.result, effect.run_id, effect.call_id)
 
 

@@ -34,7 +34,7 @@ _LIMIT_BORNE: Final = timedelta(hours=1)
 
 _ENTRY = """account_id, key, tool, state, draft_id, orphans, external_id, result, looks, started_at, mark,
             gmail_thread, sent_thread, lost_draft"""
-_EFFECT = f"""{_ENTRY}, run_id, call_id, thread_id, args, left_as, (
+_EFFECT = f"""{_ENTRY}, run_id, call_id, thread_id, args, place, left_as, (
                   select over.at from threads t,
                          (select last_started_at + make_interval(secs => %s) as at) as over
                   where t.id = effects.thread_id and effects.epoch <= t.cut_short and over.at > clock_timestamp()
@@ -70,28 +70,45 @@ class Ledger:
         await asyncio.gather(*self._under_way, return_exceptions=True)
 
     async def plan(
-        self, run_id: UUID, call_id: str, tool: str, args: Mapping[str, Any], recipient: str | None
+        self,
+        run_id: UUID,
+        call_id: str,
+        tool: str,
+        args: Mapping[str, Any],
+        recipient: str | None,
+        place: str | None,
     ) -> Effect:
         """The row of this call, made if there is none.
+
+        Args:
+            place: where it is to be done; None: nothing can be said of that.
 
         Raises:
             EffectMismatch: the id already stands for another action.
             NotYetClear: as `expect_over`.
+            InDoubt: it was begun in another place, which nobody asks any more.
         """
         digest = _digest([tool, args])
         async with self._pool.connection() as conn:
             await conn.execute(
                 """insert into effects (key, run_id, call_id, user_id, account_id, thread_id, tool, args, args_hash,
-                                        recipient)
-                   select id || '/' || %s, id, %s, user_id, account_id, thread_id, %s, %s, %s, %s from runs
-                   where id = %s on conflict do nothing""",
-                (call_id, call_id, tool, Json(dict(args)), digest, recipient, run_id),
+                                        recipient, place)
+                   select id || '/' || %s, id, %s, user_id, account_id, thread_id, %s, %s, %s, %s, %s from runs
+                   where id = %s on conflict (account_id, key) do update set place = excluded.place
+                   where effects.state = 'planned' and effects.args_hash = excluded.args_hash""",
+                (call_id, call_id, tool, Json(dict(args)), digest, recipient, place, run_id),
             )
         found = await self._effects("run_id = %s and call_id = %s and args_hash = %s", run_id, call_id, digest)
         if not found:
             raise EffectMismatch(f"{run_id}/{call_id} already stands for another action")
         self.expect_over(found[0])
+        await self.expect_here(found[0], place)
         return found[0]
+
+    async def expect_here(self, effect: Effect, place: str | None) -> None:
+        """What was begun in one place is not taken up in another, where nobody knows of it. Raises InDoubt."""
+        if effect.state == "started" and effect.place is not None and effect.place != place:
+            await self.lose(effect)
 
     async def plan_keyed(self, account_id: UUID, key: str, tool: str, asked: Mapping[str, Any]) -> Entry:
         """The row of this key, made if there is none.
@@ -280,15 +297,22 @@ class Ledger:
         await self._change(entry, "state = 'unknown'", "state = 'started'")
         raise InDoubt(entry.key)
 
-    async def refuse(self, run_id: UUID, call_id: str, tool: str, args: Mapping[str, Any], why: str) -> None:
-        """What a person decided can't be done; without effect where they have said already to leave it.
+    async def refuse(
+        self, run_id: UUID, call_id: str, tool: str, args: Mapping[str, Any], why: str, place: str
+    ) -> None:
+        """What a person decided can't be done, or not as they were asked; without effect where it was begun, or they
+        have said already to leave it.
+
+        Args:
+            place: where it would be done if they said so again.
 
         Raises:
             Declined: they are to be asked again.
         """
-        effect = await self.plan(run_id, call_id, tool, args, None)
+        effect = await self.plan(run_id, call_id, tool, args, None, place)
         given = "state in ('planned', 'failed') and left_as is null"
-        if await self._change(effect, "state = 'refused', result = %(why)s", given, why=why):
+        change = "state = 'refused', result = %(why)s, place = %(place)s"
+        if await self._change(effect, change, given, why=why, place=place):
             raise Declined(call_id)
 
     async def bear(self, entry: Entry, limited: RateLimited) -> None:

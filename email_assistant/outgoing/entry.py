@@ -2,13 +2,26 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 from uuid import UUID
 
 from email_assistant.errors import AssistantError
 from email_assistant.google.errors import NotFound, RateLimited, Refused
 
+OURS: Final = ""
+"""The place of what this program does itself."""
+_AT: Final = "#"
 State = Literal["planned", "started", "done", "failed", "refused", "unknown"]
+
+
+def place_at(server: str, identity: str) -> str:
+    """The place of what a server that is not ours does; another under its name is another place."""
+    return f"{server}{_AT}{identity}"
+
+
+def server_at(place: str | None) -> str:
+    """The name of the server that is not ours; empty: there is none."""
+    return (place or OURS).partition(_AT)[0]
 
 
 class EffectMismatch(AssistantError):
@@ -84,6 +97,8 @@ class Effect(Entry):
     call_id: str
     thread_id: UUID
     args: dict[str, Any]
+    place: str | None
+    """Where it is to be done, or was begun; None: an older version did not keep it."""
     left_as: Literal["refused", "unknown"] | None
     """As what the person said to leave it, when they were asked about it again."""
     busy_until: datetime | None

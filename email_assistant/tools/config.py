@@ -1,9 +1,11 @@
 """`tools.yaml`: which tools there are, where each runs, and when a person is asked about its calls."""
 
+import json
 import os
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -38,6 +40,11 @@ class ServerConfig(_Strict):
     """safe: it does a call once, however often it comes with the same idempotency key in `_meta`."""
     own: bool = False
     """It is a server of this program that runs elsewhere, so its answers need not be delimited once more."""
+
+    @property
+    def identity(self) -> str:
+        """Tells it from another under its name, without what may be secret in its address or command."""
+        return sha256(json.dumps([self.url, self.command]).encode()).hexdigest()[:16]
 
     @model_validator(mode="after")
     def _is_one_of_two(self) -> Self:

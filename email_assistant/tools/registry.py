@@ -9,6 +9,7 @@ from mcp.types import Tool as ToldTool
 from pydantic import BaseModel
 
 from email_assistant.gate.policy import HERE, Verdict, decide
+from email_assistant.gate.source import BadFile
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.entry import Effect
 from email_assistant.tools.config import LOCAL
@@ -129,6 +130,10 @@ class Registry:
         """The server that a tool runs on, if that is not ours."""
         return self._files.now().foreign(name)
 
+    def place(self, name: str) -> str:
+        """Where a tool's calls are done now. Raises BadFile."""
+        return self._files.now().place(name)
+
     def reads(self, name: str) -> str | None:
         """Where a tool's answers, also those that tell of a change, come to hold private data, if they do; those of one
         that nobody has labelled may."""
@@ -172,9 +177,11 @@ class Registry:
         return await tool.complete(run, shown_whole(arguments))
 
     async def run(self, call: Call, name: str, arguments: dict[str, Any]) -> str:
-        """Raises ToolError, LinkNeeded, FormNeeded, ServerDown."""
+        """Raises ToolError, LinkNeeded, FormNeeded, ServerDown; BadFile: it has another place by now."""
         agent, account = agent_of(call.run), call.account
         tool = await self.get(agent, account.id, name)
+        if self.place(name) != call.place:
+            raise BadFile("tools.yaml has changed just now, and is looked at anew")
         if tool.spec.review and account.mode != "send" and self.rule(agent, name).do == "allow":
             # It was made to be asked about; what an account's mode promises holds all the same.
             raise ToolError(f"{account.address} is in {account.mode} mode, in which nothing goes out unseen")
@@ -197,6 +204,7 @@ class Registry:
 
         Raises NotYetClear, InDoubt."""
         agent = agent_of(call.run)
+        await self._ledger.expect_here(effect, self.place(effect.tool))
         if effect.tool in self._local[agent]:
             await (await self._found(agent, call.account.id, effect.tool)).settle(call, effect)
         else:

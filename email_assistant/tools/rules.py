@@ -1,6 +1,7 @@
 """What a person's `tools.yaml` and `tool_permissions.json` say of every tool, over what is shipped; looked at anew at
 every call, so that what they change counts for the next one."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Final
 from email_assistant.gate.labels import Labels, read_labels, shipped_labels
 from email_assistant.gate.policy import Subject
 from email_assistant.gate.source import Source
+from email_assistant.outgoing.entry import OURS, place_at, server_at
 from email_assistant.settings import Settings
 from email_assistant.tools.config import LOCAL, SHIPPED, ToolConfig, ToolsConfig, read_tools
 
@@ -37,6 +39,12 @@ class Rules:
         """The server that a tool runs on, if that is not ours."""
         backend = self.tools[name].backend if name in self.tools else LOCAL
         return None if self.config.is_own(backend) else backend
+
+    def place(self, name: str) -> str:
+        """Where a tool's calls are done now."""
+        if (server := self.foreign(name)) is None:
+            return OURS
+        return place_at(server, self.config.servers[server].identity)
 
 
 class RuleFiles:
@@ -73,13 +81,25 @@ class RuleFiles:
     def _source(self, setting: str) -> Source | None:
         """None: there is no such file, and none was named. Raises BadFile."""
         path = self._path(setting)
-        return Source.read(path) if self._named[setting] or path.exists() else None
+        return Source.read(path) if self._named[setting] or os.path.lexists(path) else None
+
+
+def moved(before: str, now: str) -> str:
+    """Why a person is asked again about a call that would now be done in another place than when they were asked."""
+    server = server_at(now)
+    if not server:
+        then = f"this program would do this now, and no longer {server_at(before)}"
+    elif server == server_at(before):
+        then = f"{server}, where this goes, has another address or command"
+    else:
+        then = f"this now goes to {server}, which is no part of this program: look at what it would be told"
+    return f"since you were asked, tools.yaml has changed: {then}"
 
 
 def _stamp(path: Path) -> _Stamp:
     """Differs once the file has changed."""
     try:
         found = path.stat()
-    except OSError:
-        return None
+    except OSError:  # a link that leads nowhere is a file that can't be read
+        return (0, 0, 0) if os.path.lexists(path) else None
     return found.st_mtime_ns, found.st_size, found.st_ino

@@ -76,7 +76,7 @@ class ScheduleMeetingTool(Tool):
 
     async def run(self, call: Call, arguments: dict[str, Any]) -> str:
         given = ScheduleMeeting.model_validate(arguments)
-        effect = await self._ledger.plan(call.run_id, call.id, self.spec.name, arguments, None)
+        effect = await self._ledger.plan(call.run_id, call.id, self.spec.name, arguments, None, call.place)
         if effect.is_refused:
             raise ToolError(effect.result or "refused")
         if effect.state == "done":

@@ -28,7 +28,7 @@ class SendingTool(Tool):
 
     async def run(self, call: Call, arguments: dict[str, Any]) -> str:
         to = address_of(str(arguments.get("email_address") or ""))
-        effect = await self._ledger.plan(call.run_id, call.id, self.spec.name, arguments, to)
+        effect = await self._ledger.plan(call.run_id, call.id, self.spec.name, arguments, to, call.place)
         if effect.is_refused:
             raise ToolError(effect.result or "refused")
         if effect.state == "done":

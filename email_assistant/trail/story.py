@@ -13,6 +13,7 @@ from email_assistant.inbox.kept import args_in, decision_in
 from email_assistant.inbox.mails import CORRECTED
 from email_assistant.inbox.standing import ACTS
 from email_assistant.memory.profiles import Memory
+from email_assistant.outgoing.entry import server_at
 
 What = Literal[
     "received", "classified", "corrected", "started", "retried", "proposed", "decided", "applied", "superseded",
@@ -155,6 +156,8 @@ def _of_item(item: Row) -> Iterator[Happening]:
 
 def _of_effect(effect: Row) -> Happening:
     what, text = _EFFECTS.get(effect["tool"], ("done", f"{effect['tool']} was done."))
+    if server := server_at(effect["place"]):
+        text = f"{text.removesuffix('.')} through {server}, which is no part of this program."
     match effect["state"]:
         case "failed" | "refused":
             what, text = "refused", f"This was not done: {effect['result']}"

@@ -194,6 +194,23 @@ class TestWhatWasRead:
         is_asked(talk, "search")
 
 
+def test_what_was_approved_for_our_calendar_comes_back_before_another_server_does_it(
+    stage: Stage, web: CalendarServer, tmp_path: Path
+) -> None:
+    talk = stage.talk()
+    call = talk.run("plan").call_id
+    file = tmp_path / "tools.yaml"
+    rules = json.loads(file.read_text())
+    rules["tools"]["create_event"] = {"backend": "web", "type": "calendar", "review": "never"}
+    file.write_text(json.dumps(rules))
+    again = talk.approve(call)
+    assert "this now goes to web, which is no part of this program" in again.body["message"]
+    assert (web.calls, stage.calendar.used("create_event")) == ([], [])
+    assert talk.approve(again.call_id).response == "Done."
+    assert [use.name for use in web.calls] == ["create_event"]
+    assert stage.calendar.used("create_event") == []
+
+
 class TestBrokenArguments:
     @pytest.mark.parametrize("request_", ["half a pair", "too deep", "NUL"])
     @pytest.mark.parametrize("streamed", [False, True])

@@ -89,7 +89,8 @@ class Nasty:
         self, tool: str, text: str | None = None, arguments: dict[str, Any] | None = None, **more: Any
     ) -> str:
         given = arguments or ({} if text is None else {"text": text})
-        return await self.home.app.tools.run(await self.made_call(**more), tool, given)
+        tools = self.home.app.tools
+        return await tools.run(await self.made_call(place=tools.place(tool), **more), tool, given)
 
     async def made_call(self, call_id: str = "call_1", **more: Any) -> Call:
         """One for the newest mail's run, under its lease."""

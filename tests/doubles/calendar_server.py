@@ -27,11 +27,13 @@ _EVENT: Mapping[str, Mapping[str, Any]] = {
     "name": _TEXT,
     "duration_minutes": {"type": "integer"},
 }
+_LETTER: Mapping[str, Mapping[str, Any]] = {"response_text": _TEXT, "email_address": _TEXT, "email_id": _TEXT}
 _TOOLS: Mapping[str, tuple[str, Mapping[str, Mapping[str, Any]], tuple[str, ...]]] = {
     "list_calendars": ("The calendars", {}, ()),
     "list_events": ("The events of a time", {"start": _TEXT, "end": _TEXT}, ()),
     "create_event": ("Add an event", {**_EVENT, "details": {"type": "object"}}, tuple(_EVENT)),
     "update_event": ("Change an event", {"event_id": _TEXT, **_EVENT}, ("event_id",)),
+    "send_email_tool": ("Send a letter", _LETTER, tuple(_LETTER)),
     "clear_calendar": ("Delete all events", {}, ()),
 }
 """Name → description, properties, which of them are required. The last is in no mapping."""
@@ -194,6 +196,8 @@ class CalendarServer:
                 changes = {key: value for key, value in args.items() if key != "event_id"}
                 self.events.setdefault(args["event_id"], {"name": "unnamed"}).update(changes)
                 return f"{args['event_id']} is changed"
+            case "send_email_tool":
+                return "handed in"
             case "clear_calendar":
                 self.events.clear()
                 return "all are deleted"

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,8 @@ class Turn:
 
     async def carries_out(self, name: str, arguments: dict[str, Any], call_id: str = "call_1") -> str:
         """What follows the person's yes; with the same id it is the same call once more."""
-        return await self.tools.run(await self.call(call_id), name, arguments)
+        call = replace(await self.call(call_id), place=self.tools.place(name))
+        return await self.tools.run(call, name, arguments)
 
     async def does(self, name: str, **arguments: Any) -> str:
         return await self.carries_out(name, await self.proposes(name, **arguments))

@@ -189,7 +189,9 @@ async def test_what_a_server_can_not_be_asked_about_is_done_again_on_the_persons
             model.script([[reply("Fine.")], [DONE]])
             await home.receive("Hi")
             [item] = await home.pending()
-            await home.app.ledger.plan(item.run_id, item.call_id, item.action, item.args, item.args["email_address"])
+            await home.app.ledger.plan(
+                item.run_id, item.call_id, item.action, item.args, item.args["email_address"], None
+            )
             await home.sql("update effects set state = 'unknown', started_at = now()")
             await home.answer(item, "accept")
             [doubt] = await home.pending()

@@ -2,13 +2,16 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from email_assistant.memory.profiles import Memory
 from email_assistant.tools.mcp.schema import UnusableTool
+from email_assistant.trail.story import Trail
+from tests.doubles.calendar_server import CalendarServer
 from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
 from tests.integration.home import Home, in_one_loop
@@ -111,6 +114,84 @@ async def test_mail_waits_for_a_file_to_be_mended(
     await home.carry_on()
     assert await home.is_done(mail_id)
     assert [letter.text for letter in google.sent] == ["Fine."]
+
+
+class TestWhatWasApprovedForOnePlace:
+    """It is not done in another before the person has said so again."""
+
+    @pytest.fixture
+    def maps(self) -> Iterator[CalendarServer]:
+        with CalendarServer() as server:
+            yield server
+
+    @staticmethod
+    def on(server: CalendarServer) -> str:
+        """The file that has letters go out by this server, called maps."""
+        sends = {"send_email_tool": {"backend": "maps", "type": "mail"}}
+        return json.dumps({"servers": {"maps": {"url": server.url}}, "tools": sends})
+
+    @pytest.mark.parametrize("moved", ["while it waits", "in the countdown"])
+    async def test_it_comes_back_with_the_reason(
+        self, home: Home, google: Google, model: Model, write: Write, maps: CalendarServer, moved: str
+    ) -> None:
+        model.script([[reply("Fine.")], [DONE]])
+        mail_id = await home.receive()
+        [item] = await home.pending()
+        if moved == "while it waits":
+            write(self.on(maps))
+        await home.decide(item, "edit", {**item.args, "response_text": "Better."})
+        write(self.on(maps))
+        await home.carry_on()
+        [again] = await home.pending()
+        assert (maps.calls, google.sent, again.asked) == ([], [], 2)
+        assert again.args["response_text"] == "Better."
+        assert "this now goes to maps, which is no part of this program" in again.description
+
+        await home.answer(again, "accept")
+        assert [use.args["response_text"] for use in maps.calls] == ["Better."]
+        assert await home.is_done(mail_id)
+        assert google.sent == []
+        trail = Trail(home.app.pool, Memory.kept_in(home.app.pool))
+        told = [event.text for event in await trail.of_mail(again.user_id, mail_id)]
+        assert "The reply was sent through maps, which is no part of this program." in told
+        assert "The reply was sent." not in told
+
+    async def test_nor_by_another_server_of_that_name_nor_here_again(
+        self, home: Home, google: Google, model: Model, write: Write, maps: CalendarServer
+    ) -> None:
+        write(self.on(maps))
+        model.script([[reply("Fine.")], [DONE]])
+        await home.receive()
+        [item] = await home.pending()
+        assert "this goes to maps" in (item.because or "")
+        with CalendarServer() as other:
+            write(self.on(other))
+            await home.answer(item, "accept")
+            [again] = await home.pending()
+            assert (maps.calls, other.calls) == ([], [])
+            assert "maps, where this goes, has another address or command" in again.description
+        write({})
+        await home.answer(again, "accept")
+        [once_more] = await home.pending()
+        assert (google.sent, once_more.because) == ([], None)
+        assert "this program would do this now, and no longer maps" in once_more.description
+        await home.answer(once_more, "accept")
+        assert [letter.text for letter in google.sent] == ["Fine."]
+
+    async def test_nor_is_what_was_begun_there_taken_up_here(
+        self, home: Home, google: Google, model: Model, write: Write, maps: CalendarServer
+    ) -> None:
+        write(self.on(maps))
+        model.script([[reply("Fine.")], [DONE]])
+        await home.receive()
+        [item] = await home.pending()
+        place = home.app.tools.place("send_email_tool")
+        await home.app.ledger.plan(item.run_id, item.call_id, item.action, item.args, None, place)
+        await home.sql("update effects set state = 'started', started_at = now()")
+        write({})
+        await home.answer(item, "accept")
+        [doubt] = await home.pending()
+        assert (doubt.kind, google.sent, maps.calls) == ("in_doubt", [], [])
 
 
 async def test_a_server_that_is_named_anew_is_asked_from_then_on(home: Home, tmp_path: Path, write: Write) -> None:

@@ -54,7 +54,7 @@ class Remote:
         """`arguments`: as they were decided, which the ledger holds the call to; `sent`: as the server gets them;
         `told`: what it is told beside them; `recipient`: to whom it goes, in lower case. Raises ToolError, LinkNeeded,
         FormNeeded: it was not done; ServerDown, UnusableTool: nothing was asked of it; NotYetClear, InDoubt."""
-        effect = await self._ledger.plan(call.run_id, call.id, self._tool, arguments, recipient)
+        effect = await self._ledger.plan(call.run_id, call.id, self._tool, arguments, recipient, call.place)
         match effect.state:
             case "done":
                 return effect.result or ""
