@@ -25,7 +25,7 @@ _EXCHANGE_SECONDS: Final = 120
 _COLUMNS = """id, user_id, address, provider, name, signature, aliases, timezone, background, history_id, listed_at,
               described_at, triage_since, state, mode, last_error, login_at, login_ends, scopes,
               backfilled_at, backfill_total, backfill_done, backfill_at, backfill_seconds, backfill_messages,
-              watch_until, watch_error, labels,
+              watch_until, watch_error, labels, unrecorded_since, unrecorded_until,
               case when spent_until > clock_timestamp() then spent_until end spent_until"""
 
 

@@ -62,7 +62,7 @@ async def add(
     from email_assistant.google.account import address_of
     from email_assistant.google.auth import read_token_file
     from email_assistant.google.errors import Transient
-    from email_assistant.inbox.mode import set_mode
+    from email_assistant.inbox.mode import set_mode, taken_back
 
     check_address(address)
     try:
@@ -82,8 +82,8 @@ async def add(
             complaint = f"Could not try the token now ({error}): check the network. `up` tries it again by itself."
             err.print(complaint, markup=False, highlight=False, soft_wrap=True)
         account = await app.accounts.add(app.user_id, address, token, begin, mode or first_mode(settings))
-        if mode and account.mode != mode:
-            await set_mode(app.pool, app.accounts, app.inbox, account, mode)
+        if mode and account.mode != mode and (back := await set_mode(app.pool, app.accounts, app.inbox, account, mode)):
+            say(taken_back(back))
         await app.queue.poll([account.id])
     out.print(f"Added {account.address}. `email-assistant up` watches it.", highlight=False)
     say_mode(account.address, mode or account.mode)
@@ -144,14 +144,15 @@ async def mode(
     ] = None,
 ) -> None:
     """Say what becomes of the proposals for a mailbox."""
-    from email_assistant.inbox.mode import set_mode
+    from email_assistant.inbox.mode import set_mode, taken_back
 
     async with opened() as app:
         account = await app.accounts.find(app.user_id, address)
-        if mode:
-            await set_mode(app.pool, app.accounts, app.inbox, account, mode)
+        back = await set_mode(app.pool, app.accounts, app.inbox, account, mode) if mode else 0
     now = mode or account.mode
     out.print(f"{account.address} is in {now} mode: {MODES[now]}.", highlight=False)
+    if back:
+        say(taken_back(back))
 
 
 @app.command()
