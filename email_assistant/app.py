@@ -167,7 +167,12 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
         )
         usage = Usage(pool, accounts, settings)
         outward = Outward(private=settings.notify_private)
-        channels = Channels(pool, vault, settle=settings.notify_settle, every=settings.notify_every)
+        channels = Channels(
+            pool,
+            vault,
+            settle=timedelta(seconds=settings.notify_settle_seconds),
+            every=timedelta(seconds=settings.notify_every_seconds),
+        )
         notices = Notices(
             channels,
             accounts,

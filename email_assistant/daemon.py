@@ -106,8 +106,11 @@ class Daemon:
 
     async def advance(self, thread_id: UUID) -> None:
         """Carry one conversation on, by mail or by chat."""
-        is_chat = await self.chat.turns.is_chat(thread_id)
-        await (self.chat.driver.advance(thread_id) if is_chat else self.driver.advance(thread_id))
+        match await self.due.due_by(thread_id):
+            case "mail":
+                await self.driver.advance(thread_id, is_due=True)
+            case "chat":
+                await self.chat.driver.advance(thread_id, is_due=True)
 
     async def is_idle(self) -> bool:
         """Whether nothing moves, and nothing will without a person or new mail."""
@@ -263,7 +266,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
     settings = app.settings
     names = settings.class_labels
     runs = Runs(app.pool)
-    conversations = Conversations(app.pool, settings.provider, app.accounts, runs)
+    conversations = Conversations(app.pool, settings.provider, runs)
     due = DueWork(
         app.pool, settings.provider, app.holder, waits_when_spent=settings.when_spent == "wait", labels=bool(names)
     )

@@ -1,32 +1,33 @@
 """The mailboxes that are connected. Whatever is written to `accounts` is written here."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import asdict, fields
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Annotated, Any, Final
 from uuid import UUID
 
-from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 from pydantic import AfterValidator, TypeAdapter
 
 from email_assistant.accounts.account import NOWHERE, WITHOUT_MAILBOX, Account, Identity, Mode, State, UnknownAccount
 from email_assistant.accounts.vault import Vault
 from email_assistant.db.pool import Connection, Pool, fetched
+from email_assistant.db.presence import Presence
 from email_assistant.db.values import zone_named
 
+_at_hand: ContextVar[dict[UUID, Account] | None] = ContextVar("accounts that were read", default=None)
 _EXCHANGES: Final = 4
 SERVED: Final = f"a.provider in (%s, '{NOWHERE}')"
 """SQL: whether a process that serves a provider serves the account `a`."""
 _EXCHANGE_SECONDS: Final = 120
 
-_COLUMNS = """id, user_id, address, provider, name, signature, aliases, timezone, background, history_id, listed_at,
-              described_at, triage_since, state, mode, last_error, login_at, login_ends, scopes,
-              backfilled_at, backfill_total, backfill_done, backfill_at, backfill_seconds, backfill_messages,
-              watch_until, watch_error, labels, unrecorded_since, unrecorded_until,
-              case when spent_until > clock_timestamp() then spent_until end spent_until"""
+_SPENT = "case when a.spent_until > clock_timestamp() then a.spent_until end as spent_until"
+COLUMNS: Final = ", ".join(_SPENT if field.name == "spent_until" else f"a.{field.name}" for field in fields(Account))
+"""SQL: what `account_in` reads, of the account `a`."""
 
 
 def _is_zone(name: str) -> str:
@@ -170,8 +171,29 @@ class Accounts:
         """Why this process leaves the account alone, as `Account.away_from` says it."""
         return account.away_from(self._provider)
 
+    @contextmanager
+    def at_hand(self, account: Account) -> Iterator[None]:
+        """Within the block, by tasks started in it too, `get` this account as it was read, or as we change it here."""
+        token = _at_hand.set({account.id: account})
+        try:
+            yield
+        finally:
+            _at_hand.reset(token)
+
+    async def why_kept(self, presence: Presence, account_id: UUID) -> str | None:
+        """What to tell of an answer that was just taken, if nothing carries it out for now; None: some process works on
+        this account, whichever server's it is. Raises UnknownAccount."""
+        account = await self.get(account_id)
+        absence = await presence.absence_of(account.provider if account.has_mailbox else None)
+        if absence is None:
+            return None
+        away = self.away(account)
+        return f"It is kept, and not done as things are: {account.address} {away}." if away else absence.kept
+
     async def get(self, account_id: UUID) -> Account:
         """Raises UnknownAccount."""
+        if account := (_at_hand.get() or {}).get(account_id):
+            return account
         found = await self._accounts("id = %s", (account_id,))
         if not found:
             raise UnknownAccount(f"account {account_id} is gone")
@@ -329,22 +351,23 @@ class Accounts:
 
     async def _set(self, account_id: UUID, what: str, *given: object) -> None:
         await self._rows(f"update accounts set {what} where id = %s", (*given, account_id))
+        (_at_hand.get() or {}).pop(account_id, None)
 
     async def _accounts(self, where: str, parameters: tuple[object, ...]) -> list[Account]:
-        async with self._pool.connection() as conn, conn.cursor(row_factory=dict_row) as cursor:
-            await cursor.execute(f"select {_COLUMNS} from accounts where {where}".encode(), parameters)
-            return [_account(row) for row in await cursor.fetchall()]
+        rows = await self._rows(f"select {COLUMNS} from accounts a where {where}", parameters)
+        return [account_in(row) for row in rows]
 
     async def _rows(self, query: str, parameters: tuple[object, ...] | Mapping[str, object]) -> list[dict[str, Any]]:
         return await fetched(self._pool, query, parameters)
 
 
-def _account(row: dict[str, Any]) -> Account:
-    """An account as it is kept. What this program never writes is left out, and asked for anew."""
+def account_in(row: Mapping[str, Any]) -> Account:
+    """The account in a row that has `COLUMNS`. What this program never writes is left out, and asked for anew."""
     history_id: Decimal | None = row["history_id"]
     kept = {name: _judged(name, row[name]) for name in _SHAPES}
     known = int(history_id) if history_id is not None and history_id.is_finite() else None
-    return Account(**{**row, **kept, "history_id": known})
+    columns = {field.name: row[field.name] for field in fields(Account)}
+    return Account(**{**columns, **kept, "history_id": known})
 
 
 def _judged(name: str, value: Any) -> Any:

@@ -1,6 +1,7 @@
 """One Google client per account and process: it holds the connections and the refreshed access token."""
 
 from collections.abc import Collection
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -15,24 +16,15 @@ from email_assistant.google.account import GoogleAccount
 from email_assistant.google.quota import Limits
 
 
+@dataclass(frozen=True, slots=True)
 class Clients:
-    def __init__(
-        self,
-        pool: Pool,
-        accounts: Accounts,
-        *,
-        root: str | None,
-        timeout: float,
-        limits: Limits,
-        busy_calendars: Collection[str] = (),
-    ) -> None:
-        self._pool = pool
-        self._accounts = accounts
-        self._limits = limits
-        self._root = root
-        self._busy_calendars = busy_calendars
-        self._timeout = timeout
-        self._clients: dict[UUID, tuple[datetime, GoogleAccount]] = {}
+    pool: Pool
+    accounts: Accounts
+    root: str | None
+    timeout: float
+    limits: Limits
+    busy_calendars: Collection[str] = ()
+    _clients: dict[UUID, tuple[datetime, GoogleAccount]] = field(default_factory=dict, init=False)
 
     async def get(self, account_id: UUID) -> GoogleAccount:
         """The account's client; made anew when the person has logged in again.
@@ -40,7 +32,7 @@ class Clients:
         Raises:
             UnknownAccount, VaultError.
         """
-        login_at, token = await self._accounts.login(account_id)
+        login_at, token = await self.accounts.login(account_id)
         known = self._clients.get(account_id)
         if known and known[0] == login_at:
             return known[1]
@@ -64,16 +56,16 @@ class Clients:
             await client.aclose()
 
     def _connect(self, account_id: UUID, token: dict[str, Any]) -> GoogleAccount:
-        exchange = partial(self._accounts.exchange_token, account_id)
-        quota = AccountQuota(self._pool, self._limits, account_id, str(token.get("client_id")))
+        exchange = partial(self.accounts.exchange_token, account_id)
+        quota = AccountQuota(self.pool, self.limits, account_id, str(token.get("client_id")))
         try:
             return GoogleAccount(
                 token,
-                root=self._root,
-                timeout=self._timeout,
+                root=self.root,
+                timeout=self.timeout,
                 exchange_token=exchange,
                 quota=quota,
-                busy_calendars=self._busy_calendars,
+                busy_calendars=self.busy_calendars,
             )
         except ValueError as error:
             raise VaultError(

@@ -13,7 +13,7 @@ from uuid import UUID
 
 import psycopg
 
-from email_assistant.db.pool import AWAY, Pool
+from email_assistant.db.pool import AWAY, Pool, fetched
 from email_assistant.google.errors import RateLimited, Transient
 from email_assistant.google.quota import Limits, is_calendar, is_sending
 
@@ -69,11 +69,8 @@ class AccountQuota:
         if is_sending(method):
             return
         try:
-            async with self.pool.connection() as conn:
-                await conn.execute(
-                    "update quota set closed_until = greatest(closed_until, %s) where name = %s",
-                    (until, self._own(method)),
-                )
+            closed = "update quota set closed_until = greatest(closed_until, %s) where name = %s"
+            await fetched(self.pool, closed, (until, self._own(method)))
         except psycopg.Error as error:
             log.warning("account %s: Google's time to wait was not stored (%s)", self.account_id, type(error).__name__)
 

@@ -13,9 +13,7 @@ from http import HTTPStatus
 from typing import Any, Final
 from uuid import UUID
 
-from psycopg.rows import class_row
-
-from email_assistant.db.pool import Pool
+from email_assistant.db.pool import Pool, fetched_as
 from email_assistant.errors import AssistantError
 
 LONGEST: Final = timedelta(days=30)
@@ -156,9 +154,7 @@ class Sessions:
         return hmac.new(self._key, b"session of the token " + token.encode(), hashlib.sha256).digest()
 
     async def _sessions(self, query: str, *parameters: Any) -> list[Session]:
-        async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(Session)) as cursor:
-            await cursor.execute(query.encode(), parameters)
-            return await cursor.fetchall()
+        return await fetched_as(Session, self._pool, query, parameters)
 
 
 def _hash(secret: str) -> bytes:

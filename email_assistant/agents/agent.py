@@ -3,22 +3,25 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import or_
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, NotRequired, TypedDict
 from uuid import UUID
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall
 from langchain_core.runnables import RunnableConfig
+from langgraph.config import get_stream_writer
 from langgraph.graph.message import add_messages
 
 from email_assistant.accounts.account import Account
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
+from email_assistant.db.checkpoints import lease_of
 from email_assistant.gate.policy import Verdict
 from email_assistant.memory.profiles import Memory
 from email_assistant.model import Models
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.tools.registry import AgentName, Registry
-from email_assistant.tools.spec import Answer, FilledIn, FormNeeded, Kind, ServerDown, ToolError
+from email_assistant.tools.spec import Answer, Call, FilledIn, FormNeeded, Kind, ServerDown, ToolError
 
 
 class Judged(TypedDict):
@@ -44,10 +47,6 @@ class Decided(TypedDict):
     edited: bool
 
 
-def _merge(old: dict[str, Decided], new: dict[str, Decided]) -> dict[str, Decided]:
-    return {**old, **new}
-
-
 class FormField(TypedDict):
     """One field of a form that the server of a called tool wants filled in by the person."""
 
@@ -64,7 +63,7 @@ class LoopState(TypedDict, total=False):
     run: dict[str, Any]
     """The run's own data; plain JSON, since custom classes come back from a checkpoint as dicts."""
     messages: Annotated[list[AnyMessage], add_messages]
-    decisions: Annotated[dict[str, Decided], _merge]
+    decisions: Annotated[dict[str, Decided], or_]
     fields: dict[str, FormField]
     """What the person is asked for on behalf of calls of the last message, by the id of the question."""
     steps: int
@@ -113,7 +112,6 @@ class Agent(ABC):
     async def propose(self, state: LoopState) -> AIMessage:
         """The model's next message."""
 
-    @abstractmethod
     async def run_tool(
         self,
         run: Mapping[str, Any],
@@ -124,6 +122,21 @@ class Agent(ABC):
         config: RunnableConfig,
     ) -> Ran:
         """Run one decided call; raises to come back later."""
+        account = await self.account(run)
+        client, tell = await self.clients.if_any(account), get_stream_writer()
+
+        def progress(text: str) -> None:
+            tell({"tool_name": name, "text": text})
+
+        call = Call(run, call_id, account, client, lease_of(config), progress, filled_in)
+        try:
+            return await self.ran(call, name, args)
+        except ToolError as error:
+            return Ran(f"Error: {error}", well=False)
+
+    @abstractmethod
+    async def ran(self, call: Call, name: str, args: dict[str, Any]) -> Ran:
+        """What comes of a call. Raises ToolError, and whatever has the run come back later."""
 
     async def rule(self, run: Mapping[str, Any], name: str, before: Sequence[str]) -> Verdict:
         """What the gate says now to a call, and to its standing behind others. Raises BadFile."""

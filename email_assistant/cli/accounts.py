@@ -11,7 +11,6 @@ from email_assistant.cli.context import (
     AsJson,
     CommandError,
     awaited,
-    err,
     here,
     opened,
     out,
@@ -19,6 +18,7 @@ from email_assistant.cli.context import (
     print_table,
     run,
     say,
+    tell,
     when,
 )
 
@@ -62,7 +62,7 @@ async def add(
     from email_assistant.google.account import address_of
     from email_assistant.google.auth import read_token_file
     from email_assistant.google.errors import Transient
-    from email_assistant.inbox.mode import set_mode, taken_back
+    from email_assistant.inbox.standing import taken_back
 
     check_address(address)
     try:
@@ -79,13 +79,12 @@ async def add(
         except ValueError:
             raise CommandError(f"{token_file}: a value in it can't be read; {_LOGIN_FILE}") from None
         except Transient as error:
-            complaint = f"Could not try the token now ({error}): check the network. `up` tries it again by itself."
-            err.print(complaint, markup=False, highlight=False, soft_wrap=True)
+            tell(f"Could not try the token now ({error}): check the network. `up` tries it again by itself.")
         account = await app.accounts.add(app.user_id, address, token, begin, mode or first_mode(settings))
-        if mode and account.mode != mode and (back := await set_mode(app.pool, app.accounts, app.inbox, account, mode)):
+        if mode and account.mode != mode and (back := await app.inbox.set_mode(app.accounts, account, mode)):
             say(taken_back(back))
         await app.queue.poll([account.id])
-    out.print(f"Added {account.address}. `email-assistant up` watches it.", highlight=False)
+    out.print(f"Added {account.address}. `email-assistant up` watches it.")
     say_mode(account.address, mode or account.mode)
 
 
@@ -144,13 +143,13 @@ async def mode(
     ] = None,
 ) -> None:
     """Say what becomes of the proposals for a mailbox."""
-    from email_assistant.inbox.mode import set_mode, taken_back
+    from email_assistant.inbox.standing import taken_back
 
     async with opened() as app:
         account = await app.accounts.find(app.user_id, address)
-        back = await set_mode(app.pool, app.accounts, app.inbox, account, mode) if mode else 0
+        back = await app.inbox.set_mode(app.accounts, account, mode) if mode else 0
     now = mode or account.mode
-    out.print(f"{account.address} is in {now} mode: {MODES[now]}.", highlight=False)
+    out.print(f"{account.address} is in {now} mode: {MODES[now]}.")
     if back:
         say(taken_back(back))
 
@@ -167,7 +166,7 @@ def remove(address: Address, yes: Annotated[bool, typer.Option("--yes", help="Do
         async with opened() as app:
             account = await app.accounts.find(app.user_id, address)
             unclear = await removal(app, account).remove(account)
-        out.print(f"Removed {account.address}.", highlight=False)
+        out.print(f"Removed {account.address}.")
         if unclear:
             out.print(f"For {unclear} of its actions it is not known whether they happened: look into Gmail's Sent.")
 
@@ -194,7 +193,7 @@ async def _set_state(address: str, state: str) -> None:
         await app.accounts.set_state(account.id, "paused" if state == "paused" else "active")
         if state == "active":
             await app.queue.poll([account.id])
-    out.print(f"{account.address} is {state}.", highlight=False)
+    out.print(f"{account.address} is {state}.")
 
 
 def first_mode(settings: "Settings") -> Mode:

@@ -111,7 +111,7 @@ async def accept_together(named: Sequence[str]) -> None:
         kept = await why_kept(app, [outcome.item for outcome in outcomes if outcome.item])
     for outcome in outcomes:
         if outcome.item:
-            out.print(f"{str(outcome.id)[:8]}: accepted.{way_back(outcome.item)}", highlight=False, soft_wrap=True)
+            out.print(f"{str(outcome.id)[:8]}: accepted.{way_back(outcome.item)}", soft_wrap=True)
         else:
             complain(f"{str(outcome.id)[:8]}: not taken: {outcome.refused}")
     if kept:
@@ -181,10 +181,8 @@ def whole_of(app: "App", item: "Item") -> str:
 
 async def why_kept(app: "App", answered: Sequence["Item"]) -> str | None:
     """What to tell if nothing carries some of these answers out for now."""
-    from email_assistant.accounts import kept
-
     accounts = dict.fromkeys(item.account_id for item in answered)
-    told = [await kept.why_kept(app.accounts, app.presence, account_id) for account_id in accounts]
+    told = [await app.accounts.why_kept(app.presence, account_id) for account_id in accounts]
     return " ".join(filter(None, dict.fromkeys(told))) or None
 
 

@@ -71,7 +71,7 @@ async def login(
         grant = await _ask(app, client, address, host, port, browser=not no_browser)
         account = await _connect(app, grant, address, begin)
         await app.queue.poll([account.id])
-    out.print(f"Connected {account.address}. `email-assistant up` watches it.", highlight=False)
+    out.print(f"Connected {account.address}. `email-assistant up` watches it.")
     say_mode(account.address, account.mode)
     for line in _warnings(account):
         say(line)

@@ -25,7 +25,7 @@ async def backup(
         async with open_app(settings, url, patience=SECONDS):
             patience.end()  # there may be much of it
             size = back_up(url, {"secret_key": secret_key(settings)}, file)
-    out.print(f"Wrote {file} ({size / 1_000_000:.1f} MB). It holds your keys: keep it safe.", highlight=False)
+    out.print(f"Wrote {file} ({size / 1_000_000:.1f} MB). It holds your keys: keep it safe.")
 
 
 @awaited
@@ -59,5 +59,5 @@ async def restore(
             async with open_app(settings, url, patience=SECONDS) as app:
                 accounts = await app.accounts.of_user(app.user_id)
     addresses = ", ".join(account.address for account in accounts) or "no account"
-    out.print(f"Restored {addresses}, as of {when(found.created_at)}.", highlight=False)
+    out.print(f"Restored {addresses}, as of {when(found.created_at)}.")
     out.print("`email-assistant up` goes on from there; it looks first at what happened since.")

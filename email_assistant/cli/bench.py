@@ -28,7 +28,7 @@ async def cost(as_json: AsJson = False) -> None:
     count_tokens("")
     rows = []
     for number, case in enumerate(CASES, 1):
-        err.print(f"[{number}/{len(CASES)}] {case.name}", markup=False, highlight=False)
+        err.print(f"[{number}/{len(CASES)}] {case.name}", markup=False)
         figures = await measure(case)
         rows.append(
             {
@@ -55,7 +55,7 @@ async def cost(as_json: AsJson = False) -> None:
                 for r in rows
             ],
         )
-        out.print(", ".join(f"{name} {value}" for name, value in measured_on.items()), highlight=False)
+        out.print(", ".join(f"{name} {value}" for name, value in measured_on.items()))
     if not all(row["within"] for row in rows):
         raise typer.Exit(1)
 
@@ -71,7 +71,7 @@ async def inbox(
     HTTP, 100 times for each case. Times are the client's, in milliseconds. Ends with 1 above a ceiling."""
     from email_assistant.bench.inbox import measure
 
-    err.print(f"Filling a database with {items:,} items…", highlight=False)
+    err.print(f"Filling a database with {items:,} items…")
     report = await measure(items)
     measured_on = _machine() | {"cores": str(os.cpu_count()), "postgres": report.postgres}
     cases = [asdict(timing) | {"within": timing.within} for timing in report.timings]
@@ -94,8 +94,8 @@ async def inbox(
                 for c in cases
             ],
         )
-        out.print(", ".join(f"{name} {value}" for name, value in measured_on.items()), highlight=False)
-        out.print(f"{report.items:,} items, filled in {report.fill_seconds:.0f} s", highlight=False)
+        out.print(", ".join(f"{name} {value}" for name, value in measured_on.items()))
+        out.print(f"{report.items:,} items, filled in {report.fill_seconds:.0f} s")
     if not all(timing.within for timing in report.timings):
         raise typer.Exit(1)
 

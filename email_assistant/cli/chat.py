@@ -105,7 +105,7 @@ def answer(
 
 def _checked(text: str) -> str:
     """The request without the blanks around it. Ends the command if it can't be asked for."""
-    from email_assistant.cli.talk import refused_words
+    from email_assistant.web.chat import refused_words
 
     words = text.strip()
     if why := refused_words(words):

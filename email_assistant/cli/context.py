@@ -48,8 +48,8 @@ class _OurWords(Console):
         super().print(*(here(each) if isinstance(each, str) else each for each in objects), **given)
 
 
-out = _OurWords()
-err = _OurWords(stderr=True)
+out = _OurWords(highlight=False)
+err = _OurWords(stderr=True, highlight=False)
 
 
 class _HasId(Protocol):
@@ -193,18 +193,18 @@ def one_of(allowed: Sequence[Word], given: str, refused: str, *more: str) -> Wor
 
 def say(line: str) -> None:
     """Print a sentence, with whatever names stand in it."""
-    out.print(line, markup=False, highlight=False, soft_wrap=True)
+    out.print(line, markup=False, soft_wrap=True)
 
 
 def complain(line: str) -> None:
     err.print(Text.assemble(("Error: ", "red"), here(line)), soft_wrap=True)
 
 
-def tell(line: str) -> None:
+def tell(line: str, style: str | None = None) -> None:
     """Say something beside a command's own output."""
     from email_assistant.mail.charset import plain
 
-    err.print(plain(line), markup=False, highlight=False, soft_wrap=True)
+    err.print(plain(line), style=style, markup=False, soft_wrap=True)
 
 
 def when(at: datetime, zone: tzinfo | None = None) -> str:
@@ -216,7 +216,7 @@ def print_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        out.print(f"email-assistant {version('email-assistant')}", highlight=False)
+        out.print(f"email-assistant {version('email-assistant')}")
         raise typer.Exit
 
 

@@ -58,7 +58,7 @@ async def run_demo(
                     await _add_account(app, google)
                     inbox_url = door.link
                     if own.database_url:
-                        err.print("DATABASE_URL is left alone: the demo keeps a database of its own.", highlight=False)
+                        err.print("DATABASE_URL is left alone: the demo keeps a database of its own.")
                     with signals_heeded() as stop:
                         _say_hello(google, inbox_url, demo_model=model is not None)
                         serving = serve(app, door, host)
@@ -88,7 +88,7 @@ async def _until_idle(
         print_json(summary)
     else:
         for name, value in summary.items():
-            out.print(f"{name}: {value}", highlight=False, soft_wrap=True)
+            out.print(f"{name}: {value}", soft_wrap=True)
 
 
 async def _nothing_new(daemon: Daemon) -> bool:
@@ -189,7 +189,7 @@ async def _add_account(app: App, google: dict[str, Any]) -> None:
 
 
 def _say_hello(google: dict[str, Any], inbox_url: str, *, demo_model: bool) -> None:
-    err.print(f"[bold]The mailbox of {google['address']}[/], on this machine: nothing leaves it.", highlight=False)
+    err.print(f"[bold]The mailbox of {google['address']}[/], on this machine: nothing leaves it.")
     if demo_model:
         err.print(
             "The model is a stand-in of fixed rules and templates: it shows the way mail takes, not a model's quality."
@@ -197,7 +197,6 @@ def _say_hello(google: dict[str, Any], inbox_url: str, *, demo_model: bool) -> N
     err.print(
         f"Your inbox: {inbox_url}\nIts page Chat takes requests, as does `email-assistant --demo chat`; every command "
         "with --demo is for this mailbox.\n",
-        highlight=False,
         soft_wrap=True,
     )
 

@@ -1,13 +1,13 @@
 """The demo's own home: nothing of it stands among a person's own mail, and no key or token opens both."""
 
 import json
-import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from pydantic import SecretStr
 
+from email_assistant.accounts.vault import keep_secret
 from email_assistant.settings import DEMO, Settings
 
 _APART: dict[str, Any] = {
@@ -38,7 +38,7 @@ def running_settings(settings: Settings, mailbox: Path, root: str, model: dict[s
     """The demo's while it runs, noted for the commands beside it. `settings`: what `demo_settings` gave; `root`: of the
     mailbox's server; `model`: what the stand-in said of itself; None: the person's own is asked."""
     run = {"google_root": root, "google_name": f"{DEMO}:{mailbox.stem}", "model": model}
-    _note(settings.folder / _RUNNING, run)
+    keep_secret(settings.folder / _RUNNING, json.dumps(run))
     return settings.model_copy(update=_between(run, own_model=model is None))
 
 
@@ -64,10 +64,3 @@ def _last_run(folder: Path) -> dict[str, Any]:
         run: dict[str, Any] = json.loads((folder / _RUNNING).read_text())
         return run
     return {"google_root": "http://127.0.0.1:9", "google_name": f"{DEMO}:scripted", "model": None}
-
-
-def _note(path: Path, run: dict[str, Any]) -> None:
-    fresh = path.with_suffix(f".{os.getpid()}")
-    fresh.write_text(json.dumps(run))
-    fresh.chmod(0o600)
-    fresh.replace(path)

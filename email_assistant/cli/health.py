@@ -33,57 +33,44 @@ async def status(as_json: AsJson = False) -> None:
         accounts = await app.accounts.of_user(app.user_id)
         away = {account.id: app.accounts.away(account) for account in accounts}
         days = [await app.usage.today(account) for account in accounts]
-    summary = {
-        "accounts": [
-            {
-                "address": account.address,
-                "state": account.state,
-                "last_sync": account.listed_at,
-                "last_error": account.last_error,
-                "left_alone": away[account.id],
-                "watch_error": account.watch_error,
-                "spent_until": account.spent_until,
-                "older_mail": account.older_mail,
-                "today": {
-                    "tokens": day.tokens,
-                    "most_tokens": day.most_tokens,
-                    "money": float(day.money),
-                    "most_money": day.most_money and float(day.most_money),
-                },
-            }
-            for account, day in zip(accounts, days, strict=True)
-        ],
-        "mails": sum(counts["by_state"].values()),
-        **counts,
-        "items": items.by_status,
-        "waiting": items.by_status["pending"],
-        "snoozed": items.snoozed,
-        "running": absence is None,
-        "last_sign_of_life": absence.since if absence else None,
-        "last_24_hours": used,
-    }
     if as_json:
-        print_json(summary)
+        from email_assistant.web.mails import AccountOut
+
+        print_json(
+            {
+                "accounts": [
+                    {**AccountOut.of(account, day).model_dump(), "left_alone": away[account.id]}
+                    for account, day in zip(accounts, days, strict=True)
+                ],
+                "mails": sum(counts["by_state"].values()),
+                **counts,
+                "items": items.by_status,
+                "waiting": items.by_status["pending"],
+                "snoozed": items.snoozed,
+                "running": absence is None,
+                "last_sign_of_life": absence.since if absence else None,
+                "last_24_hours": used,
+            }
+        )
         return
     if absence:
         say(absence.sentence)
     for account, day in zip(accounts, days, strict=True):
         seen = f"last looked at {when(account.listed_at, account.zone)}" if account.listed_at else "not looked at yet"
-        out.print(f"{account.address}: {account.state}, {seen}", highlight=False)
+        out.print(f"{account.address}: {account.state}, {seen}")
         if account.older_mail:
-            out.print(f"  older mail: {account.older_mail}", highlight=False)
+            out.print(f"  older mail: {account.older_mail}")
         left_alone = away[account.id] and f"it {away[account.id]}"
         for trouble in filter(None, (account.last_error, left_alone, account.watch_error)):
             say(f"  {trouble}")
         if account.spent_until:
-            out.print(f"  {spent_notice(account, day)}", highlight=False)
+            out.print(f"  {spent_notice(account, day)}")
     if not accounts:
         out.print("No account yet. `email-assistant demo` needs none.")
-    out.print(f"Mail: {_listed(counts['by_state'])}", highlight=False)
-    out.print(f"Waiting for you: {_items_waiting(items)}", highlight=False)
+    out.print(f"Mail: {_listed(counts['by_state'])}")
+    out.print(f"Waiting for you: {_items_waiting(items)}")
     out.print(
         f"Last 24 hours: {used['calls']} model calls, {used['prompt_tokens']} prompt tokens, {used['sent']} sent",
-        highlight=False,
     )
 
 

@@ -40,10 +40,11 @@ async def inbox(context: typer.Context) -> None:
     if not answering.has_terminal():
         complain("the full-screen inbox needs a terminal; here, use `email-assistant inbox list`")
         raise typer.Exit(2)
-    from email_assistant.cli.screen.show import show_inbox
+    from email_assistant.cli.screen.app import show_inbox
+    from email_assistant.cli.screen.desk import Desk
 
     async with opened(keep=True) as app:
-        await show_inbox(app)
+        await show_inbox(Desk(app))
 
 
 @app.command("list")
@@ -82,13 +83,13 @@ async def list_(
             cursor=cursor,
         )
     if as_json:
-        print_json(ItemPage.of(items, following).model_dump())
+        print_json(ItemPage.model_validate({"items": items, "next": following}).model_dump())
     elif not items:
         out.print("Nothing waits for you." if status == "pending" else "Nothing.")
     else:
         _print_items(items)
         if following:
-            out.print(f"More: the same with --cursor {following}", soft_wrap=True, highlight=False)
+            out.print(f"More: the same with --cursor {following}", soft_wrap=True)
 
 
 @app.command()
@@ -107,11 +108,11 @@ async def show(item: ItemId, as_json: AsJson = False) -> None:
     if words := answering.typed_in(found):
         print_text(f"\nWhat you had typed:\n{words}")
     say(f"\n{_stands(found)}; takes {', '.join(found.allowed)}")
-    out.print(f"For scripts: {answering.as_shown(found)}", style="dim", highlight=False, soft_wrap=True)
+    out.print(f"For scripts: {answering.as_shown(found)}", style="dim", soft_wrap=True)
     if found.chat:
-        out.print("You asked for it in a chat: ", found.chat, markup=False, highlight=False, sep="", soft_wrap=True)
+        out.print("You asked for it in a chat: ", found.chat, markup=False, sep="", soft_wrap=True)
     if found.shadow:
-        out.print("Shadow mode: this is what would have been done; nothing is sent.", highlight=False)
+        out.print("Shadow mode: this is what would have been done; nothing is sent.")
 
 
 @app.command()
@@ -170,7 +171,7 @@ async def done(
             raise CommandError(f"{str(other.id)[:8]} is no notice; `inbox show` says what it takes")
         for item in found:
             put_away = await answering.take(app, item, {"type": "accept"})
-            out.print(f"{str(item.id)[:8]}: put away.{answering.way_back(put_away)}", highlight=False, soft_wrap=True)
+            out.print(f"{str(item.id)[:8]}: put away.{answering.way_back(put_away)}", soft_wrap=True)
         kept = await answering.why_kept(app, found)
     if kept:
         say(kept)
@@ -213,7 +214,7 @@ async def snooze(
         found = await app.inbox.find(app.user_id, item)
         until = datetime.now(UTC) + length if length else None
         snoozed = await app.inbox.snooze(app.user_id, found.id, until)
-    out.print(f"Back at {when(until, found.zone)}." if until else "It waits for you.", highlight=False)
+    out.print(f"Back at {when(until, found.zone)}." if until else "It waits for you.")
     for note in snoozed.notes:
         say(f"{note}.")
 
@@ -228,10 +229,10 @@ def _age_of(given: str | None, option: str) -> timedelta | None:
 
 
 def _print_items(items: list["Item"]) -> None:
-    from email_assistant.web.wording import about, who
+    from email_assistant.web.wording import about, waits, who
 
     rows = [
-        [str(i.id)[:8], "!" if i.marks else "", i.kind, who(i), _about(i, about(i)), _age(i.created_at), _stands(i)]
+        [str(i.id)[:8], "!" if i.marks else "", i.kind, who(i), _about(i, about(i)), waits(i.created_at), _stands(i)]
         for i in items
     ]
     print_table(["item", "", "kind", "from", "subject", "waits", "status"], rows)
@@ -253,10 +254,3 @@ def _stands(item: "Item") -> str:
             return f"{item.status} ({item.ended_because})" if item.ended_because else item.status
         case _:
             return f"{item.status}: {item.state}"
-
-
-def _age(since: datetime) -> str:
-    minutes = int((datetime.now(UTC) - since).total_seconds() // 60)
-    if minutes < 60:
-        return f"{minutes} min"
-    return f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // 1440} d"

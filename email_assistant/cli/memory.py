@@ -11,6 +11,7 @@ from email_assistant.cli.context import (
     CommandError,
     OfAccount,
     awaited,
+    one_of,
     opened,
     out,
     print_json,
@@ -89,13 +90,11 @@ async def add(
     from email_assistant.app import open_memory
     from email_assistant.memory.rules import PROFILES
 
-    chosen = next((p for p in PROFILES if p == profile), None)
-    if chosen is None:
-        raise CommandError(f"the profiles are {', '.join(PROFILES)}, not {profile!r}")
+    chosen = one_of(PROFILES, profile, "the profiles are")
     async with opened() as app:
         owner = await _account(app, account)
         rule = await open_memory(app).add(owner.id, chosen, text, "cli")
-    out.print(f"Added: {rule.key[:8]}.", highlight=False)
+    out.print(f"Added: {rule.key[:8]}.")
 
 
 @app.command()
@@ -137,7 +136,7 @@ async def history(rule: RuleId, account: OfAccount = None, as_json: AsJson = Fal
     for number, version in enumerate(found.versions, 1):
         gone = " (removed)" if version["removed"] else ""
         say(f"{number}. {version['text']}{gone}")
-        out.print(f"   {version['at'][:16]}  {_origin(version['origin'])}", markup=False, highlight=False, style="dim")
+        out.print(f"   {version['at'][:16]}  {_origin(version['origin'])}", markup=False, style="dim")
 
 
 @app.command()

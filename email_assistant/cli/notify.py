@@ -55,13 +55,8 @@ async def status(as_json: AsJson = False) -> None:
 @awaited
 async def add_webhook(url: Annotated[str, typer.Argument(help="It must begin with https://.")]) -> None:
     """Tell a server of new items: a signed POST with ids and counts, and no word of your mail."""
-    from email_assistant.notify.outward import TargetRefused
-
     async with opened() as app:
-        try:
-            channel, secret = await app.notices.add_webhook(app.user_id, url)
-        except TargetRefused as error:
-            raise CommandError(str(error)) from None
+        channel, secret = await app.notices.add_webhook(app.user_id, url)
         problem = await app.notices.test(channel)
     out.print(f"Added {channel.name}. Its requests are signed (standardwebhooks.com) with this secret:")
     say(secret)

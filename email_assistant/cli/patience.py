@@ -82,7 +82,7 @@ class Patience:
                 complain(f"{line}; nothing that was stored is lost")
                 os._exit(1)
             if notice and waited >= SECONDS:
-                err.print(notice, markup=False, highlight=False, soft_wrap=True)
+                err.print(notice, markup=False, soft_wrap=True)
                 self._expected = (answers, line, seconds, None)
 
 

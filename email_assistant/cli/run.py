@@ -23,7 +23,8 @@ def demo(
         bool, typer.Option("--exit-when-idle", help="End when nothing moves any more, and print what was done.")
     ] = False,
     answer: Annotated[
-        str | None, typer.Option(help="Decide every item: accept (where allowed, else ignore) or ignore.")
+        Literal["accept", "ignore"] | None,
+        typer.Option(help="Decide every item: accept (where allowed, else ignore) or ignore."),
     ] = None,
     host: Host = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port of the inbox; any free one if it is taken.")] = 8764,
@@ -36,14 +37,9 @@ def demo(
     It keeps to a folder, a database and a token of its own: other commands are for it if --demo stands before them.
 
     Ctrl-C ends it; what it did is kept and found again at the next start."""
-    if answer not in (None, "accept", "ignore"):
-        raise typer.BadParameter("accept or ignore", param_hint="--answer")
     from email_assistant.cli.demo import run_demo
 
-    chosen: Literal["accept", "ignore"] | None = (
-        "accept" if answer == "accept" else "ignore" if answer == "ignore" else None
-    )
-    run(lambda: run_demo(mbox, address, chosen, host, port, exit_when_idle=exit_when_idle, as_json=as_json))
+    run(lambda: run_demo(mbox, address, answer, host, port, exit_when_idle=exit_when_idle, as_json=as_json))
 
 
 def up(host: Host = "127.0.0.1", port: Port = 8765, no_token: NoToken = False) -> None:

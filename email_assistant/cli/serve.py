@@ -1,8 +1,6 @@
 """Running for long: the daemon and the web server, until a signal ends them."""
 
 import asyncio
-import contextlib
-import ipaddress
 import os
 import signal
 import socket
@@ -20,7 +18,7 @@ from email_assistant.cli.follow import follow, introduce
 from email_assistant.cli.patience import Patience
 from email_assistant.daemon import open_daemon
 from email_assistant.home import database
-from email_assistant.settings import Settings
+from email_assistant.settings import Settings, is_loopback
 from email_assistant.telemetry import log_to_stderr
 from email_assistant.tracing import tracing
 from email_assistant.web.app import create_api
@@ -186,21 +184,13 @@ def patience(settings: Settings) -> float:
     return settings.stop_seconds + 5
 
 
-def is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    with contextlib.suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return False
-
-
 def _welcome(settings: Settings, door: Door, host: str) -> None:
     """Say where the inbox is."""
     # Beyond loopback this is a service's log, which others keep; who has set a token knows it.
     link = door.link if is_loopback(host) or settings.api_token is None else f"{door.address}login"
     say(f"Your inbox: {link}")
     if door.plain:
-        out.print(f"(If your browser does not find that name: {door.plain})", highlight=False, soft_wrap=True)
+        out.print(f"(If your browser does not find that name: {door.plain})", soft_wrap=True)
     if not is_loopback(host):
         out.print("[yellow]It is reachable from other machines: put TLS in front.[/]")
 

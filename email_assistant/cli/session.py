@@ -1,14 +1,10 @@
 """`email-assistant session …`"""
 
-from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from email_assistant.cli.context import AsJson, awaited, one_by_id, opened, out, print_json, print_table, say, when
-
-if TYPE_CHECKING:
-    from email_assistant.accounts.sessions import Session
 
 app = typer.Typer(help="The browsers that are logged in to your inbox.", no_args_is_help=True)
 
@@ -22,7 +18,7 @@ async def list_sessions(as_json: AsJson = False) -> None:
     if as_json:
         print_json({"items": found})
     elif found:
-        rows = [[str(s.id)[:8], s.browser, *(when(at) for at in _times(s))] for s in found]
+        rows = [[str(s.id)[:8], s.browser, *map(when, (s.began_at, s.seen_at, s.expires_at))] for s in found]
         print_table(["id", "browser", "logged_in", "last_used", "ends"], rows)
     else:
         out.print("No browser is logged in.")
@@ -46,7 +42,3 @@ async def end(
             one = one_by_id(open_now, which, "browser logged in", "session list")
             ended = (await services.sessions.end(services.user_id, one.id)).browser
     say(f"Logged out {ended}.")
-
-
-def _times(session: "Session") -> tuple[datetime, ...]:
-    return session.began_at, session.seen_at, session.expires_at

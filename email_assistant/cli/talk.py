@@ -16,11 +16,11 @@ from rich.text import Text
 
 from email_assistant.accounts.account import Account
 from email_assistant.app import App
-from email_assistant.cli.context import complain, err, here, invocation, out, print_text
-from email_assistant.inbox.describe import COUNTED, FIRST_ANSWER, NOT_IN_COPY, UNKNOWN_CONFLICTS, shortly
+from email_assistant.cli.context import complain, here, invocation, out, print_text, tell
+from email_assistant.inbox.describe import remarks
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
 from email_assistant.inbox.sentences import did_in_words, done_in_words, link_host, sentence
-from email_assistant.web.chat import MOST_WORDS, seen
+from email_assistant.web.chat import refused_words, seen
 from email_assistant.web.replies import answered_as, reply_of
 from email_assistant.web.wording import what_follows
 from email_assistant.work.by_chat import ABOUT
@@ -50,7 +50,7 @@ class ChatSession:
         """Ask for `text`, or for one thing after the other until the person leaves. Returns the exit status."""
         if text is not None:
             return await self._turn(text)
-        out.print(f"Ctrl-D ends this; `--thread {self._thread}` goes on with it.\n", style="dim", highlight=False)
+        out.print(f"Ctrl-D ends this; `--thread {self._thread}` goes on with it.\n", style="dim")
         if before := await _look(self._app, self._chat, self._thread):
             await self._settled(before)
         while (words := _line("> ")) is not None:
@@ -161,15 +161,6 @@ class ChatSession:
                     return None
 
 
-def refused_words(words: str) -> str | None:
-    """Why this can't be asked for; None: it can."""
-    if not words:
-        return "say what you want"
-    if len(words) > MOST_WORDS:
-        return f"this is {len(words):,} characters long; {MOST_WORDS:,} are the most"
-    return None
-
-
 async def ask(app: App, chat: Chat, account: Account, thread: str, words: str, watch: Watch | None = None) -> Talk:
     """Ask for something, and say what is set aside for it."""
     before = await _look(app, chat, thread)
@@ -193,7 +184,7 @@ async def _print_meanwhile(chat: Chat, before: RunRow, talk: Talk) -> None:
         earlier = await chat.turns.newest(talk.chat.id, talk.turn.attempt - before.attempt + 1)
         said = next((turn.answer for turn in earlier if turn.id == before.id), None)
         shown = said or "It was set aside; what was done stays done, and nothing more of it was."
-        _print_err(f"What you asked for before: {shown}")
+        tell(f"What you asked for before: {shown}", "dim")
 
 
 async def _look(app: App, chat: Chat, thread: str) -> Talk | None:
@@ -211,13 +202,7 @@ def _print_aside(items: list[Item], account: Account) -> None:
     if items:
         line = f"Set aside: {'; '.join(sentence(item, account.zone) for item in items)}"
         items.clear()
-        _print_err(line)
-
-
-def _print_err(line: str) -> None:
-    from email_assistant.mail.charset import plain
-
-    err.print(plain(line), style="dim", markup=False, highlight=False, soft_wrap=True)
+        tell(line, "dim")
 
 
 async def print_talk(app: App, talk: Talk) -> int:
@@ -267,18 +252,8 @@ def print_call(item: Item, args: Mapping[str, Any]) -> None:
         print_text(f"  {name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}")
     if item.sent_from:
         print_text(f"  From: {item.sent_from}")
-    if item.left_out:
-        print_text(f"  {NOT_IN_COPY}: {shortly(item.left_out)}", style="yellow")
-    for mark in item.marks:
-        print_text(f"  ! {mark.text}", style="yellow")
-    if item.first_answer:
-        print_text(f"  {FIRST_ANSWER}: {item.first_answer}", style="dim")
-    for conflict in item.conflicts or ():
-        print_text(f"  At that time: {conflict}", style="yellow")
-    if item.conflicts is None:
-        print_text(f"  {UNKNOWN_CONFLICTS}.", style="yellow")
-    if item.calendars:
-        print_text(f"  {COUNTED}: {', '.join(item.calendars)}", style="dim")
+    for remark, warns in remarks(item):
+        print_text(f"  {'! ' * warns}{remark}", style="yellow" if warns else "dim")
     if about := item.mail_text.partition(ABOUT)[2]:
         print_text("It is about:", style="dim")
         for line in about.splitlines():

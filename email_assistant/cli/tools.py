@@ -10,14 +10,15 @@ import typer
 from email_assistant.cli.context import (
     AsJson,
     CommandError,
+    awaited,
     complain,
     here,
     opened,
-    out,
     print_json,
     print_table,
     print_text,
     run,
+    say,
 )
 
 if TYPE_CHECKING:
@@ -33,48 +34,42 @@ app = typer.Typer(
 
 
 @app.callback(invoke_without_command=True)
-def show_all(context: typer.Context, as_json: AsJson = False) -> None:
+@awaited
+async def show_all(context: typer.Context, as_json: AsJson = False) -> None:
     """List the tools: where each runs, when you are asked, what it touches, whether it can be used."""
     if context.invoked_subcommand is not None:
         return
+    async with opened() as app:
+        rows, remarks = await app.overview.rows(), app.overview.remarks()
+    if as_json:
+        from email_assistant.web.schemas import ToolOut
 
-    async def command() -> None:
-        async with opened() as app:
-            rows, remarks = await app.overview.rows(), app.overview.remarks()
-        if as_json:
-            print_json([{**_plain(row), "labels": row.labels and row.labels.model_dump()} for row in rows])
-            return
-        print_table(
-            ["name", "type", "runs on", "asked", "touches", "state"],
-            [[r.name, r.type or "", r.backend, r.review, _touches(r.labels), _state(r)] for r in rows],
-        )
-        for remark in remarks:
-            print_text(f"Note: {remark}.")
-
-    run(command)
+        print_json([ToolOut.model_validate(row).model_dump() for row in rows])
+        return
+    print_table(
+        ["name", "type", "runs on", "asked", "touches", "state"],
+        [[r.name, r.type or "", r.backend, r.review, _touches(r.labels), _state(r)] for r in rows],
+    )
+    for remark in remarks:
+        print_text(f"Note: {remark}.")
 
 
 @app.command()
-def show(name: Name, as_json: AsJson = False) -> None:
+@awaited
+async def show(name: Name, as_json: AsJson = False) -> None:
     """Show one tool; where it has changed, what it was and what it has become."""
+    async with opened() as app:
+        row, seen = await app.overview.row(name)
+    if as_json:
+        from email_assistant.web.schemas import ToolOut
 
-    async def command() -> None:
-        async with opened() as app:
-            row, seen = await app.overview.row(name)
-        if as_json:
-            print_json({**_plain(row), "labels": row.labels and row.labels.model_dump(), "seen": seen})
-            return
-        print_text(f"{row.name}: {_state(row)}; runs on {row.backend}; asked: {row.review}; {_touches(row.labels)}")
-        if seen is not None:
-            _print(seen)
-            if seen.has_changed:
-                out.print(
-                    f"\n`email-assistant tools accept {row.name} --yes {seen.new_hash}` lets it be used as it is now.",
-                    highlight=False,
-                    soft_wrap=True,
-                )
-
-    run(command)
+        print_json({**ToolOut.model_validate(row).model_dump(), "seen": seen})
+        return
+    print_text(f"{row.name}: {_state(row)}; runs on {row.backend}; asked: {row.review}; {_touches(row.labels)}")
+    if seen is not None:
+        _print(seen)
+        if seen.has_changed:
+            say(f"\n`email-assistant tools accept {row.name} --yes {seen.new_hash}` lets it be used as it is now.")
 
 
 @app.command()
@@ -145,7 +140,3 @@ def _touches(labels: "Labels | None") -> str:
 
 def _state(row: Any) -> str:
     return here(f"{row.state} ({row.reason})") if row.reason else str(row.state)
-
-
-def _plain(row: Any) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in ("name", "type", "backend", "review", "state", "reason")}

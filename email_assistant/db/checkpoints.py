@@ -6,7 +6,11 @@ is read goes through a serializer of ours.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from copy import deepcopy
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -21,10 +25,11 @@ from langgraph.checkpoint.base import (
     get_serializable_checkpoint_metadata,
 )
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
-from langgraph.checkpoint.serde.types import ERROR
+from langgraph.checkpoint.serde.types import ERROR, INTERRUPT
+from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
-from email_assistant.db.lease import HELD, Lease
+from email_assistant.db.lease import HELD, Lease, RowChange
 from email_assistant.db.pool import Pool
 from email_assistant.db.serializer import ForeignCheckpoint, PlainSerializer
 
@@ -55,7 +60,63 @@ insert into checkpoint_writes
     (thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, blob)
 select %s, %s, %s, %s, %s, w.* from unnest(%s::int[], %s::text[], %s::text[], %s::bytea[]) as w where {HELD}
 on conflict (thread_id, checkpoint_ns, checkpoint_id, task_id, idx) do {{conflict}} returning idx"""
+_HEAD = "where thread_id = %s and checkpoint_ns = %s order by checkpoint_id desc limit 1"
 _REPLACED = "update set channel = excluded.channel, type = excluded.type, blob = excluded.blob"
+
+
+@dataclass(slots=True)
+class _Known:
+    """What stands in the tables, told by what was read and written under a lease: nobody else writes meanwhile."""
+
+    rows: dict[tuple[str, str], DictRow | None] = field(default_factory=dict)
+    """The head at each place, as it was read and still is; None: there is nothing."""
+    new: set[str] = field(default_factory=set)
+    """LangGraph's threads of which nothing stood there when the lease was taken."""
+    written: set[tuple[str, str]] = field(default_factory=set)
+    questions: set[str] = field(default_factory=set)
+    """Ids of those that were stored, a nested graph's also where only the graph around it was."""
+    unsure: int = 0
+    """Writes that were tried and are not known to be stored."""
+
+    def head(self, place: tuple[str, str]) -> tuple[bool, DictRow | None]:
+        """Whether the head at a place is known, and its row."""
+        if place in self.rows:
+            return True, self.rows[place]
+        return place[0] in self.new and place not in self.written, None
+
+    @contextmanager
+    def writing(self, place: tuple[str, str]) -> Iterator[None]:
+        """Whatever becomes of the write that is tried within the block, only the tables tell."""
+        self.written.add(place)
+        self.rows.pop(place, None)
+        self.unsure += 1
+        yield
+        self.unsure -= 1
+
+
+_known: ContextVar[_Known | None] = ContextVar("what is known of checkpoints", default=None)
+
+
+@contextmanager
+def read_once() -> Iterator[None]:
+    """Read each checkpoint once within the block, by tasks started in it too, all of which work under one lease."""
+    token = _known.set(_Known())
+    try:
+        yield
+    finally:
+        _known.reset(token)
+
+
+def nothing_stands_of(run_id: UUID) -> None:
+    """A run was made just now, under the lease, so that there is nothing to read."""
+    if known := _known.get():
+        known.new.add(str(run_id))
+
+
+def stored_questions() -> frozenset[str]:
+    """Ids of the questions that are known to be stored, as all that was to be within the block was."""
+    known = _known.get()
+    return frozenset(known.questions) if known and not known.unsure else frozenset()
 
 
 def run_config(run_id: UUID, lease: Lease) -> RunnableConfig:
@@ -85,13 +146,25 @@ class FencedSaver(AsyncPostgresSaver):
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Raises ForeignCheckpoint: what is kept can't be read."""
         try:
-            found = await super().aget_tuple(config)
+            found = await self._head(config)
             if found and not (found.checkpoint.keys() >= _KEPT and "step" in found.metadata):
                 raise ForeignCheckpoint
         except (TypeError, AttributeError, KeyError, ValueError):
             # Not the cause's own words: they may quote what was kept.
             raise ForeignCheckpoint from None
         return found
+
+    async def _head(self, config: RunnableConfig) -> CheckpointTuple | None:
+        known, place = _known.get(), _place(config)
+        if known is None or get_checkpoint_id(config):
+            return await super().aget_tuple(config)
+        is_known, row = known.head(place)
+        if not is_known:
+            async with self._cursor() as cursor:
+                await cursor.execute((self.SELECT_SQL + _HEAD).encode(), place, binary=True)
+                row = known.rows[place] = await cursor.fetchone()
+        # LangGraph goes on from the very objects that it is given, and changes them.
+        return await self._load_checkpoint_tuple(deepcopy(row)) if row else None
 
     async def aput(
         self,
@@ -113,20 +186,22 @@ class FencedSaver(AsyncPostgresSaver):
         inline = {name: value for name, value in values.items() if isinstance(value, _INLINE)}
         blobs = {name: values[name] for name in values.keys() - inline.keys() if name in changed}
         kinds, kept = await asyncio.to_thread(self._dumped, blobs.values())
-        thread_id, namespace = _place(config)
-        async with self._pool.connection() as conn:
-            await lease_of(config).guarded(
-                conn,
-                _PUT,
-                *(thread_id, namespace, list(blobs), [str(changed[name]) for name in blobs], kinds, kept),
-                *(thread_id, namespace, checkpoint["id"], get_checkpoint_id(config)),
-                Jsonb({**checkpoint, "channel_values": inline}),
-                Jsonb(get_serializable_checkpoint_metadata(config, metadata)),
-                before=_PUT_BLOBS,
-                durable=False,
-            )
-        place = {"thread_id": thread_id, "checkpoint_ns": namespace}
-        return {"configurable": {**place, "checkpoint_id": checkpoint["id"]}}
+        versions = [str(changed[name]) for name in blobs]
+        thread_id, namespace = place = _place(config)
+        known = _known.get() or _Known()
+        with known.writing(place):
+            async with self._pool.connection() as conn:
+                await lease_of(config).guarded(
+                    conn,
+                    _PUT,
+                    *(thread_id, namespace, checkpoint["id"], get_checkpoint_id(config)),
+                    Jsonb({**checkpoint, "channel_values": inline}),
+                    Jsonb(get_serializable_checkpoint_metadata(config, metadata)),
+                    along=[RowChange(_PUT_BLOBS, (thread_id, namespace, list(blobs), versions, kinds, kept))],
+                    durable=False,
+                )
+        kept_at = {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": checkpoint["id"]}
+        return {"configurable": kept_at}
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
@@ -142,15 +217,18 @@ class FencedSaver(AsyncPostgresSaver):
             return
         kinds, blobs = await asyncio.to_thread(self._dumped, [value for _, value in writes])
         special = all(channel in WRITES_IDX_MAP for channel, _ in writes)
-        async with self._pool.connection() as conn:
-            await lease_of(config).guarded(
-                conn,
-                _PUT_WRITES.format(conflict=_REPLACED if special else "nothing"),
-                *(*_place(config), get_checkpoint_id(config), task_id, task_path),
-                [WRITES_IDX_MAP.get(channel, number) for number, (channel, _) in enumerate(writes)],
-                *([channel for channel, _ in writes], kinds, blobs),
-                durable=False,
-            )
+        known = _known.get() or _Known()
+        with known.writing(_place(config)):
+            async with self._pool.connection() as conn:
+                await lease_of(config).guarded(
+                    conn,
+                    _PUT_WRITES.format(conflict=_REPLACED if special else "nothing"),
+                    *(*_place(config), get_checkpoint_id(config), task_id, task_path),
+                    [WRITES_IDX_MAP.get(channel, number) for number, (channel, _) in enumerate(writes)],
+                    *([channel for channel, _ in writes], kinds, blobs),
+                    durable=False,
+                )
+        known.questions |= {question.id for channel, asked in writes if channel == INTERRUPT for question in asked}
 
     def _dumped(self, values: Iterable[Any]) -> tuple[list[str], list[bytes]]:
         """In which format each is kept, and as what."""
@@ -160,4 +238,4 @@ class FencedSaver(AsyncPostgresSaver):
 
 def _place(config: RunnableConfig) -> tuple[str, str]:
     """LangGraph's thread, and the part of its graph."""
-    return config["configurable"]["thread_id"], config["configurable"]["checkpoint_ns"]
+    return config["configurable"]["thread_id"], config["configurable"].get("checkpoint_ns", "")

@@ -7,10 +7,10 @@ still be under way: whoever claims leaves what was started alone until the write
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 from uuid import UUID
 
 import psycopg
@@ -89,6 +89,14 @@ class LeaseLost(AssistantError):
         super().__init__(why)
 
 
+class RowChange(NamedTuple):
+    """A statement for `Lease.guarded`, with what it is given."""
+
+    statement: str
+    """An `update`, `insert … select` or `delete` with `HELD` among its conditions."""
+    parameters: Sequence[object]
+
+
 @dataclass(frozen=True, slots=True)
 class Lease:
     id: UUID
@@ -124,7 +132,7 @@ class Lease:
         conn: Connection,
         statement: str,
         *parameters: object,
-        before: str = "",
+        along: Sequence[RowChange] = (),
         margin: float = 0,
         account_active: bool = False,
         durable: bool = True,
@@ -136,16 +144,17 @@ class Lease:
 
         Args:
             statement: an `update`, `insert … select` or `delete` with `HELD` among its conditions and a `returning`.
-            before: another one that goes along, on rows of its own, whose parameters come first.
+            along: others that go with it, each on rows of its own, which none of the others sees changed.
 
         Raises:
             LeaseLost: as `check`; nothing was changed.
         """
-        assert all(HELD in each for each in (before, statement) if each)
-        along = f"along as ({before})," if before else ""
-        query = f"""with lease as ({_held(account_active)}), {along} guarded as ({statement})
+        assert all(HELD in each for each in (statement, *(change.statement for change in along)))
+        others = "".join(f"along{number} as ({change.statement}), " for number, change in enumerate(along))
+        query = f"""with lease as ({_held(account_active)}), {others}guarded as ({statement})
                     select found.* from lease left join (select true as changed, * from guarded) as found on true"""
-        cursor = await conn.execute(query.encode(), (durable, self.id, self.epoch, margin, *parameters))
+        given = [each for change in along for each in change.parameters]
+        cursor = await conn.execute(query.encode(), (durable, self.id, self.epoch, margin, *given, *parameters))
         rows = await cursor.fetchall()
         if not rows:
             raise LeaseLost

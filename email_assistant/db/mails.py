@@ -11,7 +11,7 @@ from uuid import UUID
 from psycopg import AsyncCursor
 
 from email_assistant.db.beside import BESIDE, UNTOLD
-from email_assistant.db.lease import HELD, Lease
+from email_assistant.db.lease import HELD, Lease, RowChange
 from email_assistant.db.pool import Connection
 from email_assistant.db.statements import statements
 
@@ -29,9 +29,13 @@ async def _threads(cursor: AsyncCursor[dict[str, Any]]) -> list[UUID]:
 # What comes from Gmail
 
 
-async def insert(conn: Connection, **row: object) -> bool:
-    """Make a row, by column; False if the mail is there."""
-    return (await _run(conn, "insert", **row)).rowcount == 1
+async def insert(conn: Connection, **row: object) -> str | None:
+    """Make a row, by column; returns its state, None if the mail is there.
+
+    What a run of its conversation has sent, as far as the ledger knows by now, needs no look.
+    """
+    made = await (await _run(conn, "insert", **row)).fetchone()
+    return str(made["state"]) if made else None
 
 
 async def given(conn: Connection, **row: object) -> UUID | None:
@@ -58,17 +62,23 @@ async def moved_in(conn: Connection, account_id: UUID, gmail_ids: Sequence[str],
     Args:
         was_out: the reason of mail that was not in the inbox when it came.
     """
+    if not gmail_ids:
+        return []
     return await _threads(await _run(conn, "moved_in", account=account_id, mails=gmail_ids, was_out=was_out))
 
 
 async def moved(conn: Connection, account_id: UUID, put_away: Mapping[str, str | None]) -> list[UUID]:
     """Note what the person did with mail, None where it is in the inbox again; returns where that is new."""
+    if not put_away:
+        return []
     given = {"mails": list(put_away), "whys": list(put_away.values())}
     return await _threads(await _run(conn, "moved", account=account_id, **given))
 
 
 async def relabelled(conn: Connection, account_id: UUID, classes: Mapping[str, str]) -> list[UUID]:
     """Note the class whose label was put on mail, where it may have been the person; returns the conversations."""
+    if not classes:
+        return []
     given = {"mails": list(classes), "classes": list(classes.values())}
     return await _threads(await _run(conn, "relabelled", account=account_id, **given))
 
@@ -113,9 +123,15 @@ async def others_again(conn: Connection, run_id: UUID, gmail_id: str) -> None:
 # A run of it
 
 
-async def taken_up(conn: Connection, run_id: UUID, account_id: UUID, gmail_id: str) -> None:
-    """A run is made of it. One that waits stays with the run that waits until that is replaced."""
-    await _run(conn, "taken_up", run=run_id, account=account_id, mail=gmail_id)
+async def taken_up(
+    conn: Connection, lease: Lease, run_id: UUID, gmail_id: str, *, along: Sequence[RowChange]
+) -> tuple[int, datetime]:
+    """A run is made of it, and its first try counted; returns how many there were, and when it is.
+
+    A mail that waits stays with the run that waits until that is replaced. Raises LeaseLost.
+    """
+    [row] = await lease.guarded(conn, _SQL["taken_up"], run_id, lease.thread_id, gmail_id, along=along)
+    return row["tries"], row["at"]
 
 
 async def tried(conn: Connection, lease: Lease, gmail_id: str) -> int:
@@ -134,11 +150,11 @@ async def triaged(conn: Connection, lease: Lease, gmail_id: str, classification:
     await lease.guarded(conn, _SQL["triaged"], classification, why, lease.thread_id, gmail_id)
 
 
-async def cover(conn: Connection, run_id: UUID, thread_id: UUID) -> list[str]:
+async def cover(conn: Connection, run_id: UUID, thread_id: UUID) -> tuple[list[str], str | None]:
     """Let a run answer all that is unanswered in its conversation, in place of the runs that it superseded; returns
-    Gmail's ids of all that it answers, oldest first."""
-    await _run(conn, "cover", run=run_id, thread=thread_id)
-    return [row["gmail_id"] for row in await (await _run(conn, "covered", run=run_id)).fetchall()]
+    Gmail's ids of all that it answers, oldest first, and of the newest of the highest class among them."""
+    rows = await (await _run(conn, "cover", run=run_id, thread=thread_id)).fetchall()
+    return [row["gmail_id"] for row in rows], rows[0]["foremost"] if rows else None
 
 
 async def leave(conn: Connection, run_id: UUID) -> None:
@@ -157,18 +173,26 @@ async def held_up(conn: Connection, thread_id: UUID, why: str) -> None:
     await _run(conn, "held_up", thread=thread_id, why=why)
 
 
-async def acting(conn: Connection, run_id: UUID) -> None:
-    await _run(conn, "acting", run=run_id)
+async def acting(
+    conn: Connection, lease: Lease, run_id: UUID, gmail_id: str, *, along: Sequence[RowChange]
+) -> int | None:
+    """Its run acts. A try of the mail that this answers is counted; returns how many there were, None if it is not
+    among the run's. Raises LeaseLost."""
+    rows = await lease.guarded(conn, _SQL["acting"], gmail_id, run_id, along=along)
+    return next((row["tries"] for row in rows if row["gmail_id"] == gmail_id), None)
 
 
-async def hang(conn: Connection, run_id: UUID, why: str) -> None:
-    """Its run can't act on before the person has said something."""
-    await _run(conn, "hang", run=run_id, why=why)
+async def hang(conn: Connection, lease: Lease, run_id: UUID, why: str, *, along: Sequence[RowChange]) -> None:
+    """Its run can't act on before the person has said something. Raises LeaseLost."""
+    await lease.guarded(conn, _SQL["hang"], why, run_id, along=along)
 
 
-async def rested(conn: Connection, run_id: UUID, state: str) -> None:
-    """Its run waits for the person, or has ended, which leaves what the run was not told of to another."""
-    await _run(conn, "rested", run=run_id, state=state)
+async def rested(conn: Connection, lease: Lease, run_id: UUID, state: str, *, along: Sequence[RowChange]) -> None:
+    """Its run waits for the person, or has ended, which leaves what the run was not told of to another.
+
+    Raises LeaseLost.
+    """
+    await lease.guarded(conn, _SQL["rested"], state, run_id, along=along)
 
 
 async def failed(conn: Connection, run_id: UUID, why: str, *, after: bool) -> None:

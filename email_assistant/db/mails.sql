@@ -4,8 +4,11 @@
 insert into mails (account_id, gmail_id, user_id, thread_id, own, sender, subject, content, readable, received_at,
                    state, reason)
 values (%(account_id)s, %(gmail_id)s, %(user_id)s, %(thread_id)s, %(own)s, %(sender)s, %(subject)s, %(content)s,
-        %(readable)s, %(received_at)s, %(state)s, %(reason)s)
-on conflict do nothing
+        %(readable)s, %(received_at)s,
+        case when %(own)s and exists (select from effects e where e.account_id = %(account_id)s and e.state = 'done'
+                                      and e.thread_id = %(thread_id)s and e.external_id = %(gmail_id)s)
+             then 'done' else %(state)s end, %(reason)s)
+on conflict do nothing returning state
 
 -- name: given
 update mails set own = %(own)s, sender = %(sender)s, subject = %(subject)s, content = %(content)s,
@@ -70,8 +73,11 @@ and r.id = m.run_id and r.state = 'waiting' and r.mail_id <> m.gmail_id
 update mails set state = 'triaging' where run_id = %(run)s and state = 'waiting' and gmail_id <> %(mail)s
 
 -- name: taken_up
-update mails set run_id = %(run)s, state = 'triaging', reason = coalesce(triage_reason, 'being read')
-where account_id = %(account)s and gmail_id = %(mail)s and state <> 'waiting'
+update mails set tries = tries + 1,
+       run_id = case when state = 'waiting' then run_id else %s end,
+       reason = case when state = 'waiting' then reason else coalesce(triage_reason, 'being read') end,
+       state = case when state = 'waiting' then state else 'triaging' end
+where thread_id = %s and gmail_id = %s and {held} returning tries, clock_timestamp() as at
 
 -- name: tried
 update mails set tries = tries + 1 where thread_id = %s and gmail_id = %s and {held} returning tries
@@ -83,17 +89,18 @@ update mails set tries = greatest(0, tries - 1) where thread_id = %(thread)s and
 update mails set reason = %(why)s where thread_id = %(thread)s and state in ('new', 'triaging', 'acting')
 
 -- name: acting
-update mails set state = 'acting' where run_id = %(run)s
+update mails set state = 'acting', tries = tries + (gmail_id = %s)::int where run_id = %s and {held}
+returning gmail_id, tries
 
 -- name: hang
-update mails set tries = 0, state = 'waiting', reason = %(why)s where run_id = %(run)s
+update mails set tries = 0, state = 'waiting', reason = %s where run_id = %s and {held} returning gmail_id
 
 -- name: rested
 update mails m set tries = 0, reason = coalesce(m.triage_reason, m.reason), state = case
-    when %(state)s = 'waiting' then 'waiting'
+    when %s = 'waiting' then 'waiting'
     when m.classification <> 'ignore' and (r.input->>'triage_only')::boolean then 'triaging'
     when {untold} then 'triaging' else 'done' end
-from runs r where r.id = m.run_id and r.id = %(run)s
+from runs r where r.id = m.run_id and r.id = %s and {held} returning m.gmail_id
 
 -- name: failed
 update mails m set tries = 0, state = case when {untold} then 'triaging' else 'failed' end,
@@ -118,12 +125,15 @@ where thread_id = %s and gmail_id = %s and {held}
 returning gmail_id
 
 -- name: cover
-update mails set run_id = %(run)s, state = 'triaging' where thread_id = %(thread)s and not own
-and (state = 'triaging' and classification in ('notify', 'respond')
-     or state = 'waiting' and run_id in (select id from runs where superseded_by = %(run)s))
-
--- name: covered
-select gmail_id from mails where run_id = %(run)s order by received_at, gmail_id
+with now as (
+    update mails set run_id = %(run)s, state = 'triaging' where thread_id = %(thread)s and not own
+    and (state = 'triaging' and classification in ('notify', 'respond')
+         or state = 'waiting' and run_id in (select id from runs where superseded_by = %(run)s))
+    returning gmail_id, received_at, classification)
+select gmail_id, first_value(gmail_id) over (
+    order by classification = 'respond' desc, received_at desc, gmail_id desc) as foremost
+from (select * from now union select gmail_id, received_at, classification from mails where run_id = %(run)s) as its
+order by received_at, gmail_id
 
 -- name: leave
 update mails set run_id = null, tries = 0 where run_id = %(run)s and state = 'triaging'

@@ -1,13 +1,13 @@
 """The row of a run, of a mail or a chat: what changes it (its SQL: `runs.sql`), in the caller's transaction."""
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 from psycopg import AsyncCursor
+from psycopg.types.json import Json
 
-from email_assistant.db.lease import HELD, Lease
+from email_assistant.db.lease import HELD, Lease, RowChange
 from email_assistant.db.pool import Connection
 from email_assistant.db.statements import statements
 
@@ -18,11 +18,21 @@ async def _run(conn: Connection, statement: str, **given: object) -> AsyncCursor
     return await conn.execute(_SQL[statement].encode(), given)
 
 
-async def insert(conn: Connection, **row: object) -> datetime:
-    """Make a row, by column; returns when."""
-    [made] = await (await _run(conn, "insert", **row)).fetchall()
-    at: datetime = made["created_at"]
-    return at
+def insert(
+    run_id: UUID,
+    *,
+    user_id: UUID,
+    account_id: UUID,
+    thread_id: UUID,
+    mail_id: str | None,
+    attempt: int,
+    given: Mapping[str, Any],
+    tries: int,
+) -> RowChange:
+    """Make a row; its statement returns when."""
+    return RowChange(
+        _SQL["insert"], (run_id, user_id, account_id, thread_id, mail_id, attempt, Json(dict(given)), tries)
+    )
 
 
 async def tried(conn: Connection, lease: Lease, run_id: UUID) -> int:
@@ -41,13 +51,17 @@ async def held_up(conn: Connection, run_id: UUID, why: str) -> None:
     await _run(conn, "held_up", run=run_id, why=why)
 
 
-async def acting(conn: Connection, run_id: UUID) -> None:
-    """Every answer is in and past its window."""
-    await _run(conn, "acting", run=run_id)
+def acting(run_id: UUID, tries: int) -> RowChange:
+    """Every answer is in and past its window.
+
+    Args:
+        tries: how often it was started since then.
+    """
+    return RowChange(_SQL["acting"], (tries, run_id))
 
 
-async def rested(conn: Connection, run_id: UUID, state: str, answer: str | None) -> None:
-    await _run(conn, "rested", run=run_id, state=state, answer=answer)
+def rested(run_id: UUID, state: str, answer: str | None) -> RowChange:
+    return RowChange(_SQL["rested"], (state, answer, run_id))
 
 
 async def failed(conn: Connection, run_id: UUID, why: str, *, after: bool) -> None:

@@ -2,8 +2,7 @@
 
 -- name: insert
 insert into runs (id, user_id, account_id, thread_id, mail_id, attempt, input, state, tries)
-values (%(id)s, %(user_id)s, %(account_id)s, %(thread_id)s, %(mail_id)s, %(attempt)s, %(input)s, 'running', %(tries)s)
-returning created_at
+select %s, %s, %s, %s, %s, %s, %s, 'running', %s where {held} returning created_at
 
 -- name: tried
 update runs set tries = tries + 1 where id = %s and {held} returning tries
@@ -15,10 +14,10 @@ update runs set tries = greatest(0, tries - 1) where id = %(run)s
 update runs set reason = %(why)s where id = %(run)s
 
 -- name: acting
-update runs set state = 'acting', reason = null, tries = 0 where id = %(run)s
+update runs set state = 'acting', reason = null, tries = %s where id = %s and {held}
 
 -- name: rested
-update runs set state = %(state)s, answer = %(answer)s, reason = null, tries = 0 where id = %(run)s
+update runs set state = %s, answer = %s, reason = null, tries = 0 where id = %s and {held}
 
 -- name: failed
 update runs set state = 'failed',

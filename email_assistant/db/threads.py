@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
+from email_assistant.db.lease import HELD, RowChange
 from email_assistant.db.pool import Connection
 
 _LATER = """greatest(%s, clock_timestamp()
@@ -11,13 +12,20 @@ _LATER = """greatest(%s, clock_timestamp()
 """When to try again after so many faults: in a second at first, then in twice the time, up to five minutes."""
 
 
-async def insert(conn: Connection, user_id: UUID, account_id: UUID, gmail_ids: Sequence[str]) -> None:
-    """Make Gmail's conversations; those that are there stay as they are, and are not locked."""
-    await conn.execute(
-        """insert into threads (user_id, account_id, gmail_id) select %s, %s, unnest(%s::text[])
-           on conflict (account_id, gmail_id) do nothing""",
-        (user_id, account_id, list(gmail_ids)),
+async def insert(conn: Connection, user_id: UUID, account_id: UUID, gmail_ids: Sequence[str]) -> dict[str, UUID]:
+    """Gmail's conversations, made where there are none; those that are there stay as they are, and are not locked."""
+    there = "select gmail_id, id from threads where account_id = %s and gmail_id = any(%s)"
+    cursor = await conn.execute(
+        f"""with made as (
+                insert into threads (user_id, account_id, gmail_id) select %s, %s, unnest(%s::text[])
+                on conflict (account_id, gmail_id) do nothing returning gmail_id, id)
+            select gmail_id, id from made union all {there}""".encode(),
+        (user_id, account_id, list(gmail_ids), account_id, list(gmail_ids)),
     )
+    rows = await cursor.fetchall()
+    if len(rows) < len(gmail_ids):  # another look at the mailbox has made some while this one waited for it
+        rows = await (await conn.execute(there.encode(), (account_id, list(gmail_ids)))).fetchall()
+    return {row["gmail_id"]: row["id"] for row in rows}
 
 
 async def insert_chat(conn: Connection, user_id: UUID, account_id: UUID, chat_id: str) -> None:
@@ -62,11 +70,9 @@ async def back_off(conn: Connection, thread_id: UUID, until: datetime | None) ->
     )
 
 
-async def went_well(conn: Connection, run_id: UUID) -> None:
+def went_well(thread_id: UUID) -> RowChange:
     """Work on a run came to rest, so its conversation's outages so far count no more."""
-    await conn.execute(
-        "update threads set outages = 0 where id = (select thread_id from runs where id = %s)", (run_id,)
-    )
+    return RowChange(f"update threads set outages = 0 where id = %s and outages > 0 and {HELD}", (thread_id,))
 
 
 async def label_later(conn: Connection, thread_id: UUID, until: datetime | None) -> None:
@@ -89,6 +95,8 @@ async def complete(conn: Connection, thread_id: UUID) -> None:
 
 async def drafted(conn: Connection, account_id: UUID, drafts: Mapping[str, str]) -> list[UUID]:
     """Note the messages of drafts, by Gmail's id of the conversation, where a run may heed them; returns where."""
+    if not drafts:
+        return []
     cursor = await conn.execute(
         """update threads t set drafted = n.message_id from unnest(%s::text[], %s::text[]) as n (thread_id, message_id)
            where t.account_id = %s and t.gmail_id = n.thread_id

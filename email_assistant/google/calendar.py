@@ -4,10 +4,10 @@ import asyncio
 import time
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from datetime import time as time_of_day
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from email_assistant.google.client import GoogleClient
@@ -20,8 +20,6 @@ _MOST_LISTED: Final = 250  # Google's maximum
 _LIST_SECONDS: Final = 600
 """How long the list of calendars is believed; people rarely change it."""
 _MEET: Final = "hangoutsMeet"
-
-SendUpdates = Literal["all", "externalOnly", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +42,6 @@ class Event:
     attendees: tuple[str, ...]
     busy: bool
     tentative: bool
-    status: str
     link: str | None
     meet_link: str | None
     """Where to join its video conference, if Google has made one."""
@@ -151,6 +148,11 @@ class Calendar:
         found = await asyncio.gather(*(self._events_if_there(each, bounds) for each in ids))
         return Agenda(_touching(found, start, end), (primary, *(entry.name or entry.id for entry in others)))
 
+    async def day(self, day: date, zone: tzinfo) -> Agenda:
+        """`agenda` of a whole day of that timezone."""
+        start, end = (datetime.combine(each, time_of_day(), zone) for each in (day, day + timedelta(days=1)))
+        return await self.agenda(start, end)
+
     async def insert(
         self,
         event_id: str,
@@ -163,7 +165,6 @@ class Calendar:
         description: str | None = None,
         location: str | None = None,
         calendar: str = PRIMARY,
-        send_updates: SendUpdates = "all",
         meet: bool = False,
     ) -> Event:
         """Create an event under an id of our choice: 5 to 1024 characters of a-v and 0-9.
@@ -182,7 +183,7 @@ class Calendar:
             "attendees": [{"email": address} for address in attendees],
         }
         body |= _given(description=description, location=location)
-        insert = partial(self._insert, calendar, send_updates)
+        insert = partial(self._insert, calendar)
         if meet and await self._may_meet():
             # The same request id never makes a second conference.
             create = {"requestId": event_id, "conferenceSolutionKey": {"type": _MEET}}
@@ -204,7 +205,6 @@ class Calendar:
         attendees: Iterable[str] | None = None,
         description: str | None = None,
         location: str | None = None,
-        send_updates: SendUpdates = "all",
         etag: str = "",
     ) -> Event:
         """Change those fields of an event that are given, and nothing else; who stays invited keeps their answer.
@@ -225,7 +225,7 @@ class Calendar:
             request = self._events.get(calendarId=calendar, eventId=event_id)
             invited = await self._client.read(request, _attendees)
             body["attendees"] = [invited.get(address.lower(), {"email": address}) for address in attendees]
-        request = self._events.patch(calendarId=calendar, eventId=event_id, body=body, sendUpdates=send_updates)
+        request = self._events.patch(calendarId=calendar, eventId=event_id, body=body, sendUpdates="all")
         if etag:
             request.headers["If-Match"] = etag
         return await self._client.write(request, partial(_event, calendar=calendar))
@@ -252,15 +252,9 @@ class Calendar:
         return primary is None or primary.solutions is None or _MEET in primary.solutions
 
     async def _read_list(self) -> tuple[CalendarEntry, ...]:
-        entries: list[CalendarEntry] = []
-        token: str | None = None
         try:
-            while True:
-                request = self._list.list(maxResults=_MOST_LISTED, pageToken=token)
-                found, token = await self._client.read(request, _entry_page)
-                entries += found
-                if token is None:
-                    return tuple(entries)
+            page = partial(self._list.list, maxResults=_MOST_LISTED)
+            return tuple(await self._client.read_all(page, _entry_page))
         except (NotFound, Refused):
             return ()
 
@@ -274,19 +268,13 @@ class Calendar:
             return []
 
     async def _events_of(self, calendar: str, bounds: dict[str, str]) -> list[Event]:
-        found: list[Event] = []
-        token: str | None = None
-        while True:
-            request = self._events.list(
-                calendarId=calendar, singleEvents=True, orderBy="startTime", maxResults=_PAGE, pageToken=token, **bounds
-            )
-            events, token = await self._client.read(request, partial(_event_page, calendar=calendar))
-            found += events
-            if token is None:
-                return found
+        page = partial(
+            self._events.list, calendarId=calendar, singleEvents=True, orderBy="startTime", maxResults=_PAGE, **bounds
+        )
+        return await self._client.read_all(page, partial(_event_page, calendar=calendar))
 
-    async def _insert(self, calendar: str, send_updates: SendUpdates, body: dict[str, Any], **options: Any) -> Event:
-        request = self._events.insert(calendarId=calendar, body=body, sendUpdates=send_updates, **options)
+    async def _insert(self, calendar: str, body: dict[str, Any], **options: Any) -> Event:
+        request = self._events.insert(calendarId=calendar, body=body, sendUpdates="all", **options)
         return await self._client.write(request, partial(_event, calendar=calendar))
 
 
@@ -373,7 +361,6 @@ def _event(answer: dict[str, Any], calendar: str) -> Event:
         attendees=tuple(person["email"] for person in attendees if "email" in person),
         busy=answer.get("transparency") != "transparent" and own != "declined",
         tentative=own in ("needsAction", "tentative") or answer.get("status") == "tentative",
-        status=answer.get("status", "confirmed"),
         link=answer.get("htmlLink"),
         meet_link=_meet_link(answer),
         location=answer.get("location", ""),

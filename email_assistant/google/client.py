@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import httplib2
@@ -56,29 +57,32 @@ class _Http:
         return httplib2.Response({**reply.headers, "status": str(reply.status)}), reply.data
 
 
+@dataclass(frozen=True, slots=True)
 class GoogleClient:
     """Executes requests for one account, each within `timeout` seconds from the moment it is asked for.
 
     A call that is cancelled or out of time is cut: what was not sent by then is never sent.
     """
 
-    def __init__(
-        self,
-        authorization: Authorization,
-        transport: Transport,
-        threads: ThreadPoolExecutor,
-        timeout: float,
-        quota: Quota | None,
-    ) -> None:
-        self._authorization = authorization
-        self._transport = transport
-        self._threads = threads
-        self._timeout = timeout
-        self._quota = quota
+    authorization: Authorization
+    transport: Transport
+    threads: ThreadPoolExecutor
+    timeout: float
+    quota: Quota | None
 
     async def read(self, request: HttpRequest, parse: Callable[[dict[str, Any]], T]) -> T:
         """Execute a request that changes nothing. Raises Transient for every passing fault."""
         return await self._run(request, lambda call, bearer: self._parsed(call, bearer, request, parse, effect=False))
+
+    async def read_all(
+        self, page: Callable[..., HttpRequest], parse: Callable[[dict[str, Any]], tuple[list[T], str | None]]
+    ) -> list[T]:
+        """All that a listing holds. `page`: makes a request by `pageToken`; `parse`: gives entries, and the next."""
+        found, token = await self.read(page(pageToken=None), parse)
+        while token is not None:
+            more, token = await self.read(page(pageToken=token), parse)
+            found += more
+        return found
 
     async def write(self, request: HttpRequest, parse: Callable[[dict[str, Any]], T]) -> T:
         """Execute a request that must not happen twice. Raises Ambiguous when it may have happened."""
@@ -90,32 +94,32 @@ class GoogleClient:
 
     async def aclose(self) -> None:
         """Wait for the calls under way, then close the connections."""
-        await asyncio.to_thread(self._threads.shutdown)
-        self._transport.close()
+        await asyncio.to_thread(self.threads.shutdown)
+        self.transport.close()
 
     async def _run(self, request: HttpRequest, work: Work[T]) -> T:
-        call = GoogleCall(request.methodId or request.method, self._timeout)
+        call = GoogleCall(request.methodId or request.method, self.timeout)
         await self._admitted(call)
         try:
             async with asyncio.timeout(call.remaining()):
                 return await self._authorized(call, work)
         except TimeoutError:
             call.cut()
-            raise call.failure(f"no answer within {self._timeout:g} s") from None
+            raise call.failure(f"no answer within {self.timeout:g} s") from None
         except asyncio.CancelledError:
             call.cut()
             raise
         except RateLimited as limited:
-            if self._quota and limited.until:
-                await self._quota.close(call.name, limited.until)
+            if self.quota and limited.until:
+                await self.quota.close(call.name, limited.until)
             raise
 
     async def _admitted(self, call: GoogleCall) -> None:
-        if self._quota is None:
+        if self.quota is None:
             return
         try:
             async with asyncio.timeout(call.remaining()):
-                await self._quota.admit(call.name, call.remaining())
+                await self.quota.admit(call.name, call.remaining())
         except TimeoutError:
             raise call.failure("the quota was not known in time") from None
 
@@ -123,9 +127,9 @@ class GoogleClient:
         """Work with an access token, and after a 401 once more with another; one of another process may be bad too."""
         refused: set[str] = set()
         while True:
-            bearer = await self._authorization.bearer(call, refused)
+            bearer = await self.authorization.bearer(call, refused)
             try:
-                return await asyncio.get_running_loop().run_in_executor(self._threads, work, call, bearer.token)
+                return await asyncio.get_running_loop().run_in_executor(self.threads, work, call, bearer.token)
             except Revoked:
                 if refused and bearer.is_new:
                     raise
@@ -145,7 +149,7 @@ class GoogleClient:
             raise call.failure("unexpected answer") from None
 
     def _answer(self, call: GoogleCall, bearer: str, request: HttpRequest, *, effect: bool) -> Any:
-        http: Any = _Http(call, self._transport, bearer, effect=effect)
+        http: Any = _Http(call, self.transport, bearer, effect=effect)
         try:
             return request.execute(http=http, num_retries=0)
         except UnicodeDecodeError:

@@ -4,6 +4,7 @@ import base64
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Final, Literal
 
 from email_assistant.google.client import GoogleClient
@@ -69,7 +70,7 @@ class MessagePage:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message; `payload` is Gmail's tree of MIME parts, `size` an estimate in bytes, `snippet` its first words."""
+    """A message; `payload` is Gmail's tree of MIME parts, `snippet` its first words."""
 
     id: str
     thread_id: str
@@ -77,7 +78,6 @@ class Message:
     internal_date: datetime
     history_id: int
     payload: dict[str, Any]
-    size: int
     snippet: str = ""
 
 
@@ -203,14 +203,8 @@ class Gmail:
 
     async def drafts(self, query: str = "") -> tuple[Draft, ...]:
         """All drafts that match Gmail's search `query`."""
-        found: list[Draft] = []
-        token: str | None = None
-        while True:
-            request = self._drafts.list(userId="me", q=query or None, pageToken=token, maxResults=_PAGE)
-            refs, token = await self._client.read(request, _draft_page)
-            found += refs
-            if token is None:
-                return tuple(found)
+        page = partial(self._drafts.list, userId="me", q=query or None, maxResults=_PAGE)
+        return tuple(await self._client.read_all(page, _draft_page))
 
     async def send_draft(self, draft_id: str) -> MessageRef:
         """Send a stored draft, which ends it. Raises NotFound (or Refused) if it is no longer there, Ambiguous."""
@@ -281,7 +275,6 @@ def _message(answer: dict[str, Any]) -> Message:
         internal_date=_moment(answer["internalDate"]),
         history_id=int(answer["historyId"]),
         payload=answer["payload"],
-        size=answer["sizeEstimate"],
         snippet=answer.get("snippet", ""),
     )
 

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from email_assistant.db.pool import Pool
+from email_assistant.db.pool import Pool, fetched
 from email_assistant.inbox.items import Conflict, Invalid, Item
 from email_assistant.inbox.kept import UNREADABLE
 from email_assistant.inbox.standing import acts
@@ -73,10 +73,7 @@ class Answers:
             if not str(given["email_address"] or "").strip():
                 raise Invalid("To is empty: say to whom it goes")
             given.setdefault("additional_recipients", [])  # nobody: who else was proposed is not put back either
-        async with self.pool.connection() as conn:
-            cursor = await conn.execute("select input from runs where id = %s", (item.run_id,))
-            row = await cursor.fetchone()
-        assert row is not None
+        [row] = await fetched(self.pool, "select input from runs where id = %s", (item.run_id,))
         try:
             complete = await self.complete(row["input"], item.action, given)
         except ToolError as error:

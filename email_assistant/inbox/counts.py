@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from email_assistant.db.pool import Pool
+from email_assistant.db.pool import Pool, fetched
 from email_assistant.db.statements import statements
 from email_assistant.inbox.listing import AWAKE, KINDS, STATUSES, Status
 from email_assistant.tools.spec import Kind
@@ -29,10 +29,7 @@ class Counts:
 async def count(pool: Pool, user_id: UUID) -> Counts:
     others: list[Status] = [status for status in STATUSES if status != "pending"]
     given = {"user": user_id, "most": MOST, "kinds": list(KINDS), "statuses": others}
-    async with pool.connection() as conn:
-        waiting = await (await conn.execute(_SQL["waiting"].encode(), given)).fetchall()
-        rest = await (await conn.execute(_SQL["others"].encode(), given)).fetchall()
-        snoozed = await (await conn.execute(_SQL["snoozed"].encode(), given)).fetchall()
+    waiting, rest, [snoozed] = [await fetched(pool, _SQL[name], given) for name in ("waiting", "others", "snoozed")]
     pending = min(MOST, sum(row["count"] for row in waiting))
     return Counts(
         most=MOST,
@@ -42,5 +39,5 @@ async def count(pool: Pool, user_id: UUID) -> Counts:
             a: min(MOST, sum(r["count"] for r in waiting if r["account"] == a))
             for a in sorted({row["account"] for row in waiting})
         },
-        snoozed=snoozed[0]["count"],
+        snoozed=snoozed["count"],
     )

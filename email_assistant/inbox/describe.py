@@ -1,6 +1,6 @@
 """What an inbox item says: the mail, sender and subject first, then the formatted call."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -103,14 +103,24 @@ def describe(item: "Item", notes: Iterable[str]) -> str:
     lines += [f"- When: {item.when}"] if item.when else []
     lines += [f"- From: {item.sent_from}"] if item.sent_from else []
     lines += [f"- {name}: {_plain(value)}" for name, value in item.args.items() if name != "from_address"]
-    lines += [f"- {NOT_IN_COPY}: {shortly(item.left_out)}"] if item.left_out else []
-    lines += [f"- {mark.text}" for mark in marks]
-    lines += [f"- {FIRST_ANSWER}: {item.first_answer}"] if item.first_answer else []
-    lines += [f"- At that time: {_plain(conflict)}" for conflict in item.conflicts or ()]
-    lines += [f"- {UNKNOWN_CONFLICTS}"] if item.conflicts is None else []
-    lines += [f"- {COUNTED}: {_plain(item.calendars)}"] if item.calendars else []
-    lines += [f"- {note}" for note in notes]
+    lines += [f"- {text}" for text in (*(remark for remark, _ in remarks(item)), *notes)]
     return escape("\n".join(lines), quote=False)
+
+
+def remarks(item: "Item") -> Iterator[tuple[str, bool]]:
+    """What there is to say of those whom a proposal would reach and of its time, a line each, and whether it warns."""
+    if item.left_out:
+        yield f"{NOT_IN_COPY}: {shortly(item.left_out)}", True
+    for mark in item.marks:
+        yield mark.text, True
+    if item.first_answer:
+        yield f"{FIRST_ANSWER}: {item.first_answer}", False
+    for conflict in item.conflicts or ():
+        yield f"At that time: {conflict}", True
+    if item.conflicts is None:
+        yield UNKNOWN_CONFLICTS, True
+    if item.calendars:
+        yield f"{COUNTED}: {', '.join(item.calendars)}", False
 
 
 def said_of(newer: Newer) -> str:

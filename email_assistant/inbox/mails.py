@@ -7,9 +7,7 @@ from itertools import chain
 from typing import Literal, get_args
 from uuid import UUID
 
-from psycopg.rows import class_row
-
-from email_assistant.db.pool import Pool
+from email_assistant.db.pool import Pool, fetched, fetched_as
 from email_assistant.inbox.items import PAGE, NoItem
 from email_assistant.inbox.pages import make_cursor, read_cursor
 from email_assistant.inbox.search import of_words
@@ -124,13 +122,9 @@ class Mails:
 
     async def counts(self, user_id: UUID) -> dict[str, dict[str, int]]:
         """Numbers of mails `by_state` and `by_classification`, the account's own mail left out."""
-        async with self._pool.connection() as conn:
-            cursor = await conn.execute(
-                """select state, coalesce(classification, 'none') as classification, count(*) as n
-                   from mails where user_id = %s and not own group by 1, 2""",
-                (user_id,),
-            )
-            rows = await cursor.fetchall()
+        query = """select state, coalesce(classification, 'none') as classification, count(*) as n
+                   from mails where user_id = %s and not own group by 1, 2"""
+        rows = await fetched(self._pool, query, (user_id,))
         counts: dict[str, dict[str, int]] = {"by_state": {}, "by_classification": {}}
         for row in rows:
             for group, key in (("by_state", row["state"]), ("by_classification", row["classification"])):
@@ -144,6 +138,4 @@ class Mails:
         return await self._mails(where, *chain(*met.values()), most)
 
     async def _mails(self, where: str, *parameters: object) -> list[MailRow]:
-        async with self._pool.connection() as conn, conn.cursor(row_factory=class_row(MailRow)) as cursor:
-            await cursor.execute(f"select {_COLUMNS} from {_TABLES} where {where}".encode(), parameters)
-            return await cursor.fetchall()
+        return await fetched_as(MailRow, self._pool, f"select {_COLUMNS} from {_TABLES} where {where}", parameters)

@@ -10,7 +10,8 @@ from uuid import UUID
 
 import psycopg
 
-from email_assistant.accounts.accounts import SERVED
+from email_assistant.accounts.account import Account, Mode
+from email_assistant.accounts.accounts import SERVED, Accounts
 from email_assistant.db import threads
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.inbox import rows
@@ -18,7 +19,7 @@ from email_assistant.inbox.answers import Answers, Complete, became, check_shown
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
 from email_assistant.inbox.reading import Items
 from email_assistant.inbox.recipients import addresses_in, unproposed
-from email_assistant.inbox.standing import EXPIRY, acts, asked_again
+from email_assistant.inbox.standing import EXPIRY, SHADOW_BEGAN, acts, asked_again
 
 Enqueue = Callable[[Connection, UUID, datetime | None], Awaitable[None]]
 """Wakes a conversation, for a person, at a time or at once, in the caller's transaction."""
@@ -47,8 +48,6 @@ class Outcome:
 
 
 class Inbox(Items):
-    take_back = staticmethod(rows.take_back)
-
     def __init__(
         self,
         pool: Pool,
@@ -284,6 +283,13 @@ class Inbox(Items):
         if not snoozed:
             raise Conflict("it was taken back just now; try again" if item.status == "pending" else became(item))
         return item
+
+    async def set_mode(self, accounts: Accounts, account: Account, mode: Mode) -> int:
+        """Say what becomes of an account's proposals from now on. What is past its undo window is still carried out;
+        what is not, shadow mode asks again: returns how many answers that takes back."""
+        async with self._pool.connection() as conn, conn.transaction():
+            await accounts.set_mode(conn, account.id, mode)
+            return await rows.take_back(conn, account.id, SHADOW_BEGAN) if mode == "shadow" else 0
 
     def expires_at(self, item: Item) -> datetime | None:
         """When a pending item is ignored by itself; None if it never is. What may have happened is always told."""

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from psycopg.types.json import Json
 
-from email_assistant.db.pool import Connection, Pool
+from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.db.statements import statements
 from email_assistant.inbox import rows
 from email_assistant.inbox.describe import Overtaken, not_done
@@ -99,11 +99,6 @@ class Questions:
         row = {**call, **nobody, "allowed": ["accept", "ignore"], "teaches": False, "asked": asked}
         await rows.insert(conn, run_id, mail_text, row)
 
-    async def decided(self, run_id: UUID) -> set[str]:
-        """Ids of the interrupts that a run's decided items answer."""
-        items = await self._items("i.run_id = %s and i.status = 'decided' and i.interrupt_id is not null", run_id)
-        return {str(i.interrupt_id) for i in items}
-
     async def to_be_done(self, run_id: UUID) -> set[str]:
         """Ids of the calls that a run's decided items say to carry out."""
         items = await self._items("i.run_id = %s and i.status = 'decided'", run_id)
@@ -129,9 +124,7 @@ class Questions:
 
     async def said_in(self, run_ids: Sequence[UUID]) -> tuple[list[str], str | None]:
         """What the person said in runs that were superseded: their instructions, and the reply they had approved."""
-        async with self._pool.connection() as conn:
-            cursor = await conn.execute(_SQL["said"].encode(), (list(run_ids),))
-            found = await cursor.fetchall()
+        found = await fetched(self._pool, _SQL["said"], (list(run_ids),))
         said = [(row, decision) for row in found if (decision := decision_in(row["decision"]))]
         instructions = [decision["args"] for _, decision in said if decision["type"] == "response"]
         approved = [

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Unpack
 from uuid import UUID
 
-from email_assistant.db.pool import Pool
+from email_assistant.db.pool import Pool, fetched
 from email_assistant.inbox import counts
 from email_assistant.inbox.counts import Counts
 from email_assistant.inbox.items import JOINED, PAGE, Invalid, Item, NoItem, read, read_from
@@ -45,10 +45,8 @@ class Items:
         where = f"i.user_id = %s and i.account_id = %s and i.status = 'pending' and {AWAKE} and i.run_id <> %s"
         given = (user_id, account_id, but_run)
         items = await self._items(f"{where} order by i.created_at, i.id limit %s", *given, most)
-        async with self._pool.connection() as conn:
-            cursor = await conn.execute(f"select count(*) as n from inbox_items i where {where}".encode(), given)
-            row = await cursor.fetchone()
-        return items, int(row["n"]) if row else 0
+        [row] = await fetched(self._pool, f"select count(*) as n from inbox_items i where {where}", given)
+        return items, int(row["n"])
 
     async def waiting_in(self, user_id: UUID, run_ids: Sequence[UUID]) -> dict[UUID, Item]:
         """By run, the oldest of its items that nobody has answered; runs where nothing waits are left out."""

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from email_assistant.accounts.account import Account, UnknownAccount
 from email_assistant.accounts.clients import Clients
 from email_assistant.accounts.vault import VaultError
-from email_assistant.db.pool import Connection, Pool
+from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.db.statements import statements
 from email_assistant.google.errors import GoogleError, NotFound
 from email_assistant.google.gmail import Gmail
@@ -137,28 +137,20 @@ class Recipients:
         return [each for each in unwritten if each not in typed]
 
     async def stored_mail(self, account_id: UUID, gmail_id: object) -> Mail | None:
-        async with self._pool.connection() as conn:
-            cursor = await conn.execute(
-                "select content from mails where account_id = %s and gmail_id = %s and not own and readable",
-                (account_id, str(gmail_id)),
-            )
-            row = await cursor.fetchone()
-        return _MAIL.validate_python(row["content"]) if row else None
+        query = "select content from mails where account_id = %s and gmail_id = %s and not own and readable"
+        rows = await fetched(self._pool, query, (account_id, str(gmail_id)))
+        return _MAIL.validate_python(rows[0]["content"]) if rows else None
 
     async def _unwritten(self, account_id: UUID, addresses: Sequence[str]) -> dict[str, bool | None]:
         """Those that nothing stored knows, and what Gmail has said of each: False, or None if it was not asked. A *no*
         is good until something is sent to them: that is stored here, and comes first."""
         if not addresses:
             return {}
-        async with self._pool.connection() as conn:
-            cursor = await conn.execute(
-                _SQL["written_to"].encode(), {"account": account_id, "addresses": list(addresses)}
-            )
-            return {row["address"]: row["written"] for row in await cursor.fetchall() if not row["written"]}
+        rows = await fetched(self._pool, _SQL["written_to"], {"account": account_id, "addresses": list(addresses)})
+        return {row["address"]: row["written"] for row in rows if not row["written"]}
 
     async def _people(self, account: Account) -> People:
-        async with self._pool.connection() as conn:
-            known = await (await conn.execute(_SQL["people"].encode(), {"account": account.id})).fetchall()
+        known = await fetched(self._pool, _SQL["people"], {"account": account.id})
         own = [(each, account.name) for each in account.own_addresses]
         return People(account.own_addresses, [*own, *((row["address"], row["name"] or "") for row in known)])
 
@@ -173,8 +165,7 @@ class Recipients:
         if not addresses:
             return {}
         given = {"account": account.id, "addresses": list(addresses), "most": _MOST_NAMES}
-        async with self._pool.connection() as conn:
-            before = await (await conn.execute(_SQL["called"].encode(), given)).fetchall()
+        before = await fetched(self._pool, _SQL["called"], given)
         people = await self._people(account)
         theirs = [*called, *(Address(row["name"] or "", row["address"]) for row in before)]
         found = {
@@ -186,9 +177,7 @@ class Recipients:
 
     async def _borrowed(self, account: Account, address: str, names: Iterable[str]) -> str | None:
         """Whose name somebody bears now who was written to, and was so under another name, or before they bore it."""
-        given = {"account": account.id, "address": address}
-        async with self._pool.connection() as conn:
-            rows = await (await conn.execute(_SQL["between"].encode(), given)).fetchall()
+        rows = await fetched(self._pool, _SQL["between"], {"account": account.id, "address": address})
         passed = [(row["own"], row["name"] or "") for row in rows]
         odd = [name for name in names if name_key(name) and not _is_accepted(name, passed)]
         people = await self._people(account) if odd else None
@@ -210,13 +199,13 @@ class Recipients:
         return answers
 
     async def _keep(self, account: Account, address: str, *, written: bool) -> None:
-        async with self._pool.connection() as conn:
-            await conn.execute(
-                """insert into asked_recipients as a (account_id, address, user_id, written) values (%s, %s, %s, %s)
-                   on conflict (account_id, address) do update
-                   set written = a.written or excluded.written, asked_at = clock_timestamp()""",
-                (account.id, address, account.user_id, written),
-            )
+        await fetched(
+            self._pool,
+            """insert into asked_recipients as a (account_id, address, user_id, written) values (%s, %s, %s, %s)
+               on conflict (account_id, address) do update
+               set written = a.written or excluded.written, asked_at = clock_timestamp()""",
+            (account.id, address, account.user_id, written),
+        )
 
 
 async def unproposed(conn: Connection, account_id: UUID, addresses: Sequence[str]) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from email_assistant.db.pool import Pool
+from email_assistant.db.pool import Pool, fetched
 from email_assistant.db.statements import statements
 from email_assistant.inbox import rows
 from email_assistant.inbox.items import Item, NoItem, read
@@ -35,9 +35,7 @@ class Teaching:
 
     async def unlearned(self, provider: str) -> list[UUID]:
         """Accounts with applied items that something may still be learned from, now."""
-        async with self._pool.connection() as conn:
-            cursor = await conn.execute(_SQL["unlearned"].encode(), (provider,))
-            return [row["account_id"] for row in await cursor.fetchall()]
+        return [row["account_id"] for row in await fetched(self._pool, _SQL["unlearned"], (provider,))]
 
     async def next_lesson(self, account_id: UUID) -> Item | None:
         """The next applied item to learn from; None if there is none now."""

@@ -27,35 +27,6 @@ _MESSAGE_ID = re.compile(r"<[!-;=?-~]+>")
 _NAME_SPECIALS = re.compile(r"[^A-Za-z0-9 !#$%&\'*+/=?^_`{|}~-]")
 
 
-def compose_reply(
-    *,
-    to: Sequence[str | Address],
-    cc: Sequence[str | Address] = (),
-    sender: Address,
-    subject: str,
-    text: str,
-    in_reply_to: str | None,
-    references: Sequence[str] = (),
-    signature: str | None = None,
-    date: datetime,
-) -> bytes:
-    """A plain-text reply with CRLF line ends.
-
-    `subject` is the thread's; `references` are those of the mail that `in_reply_to` names. Gmail threads by both.
-    Raises ValueError like `compose_mail`."""
-    return compose_mail(
-        to=to,
-        cc=cc,
-        sender=sender,
-        subject=reply_subject(subject),
-        text=text,
-        in_reply_to=in_reply_to,
-        references=references,
-        signature=signature,
-        date=date,
-    )
-
-
 def compose_mail(
     *,
     to: Sequence[str | Address],
@@ -68,7 +39,8 @@ def compose_mail(
     signature: str | None = None,
     date: datetime,
 ) -> bytes:
-    """A plain-text mail with CRLF line ends.
+    """A plain-text mail with CRLF line ends. `references` are those of the mail that `in_reply_to` names; Gmail threads
+    by both, and by the subject.
 
     Raises ValueError for a recipient that isn't one valid address, for no recipient in `to`, for a naive `date`, and
     for control characters in anything that goes into a header."""

@@ -58,9 +58,13 @@ class Memory:
         # What is no JSON object comes as it is, to be judged here: the store would fail all that it reads with it.
         return cls(AsyncPostgresStore(pool, deserializer=_as_it_is), pool)
 
+    async def history(self, account_id: UUID, profile: Profile) -> list[Rule]:
+        """Every rule that there ever was, removed ones too, oldest first."""
+        return in_order(await self._store.asearch(_namespace(account_id, profile), limit=10 * _MOST_RULES))
+
     async def rules(self, account_id: UUID, profile: Profile) -> list[Rule]:
         """The rules in force, oldest first."""
-        return [rule for rule in await self._all(account_id, profile) if not rule.removed]
+        return [rule for rule in await self.history(account_id, profile) if not rule.removed]
 
     async def learned(self, account_id: UUID, profile: Profile) -> list[Rule]:
         """Those of the rules in force that the memory model is shown, and may change."""
@@ -71,7 +75,7 @@ class Memory:
 
     async def texts(self, account_id: UUID) -> dict[Profile, str]:
         """All profiles as prompts show them, in one look."""
-        found = await self._store.asearch(_of_account(account_id), limit=10 * _MOST_RULES * len(PROFILES))
+        found = await self._store.asearch(_namespace(account_id), limit=10 * _MOST_RULES * len(PROFILES))
         return {
             profile: render(
                 [rule for rule in in_order(i for i in found if i.namespace[-1] == profile) if not rule.removed]
@@ -82,7 +86,7 @@ class Memory:
     async def knows(self, account_id: UUID, profile: Profile, item_id: UUID) -> bool:
         """Whether something was already learned from this item; then it is there to be told, too."""
         async with self._locked(account_id, profile) as conn:
-            known = [rule for rule in await self._all(account_id, profile) if str(item_id) in rule.items]
+            known = [rule for rule in await self.history(account_id, profile) if str(item_id) in rule.items]
             for rule in known:
                 numbers = [n for n, each in enumerate(rule.versions, 1) if each["origin"].get("item") == str(item_id)]
                 await self._note(conn, account_id, profile, rule, numbers[-1])
@@ -104,21 +108,17 @@ class Memory:
 
     async def get(self, account_id: UUID, profile: Profile, key: str) -> Rule:
         """A rule with its history, in force or removed. Raises NoRule."""
-        found = [rule for rule in await self._all(account_id, profile) if rule.key == key]
+        found = [rule for rule in await self.history(account_id, profile) if rule.key == key]
         if not found:
             raise NoRule(f"{profile} has no rule {key}")
         return found[0]
-
-    async def history(self, account_id: UUID, profile: Profile) -> list[Rule]:
-        """Every rule that there ever was, removed ones too, oldest first."""
-        return await self._all(account_id, profile)
 
     async def find(self, account_id: UUID, prefix: str) -> tuple[Profile, Rule]:
         """The rule whose id begins with `prefix`, in whatever profile. Raises NoRule."""
         found = [
             (profile, rule)
             for profile in PROFILES
-            for rule in await self._all(account_id, profile)
+            for rule in await self.history(account_id, profile)
             if rule.key.startswith(prefix.lower())
         ]
         if len(found) != 1:
@@ -138,7 +138,7 @@ class Memory:
         takes back what was learned from this mail, unless something else was learned since; `origin`: among others the
         ids of the `correction` and of its `mail`. Raises Invalid: too many rules, or too long a text."""
         async with self._locked(account_id, profile) as conn:
-            rule = next((rule for rule in await self._all(account_id, profile) if rule.key == key), None)
+            rule = next((rule for rule in await self.history(account_id, profile) if rule.key == key), None)
             stated = None
             if rule is None:
                 if text is not None:
@@ -229,7 +229,7 @@ class Memory:
         return [
             (profile, version)
             for profile in PROFILES
-            for rule in await self._all(account_id, profile)
+            for rule in await self.history(account_id, profile)
             for version in rule.versions
             if version["origin"].get("item") in ids or version["origin"].get("mail") == mail_id
         ]
@@ -292,26 +292,13 @@ class Memory:
                 return None
 
     async def _put(self, account_id: UUID, profile: Profile, rule: Rule) -> None:
-        value = {
-            "text": rule.text,
-            "origin": rule.origin,
-            "at": rule.at,
-            "history": rule.history,
-            "removed": rule.removed,
-        }
+        value = {**rule.versions[-1], "history": rule.history}
         await self._store.aput(_namespace(account_id, profile), rule.key, value, index=False)
 
-    async def _all(self, account_id: UUID, profile: Profile) -> list[Rule]:
-        found = await self._store.asearch(_namespace(account_id, profile), limit=10 * _MOST_RULES)
-        return in_order(found)
 
-
-def _of_account(account_id: UUID) -> tuple[str, str]:
-    return ("email_assistant", str(account_id))  # not the address: labels refuse "."
-
-
-def _namespace(account_id: UUID, profile: Profile) -> tuple[str, str, str]:
-    return (*_of_account(account_id), profile)
+def _namespace(account_id: UUID, *profile: Profile) -> tuple[str, ...]:
+    """Of a profile, or of all that the account has."""
+    return ("email_assistant", str(account_id), *profile)  # not the address: labels refuse "."
 
 
 def _checked(text: str) -> str:

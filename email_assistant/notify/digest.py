@@ -50,40 +50,28 @@ _WORDS: Mapping[str, str] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
 class Digests:
     """`at`: the local time from which a day's digest is due, by each account's own timezone; None: never; `inbox_url`:
     where the person opens the inbox; `claim`: how long a process that died keeps a digest."""
 
-    def __init__(
-        self,
-        pool: Pool,
-        accounts: Accounts,
-        clients: Clients,
-        outbox: KeyedOutbox,
-        *,
-        at: time | None,
-        inbox_url: str,
-        claim: timedelta,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        self._pool = pool
-        self._lessons = Lessons(pool)
-        self._accounts = accounts
-        self._clients = clients
-        self._outbox = outbox
-        self._at = at
-        self._inbox_url = inbox_url
-        self._claim_for = claim
-        self._clock = clock
+    pool: Pool
+    accounts: Accounts
+    clients: Clients
+    outbox: KeyedOutbox
+    at: time | None
+    inbox_url: str
+    claim: timedelta
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     async def send_due(self) -> None:
         """Send what is due now, to each account that is watched."""
-        if self._at is None:
+        if self.at is None:
             return
-        for account in await self._accounts.pollable():
+        for account in await self.accounts.pollable():
             if account.mode == "shadow":
                 continue
-            await self._open(account, self._at)
+            await self._open(account, self.at)
             if digest := await self._claim(account):
                 await self._send(account, digest)
 
@@ -94,7 +82,7 @@ class Digests:
 
     async def _open(self, account: Account, at: time) -> None:
         """Make today's row once its time has come. The wall clock decides: it may skip an hour, or repeat one."""
-        now = self._clock()
+        now = self.clock()
         local = now.astimezone(account.zone)
         if local.time() < at:
             return
@@ -103,8 +91,8 @@ class Digests:
 
     async def _claim(self, account: Account) -> _Digest | None:
         """The oldest one that is open, unless a process is at it or it must wait."""
-        now = self._clock()
-        rows = await self._rows("claim", {"account": account.id, "now": now, "until": now + self._claim_for})
+        now = self.clock()
+        rows = await self._rows("claim", {"account": account.id, "now": now, "until": now + self.claim})
         return _Digest(**rows[0]) if rows else None
 
     async def _send(self, account: Account, digest: _Digest) -> None:
@@ -112,11 +100,11 @@ class Digests:
             contents = await self._contents(digest)
             if contents.is_empty:
                 raise _NothingToSay
-            return Letter(compose(account, digest.day, digest.since, self._clock(), contents, self._inbox_url), None)
+            return Letter(compose(account, digest.day, digest.since, self.clock(), contents, self.inbox_url), None)
 
         try:
-            gmail = (await self._clients.get(account.id)).gmail
-            await self._outbox.send(gmail, account, "digest", digest.day.isoformat(), {}, write)
+            gmail = (await self.clients.get(account.id)).gmail
+            await self.outbox.send(gmail, account, "digest", digest.day.isoformat(), {}, write)
         except _NothingToSay:
             await self._end(digest, "empty", None)
         except NotYetClear:
@@ -132,7 +120,7 @@ class Digests:
             await self._end(digest, "sent", None)
 
     async def _put_off(self, digest: _Digest, why: str) -> None:
-        await self._rows("put_off", (self._clock(), why, digest.account_id, digest.day))
+        await self._rows("put_off", (self.clock(), why, digest.account_id, digest.day))
 
     async def _end(self, digest: _Digest, state: str, why: str | None) -> None:
         await self._rows("end", (state, why, digest.account_id, digest.day))
@@ -144,14 +132,14 @@ class Digests:
         failed = await self._section("failed", period)
         [left] = await self._rows("left", period)
         kinds = [Line(line.sender, line.subject, _WORDS[line.what]) for line in waiting.lines]
-        learned = await self._lessons.between(digest.account_id, digest.since, digest.until)
+        learned = await Lessons(self.pool).between(digest.account_id, digest.since, digest.until)
         return Contents(Section(waiting.total, kinds), done, failed, left["n"], learned)
 
     async def _section(self, name: str, period: Mapping[str, object]) -> Section:
         counted = "select sender, subject, what, count(*) over () as total from ({}) found order by at limit {}"
-        rows = await fetched(self._pool, counted.format(_SQL[name], MOST_LINES), period)
+        rows = await fetched(self.pool, counted.format(_SQL[name], MOST_LINES), period)
         lines = [Line(row["sender"], row["subject"], row["what"]) for row in rows]
         return Section(rows[0]["total"] if rows else 0, lines)
 
     async def _rows(self, name: str, parameters: tuple[object, ...] | Mapping[str, object]) -> list[dict[str, Any]]:
-        return await fetched(self._pool, _SQL[name], parameters)
+        return await fetched(self.pool, _SQL[name], parameters)

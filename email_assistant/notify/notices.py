@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid5
@@ -22,32 +23,23 @@ _GONE = (404, 410)
 _SHOWN_MAILS, _SHOWN_LENGTH = 3, 100  # a push message holds about 3,900 bytes at most (RFC 8291, section 4)
 
 
+@dataclass(frozen=True, slots=True)
 class Notices:
     """`inbox_url`: where the person opens the inbox; `contact`: for the operators of push services, a mailto: or https:
     address; None: the person's first account; `show_mail`: write sender and subject into web push, whose messages only
     the person's browser can read."""
 
-    def __init__(
-        self,
-        channels: Channels,
-        accounts: Accounts,
-        outward: Outward,
-        *,
-        inbox_url: str,
-        contact: str | None,
-        show_mail: bool,
-    ) -> None:
-        self._channels = channels
-        self._accounts = accounts
-        self._outward = outward
-        self._inbox_url = inbox_url
-        self._contact = contact
-        self._show_mail = show_mail
+    channels: Channels
+    accounts: Accounts
+    outward: Outward
+    inbox_url: str
+    contact: str | None
+    show_mail: bool
 
     async def add_webhook(self, user_id: UUID, url: str) -> tuple[Channel, str]:
         """The channel, and the secret that its requests are signed with. Raises TargetRefused."""
         secret = new_secret()
-        channel = await self._channels.add(user_id, "webhook", self._outward.check(url).host, url, {"secret": secret})
+        channel = await self.channels.add(user_id, "webhook", self.outward.check(url).host, url, {"secret": secret})
         return channel, secret
 
     async def add_browser(
@@ -56,7 +48,7 @@ class Notices:
         """A browser is told for as long as the session lasts. Raises TargetRefused, BadSubscription."""
         push.check_keys(p256dh, auth)
         secrets = {"p256dh": p256dh, "auth": auth}
-        return await self._channels.add(user_id, "push", self._outward.check(url).host, url, secrets, session_id)
+        return await self.channels.add(user_id, "push", self.outward.check(url).host, url, secrets, session_id)
 
     async def public_key(self, user_id: UUID) -> str:
         """What a browser must be told before it subscribes. Raises VaultError."""
@@ -64,7 +56,7 @@ class Notices:
 
     async def tell(self) -> None:
         """Send what is due; a channel that is slow keeps none of the others."""
-        await asyncio.gather(*(self._tell(notice) for notice in await self._channels.claim()))
+        await asyncio.gather(*(self._tell(notice) for notice in await self.channels.claim()))
 
     async def test(self, channel: Channel) -> str | None:
         """Send a notice of nothing; what is wrong with the channel, if anything is."""
@@ -78,26 +70,26 @@ class Notices:
         try:
             answer = await self._send(notice.channel, notice, "items.waiting")
         except (TargetRefused, Unreachable, VaultError) as error:
-            await self._channels.failed(notice, str(error), 0)
+            await self.channels.failed(notice, str(error), 0)
             return
         if _is_taken(answer):
-            await self._channels.told(notice)
+            await self.channels.told(notice)
         elif answer.status in _GONE:
             log.warning("channel %s is gone: its server answers %s", notice.channel.id, answer.status)
-            await self._channels.gone(notice.channel, f"its server answers {answer.status}: add it again")
+            await self.channels.gone(notice.channel, f"its server answers {answer.status}: add it again")
         else:
-            await self._channels.failed(notice, f"the server answers {answer.status}", answer.retry_after)
+            await self.channels.failed(notice, f"the server answers {answer.status}", answer.retry_after)
 
     async def _send(self, channel: Channel, notice: Notice, type_: str) -> Answer:
-        address = await self._channels.address(channel)
+        address = await self.channels.address(channel)
         if channel.kind == "webhook":
             body = json.dumps(self._for_webhook(notice, type_)).encode()
             # The same notice, tried again, has the same id: a receiver may leave out what it knows.
             message_id = str(uuid5(channel.id, f"{type_} {notice.until}"))
-            return await self._outward.post(address["url"], signed(address["secret"], message_id, body), body)
+            return await self.outward.post(address["url"], signed(address["secret"], message_id, body), body)
         key, contact = await self._key(channel.user_id), await self._contact_of(channel.user_id)
         headers, body = push.sealed(key, contact, address, json.dumps(self._for_browser(notice)).encode())
-        return await self._outward.post(address["url"], headers, body)
+        return await self.outward.post(address["url"], headers, body)
 
     def _for_webhook(self, notice: Notice, type_: str) -> dict[str, Any]:
         """Ids and numbers: a webhook goes to somebody else's server, in the clear for it."""
@@ -108,23 +100,23 @@ class Notices:
                 "new": notice.new,
                 "waiting": notice.waiting,
                 "items": [str(item.id) for item in notice.items],
-                "link": self._inbox_url,
+                "link": self.inbox_url,
             },
         }
 
     def _for_browser(self, notice: Notice) -> dict[str, str]:
-        lines = [_shown(item) for item in notice.items[:_SHOWN_MAILS]] if self._show_mail else []
-        if self._show_mail and notice.new > _SHOWN_MAILS:
+        lines = [_shown(item) for item in notice.items[:_SHOWN_MAILS]] if self.show_mail else []
+        if self.show_mail and notice.new > _SHOWN_MAILS:
             lines.append(f"and {notice.new - _SHOWN_MAILS} more")
         return {"title": _title(notice), "body": "\n".join(lines)}
 
     async def _key(self, user_id: UUID) -> str:
-        return await self._channels.vapid_key(user_id, push.new_key())
+        return await self.channels.vapid_key(user_id, push.new_key())
 
     async def _contact_of(self, user_id: UUID) -> str:
-        if self._contact:
-            return self._contact
-        accounts = await self._accounts.of_user(user_id)
+        if self.contact:
+            return self.contact
+        accounts = await self.accounts.of_user(user_id)
         if not accounts:
             raise Unreachable(
                 "push services ask whom to write to: add an account, or set EMAIL_ASSISTANT_NOTIFY_CONTACT"

@@ -4,6 +4,8 @@ Never from the current folder: whoever wrote what lies there would decide where 
 """
 
 import ipaddress
+import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -42,6 +44,7 @@ LOCAL_SERVER: Final = "loopback:"  # before the name of a server on this machine
 GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai/"
 """Where Gemini speaks OpenAI's chat completions (https://ai.google.dev/gemini-api/docs/openai)."""
 GEMINI_MODEL = "gemini-2.5-flash"
+_OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 DEMO = "sandbox"  # what the names of the demo's mailboxes begin with, as `google_name`
 
 
@@ -307,21 +310,17 @@ class Settings(_Home):
 
     @cached_property
     def folder(self) -> Path:
-        """`home` as an absolute path, made if it isn't there, readable by its owner only."""
+        """`home` as an absolute path, made if it isn't there, readable by its owner only. One that was there is closed
+        to others' writing, who could put a tools.yaml there and so have their commands run."""
         folder = self.home.expanduser().absolute()
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            found = folder.stat()
+            if found.st_uid == os.getuid() and found.st_mode & _OTHERS_WRITE and not found.st_mode & stat.S_ISVTX:
+                folder.chmod(stat.S_IMODE(found.st_mode) & ~_OTHERS_WRITE)
         except OSError as error:
             raise SettingsError(f"EMAIL_ASSISTANT_HOME: {folder} can't be made ({error.strerror})") from None
         return folder
-
-    @property
-    def notify_settle(self) -> timedelta:
-        return timedelta(seconds=self.notify_settle_seconds)
-
-    @property
-    def notify_every(self) -> timedelta:
-        return timedelta(seconds=self.notify_every_seconds)
 
     @property
     def also_busy(self) -> list[str]:
@@ -389,9 +388,16 @@ class Settings(_Home):
 
 def is_on_this_machine(url: str) -> bool:
     try:
-        host = urlsplit(url).hostname or ""
+        return is_loopback(urlsplit(url).hostname or "")
+    except ValueError:  # nothing that can be read
+        return False
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host, by name or address, is this machine."""
+    try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:  # a name, or nothing that can be read
+    except ValueError:  # another name
         return False
 
 

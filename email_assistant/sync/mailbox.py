@@ -88,7 +88,7 @@ class Mailboxes:
             account = await self._accounts.get(account_id)
             if account.state != "active":
                 return
-            client = await self._clients.get(account_id)
+            client = await self._clients.of(account)
             account = await self._described(account, client)
             try:
                 await self._sync(account, client.gmail)
@@ -97,24 +97,26 @@ class Mailboxes:
                 continue
         await self._ask_again(account, client.gmail)
 
-    async def sync_thread(self, account_id: UUID, thread_id: str) -> None:
+    async def sync_thread(self, account: Account, thread_id: str) -> bool:
         """Fetch and store what is new in one of Gmail's threads; the cursor stays.
 
         For a decision, which must know what happened in its thread and must not wait for a burst of other mail. One
         `history.list`, which costs a twentieth of looking at the thread.
 
+        Returns:
+            Whether there may be anything since the account's cursor but a label. If not, what was stored in the thread
+            when that was read is all.
+
         Raises:
             GoogleError, UnknownAccount, VaultError.
         """
-        account = await self._accounts.get(account_id)
-        if account.state != "active":
-            return
-        gmail = (await self._clients.get(account_id)).gmail
+        gmail = (await self._clients.of(account)).gmail
         try:
             news = await self._news_of_thread(gmail, account, thread_id)
         except NotFound:  # deleted: nothing more has come
-            return
+            return True
         await self._store_batch(account, gmail, await unknown(self._pool, account.id, news.refs), news)
+        return bool(news.refs or news.put_away or news.drafts)
 
     async def _news_of_thread(self, gmail: Gmail, account: Account, thread_id: str) -> News:
         """Raises NotFound if the thread is gone, as far as that can be known."""
@@ -205,6 +207,8 @@ class Mailboxes:
         if fault:  # all else is stored; what it holds up is listed again
             news, cursor = News(), None
         found = read(account, fetched.messages, fetched.refused)
+        if not found and not fault and news.is_none and cursor is None:
+            return
         async with self._pool.connection() as conn, conn.transaction():
             await lock_account(conn, account.id, "key share" if cursor is None else "no key update")
             awake = await store(conn, account, found)

@@ -51,7 +51,7 @@ def read(account: Account, messages: Iterable[Message], withheld: Iterable[Withh
             mail = parse_gmail(message.payload)
             found.append(NewMail(message, mail, _why_not_triaged(account, message, mail)))
     for each in withheld:
-        message = Message(each.ref.id, each.ref.thread_id, frozenset(), datetime.now(UTC), 0, {}, 0)
+        message = Message(each.ref.id, each.ref.thread_id, frozenset(), datetime.now(UTC), 0, {})
         found.append(NewMail(message, parse_gmail({}), each.reason, readable=False))
     return found
 
@@ -63,11 +63,14 @@ async def store(conn: Connection, account: Account, found: Iterable[NewMail]) ->
         The conversations in which there is something to do now.
     """
     new = sorted(found, key=lambda each: each.message.id)  # the order of locks, `db.order`
-    ids = await _threads(conn, account, {each.message.thread_id for each in new})
+    if not new:
+        return set()
+    of = sorted({each.message.thread_id for each in new})
+    ids = await threads.insert(conn, account.user_id, account.id, of)
     awake: set[UUID] = set()
     for each in new:
         thread_id = ids[each.message.thread_id]
-        if await _insert(conn, account, thread_id, each) and each.state == "new":
+        if await _insert(conn, account, thread_id, each) == "new":
             awake.add(thread_id)
     return awake
 
@@ -140,6 +143,8 @@ async def store_earlier(pool: Pool, account: Account, messages: Iterable[Message
 async def unknown(pool: Pool, account_id: UUID, refs: Iterable[MessageRef]) -> list[MessageRef]:
     """Those of the messages that aren't stored, in their order."""
     by_id = {ref.id: ref for ref in refs}
+    if not by_id:
+        return []
     async with pool.connection() as conn:
         cursor = await conn.execute(
             "select gmail_id from mails where account_id = %s and gmail_id = any(%s)", (account_id, list(by_id))
@@ -154,9 +159,8 @@ async def note(conn: Connection, account: Account, news: News) -> set[UUID]:
     Returns:
         The conversations in which there is something to do now.
     """
-    if not news.put_away and not news.drafts and not news.relabelled:
+    if news.is_none or not await _lock(conn, account, news):
         return set()
-    await _lock(conn, account, news)
     back = [message for message, why in news.put_away.items() if why is None]
     return {
         *await threads.drafted(conn, account.id, news.drafts),
@@ -198,14 +202,24 @@ async def waiting_since(pool: Pool, account_id: UUID) -> datetime | None:
     return row["at"] if row else None
 
 
-async def _lock(conn: Connection, account: Account, news: News) -> None:
-    """Lock the conversations before their mails, in the order of `db.order`."""
-    await conn.execute(
+async def _lock(conn: Connection, account: Account, news: News) -> bool:
+    """Lock the conversations before their mails, in the order of `db.order`; False if there are none to note it in.
+
+    A label that is known to be there tells nothing: most are our own.
+    """
+    cursor = await conn.execute(
         """select from threads t where t.account_id = %s and (t.gmail_id = any(%s) or t.id in (
-               select thread_id from mails where account_id = %s and gmail_id = any(%s)))
+               select m.thread_id from mails m where m.account_id = %s and m.gmail_id = any(%s)
+               union select m.thread_id from mails m join unnest(%s::text[], %s::text[]) as n (gmail_id, class)
+                     on n.gmail_id = m.gmail_id and n.class is distinct from m.labelled where m.account_id = %s))
            order by t.id for no key update""",
-        (account.id, list(news.drafts), account.id, [*news.put_away, *news.relabelled]),
+        (
+            *(account.id, list(news.drafts)),
+            *(account.id, list(news.put_away)),
+            *(list(news.relabelled), list(news.relabelled.values()), account.id),
+        ),
     )
+    return cursor.rowcount > 0
 
 
 def _why_not_triaged(account: Account, message: Message, mail: Mail) -> str | None:
@@ -222,17 +236,7 @@ def _why_not_triaged(account: Account, message: Message, mail: Mail) -> str | No
     return None
 
 
-async def _threads(conn: Connection, account: Account, gmail_ids: Iterable[str]) -> dict[str, UUID]:
-    """The conversations by Gmail's ids, made where there are none. Those that are there are not locked."""
-    ids = sorted(gmail_ids)
-    await threads.insert(conn, account.user_id, account.id, ids)
-    cursor = await conn.execute(
-        "select gmail_id, id from threads where account_id = %s and gmail_id = any(%s)", (account.id, ids)
-    )
-    return {row["gmail_id"]: row["id"] for row in await cursor.fetchall()}
-
-
-async def _insert(conn: Connection, account: Account, thread_id: UUID, new: NewMail) -> bool:
+async def _insert(conn: Connection, account: Account, thread_id: UUID, new: NewMail) -> str | None:
     return await mails.insert(conn, user_id=account.user_id, thread_id=thread_id, **_row(account, new))
 
 

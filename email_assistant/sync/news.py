@@ -32,6 +32,11 @@ class News:
     relabelled: dict[str, Class] = field(default_factory=dict)
     """By message, the class whose label was put on it last, by the person or by us."""
 
+    @property
+    def is_none(self) -> bool:
+        """Whether there is none but of messages."""
+        return not (self.put_away or self.drafts or self.relabelled)
+
     @classmethod
     def of(cls, changes: Iterable[Change], classes: Mapping[str, Class]) -> "News":
         """

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from pydantic import field_validator
 
-from email_assistant.google.calendar import Agenda, Calendar, Event
+from email_assistant.google.calendar import Calendar, Event
 from email_assistant.google.errors import NotFound, Refused
 from email_assistant.mail.prompt import delimited
 from email_assistant.settings.values import WorkingHours
@@ -62,19 +62,13 @@ async def told_days(
     the conversation invites. Raises ToolError: it can't be read; GoogleError."""
     days = sorted({_day(text) for text in dates})
     try:
-        agendas = {day: await _agenda(calendar, day, zone) for day in days}
+        agendas = {day: await calendar.day(day, zone) for day in days}
     except (NotFound, Refused) as refusal:
         raise ToolError(f"the calendar can't be read: {refusal}") from refusal
     described = [_described(agenda.events, day, zone, hours, invitation) for day, agenda in agendas.items()]
     counted = f"Calendars that count: {', '.join(agendas[days[-1]].calendars)}"
     # Other people name the events that they invite to.
     return delimited("calendar", "\n".join([*described, counted]))
-
-
-async def _agenda(calendar: Calendar, day: date, zone: ZoneInfo) -> Agenda:
-    return await calendar.agenda(
-        datetime.combine(day, time(), zone), datetime.combine(day + timedelta(days=1), time(), zone)
-    )
 
 
 def _described(events: Sequence[Event], day: date, zone: ZoneInfo, hours: WorkingHours, invitation: str | None) -> str:

@@ -8,7 +8,7 @@ from typing import Final
 from uuid import UUID
 
 from email_assistant.db import threads
-from email_assistant.db.pool import Pool
+from email_assistant.db.pool import Pool, fetched
 
 _UNKNOWN: Final = frozenset({"unknown"})
 
@@ -19,12 +19,9 @@ class Heard:
 
     async def of_run(self, run_id: UUID) -> frozenset[str]:
         """What was read in the chat of a turn so far; of one that an older version began, something."""
-        async with self._pool.connection() as conn:
-            cursor = await conn.execute(
-                "select t.heard from threads t join runs r on r.thread_id = t.id where r.id = %s", (run_id,)
-            )
-            row = await cursor.fetchone()
-        return frozenset(row["heard"]) if row and row["heard"] is not None else _UNKNOWN
+        query = "select t.heard from threads t join runs r on r.thread_id = t.id where r.id = %s"
+        rows = await fetched(self._pool, query, (run_id,))
+        return frozenset(rows[0]["heard"]) if rows and rows[0]["heard"] is not None else _UNKNOWN
 
     async def note(self, run_id: UUID, source: str) -> None:
         """The model of this turn is about to be told what stands there."""

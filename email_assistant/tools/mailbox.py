@@ -6,7 +6,7 @@ from uuid import UUID
 from pydantic import TypeAdapter
 
 from email_assistant.accounts.clients import Clients
-from email_assistant.db.pool import Pool
+from email_assistant.db.pool import Pool, fetched
 from email_assistant.google.errors import NotFound, Refused
 from email_assistant.mail.message import Mail
 from email_assistant.mail.parse import parse_gmail
@@ -34,14 +34,11 @@ class AnyMail:
         return await self._stored(account_id, mail_id) or await self._at_gmail(account_id, mail_id)
 
     async def _stored(self, account_id: UUID, mail_id: str) -> Held | None:
-        async with self._pool.connection() as conn:
-            cursor = await conn.execute(
-                """select m.content, t.gmail_id as thread, m.own from mails m join threads t on t.id = m.thread_id
-                   where m.account_id = %s and m.gmail_id = %s and m.readable""",
-                (account_id, mail_id),
-            )
-            row = await cursor.fetchone()
-        return Held(_MAIL.validate_python(row["content"]), row["thread"], row["own"]) if row else None
+        query = """select m.content, t.gmail_id as thread, m.own from mails m join threads t on t.id = m.thread_id
+                   where m.account_id = %s and m.gmail_id = %s and m.readable"""
+        for row in await fetched(self._pool, query, (account_id, mail_id)):
+            return Held(_MAIL.validate_python(row["content"]), row["thread"], row["own"])
+        return None
 
     async def _at_gmail(self, account_id: UUID, mail_id: str) -> Held:
         gmail = (await self._clients.get(account_id)).gmail

@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import Field
 
 from email_assistant.mail.address import address_of, is_recipient
-from email_assistant.mail.compose import compose_reply
+from email_assistant.mail.compose import compose_mail, reply_subject
 from email_assistant.outgoing.letters import Letter
 from email_assistant.tools import senders
 from email_assistant.tools.sending import SendingTool
@@ -88,11 +88,11 @@ async def _reply(call: Call, given: SendEmail) -> Letter:
     run, account = call.run, call.account
     identity = await senders.permitted(call.google.gmail, account, given.from_address)
     recipients = [str(given.email_address), *given.additional_recipients]
-    raw = compose_reply(
+    raw = compose_mail(
         to=recipients[:1],
         cc=recipients[1:],
         sender=identity.mailbox,
-        subject=run["reply"]["subject"],
+        subject=reply_subject(run["reply"]["subject"]),
         text=given.response_text,
         in_reply_to=run["reply"]["in_reply_to"],
         references=run["reply"]["references"],

@@ -1,13 +1,12 @@
 """`/api/activity`: what came in and what was done with it, day by day."""
 
 from datetime import date
-from typing import Annotated, cast
+from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
-from email_assistant.trail.activity import Activity
-from email_assistant.web.dependencies import Assistant, BlankAsNone
+from email_assistant.web.dependencies import Assistant, BlankAsNone, ToldActivity
 from email_assistant.web.errors import documented
 from email_assistant.web.schemas import Told
 
@@ -40,14 +39,10 @@ class ActivityOut(BaseModel):
 router = APIRouter(prefix="/api", tags=["activity"])
 
 
-def _activity(request: Request) -> Activity:
-    return cast("Activity", request.app.state.activity)
-
-
 @router.get("/activity", responses=documented(401, 404, 422))
 async def show_activity(
     app: Assistant,
-    activity: Annotated[Activity, Depends(_activity)],
+    activity: ToldActivity,
     days: Annotated[int, Query(ge=1, le=_MOST_DAYS, description="How many, today included.")] = 30,
     account: Annotated[str | None, BlankAsNone, Query(description="Only this account's (an address).")] = None,
 ) -> ActivityOut:

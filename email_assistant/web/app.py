@@ -1,6 +1,5 @@
 """The web application: which room answers which request, and what stands before all of them."""
 
-import ipaddress
 from pathlib import Path
 
 from fastapi import APIRouter, Depends, FastAPI
@@ -11,8 +10,10 @@ from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
+from email_assistant.app import App
 from email_assistant.inbox.feed import Feed
 from email_assistant.memory.profiles import Memory
+from email_assistant.settings import is_loopback
 from email_assistant.trail.activity import Activity
 from email_assistant.trail.context import Contexts
 from email_assistant.trail.story import Trail
@@ -33,7 +34,6 @@ from email_assistant.web import (
 from email_assistant.web import chat as chat_routes
 from email_assistant.web.agent_inbox import routes as agent_inbox
 from email_assistant.web.auth import Access, AgentInboxCors, Guard, SecurityHeaders
-from email_assistant.web.dependencies import Services
 from email_assistant.web.document import DocumentedAPI
 from email_assistant.web.errors import AsciiJSON, add_error_handlers, documented
 from email_assistant.web.own_name import OwnName
@@ -62,7 +62,7 @@ _CREDENTIALS = [Depends(HTTPBearer(auto_error=False)), Depends(APIKeyHeader(name
 
 
 def create_api(
-    app: Services,
+    app: App,
     chat: Chat,
     *,
     token: str | None,
@@ -99,16 +99,8 @@ def create_api(
     api.state.activity = Activity(app.pool)
     api.state.feed = Feed(app.pool)
     programs = APIRouter(dependencies=_CREDENTIALS, responses=documented(401, 503))
-    programs.include_router(inbox.router)
-    programs.include_router(mails.router)
-    programs.include_router(memory.router)
-    programs.include_router(activity.router)
-    programs.include_router(events.router)
-    programs.include_router(agent_inbox.router)
-    programs.include_router(push.router)
-    programs.include_router(tools.router)
-    programs.include_router(chat_routes.router)
-    programs.include_router(chats.router)
+    for room in (inbox, mails, memory, activity, events, agent_inbox, push, tools, chat_routes, chats):
+        programs.include_router(room.router)
     for router in (health.router, google_push.router, agent_inbox.info_router, programs, login.router, pages.router):
         api.include_router(router)
     api.mount("/static", StaticFiles(directory=_STATIC))
@@ -129,11 +121,4 @@ def create_api(
 def _answered_to(host: str, own_name: OwnName | None) -> list[str]:
     bare = host.strip("[]").lower()
     names = {*_LOOPBACK, f"[{bare}]" if ":" in bare else bare, *([own_name.host] if own_name else [])}
-    return sorted(names) if _is_loopback(bare) else ["*"]
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    return sorted(names) if is_loopback(bare) else ["*"]

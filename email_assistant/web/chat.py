@@ -4,22 +4,24 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from http import HTTPStatus
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from fastapi.sse import EventSourceResponse, format_sse_event
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
 from email_assistant.accounts.account import Account, UnknownAccount
+from email_assistant.app import App
 from email_assistant.db.lease import LeaseLost
 from email_assistant.db.pool import AWAY
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
 from email_assistant.tools.control import CLARIFICATION
-from email_assistant.web.dependencies import Assistant, Services
+from email_assistant.web.dependencies import Assistant, served
 from email_assistant.web.errors import AsciiJSON
 from email_assistant.web.replies import Reply, answered_as, refused, reply_of
+from email_assistant.web.schemas import Given
 from email_assistant.work.chat import Chat, Talk
 from email_assistant.work.faults import QuestionNotStored
 from email_assistant.work.invoke import Watch
@@ -37,17 +39,13 @@ Words = Annotated[
 ]
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class RunRequest(_Body):
+class RunRequest(Given):
     thread_id: ChatId = Field(description="Any string; the same again goes on with that chat.", examples=["errands"])
     user_request: Words = Field(examples=["move my 3 pm to 4"])
     account: str | None = Field(None, description="Address of the mailbox that a new chat is about.")
 
 
-class Approval(_Body):
+class Approval(Given):
     call_id: str
     approved: bool
     feedback: str | None = Field(
@@ -55,15 +53,15 @@ class Approval(_Body):
     )
 
 
-class ClarificationResponse(_Body):
+class ClarificationResponse(Given):
     call_id: str
     response: str
 
 
-Given = dict[str, Approval | ClarificationResponse]  # answers by the id of their call
+ByCall = dict[str, Approval | ClarificationResponse]  # answers by the id of their call
 
 
-class ResumeRequest(_Body):
+class ResumeRequest(Given):
     """Either approvals or clarification responses. A call that is left out still waits."""
 
     thread_id: ChatId
@@ -74,11 +72,7 @@ class ResumeRequest(_Body):
 router = APIRouter(tags=["chat"])
 
 
-def _chat(request: Request) -> Chat:
-    return cast("Chat", request.app.state.chat)
-
-
-Talks = Annotated[Chat, Depends(_chat)]
+Talks = Annotated[Chat, served("chat")]
 _STATUSES = (202, 400, 401, 403, 404, 409, 413, 502, 503)
 _REPLIES: dict[int | str, dict[str, Any]] = {
     status: {"model": Reply, "description": HTTPStatus(status).phrase} for status in _STATUSES
@@ -112,18 +106,27 @@ async def resume(app: Assistant, chat: Talks, body: ResumeRequest, request: Requ
     return await _answered(request, body.thread_id, work)
 
 
-async def account_of(app: Services, address: str | None) -> Account:
+def refused_words(words: str) -> str | None:
+    """Why this can't be asked for; None: it can."""
+    if not words:
+        return "say what you want"
+    if len(words) > MOST_WORDS:
+        return f"this is {len(words):,} characters long; {MOST_WORDS:,} are the most"
+    return None
+
+
+async def account_of(app: App, address: str | None) -> Account:
     """The mailbox that a new chat is about, or what stands for a person who has none. Raises UnknownAccount."""
     if address:
         return app.accounts.here(await app.accounts.find(app.user_id, address))
     return await app.accounts.for_chat(app.user_id)
 
 
-def given_in(body: ResumeRequest) -> Given:
+def given_in(body: ResumeRequest) -> ByCall:
     """The answers by call id, as far as they can be judged by themselves. Raises Invalid."""
     if (body.approvals is None) == (body.clarification_responses is None):
         raise Invalid("give either approvals or clarification_responses")
-    given: Given = {}
+    given: ByCall = {}
     for each in [*(body.approvals or ()), *(body.clarification_responses or ())]:
         if each.call_id in given:
             raise Invalid(f"call_id {each.call_id} stands there twice")
@@ -136,7 +139,7 @@ def given_in(body: ResumeRequest) -> Given:
     return given
 
 
-def answers_of(given: Given, items: list[Item], waiting: Sequence[Item]) -> list[tuple[UUID, dict[str, Any]]]:
+def answers_of(given: ByCall, items: list[Item], waiting: Sequence[Item]) -> list[tuple[UUID, dict[str, Any]]]:
     """The answers by item. Raises Conflict, Invalid."""
     if all(item.kind == "link" for item in waiting):
         raise Conflict("nothing waits for an answer in this chat")

@@ -9,11 +9,12 @@ from uuid import UUID
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
+from email_assistant.app import App
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.sentences import done_in_words
 from email_assistant.outgoing.entry import Effect
 from email_assistant.web.chat import Talks
-from email_assistant.web.dependencies import Assistant, Services
+from email_assistant.web.dependencies import Assistant
 from email_assistant.web.errors import documented
 from email_assistant.web.replies import Reply, Stand, reply_of, stand_of
 from email_assistant.web.schemas import ItemOut
@@ -104,7 +105,7 @@ async def show_chat(app: Assistant, chat: Talks, chat_id: str) -> ChatWithTurns:
     return ChatWithTurns.told(talk, await told(app, chat, talk, MOST_TURNS))
 
 
-async def told(app: Services, chat: Talks, talk: Talk, most: int) -> Told:
+async def told(app: App, chat: Talks, talk: Talk, most: int) -> Told:
     """The last turns of a chat."""
     asked: dict[UUID, list[Item]] = defaultdict(list)
     for item in await app.inbox.of_thread(app.user_id, talk.chat.id):

@@ -1,68 +1,26 @@
 """What routes are handed: the program's services, and ids from the path."""
 
-from typing import Annotated, Protocol, cast
+from typing import Annotated, Any, cast
 from uuid import UUID
 
 from fastapi import Depends, Request
 from pydantic import BeforeValidator
 
-from email_assistant.accounts.accounts import Accounts
-from email_assistant.accounts.clients import Clients
-from email_assistant.accounts.sessions import Session, Sessions
-from email_assistant.db.pool import Pool
-from email_assistant.db.presence import Presence
+from email_assistant.accounts.sessions import Session
+from email_assistant.app import App
 from email_assistant.inbox.items import NoItem
-from email_assistant.inbox.mails import Mails
-from email_assistant.inbox.person import Inbox
-from email_assistant.notify.channels import Channels
-from email_assistant.notify.digest import Digests
-from email_assistant.notify.notices import Notices
-from email_assistant.tools.overview import Overview
-from email_assistant.tools.registry import Registry
-from email_assistant.usage import Usage
-from email_assistant.work.corrections import Corrections
-from email_assistant.work.tasks import Queue
+from email_assistant.trail.activity import Activity
+from email_assistant.trail.context import Contexts
+from email_assistant.trail.story import Trail
 
 
-class Services(Protocol):
-    """What pages and API work with; opened, and closed, by whoever serves them."""
+def served(name: str) -> Any:
+    """What the server keeps in its state under this name, as a dependency."""
 
-    @property
-    def pool(self) -> Pool: ...
-    @property
-    def presence(self) -> Presence: ...
-    @property
-    def queue(self) -> Queue: ...
-    @property
-    def accounts(self) -> Accounts: ...
-    @property
-    def clients(self) -> Clients: ...
-    @property
-    def inbox(self) -> Inbox: ...
-    @property
-    def mails(self) -> Mails: ...
-    @property
-    def corrections(self) -> Corrections: ...
-    @property
-    def usage(self) -> Usage: ...
-    @property
-    def tools(self) -> Registry: ...
-    @property
-    def overview(self) -> Overview: ...
-    @property
-    def channels(self) -> Channels: ...
-    @property
-    def notices(self) -> Notices: ...
-    @property
-    def digests(self) -> Digests: ...
-    @property
-    def sessions(self) -> Sessions: ...
-    @property
-    def user_id(self) -> UUID: ...
+    def found(request: Request) -> Any:
+        return getattr(request.app.state, name)
 
-
-def _services(request: Request) -> Services:
-    return cast("Services", request.app.state.assistant)
+    return Depends(found)
 
 
 def _session(request: Request) -> Session | None:
@@ -77,7 +35,10 @@ def _item_id(item_id: str) -> UUID:
         raise NoItem(f"there is no item {item_id}") from None
 
 
-Assistant = Annotated[Services, Depends(_services)]
+Assistant = Annotated[App, served("assistant")]
+ToldActivity = Annotated[Activity, served("activity")]
+ToldContexts = Annotated[Contexts, served("contexts")]
+ToldTrail = Annotated[Trail, served("trail")]
 LoggedIn = Annotated[Session | None, Depends(_session)]
 """The session that let the request in; None if it came with the token, or none is asked for."""
 ItemId = Annotated[UUID, Depends(_item_id)]

@@ -8,7 +8,6 @@ from typing import Any
 
 import psycopg
 from fastapi import FastAPI, Request
-from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
@@ -21,6 +20,8 @@ from email_assistant.web.replies import refused
 
 _log = logging.getLogger(__name__)
 _CHAT = ("/run", "/resume")  # paths that answer in a form of their own
+_UNSTORABLE = (psycopg.DataError, UnicodeEncodeError)
+"""What is raised for a text that Postgres does not take, such as one with a NUL character or half a surrogate pair."""
 
 
 class Problem(BaseModel):
@@ -40,7 +41,8 @@ class AsciiJSON(JSONResponse):
 
 
 def add_error_handlers(api: FastAPI) -> None:
-    for error in (AssistantError, RequestValidationError, psycopg.DataError, *AWAY, HTTPException, Exception):
+    errors = (AssistantError, RequestValidationError, *_UNSTORABLE, *AWAY, HTTPException, Exception)
+    for error in errors:
         api.add_exception_handler(error, refused_by)
 
 
@@ -74,8 +76,9 @@ def refusal(path: str, status: int, detail: str, headers: Mapping[str, str] | No
 async def refused_by(request: Request, error: Exception) -> Response:
     """The answer to a request that an error ended."""
     if isinstance(error, RequestValidationError) and request.url.path in _CHAT:
-        # As FastAPI's own, but in ASCII.
-        return AsciiJSON({"detail": jsonable_encoder(error.errors())}, HTTPStatus.UNPROCESSABLE_ENTITY)
+        # As FastAPI's own, but in ASCII, and without what was given: that may be long, or no text at all.
+        faults = [{key: each[key] for key in ("type", "loc", "msg")} for each in error.errors()]
+        return AsciiJSON({"detail": faults}, HTTPStatus.UNPROCESSABLE_ENTITY)
     if isinstance(error, HTTPException):
         return refusal(request.url.path, error.status_code, error.detail, error.headers)
     status, detail = _told(error)
@@ -92,7 +95,7 @@ def _told(error: Exception) -> tuple[HTTPStatus, str]:
         case RequestValidationError():
             told = (f"{'.'.join(map(str, each['loc'][1:])) or 'body'}: {each['msg']}" for each in error.errors())
             return HTTPStatus.UNPROCESSABLE_ENTITY, "; ".join(told)
-        case psycopg.DataError():  # such as a NUL character where Postgres takes none
+        case _ if isinstance(error, _UNSTORABLE):
             return HTTPStatus.UNPROCESSABLE_ENTITY, "a value can't be looked up or stored"
         case _ if isinstance(error, AWAY):
             return HTTPStatus.SERVICE_UNAVAILABLE, "the database can't be reached; try again in a moment"

@@ -1,23 +1,19 @@
 """`/api/events`: tells an open page, as it happens, that something changed."""
 
 from collections.abc import AsyncIterator
-from typing import Annotated, cast
+from typing import Annotated
 
 import psycopg
 from anyio import CancelScope
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from email_assistant.inbox.feed import Feed
-from email_assistant.web.dependencies import Assistant, LoggedIn
+from email_assistant.web.dependencies import Assistant, LoggedIn, served
 from email_assistant.web.errors import documented
 
 _LOOK_SECONDS = 15.0  # how often it is looked whether the browser is still logged in, if nothing happens
 _RECONNECT_MS = 1000
-
-
-def _feed(request: Request) -> Feed:
-    return cast("Feed", request.app.state.feed)
 
 
 router = APIRouter(prefix="/api", tags=["events"])
@@ -35,7 +31,7 @@ _EXAMPLE = f"event: change\ndata: {_CHANGED}\n\n"
     },
 )
 async def events(
-    app: Assistant, session: LoggedIn, feed: Annotated[Feed, Depends(_feed)]
+    app: Assistant, session: LoggedIn, feed: Annotated[Feed, served("feed")]
 ) -> AsyncIterator[ServerSentEvent]:
     """A stream of server-sent events, as soon as something changes for this user, whoever changed it.
 

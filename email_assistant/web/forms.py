@@ -82,7 +82,8 @@ class ProposalForm:
         self.model = model
         self.home = home
         self._said = said
-        offered = [name for name in model.model_fields if name not in _IDS] if model else []
+        self._known = model.model_fields if model else {}
+        offered = [name for name in self._known if name not in _IDS]
         self.fields = [self._field(name, args.get(name)) for name in dict.fromkeys([*args, *offered])]
 
     @property
@@ -116,7 +117,7 @@ class ProposalForm:
         for field in self.typed(given):
             if field.name not in touched:
                 continue
-            if _content(field) or self._is_required(field.name):
+            if _content(field) or (field.name in self._known and self._known[field.name].is_required()):
                 args[field.name] = self._value(field, given)
             elif isinstance(self._args.get(field.name), list):
                 args[field.name] = []  # emptied, which may mean something else than never given
@@ -141,9 +142,7 @@ class ProposalForm:
         return Field(name, label, kind, text)
 
     def _kind(self, name: str, value: Any) -> FieldKind:
-        annotation = (
-            self.model.model_fields[name].annotation if self.model and name in self.model.model_fields else None
-        )
+        annotation = self._known[name].annotation if name in self._known else None
         if name in _IDS and self.model:
             return "hidden"
         if name in self._said:
@@ -185,9 +184,6 @@ class ProposalForm:
     def _zone_typed(self, given: Mapping[str, str]) -> ZoneInfo:
         """That in which times are meant once the form is filled in like this."""
         return zone_of(given["timezone"]) or self.home if "timezone" in given else self.zone
-
-    def _is_required(self, name: str) -> bool:
-        return bool(self.model and name in self.model.model_fields and self.model.model_fields[name].is_required())
 
 
 def _content(field: Field) -> object:

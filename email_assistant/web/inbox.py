@@ -2,21 +2,20 @@
 
 from datetime import timedelta
 from http import HTTPStatus
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal
 
 import psycopg
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query
 from pydantic import BeforeValidator, Field
 
-from email_assistant.accounts.kept import why_kept
+from email_assistant.app import App
 from email_assistant.errors import AssistantError
 from email_assistant.inbox.items import PAGE, Item
 from email_assistant.inbox.listing import Sort, Status, read_age
 from email_assistant.inbox.person import Outcome
 from email_assistant.tools.spec import Kind
-from email_assistant.trail.context import Contexts
 from email_assistant.web import schemas
-from email_assistant.web.dependencies import Assistant, BlankAsNone, ItemId, Services
+from email_assistant.web.dependencies import Assistant, BlankAsNone, ItemId, ToldContexts
 from email_assistant.web.errors import documented
 
 MOST = 500
@@ -26,10 +25,6 @@ _LONGEST_QUERY = 500
 def _age(value: object) -> timedelta | None:
     """Raises ValueError."""
     return read_age(str(value)) if value else None
-
-
-def _contexts(request: Request) -> Contexts:
-    return cast("Contexts", request.app.state.contexts)
 
 
 Age = Annotated[
@@ -91,7 +86,7 @@ async def list_items(
         cursor=cursor,
         limit=limit,
     )
-    return schemas.ItemPage.of(items, following)
+    return schemas.ItemPage.model_validate({"items": items, "next": following})
 
 
 @router.get("/counts", responses=documented(401))
@@ -126,9 +121,7 @@ async def show_item(app: Assistant, item_id: ItemId) -> schemas.ItemOut:
 
 
 @router.get("/{item_id}/context", responses=documented(401, 404, 422))
-async def show_context(
-    app: Assistant, item_id: ItemId, contexts: Annotated[Contexts, Depends(_contexts)]
-) -> schemas.ContextOut:
+async def show_context(app: Assistant, item_id: ItemId, contexts: ToldContexts) -> schemas.ContextOut:
     """What a decision on an item may rest on: its conversation, why the mail is here, what was decided on items of the
     same kind about the same sender's mail, and what was learned."""
     return schemas.ContextOut.model_validate(await contexts.of(await app.inbox.get(app.user_id, item_id)))
@@ -154,12 +147,12 @@ async def snooze(app: Assistant, item_id: ItemId, wanted: schemas.Snooze) -> sch
     return schemas.ItemOut.model_validate(await app.inbox.snooze(app.user_id, item_id, wanted.until))
 
 
-async def _answered(app: Services, item: Item) -> schemas.AnsweredOut:
-    notice = await why_kept(app.accounts, app.presence, item.account_id)
+async def _answered(app: App, item: Item) -> schemas.AnsweredOut:
+    notice = await app.accounts.why_kept(app.presence, item.account_id)
     return schemas.AnsweredOut.model_validate(item).model_copy(update={"notice": notice})
 
 
-async def _result(app: Services, outcome: Outcome) -> schemas.Result:
+async def _result(app: App, outcome: Outcome) -> schemas.Result:
     taken = await _answered(app, outcome.item) if outcome.item else None
     match outcome.refused:
         case None:

@@ -4,24 +4,18 @@ from contextlib import suppress
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Form, Request
+from fastapi import APIRouter, Form, Request
 from fastapi.responses import RedirectResponse, Response
 
 from email_assistant.accounts.sessions import NoSession
 from email_assistant.web.auth import Access, local_path, login_page, onward, with_token
-from email_assistant.web.dependencies import Assistant
+from email_assistant.web.dependencies import Assistant, served
 from email_assistant.web.rendering import render
 
 router = APIRouter(include_in_schema=False)
 
 
-def _access(request: Request) -> Access:
-    access = request.app.state.access
-    assert isinstance(access, Access)
-    return access
-
-
-Entry = Annotated[Access, Depends(_access)]
+Entry = Annotated[Access, served("access")]
 
 
 @router.get("/login")

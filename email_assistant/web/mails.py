@@ -1,19 +1,20 @@
 """`/api/mails` and `/api/accounts`: what came in, where, and what became of it."""
 
+from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated, Any, Self, cast
+from typing import Annotated, Any, Self
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
 from email_assistant.accounts.account import Account, Mode
 from email_assistant.accounts.account import State as AccountState
 from email_assistant.inbox.items import PAGE
-from email_assistant.inbox.mails import Class, MailRow, State
-from email_assistant.trail.story import Trail, What
+from email_assistant.inbox.mails import Class, State
+from email_assistant.trail.story import What
 from email_assistant.usage import Day
-from email_assistant.web.dependencies import Assistant, BlankAsNone
+from email_assistant.web.dependencies import Assistant, BlankAsNone, ToldTrail
 from email_assistant.web.errors import documented
 from email_assistant.web.inbox import MOST
 from email_assistant.web.schemas import Given, MailOut, Told
@@ -65,7 +66,7 @@ class OlderMail(Told):
     seconds_left: int | None = Field(description="At the pace of late; null until that is known.")
 
 
-class AccountOut(BaseModel):
+class AccountOut(Told):
     """A connected mailbox."""
 
     address: str
@@ -74,7 +75,7 @@ class AccountOut(BaseModel):
         description="What becomes of proposals: shown only, left as Gmail drafts too, or done if accepted."
     )
     timezone: str | None
-    last_sync: datetime | None
+    last_sync: datetime | None = Field(validation_alias="listed_at")
     last_error: str | None
     watch_error: str | None = Field(description="Why Gmail does not push, though it was asked to; polling goes on.")
     spent_until: datetime | None = Field(description="The day's budget for models is spent until then.")
@@ -83,45 +84,23 @@ class AccountOut(BaseModel):
 
     @classmethod
     def of(cls, account: Account, day: Day) -> Self:
-        return cls(
-            address=account.address,
-            state=account.state,
-            mode=account.mode,
-            timezone=account.timezone,
-            last_sync=account.listed_at,
-            last_error=account.last_error,
-            watch_error=account.watch_error,
-            spent_until=account.spent_until,
-            older_mail=account.older_mail and OlderMail.model_validate(account.older_mail),
-            today=Today.model_validate(day),
-        )
+        more = {"spent_until": account.spent_until, "older_mail": account.older_mail, "today": day}
+        return cls.model_validate({**asdict(account), **more})
 
 
 class AccountPage(BaseModel):
     items: list[AccountOut]
     next: None = None
 
-    @classmethod
-    def of(cls, accounts: list[tuple[Account, Day]]) -> Self:
-        return cls(items=[AccountOut.of(account, day) for account, day in accounts])
-
 
 class MailPage(BaseModel):
     items: list[MailOut]
     next: str | None = Field(description="Cursor of the next page; null on the last.")
 
-    @classmethod
-    def of(cls, mails: list[MailRow], following: str | None) -> Self:
-        return cls(items=[MailOut.model_validate(mail) for mail in mails], next=following)
-
 
 OfAccount = Annotated[
     str | None, BlankAsNone, Query(description="Its address; needed only where several have a mail of this id.")
 ]
-
-
-def _trail(request: Request) -> Trail:
-    return cast("Trail", request.app.state.trail)
 
 
 router = APIRouter(prefix="/api", tags=["mails"])
@@ -137,7 +116,7 @@ async def list_mails(
 ) -> MailPage:
     """One page of all mail, newest first, with its class, its state and the reason for both."""
     mails, following = await app.mails.page(app.user_id, state=state, account=account, cursor=cursor, limit=limit)
-    return MailPage.of(mails, following)
+    return MailPage.model_validate({"items": mails, "next": following})
 
 
 @router.post("/mails/{mail_id}/retry", responses=documented(401, 403, 404, 409, 422))
@@ -158,17 +137,15 @@ async def correct_mail(app: Assistant, mail_id: str, correction: CorrectionIn, a
 
 
 @router.get("/mails/{mail_id}/trail", responses=documented(401, 404, 422))
-async def show_trail(
-    app: Assistant, trail: Annotated[Trail, Depends(_trail)], mail_id: str, account: OfAccount = None
-) -> TrailOut:
+async def show_trail(app: Assistant, trail: ToldTrail, mail_id: str, account: OfAccount = None) -> TrailOut:
     """What happened to a mail, in order: its triage, proposals, answers, effects, lessons and failures."""
     mail = await app.mails.get(app.user_id, mail_id, account)
     events = await trail.of_mail(app.user_id, mail_id, mail.account)
-    return TrailOut(mail=MailOut.model_validate(mail), events=[TrailEvent.model_validate(event) for event in events])
+    return TrailOut.model_validate({"mail": mail, "events": events})
 
 
 @router.get("/accounts", responses=documented(401))
 async def list_accounts(app: Assistant) -> AccountPage:
     """The connected mailboxes, and today's use of models for each."""
     accounts = await app.accounts.of_user(app.user_id)
-    return AccountPage.of([(account, await app.usage.today(account)) for account in accounts])
+    return AccountPage(items=[AccountOut.of(account, await app.usage.today(account)) for account in accounts])

@@ -1,24 +1,20 @@
 """`/api/memory`: what the assistant knows about the person and has learned, and their own word on it."""
 
 from datetime import datetime
-from typing import Annotated, Any, Self, cast
+from typing import Annotated, Any, Self
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, Field
 
 from email_assistant.accounts.account import Account
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.rules import LONGEST_RULE, PROFILES, Profile, Rule
-from email_assistant.web.dependencies import Assistant, BlankAsNone
+from email_assistant.web.dependencies import Assistant, BlankAsNone, served
 from email_assistant.web.errors import documented
 from email_assistant.web.schemas import Given, RuleOut, Told
 
 _BY = "api"
-
-
-def _memory(request: Request) -> Memory:
-    return cast("Memory", request.app.state.memory)
 
 
 async def _account(
@@ -28,7 +24,7 @@ async def _account(
     return await app.accounts.find(app.user_id, account)
 
 
-Rules = Annotated[Memory, Depends(_memory)]
+Rules = Annotated[Memory, served("memory")]
 Of = Annotated[Account, Depends(_account)]
 
 

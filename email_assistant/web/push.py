@@ -3,12 +3,10 @@
 from pathlib import Path
 from typing import Annotated
 
-from fastapi import APIRouter, HTTPException, Query
+from fastapi import APIRouter, Query
 from fastapi.responses import FileResponse
 from pydantic import BaseModel, Field
 
-from email_assistant.notify.outward import TargetRefused
-from email_assistant.notify.push import BadSubscription
 from email_assistant.web.dependencies import Assistant, LoggedIn
 from email_assistant.web.errors import documented
 
@@ -56,10 +54,7 @@ async def subscribe(app: Assistant, session: LoggedIn, given: Subscription) -> N
 
     Who subscribes by a page is told until that browser is logged out."""
     session_id = session.id if session else None
-    try:
-        await app.notices.add_browser(app.user_id, given.endpoint, given.keys.p256dh, given.keys.auth, session_id)
-    except (TargetRefused, BadSubscription) as error:
-        raise HTTPException(422, str(error)) from None
+    await app.notices.add_browser(app.user_id, given.endpoint, given.keys.p256dh, given.keys.auth, session_id)
 
 
 @router.post("/api/push/unsubscribe", status_code=204, responses=documented(400, 401, 403, 413, 422))

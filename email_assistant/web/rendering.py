@@ -6,6 +6,7 @@ from contextvars import ContextVar
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from email_assistant.errors import AssistantError
 from email_assistant.inbox.describe import COUNTED, FIRST_ANSWER, NOT_IN_COPY, UNKNOWN_CONFLICTS, said_of, shortly
 from email_assistant.inbox.sentences import cut, link_host, moment
 from email_assistant.mail.address import address_of
@@ -14,11 +15,17 @@ from email_assistant.web.wording import about, became, counted, span, waits, who
 
 
 def render(
-    template: str, *, status_code: int = 200, headers: Mapping[str, str] | None = None, **context: object
+    template: str,
+    *,
+    status_code: int = 200,
+    headers: Mapping[str, str] | None = None,
+    refusal: AssistantError | None = None,
+    **context: object,
 ) -> HTMLResponse:
-    html = _environment.get_template(template).render(context)
+    """`refusal`: why what was asked for was not done; the page tells it, and its status is the answer's."""
+    html = _environment.get_template(template).render(context, refusal=refusal)
     # Half a surrogate pair, which a model may leave in its arguments, has no UTF-8.
-    return HTMLResponse(html.encode("utf-8", "replace"), status_code, headers)
+    return HTMLResponse(html.encode("utf-8", "replace"), refusal.status if refusal else status_code, headers)
 
 
 def say_at_head(notice: str) -> None:

@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validato
 
 from email_assistant.gate.labels import Labels
 from email_assistant.gate.policy import Rule as ReviewRule
-from email_assistant.inbox.items import MOST_AT_ONCE, Item
+from email_assistant.inbox.items import MOST_AT_ONCE
 from email_assistant.inbox.listing import Status
 from email_assistant.inbox.mails import Class
 from email_assistant.inbox.mails import State as MailState
@@ -136,10 +136,6 @@ class AnsweredOut(ItemOut):
 class ItemPage(BaseModel):
     items: list[ItemOut]
     next: str | None = Field(description="Cursor of the next page; null on the last.")
-
-    @classmethod
-    def of(cls, items: list[Item], following: str | None) -> Self:
-        return cls(items=[ItemOut.model_validate(item) for item in items], next=following)
 
 
 class Snooze(Given):

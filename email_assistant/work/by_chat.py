@@ -80,7 +80,7 @@ class ByChat(Kind[Standing]):
         """A link that was opened ends its turn, and has the request begin once more."""
         if answers[0].kind != "link":
             return True
-        await self.runs.rested(conn, run.id, "done", run.answer)
+        await self.runs.rested(conn, lease, run.id, "done", run.answer)
         if is_accepted(answers[0]):
             await self.runs.begin(conn, lease, at.account, run.input["chat"], run.input["request"])
         return False
@@ -105,7 +105,7 @@ class ByChat(Kind[Standing]):
                 await self.questions.project(conn, run.id, shown + about, [question])
             if link:
                 await self.questions.ask_to_open(conn, run.id, link["url"], link["message"], shown)
-            await self.runs.rested(conn, run.id, "waiting" if asked or link else "done", answer)
+            await self.runs.rested(conn, lease, run.id, "waiting" if asked or link else "done", answer)
 
     async def shown(self, at: Standing, run: RunRow) -> str:
         return f"You: {run.input['request']}"

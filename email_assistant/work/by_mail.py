@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
 from langgraph.types import Interrupt
 
+from email_assistant.accounts.account import Account
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.db.lease import Lease
@@ -50,8 +50,9 @@ class ByMail(Kind[Conversation]):
     heeds: Heed
     invoker: Invoker
     labels: Labels
-    sync_thread: Callable[[UUID, str], Awaitable[None]]
-    """Fetches what is new in a Gmail thread: what the person did there comes before what they decided here."""
+    sync_thread: Callable[[Account, str], Awaitable[bool]]
+    """Fetches what is new in a Gmail thread: what the person did there comes before what they decided here. False:
+    nothing was since the account's cursor."""
 
     async def look(self, lease: Lease) -> Conversation | None:
         return await self.conversations.load(lease.thread_id)
@@ -60,8 +61,8 @@ class ByMail(Kind[Conversation]):
         if run.state == "waiting":
             await self.heeds.settle_effects(lease, at)
         with _mailbox_is_read():
-            await self.sync_thread(at.account.id, at.gmail_id)
-        now = await self.conversations.load(lease.thread_id) or at
+            has_news = await self.sync_thread(at.account, at.gmail_id)
+        now = (await self.conversations.load(lease.thread_id) if has_news else None) or at
         if run.state == "acting":
             return None if await self.heeds.before_acting(lease, now, run) else now
         with _mailbox_is_read():
@@ -84,13 +85,18 @@ class ByMail(Kind[Conversation]):
         return await self.runs.start(lease, at.account, given, mail.runs + 1)
 
     async def invoke(self, lease: Lease, at: Conversation, run: RunRow, watch: Watch | None) -> Outcome:
-        with self.conversations.at_hand(lease, at):
+        with self.conversations.at_hand(lease, at), self.accounts.at_hand(at.account):
             given = {"run": run.input}
-            return await self.invoker.invoke(run.id, given, lease, begun=run.state == "acting", watch=watch)
+            begun = run.state == "acting"
+            return await self.invoker.invoke(run.id, given, lease, begun=begun, is_new=run.is_new, watch=watch)
 
     async def rest(self, lease: Lease, at: Conversation, run: RunRow, outcome: Outcome) -> None:
+        if not outcome.questions:
+            async with self.pool.connection() as conn:
+                await self.runs.rested(conn, lease, run.id, "done")
+            return
         asked = [await self._asked(lease, at, run, question) for question in outcome.questions]
-        shown = await self.shown(at, run) if asked else ""
+        shown = await self.shown(at, run)
         drafts = [question.value for question in asked if question.value["kind"] == "draft"]
         leaves_drafts = drafts and (await self.accounts.get(at.account.id)).mode == "draft"
         async with self.pool.connection() as conn, conn.transaction():
@@ -98,7 +104,7 @@ class ByMail(Kind[Conversation]):
             await self.questions.project(conn, run.id, shown, asked)
             for value in drafts if leaves_drafts else ():
                 await self.left_drafts.want(conn, run.id, value["call_id"], value["args"])
-            await self.runs.rested(conn, run.id, "waiting" if asked else "done")
+            await self.runs.rested(conn, lease, run.id, "waiting")
 
     def is_all(self, at: Conversation, run: RunRow) -> bool:
         others = [m for m in at.mails if m.is_open and m.gmail_id != run.mail_id]
@@ -132,7 +138,7 @@ class ByMail(Kind[Conversation]):
     ) -> Conflicts | None:
         """What stands at the time of a proposed meeting; None if the calendar can't be read, which holds nothing up."""
         try:
-            call = Call(run.input, value["call_id"], at.account, await self.clients.get(at.account.id), lease)
+            call = Call(run.input, value["call_id"], at.account, await self.clients.of(at.account), lease)
             return await self.tools.conflicts(call, value["action"], value["args"])
         except Exception as error:
             log.warning("run %s: no look into the calendar (%s)", run.id, type(error).__name__)

@@ -4,7 +4,7 @@ Nothing here says *that* there is work: it is always derived, so a lost or doubl
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,13 +14,15 @@ from zoneinfo import ZoneInfo
 
 from pydantic import TypeAdapter, ValidationError
 
-from email_assistant.accounts.accounts import Accounts
+from email_assistant.accounts.accounts import COLUMNS, account_in
 from email_assistant.agents.mail.prompts import Classification
 from email_assistant.agents.mail.run import ReplyNeeds, Run
 from email_assistant.db.beside import BESIDE, UNTOLD
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Pool, fetched
 from email_assistant.db.serializer import ForeignCheckpoint
+from email_assistant.db.statements import statements
+from email_assistant.db.values import time_in_json
 from email_assistant.mail.excerpt import tokens
 from email_assistant.mail.message import Mail, references_of
 from email_assistant.mail.prompt import FEW_LISTED, MOST_LISTED, for_prompt
@@ -40,12 +42,7 @@ _OTHER_TOKENS = 600
 _OTHER_MAILS = 8
 
 
-_FOREMOST = f"""
-select m.gmail_id from mails m
-where m.thread_id = t.id and not m.own and m.state in ('triaging', 'waiting')
-  and m.classification in ('notify', 'respond')
-  and not exists (select from runs r where r.thread_id = m.thread_id and r.state = 'waiting' and {BESIDE})
-order by m.classification = 'respond' desc, m.received_at desc, m.gmail_id desc limit 1"""
+_SQL = statements("work", "conversations.sql", beside=BESIDE, account=COLUMNS)
 
 
 class UnreadableMail(ForeignCheckpoint):
@@ -69,6 +66,12 @@ class MailStanding:
     """A program of the account's own sent it and says so, such as one that replies in a holiday."""
     runs: int
     """How many there were of it."""
+
+    @classmethod
+    def kept(cls, mail: Mapping[str, Any]) -> "MailStanding":
+        """As Postgres writes it into JSON."""
+        run_id = UUID(mail["run_id"]) if mail["run_id"] else None
+        return cls(**{**mail, "run_id": run_id, "received_at": time_in_json(mail["received_at"])})
 
     @property
     def is_open(self) -> bool:
@@ -99,12 +102,17 @@ class Conversation(Standing):
     """Gmail's id of the mail to be answered: the newest of the highest class among the unanswered ones."""
     complete: bool
     """It has the mails from before the account was watched, too."""
-    is_unsettled: bool
-    """Effects were started in it of which it is not known what became of them."""
+    effects: Collection[str]
+    """States that there are among the effects of its runs."""
     has_left_drafts: bool
     """Drafts are left for the person at Gmail, or are to be."""
     letters: list[StoredMail] = field(default_factory=list)
     """What the mails say, once it was read (`Conversations.letters`)."""
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Effects were started in it of which it is not known what became of them."""
+        return "started" in self.effects
 
     @property
     def new(self) -> list[MailStanding]:
@@ -134,10 +142,9 @@ class Conversation(Standing):
 
 
 class Conversations:
-    def __init__(self, pool: Pool, provider: str, accounts: Accounts, runs: Runs) -> None:
+    def __init__(self, pool: Pool, provider: str, runs: Runs) -> None:
         self._pool = pool
         self._provider = provider
-        self._accounts = accounts
         self._runs = runs
         self._at_hand: dict[Lease, Conversation] = {}
 
@@ -147,43 +154,24 @@ class Conversations:
         Raises:
             ForeignCheckpoint: it can't be read.
         """
-        rows = await self._rows(
-            f"""select t.account_id, t.gmail_id, t.drafted, t.complete, ({_FOREMOST}) as foremost,
-                   exists (select from effects e where e.thread_id = t.id and e.state = 'started') as is_unsettled,
-                   exists (select from left_drafts d where d.account_id = t.account_id and d.thread_id = t.id
-                           and d.state <> 'gone') as has_left_drafts,
-                   (select r.id from runs r join mails m on m.account_id = r.account_id and m.gmail_id = r.closed_with
-                    where r.thread_id = t.id and m.put_away is null
-                    order by m.classification = 'respond' desc, r.created_at desc limit 1) as back
-               from threads t join accounts a on a.id = t.account_id
-               where t.id = %s and a.state = 'active' and a.provider = %s""",
-            thread_id,
-            self._provider,
-        )
+        rows = await self._rows(_SQL["load"], thread_id, self._provider)
         if not rows:
             return None
-        runs = await self._runs.open_in(thread_id)
+        row = rows[0]
+        runs = await self._runs.open_in(thread_id) if row["has_open_runs"] else []
         if any(run.unreadable for run in runs):
             raise ForeignCheckpoint
-        mails = await self._rows(
-            """select gmail_id, own, state, classification, run_id, received_at, put_away,
-                      own and (content->'auto_submitted' = 'true') is true as by_program,
-                      (select count(*) from runs r where r.thread_id = m.thread_id and r.mail_id = m.gmail_id) as runs
-               from mails m where thread_id = %s order by received_at, gmail_id""",
-            thread_id,
-        )
-        row = rows[0]
         return Conversation(
-            await self._accounts.get(row["account_id"]),
+            account_in(row),
             runs,
             thread_id,
             row["gmail_id"],
-            [MailStanding(**mail) for mail in mails],
+            [MailStanding.kept(mail) for mail in row["mails"]],
             row["drafted"],
             row["back"],
             row["foremost"],
             row["complete"],
-            row["is_unsettled"],
+            frozenset(row["effects"]),
             row["has_left_drafts"],
         )
 
@@ -218,7 +206,7 @@ class Conversations:
 
         Those that wait with the run of another mail are left out.
         """
-        [row] = await self._rows(f"select ({_FOREMOST}) as gmail_id from threads t where t.id = %s", thread_id)
+        [row] = await self._rows(f"select ({_SQL['foremost']}) as gmail_id from threads t where t.id = %s", thread_id)
         foremost: str | None = row["gmail_id"]
         return foremost
 
@@ -241,16 +229,6 @@ class Conversations:
             mail_id,
         )
         return bool(rows[0]["waits"])
-
-    async def classified(self, run_id: UUID) -> tuple[Classification, str] | None:
-        """The class of a run's own mail, and why, if this run has come so far before."""
-        rows = await self._rows(
-            """select m.classification, coalesce(m.triage_reason, '') as reason
-               from runs r join mails m on m.account_id = r.account_id and m.gmail_id = r.mail_id
-               where r.id = %s and m.classification is not null""",
-            run_id,
-        )
-        return (rows[0]["classification"], rows[0]["reason"]) if rows else None
 
     async def covered(self, run_id: UUID) -> list[str]:
         """Gmail's ids of the mails that a run answers, were it to end now."""

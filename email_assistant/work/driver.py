@@ -9,12 +9,13 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from uuid import UUID
 
 from email_assistant.accounts.accounts import Accounts
+from email_assistant.db.checkpoints import read_once
 from email_assistant.db.holder import Holder
 from email_assistant.db.lease import Lease, LeaseLost, held
 from email_assistant.db.pool import Connection, Pool
@@ -141,10 +142,15 @@ class Driver(Generic[S]):
     holder: Holder
     max_tries: int
 
-    async def advance(self, thread_id: UUID) -> None:
-        """Do all there is to do now. Whoever finds the lease taken leaves: its holder looks again when it is done."""
+    async def advance(self, thread_id: UUID, *, is_due: bool = False) -> None:
+        """Do all there is to do now. Whoever finds the lease taken leaves: its holder looks again when it is done.
+
+        Args:
+            is_due: the caller has seen just now that there is something.
+        """
         worked = True
-        while worked and await self.is_due(thread_id):
+        while worked and (is_due or await self.is_due(thread_id)):
+            is_due = False
             try:
                 async with held(self.pool, "conversation", thread_id, self.lease_seconds, self.holder) as lease:
                     worked = lease is not None and await self.work(lease)
@@ -160,7 +166,7 @@ class Driver(Generic[S]):
             at: where the conversation stands, if the caller has seen to that.
         """
         worked = False
-        with calls_are(self.kind.urgency):
+        with calls_are(self.kind.urgency), read_once():
             while (did := await self._step(lease, watch, at)) is _Did.SOMETHING:
                 worked, at = True, None
             return await self.kind.finish(lease) or worked or did is _Did.ALL
@@ -206,16 +212,15 @@ class Driver(Generic[S]):
 
     async def _apply(self, lease: Lease, at: S, run: RunRow, watch: Watch | None) -> _Did:
         """The point of no return: all answers of the run at once, and only with the account active; then act."""
-        if not await self.questions.decided(run.id) <= await self.invoker.pending(run.id, lease):
-            raise LostInterrupt("what was answered is not asked any more")
+        asked = await self.invoker.pending(run.id, lease)
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn, account_active=True)
             answers = await self.questions.apply(conn, run.id)
+            if not asked.issuperset(answer.interrupt_id for answer in answers if answer.interrupt_id):
+                raise LostInterrupt("what was answered is not asked any more")
             acts = bool(answers) and await self.kind.take(conn, lease, at, run, answers)
-            if acts:
-                await self.runs.acting(conn, run.id)
-        acting = replace(run, state="acting", waits=False, decided=False, answered=False)
-        return await self._act(lease, at, acting, watch) if acts else _Did.SOMETHING
+            acting = await self.runs.acting(conn, lease, run) if acts else None
+        return await self._act(lease, at, acting, watch) if acting else _Did.SOMETHING
 
     async def _act(self, lease: Lease, at: S, run: RunRow, watch: Watch | None) -> _Did:
         """Go on with a run that has applied answers. If it hangs on an effect that was refused, or is in doubt, a
@@ -237,7 +242,7 @@ class Driver(Generic[S]):
 
     async def _go_on(self, lease: Lease, at: S, run: RunRow, watch: Watch | None) -> _Did:
         """Run the graph until it waits for a person or ends, and store which of the two."""
-        if not run.is_new and not await self.runs.start_work(lease, run, self.max_tries):
+        if await self.runs.start_work(lease, run) > self.max_tries:
             await self._fail(lease, run, f"given up after {self.max_tries} tries", after=True)
             return _Did.SOMETHING
         try:
@@ -293,11 +298,11 @@ class Driver(Generic[S]):
             await lease.check(conn)
             for effect in effects:
                 await self.questions.ask_again(conn, effect, shown)
-            await self.runs.hangs(conn, run.id, refused or "it is unclear whether an action happened")
+            await self.runs.hangs(conn, lease, run.id, refused or "it is unclear whether an action happened")
 
     async def _ask_to_open(self, lease: Lease, at: S, run: RunRow, link: LinkNeeded) -> None:
         shown = await self.kind.shown(at, run)
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
             await self.questions.ask_to_open(conn, run.id, link.url, link.message, shown)
-            await self.runs.hangs(conn, run.id, "a tool needs you to open a link")
+            await self.runs.hangs(conn, lease, run.id, "a tool needs you to open a link")

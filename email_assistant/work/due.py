@@ -1,14 +1,16 @@
 """Which conversations have work that nobody is at.
 
 Nothing here says *that* there is work: it is always derived, so a lost or doubled wake-up changes nothing. Each kind of
-work is read by a partial index on what is open of an account, so that neither a look at one conversation nor one at the
-first few of a backlog grows with the backlog.
+work is read by a partial index on what is open of an account, in the order in which it comes due, so that neither a
+look at one conversation nor one at the first few of a backlog grows with the backlog, or with what is held back.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import UUID
+
+from psycopg import sql
 
 from email_assistant.accounts.accounts import SERVED
 from email_assistant.db.holder import Holder
@@ -28,8 +30,14 @@ class _Work:
     row: str
     """The alias of the row that names the conversation, among them."""
     where: str
-    first: str = "t.id"
-    """What its index gives them in the order of."""
+    at: str = ""
+    """When it may come due, which its index gives them in the order of; else its row's `not_before`."""
+    nearby: str = "true"
+    """What finds it from its conversation."""
+
+    @property
+    def comes(self) -> str:
+        return self.at or f"{self.row}.not_before"
 
 
 # A run that acts goes first, and one that hangs on an effect in doubt waits for a person, whatever else has come.
@@ -40,10 +48,11 @@ _WORK = (
         "decided",
         "inbox_items d",
         "d",
-        """d.status = 'decided' and d.undo_until <= statement_timestamp() and not exists (
+        """d.status = 'decided' and not exists (
              select from inbox_items o where o.run_id = d.run_id and o.status in ('pending', 'decided')
              and (o.status = 'pending' or o.undo_until > clock_timestamp()))""",
-        "d.undo_until",
+        "greatest(d.undo_until, d.not_before)",
+        "d.run_id in (select id from runs where thread_id = t.id)",
     ),
     _Work("person", "mails m", "m", "m.state = 'new' and m.own"),
     _Work(
@@ -55,24 +64,24 @@ _WORK = (
     ),
     _Work(
         "person",
-        "(select id as thread_id, account_id from threads where drafted is not null) d",
+        "(select id as thread_id, account_id, not_before from threads where drafted is not null) d",
         "d",
         "not exists (select from runs r where r.thread_id = d.thread_id and r.state = 'running')",
     ),
     _Work(
         "person",
-        "runs r join mails m on m.account_id = r.account_id and m.gmail_id = r.closed_with",
+        "runs r",
         "r",
-        "r.closed_with is not null and m.put_away is null",
+        # A scalar, since Postgres, until it has counted them anew, may read all mail for a join.
+        """r.closed_with is not null and (
+             select m.put_away is null from mails m
+             where m.account_id = r.account_id and m.gmail_id = r.closed_with)""",
     ),
-    _Work("person", "left_drafts d", "d", "d.state in ('wanted', 'started')"),
     _Work(
         "person",
         "left_drafts d",
         "d",
-        """d.state in ('left', 'ending') and not exists (
-             select from inbox_items i where i.run_id = d.run_id and i.call_id = d.call_id
-             and i.status in ('pending', 'decided'))""",
+        "(d.state in ('wanted', 'started') or d.state in ('left', 'ending') and not d.waits)",
     ),
     _Work("mail", "mails m", "m", "m.state = 'new' and not m.own"),
     # A mail whose run is running needs no line of its own: the run has one.
@@ -86,10 +95,15 @@ _WORK = (
     ),
     _Work("mail", "runs r", "r", "r.state = 'running'"),
 )
-_LABELS = (_Work("label", "mails m", "m", UNSHOWN, "m.triaged_at"), _Work("label", "mails m", "m", MOVED))
+_LABELS = (
+    # Apart, since those that were never held back are many, and most from before the last week.
+    _Work("label", "mails m", "m", f"{UNSHOWN} and m.label_after = '-infinity'", "m.triaged_at"),
+    _Work("label", "mails m", "m", f"{UNSHOWN} and m.label_after > '-infinity'", "m.label_after"),
+    _Work("label", "mails m", "m", MOVED, "m.label_after"),
+)
 
 # What is given is asked of an account once, and not of each of its conversations. It comes from a subquery that is not
-# pulled up (`clock_timestamp` is volatile), so that the plan is the same whatever is given, and is made once.
+# pulled up (`clock_timestamp` is volatile), so that the plan is the same whatever is given.
 _ACCOUNTS = f"""select a.*, %(dead)s::bigint[] as dead, a.spent_until <= clock_timestamp() as pays,
                        a.spent_until <= clock_timestamp() or not %(waits)s as reads
                 from accounts a where a.state = 'active' and {_SERVED}"""
@@ -110,15 +124,16 @@ _IF = {
 
 def _of_thread(work: _Work) -> str:
     return f"""exists (select from {work.tables} where {work.row}.account_id = a.id and {work.row}.thread_id = t.id
-                       and {work.where} and {_IF[work.kind]})"""
+                       and {work.nearby} and {work.where} and {_IF[work.kind]})"""
 
 
 def _of_account(work: _Work, most: int) -> str:
     """The first of them: what is left out of any kind comes after as many of that kind."""
     return f"""(select t.id, '{work.kind}' as kind
                 from {work.tables} join threads t on t.id = {work.row}.thread_id
-                where {work.row}.account_id = a.id and {work.where} and {_THREAD} and {_IF[work.kind]}
-                group by {work.first}, t.id order by {work.first}, t.id limit {most})"""
+                where {work.row}.account_id = a.id and {work.comes} <= statement_timestamp()
+                and {work.where} and {_THREAD} and {_IF[work.kind]}
+                group by {work.comes}, t.id order by {work.comes}, t.id limit {most})"""
 
 
 def _of_all(kinds: Iterable[_Work], most: int) -> str:
@@ -161,9 +176,9 @@ class DueWork:
         """
         kinds = _WORK + _LABELS if labels else _WORK
         self._of_thread = f"""
-            select exists (select from threads t cross join lateral ({_ACCOUNTS} and a.id = t.account_id) as a
-                           where t.id = %(thread)s and {_THREAD}
-                           and ({" or ".join(map(_of_thread, kinds))})) as due"""
+            select case when t.chat_id is null then 'mail' else 'chat' end as by
+            from threads t cross join lateral ({_ACCOUNTS} and a.id = t.account_id) as a
+            where t.id = %(thread)s and {_THREAD} and ({" or ".join(map(_of_thread, kinds))})"""
         self._kinds = kinds
         self._holder = holder
         self._labels = labels
@@ -181,17 +196,28 @@ class DueWork:
         return [Due(**row) for row in await self._rows(_of_all(self._kinds, most))]
 
     async def is_due(self, thread_id: UUID) -> bool:
-        [row] = await self._rows(self._of_thread, thread=thread_id)
-        return bool(row["due"])
+        return await self.due_by(thread_id) is not None
+
+    async def due_by(self, thread_id: UUID) -> Literal["mail", "chat"] | None:
+        """Of what kind a conversation is that has work which nobody is at; None: it has none."""
+        rows = await self._rows(self._of_thread, thread=thread_id)
+        return rows[0]["by"] if rows else None
 
     async def is_at_rest(self) -> bool:
         """Whether nothing will move without a person or new mail, or before midnight where a budget is spent.
 
         Work that backs off will move.
         """
-        [row] = await self._rows(_MOVES, labels=self._labels)
+        [row] = await self._rows(_MOVES)
         return not row["moves"]
 
     async def _rows(self, query: str, **more: object) -> list[dict[str, Any]]:
-        given = {"dead": self._holder.dead, "provider": self._provider, "waits": self._waits_when_spent}
-        return await fetched(self._pool, query, {**given, **more})
+        # What stays the same stands in the text: Postgres plans a statement without parameters once, but one with some
+        # anew each time for as long as its costs have grown, which takes ten times as long as the look itself
+        # (https://www.postgresql.org/docs/current/sql-prepare.html, notes).
+        same = {"dead": self._holder.dead, "provider": self._provider, "waits": self._waits_when_spent}
+        text = query % {
+            **{name: sql.Literal(value).as_string() for name, value in (same | {"labels": self._labels}).items()},
+            **{name: f"%({name})s" for name in more},
+        }
+        return await fetched(self._pool, text, more)

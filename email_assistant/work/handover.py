@@ -53,26 +53,34 @@ class Handover:
             await mails.triaged(conn, lease, run["mail"], classification, reason)
         if classification == "ignore" or run["triage_only"]:
             return Settled("ignore")
-        is_foremost = await self._conversations.foremost(lease.thread_id) == run["mail"]
+        conversation = self._conversations.under(lease)
+        alone = not conversation.open_runs
+        is_foremost = alone or await self._conversations.foremost(lease.thread_id) == run["mail"]
         async with self._pool.connection() as conn, conn.transaction():
             await lease.check(conn)
             if not is_foremost:
                 await mails.leave(conn, run_id)
                 return Settled("ignore")
-            earlier, covered = await self._runs.take_over(conn, run_id, lease.thread_id)
-        instructions, draft = await self._questions.said_in(earlier)
+            earlier: list[UUID] = []
+            if alone:
+                covered = await self._runs.cover_alone(conn, run_id, run["mail"], lease.thread_id)
+                if covered is None:
+                    return Settled("ignore")
+            else:
+                earlier, covered = await self._runs.take_over(conn, run_id, lease.thread_id)
+        instructions, draft = await self._questions.said_in(earlier) if earlier else ([], None)
         opening = conversation_message(
-            await self._conversation(run, covered, lease),
-            await self._done(lease.thread_id),
+            await self._conversation(run, covered, conversation),
+            await self._done(lease.thread_id) if conversation.effects else [],
             draft,
             instructions,
             came_after=_came_after(run["mail"], covered),
         )
         return Settled(classification, opening, tuple(covered))
 
-    async def classified(self, run: Mapping[str, Any]) -> Triage | None:
-        known = await self._conversations.classified(UUID(run["id"]))
-        return Triage(classification=known[0], reasoning=known[1]) if known else None
+    def classified(self, run: Mapping[str, Any], lease: Lease) -> Triage | None:
+        known = self._conversations.under(lease).mail(run["mail"]).classification
+        return Triage(classification=known, reasoning="") if known else None
 
     async def covered(self, run: Mapping[str, Any]) -> Sequence[str]:
         return await self._conversations.covered(UUID(run["id"]))
@@ -94,19 +102,18 @@ class Handover:
             return f"{to} was answered {sent} times within a day: shown only, in case it is a loop"
         return None
 
-    async def _conversation(self, run: Mapping[str, Any], covered: Sequence[str], lease: Lease) -> str:
-        conversation = self._conversations.under(lease)
+    async def _conversation(self, run: Mapping[str, Any], covered: Sequence[str], conversation: Conversation) -> str:
         letters = await self._conversations.letters(conversation)
         first = letters[0].mail
         if (first.references or first.in_reply_to) and not conversation.complete:
             await self._fetch_earlier(conversation)
-            letters = await self._conversations.read(lease.thread_id)
+            letters = await self._conversations.read(conversation.id)
         zone = conversation.account.zone
         return await asyncio.to_thread(conversation_text, letters, run["mail"], covered[-1], zone)
 
     async def _fetch_earlier(self, conversation: Conversation) -> None:
         """Get the mails of an old thread that came before the account was watched, once."""
-        client = await self._clients.get(conversation.account.id)
+        client = await self._clients.of(conversation.account)
         await store_earlier(self._pool, conversation.account, await client.gmail.thread(conversation.gmail_id))
         async with self._pool.connection() as conn:
             await threads.complete(conn, conversation.id)

@@ -68,6 +68,8 @@ class Heed:
 
     async def _answers_to(self, conversation: Conversation, run: RunRow) -> list[MailStanding]:
         """What the person wrote since the answers were applied: what they wrote before was read then."""
+        if not any(m.own for m in conversation.new):
+            return []
         ours = await self.ledger.own_ids(conversation.id)
         asked_at = conversation.mail(run.mail_id).received_at
         return [m for m in conversation.new if _is_by_hand(m, ours) and m.received_at >= asked_at]
@@ -100,7 +102,7 @@ class Heed:
             return False
         ours = await self.ledger.own_ids(conversation.id)
         by_hand = [m for m in own if _is_by_hand(m, ours)]
-        reason = await self._answered_where(conversation, by_hand)
+        reason = await self._answered_where(conversation, by_hand) if by_hand else ""
         wrote_at = max((m.received_at for m in by_hand), default=None)
         answered = [
             run.id
@@ -133,7 +135,7 @@ class Heed:
         While their answer from a chat is under way, a draft is taken for its: its id may not be stored yet, since a
         chat works under a lease of its own.
         """
-        gmail = (await self.clients.get(conversation.account.id)).gmail
+        gmail = (await self.clients.of(conversation.account)).gmail
         drafts = await self.left_drafts.of_thread(conversation.id)
         left = [draft.draft_id for draft in drafts if draft.draft_id and draft.state == "left"]
         ending = [draft.draft_id for draft in drafts if draft.draft_id and draft.state == "ending"]
@@ -153,6 +155,8 @@ class Heed:
     async def _is_taken_over(self, lease: Lease, conversation: Conversation, run: RunRow) -> bool:
         """Take the drafts of a decided run away from Gmail; whatever the person did with one there ends the run, unless
         they decided that nothing is to be sent."""
+        if not conversation.has_left_drafts:
+            return False
         taken = [
             left.call_id
             for left in await self.left_drafts.of_thread(conversation.id)
@@ -180,12 +184,12 @@ class Heed:
         return False
 
     async def _take_away(self, lease: Lease, conversation: Conversation, left: LeftDraft) -> bool:
-        gmail = (await self.clients.get(conversation.account.id)).gmail
+        gmail = (await self.clients.of(conversation.account)).gmail
         return await self.left_drafts.take_away(gmail, lease, left)
 
     async def _call_of(self, lease: Lease, conversation: Conversation, left: LeftDraft) -> Call:
         run, account = await self.runs.input_of(left.run_id), conversation.account
-        return Call(run, left.call_id, account, await self.clients.get(account.id), lease)
+        return Call(run, left.call_id, account, await self.clients.of(account), lease)
 
     async def _read_put_away(self, lease: Lease, conversation: Conversation) -> bool:
         """What the person archived or deleted before they answered it here needs no answer."""
@@ -246,7 +250,7 @@ class Heed:
         since = [m for m in others if m.received_at >= mail.received_at]
         if any(_is_by_hand(m, ours) if m.own else m.classification != "ignore" for m in since):
             return False
-        gmail = (await self.clients.get(conversation.account.id)).gmail
+        gmail = (await self.clients.of(conversation.account)).gmail
         return all(ref.thread_id != conversation.gmail_id for ref in await gmail.drafts())
 
 

@@ -11,7 +11,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, Interrupt, StateSnapshot
 
-from email_assistant.db.checkpoints import run_config
+from email_assistant.db.checkpoints import nothing_stands_of, run_config, stored_questions
 from email_assistant.db.lease import Lease
 from email_assistant.db.serializer import ForeignCheckpoint
 from email_assistant.inbox.questions import Questions
@@ -60,6 +60,8 @@ class Invoker:
             LostInterrupt, QuestionNotStored, and what the agent's nodes raise.
         """
         config = run_config(run_id, lease)
+        if is_new:
+            nothing_stands_of(run_id)
         going: Any = graph_input if is_new else await self._where_it_stood(run_id, graph_input, config, begun=begun)
         state, questions = await self._run(going, {**config, "recursion_limit": _MOST_STEPS}, watch)
         if questions:
@@ -122,8 +124,10 @@ class Invoker:
         """LangGraph says that a nested graph waits even when storing that has failed: its executor raises no second
         exception beside the interrupt (`pregel/_executor.py`, 1.2). Nobody may be asked before it is stored.
         """
-        stored = set(_pending(await self.graph.aget_state(config, subgraphs=True)))
-        if not stored.issuperset(question.id for question in questions):
+        asked = {question.id for question in questions}
+        if asked <= stored_questions():
+            return
+        if not asked <= set(_pending(await self.graph.aget_state(config, subgraphs=True))):
             raise QuestionNotStored
 
     async def _resume(self, run_id: UUID, snapshot: StateSnapshot) -> Command[Any] | None:

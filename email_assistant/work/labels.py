@@ -11,14 +11,12 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from uuid import UUID
 
-from psycopg.rows import class_row
-
 from email_assistant.accounts.account import Account
-from email_assistant.accounts.accounts import Accounts
+from email_assistant.accounts.accounts import COLUMNS, Accounts, account_in
 from email_assistant.accounts.clients import Clients
 from email_assistant.db import mails, threads
 from email_assistant.db.lease import Lease, LeaseLost
-from email_assistant.db.pool import Pool
+from email_assistant.db.pool import Pool, fetched
 from email_assistant.errors import AssistantError
 from email_assistant.google.errors import Exists, NotFound, Refused
 from email_assistant.google.gmail import Gmail
@@ -51,7 +49,7 @@ class NoLabel(AssistantError):
 
 @dataclass(frozen=True, slots=True)
 class LabelWork:
-    account_id: UUID
+    account: Account
     gmail_id: str
     classification: Class
     relabelled: Class | None
@@ -91,8 +89,10 @@ class Labels:
         return changed
 
     async def _show(self, lease: Lease, work: LabelWork) -> bool:
-        account, gmail = await self._mailbox(work)
-        if not all(name in account.labels for name in self.names.values()):
+        account, gmail = work.account, (await self.clients.of(work.account)).gmail
+        if not self._knows_all(account):  # they may have been found for another mail since
+            account = await self.accounts.get(account.id)
+        if not self._knows_all(account):
             account = await self._find(account, gmail)
         try:
             await self._set(gmail, work, account)
@@ -116,25 +116,21 @@ class Labels:
 
         History alone doesn't tell: it shows our own changes too, maybe late and out of date.
         """
-        account, gmail = await self._mailbox(work)
-        carried = await gmail.labels_of(work.gmail_id)
-        shown = {each for each, label_id in self._ids(account).items() if label_id in carried}
+        carried = await (await self.clients.of(work.account)).gmail.labels_of(work.gmail_id)
+        shown = {each for each, label_id in self._ids(work.account).items() if label_id in carried}
         if work.relabelled is None or work.relabelled not in shown or work.relabelled == work.classification:
             await self._drop_suspicion(lease, work)
             return False
         try:
             async with self.pool.connection() as conn, conn.transaction():
                 await self.corrections.correct_under(
-                    conn, lease, work.account_id, work.gmail_id, work.relabelled, MOVED_IN
+                    conn, lease, work.account.id, work.gmail_id, work.relabelled, MOVED_IN
                 )
         except Conflict:
             return False  # it waits for its turn
         if shown == {work.relabelled}:
             await self._store(lease, work, work.relabelled)
         return True
-
-    async def _mailbox(self, work: LabelWork) -> tuple[Account, Gmail]:
-        return await self.accounts.get(work.account_id), (await self.clients.get(work.account_id)).gmail
 
     async def _find(self, account: Account, gmail: Gmail) -> Account:
         """The account with the ids of its labels as they are now; those that are not there are made."""
@@ -153,6 +149,9 @@ class Labels:
                 raise NoLabel(f"Gmail does not take {name!r} as a label: {refusal}") from refusal
             return made
 
+    def _knows_all(self, account: Account) -> bool:
+        return all(name in account.labels for name in self.names.values())
+
     def _ids(self, account: Account) -> dict[Class, str]:
         return {each: account.labels[name] for each, name in self.names.items() if name in account.labels}
 
@@ -160,7 +159,7 @@ class Labels:
         fault = classify(error)
         log.warning("conversation %s: no label (%s)", lease.thread_id, type(error).__name__, exc_info=fault.unexpected)
         if fault.needs_login:
-            await self.accounts.set_state(work.account_id, "login", fault.reason)
+            await self.accounts.set_state(work.account.id, "login", fault.reason)
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
             await threads.label_later(conn, lease.thread_id, fault.until)
@@ -175,18 +174,21 @@ class Labels:
         """What history showed tells nothing new."""
         async with self.pool.connection() as conn, conn.transaction():
             await lease.check(conn)
-            await mails.not_relabelled(conn, work.account_id, work.gmail_id, work.relabelled)
+            await mails.not_relabelled(conn, work.account.id, work.gmail_id, work.relabelled)
 
     async def _due(self, thread_id: UUID) -> list[LabelWork]:
-        async with self.pool.connection() as conn, conn.cursor(row_factory=class_row(LabelWork)) as cursor:
-            await cursor.execute(
-                f"""select m.account_id, m.gmail_id, m.classification, m.relabelled, t.label_faults as faults
-                    from mails m join accounts a on a.id = m.account_id join threads t on t.id = m.thread_id
-                    where t.id = %s and t.label_after <= clock_timestamp() and ({UNSHOWN} or {MOVED})
-                    order by m.gmail_id""".encode(),
-                (thread_id,),
-            )
-            return await cursor.fetchall()
+        rows = await fetched(
+            self.pool,
+            f"""select m.gmail_id, m.classification, m.relabelled, t.label_faults, {COLUMNS}
+                from mails m join accounts a on a.id = m.account_id join threads t on t.id = m.thread_id
+                where t.id = %s and t.label_after <= clock_timestamp() and ({UNSHOWN} or {MOVED})
+                order by m.gmail_id""",
+            (thread_id,),
+        )
+        return [
+            LabelWork(account_in(r), r["gmail_id"], r["classification"], r["relabelled"], r["label_faults"])
+            for r in rows
+        ]
 
 
 async def _labels_by_name(gmail: Gmail) -> dict[str, str]:

@@ -52,7 +52,9 @@ class RunRow:
     unreadable: bool = False
     """What it was given was damaged in the database, or changed by somebody else; `input` says what is known beside."""
     is_new: bool = False
-    """It was made just now, by whoever goes on with it; its first start is counted already."""
+    """It was made just now, by whoever goes on with it, so it has no checkpoints."""
+    tries: int | None = None
+    """The how manieth start of it comes now, where that was counted with what it starts from."""
 
     @property
     def is_open(self) -> bool:

@@ -5,17 +5,16 @@ A chat is a row of `threads` too; each request in it is a run: its turn.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
-
-from psycopg.types.json import Json
 
 from email_assistant.accounts.account import Account
 from email_assistant.agents.chat.run import Turn
 from email_assistant.agents.mail.run import Run
 from email_assistant.db import mails, runs, threads
-from email_assistant.db.lease import Lease
+from email_assistant.db.lease import Lease, RowChange
 from email_assistant.db.pool import Connection
 from email_assistant.errors import AssistantError
 from email_assistant.inbox import rows as items
@@ -48,12 +47,12 @@ class Runs(RunRows):
             attempt: the how manieth of its mail it is.
         """
         mail_id = given["mail"]
-        async with self._pool.connection() as conn, conn.transaction():
-            await lease.check(conn)
-            name = f"{account.id}/{given['thread']}/{mail_id}/{attempt}"
-            run = await self._insert(conn, lease, account, name, mail_id, attempt, given)
-            await mails.taken_up(conn, run.id, account.id, mail_id)
-        return run
+        run_id = _id_of(f"{account.id}/{given['thread']}/{mail_id}/{attempt}")
+        whole = {**given, "id": str(run_id)}
+        made = _made(lease, account, run_id, mail_id, attempt, whole, tries=0)
+        async with self._pool.connection() as conn:
+            tries, at = await mails.taken_up(conn, lease, run_id, mail_id, along=[made])
+        return RunRow(run_id, mail_id, attempt, whole, "running", None, None, at, is_new=True, tries=tries)
 
     async def begin(
         self,
@@ -80,39 +79,23 @@ class Runs(RunRows):
         newest = "order by r.attempt desc limit 1"
         before = await read_runs(conn, "r.thread_id = %s", lease.thread_id, last=newest)
         attempt = before[0].attempt + 1 if before else 1
-        name = f"chat/{lease.thread_id}/{attempt}"
+        turn_id = _id_of(f"chat/{lease.thread_id}/{attempt}")
         if before and before[0].is_open:
-            await self._make_way(conn, before[0], _id_of(name), may_act=before[0].id == held_up)
+            await self._make_way(conn, before[0], turn_id, may_act=before[0].id == held_up)
             await threads.anew(conn, lease.thread_id)  # a new request doesn't wait out a back-off from before it
-        given = Turn(
-            agent="chat", id="", account_id=str(account.id), address=account.address, chat=chat_id, request=request
-        )
-        return await self._insert(conn, lease, account, name, None, attempt, given)
-
-    async def _insert(
-        self,
-        conn: Connection,
-        lease: Lease,
-        account: Account,
-        name: str,
-        mail_id: str | None,
-        attempt: int,
-        given: Mapping[str, Any],
-    ) -> RunRow:
-        run_id, is_turn = _id_of(name), mail_id is None
-        whole = {**given, "id": str(run_id)}
-        at = await runs.insert(
-            conn,
-            id=run_id,
-            user_id=account.user_id,
-            account_id=account.id,
-            thread_id=lease.thread_id,
-            mail_id=mail_id,
-            attempt=attempt,
-            input=Json(whole),
-            tries=int(is_turn),
-        )
-        return RunRow(run_id, mail_id or "", attempt, whole, "running", None, None, at, is_new=is_turn)
+        given: dict[str, Any] = {
+            **Turn(
+                agent="chat",
+                id=str(turn_id),
+                account_id=str(account.id),
+                address=account.address,
+                chat=chat_id,
+                request=request,
+            )
+        }
+        made = _made(lease, account, turn_id, None, attempt, given, tries=1)
+        [row] = await lease.guarded(conn, made.statement, *made.parameters)
+        return RunRow(turn_id, "", attempt, given, "running", None, None, row["created_at"], is_new=True, tries=1)
 
     async def _make_way(self, conn: Connection, turn: RunRow, by: UUID, *, may_act: bool) -> None:
         if turn.state == "acting" and turn.waits and not turn.answered:
@@ -125,12 +108,14 @@ class Runs(RunRows):
 
     # A run goes on
 
-    async def start_work(self, lease: Lease, run: RunRow, most_tries: int) -> bool:
-        """Count a try before it starts, of a run of mail as one of its mail, since the try may kill the process; False
-        if there were enough."""
+    async def start_work(self, lease: Lease, run: RunRow) -> int:
+        """Count a try before it starts, of a run of mail as one of its mail, since the try may kill the process;
+        returns the how manieth it is."""
+        if run.tries is not None:
+            return run.tries
         async with self._pool.connection() as conn:
             tried = mails.tried(conn, lease, run.mail_id) if run.mail_id else runs.tried(conn, lease, run.id)
-            return await tried <= most_tries
+            return await tried
 
     async def handed_back(self, lease: Lease, run: RunRow) -> None:
         """The process is stopping: the try that it broke off doesn't count. One that lost its lease does."""
@@ -158,21 +143,22 @@ class Runs(RunRows):
         else:
             await runs.not_tried(conn, run.id)
 
-    async def acting(self, conn: Connection, run_id: UUID) -> None:
-        """Every answer is in and past its window: from here on the run acts."""
-        await runs.acting(conn, run_id)
-        await mails.acting(conn, run_id)
+    async def acting(self, conn: Connection, lease: Lease, run: RunRow) -> RunRow:
+        """Every answer is in and past its window: from here on the run acts, of which this counts as a try."""
+        tries = await mails.acting(conn, lease, run.id, run.mail_id, along=[runs.acting(run.id, tries=1)])
+        counted = tries if run.mail_id else 1
+        return replace(run, state="acting", waits=False, decided=False, answered=False, tries=counted)
 
-    async def hangs(self, conn: Connection, run_id: UUID, reason: str) -> None:
+    async def hangs(self, conn: Connection, lease: Lease, run_id: UUID, reason: str) -> None:
         """The run can't act on before the person has said something."""
-        await runs.acting(conn, run_id)
-        await mails.hang(conn, run_id, reason)
+        await mails.hang(conn, lease, run_id, reason, along=[runs.acting(run_id, tries=0)])
 
-    async def rested(self, conn: Connection, run_id: UUID, state: RunState, answer: str | None = None) -> None:
+    async def rested(
+        self, conn: Connection, lease: Lease, run_id: UUID, state: RunState, answer: str | None = None
+    ) -> None:
         """The graph came to rest: in front of a person, or at its end."""
-        await threads.went_well(conn, run_id)
-        await runs.rested(conn, run_id, state, answer)
-        await mails.rested(conn, run_id, state)
+        along = [threads.went_well(lease.thread_id), runs.rested(run_id, state, answer)]
+        await mails.rested(conn, lease, run_id, state, along=along)
 
     async def fail(self, conn: Connection, run_id: UUID, reason: str, *, after: bool = False) -> None:
         """Set the run aside; its mails show the reason and can be retried.
@@ -196,6 +182,17 @@ class Runs(RunRows):
 
     # What triage came to
 
+    async def cover_alone(self, conn: Connection, run_id: UUID, mail_id: str, thread_id: UUID) -> list[str] | None:
+        """Let a run cover all that is unanswered in its thread, where none was open when it was made, under the same
+        lease; returns Gmail's ids of the mails, oldest first. None: another one of them is to be answered first, and
+        all are left to its run.
+        """
+        covered, foremost = await mails.cover(conn, run_id, thread_id)
+        if foremost == mail_id:
+            return covered
+        await mails.leave(conn, run_id)
+        return None
+
     async def take_over(self, conn: Connection, run_id: UUID, thread_id: UUID) -> tuple[list[UUID], list[str]]:
         """Let a run cover all that is unanswered in its thread, in place of the runs that did, in which nothing waits
         any more. May be repeated.
@@ -212,7 +209,7 @@ class Runs(RunRows):
         if any(run.state == "waiting" and run.decided for run in replaced):
             raise DecisionFirst
         await supersede(conn, [run.id for run in replaced], "newer mail came", run_id)
-        covered = await mails.cover(conn, run_id, thread_id)
+        covered, _ = await mails.cover(conn, run_id, thread_id)
         cursor = await conn.execute(
             """with recursive before as (
                    select id, created_at from runs where superseded_by = %s
@@ -268,6 +265,27 @@ async def supersede(conn: Connection, run_ids: Sequence[UUID], reason: str, by: 
     """Set runs aside, for another one if there is any, and what still waits in them."""
     await items.supersede(conn, run_ids, by)
     await runs.supersede(conn, run_ids, reason, by)
+
+
+def _made(
+    lease: Lease,
+    account: Account,
+    run_id: UUID,
+    mail_id: str | None,
+    attempt: int,
+    given: Mapping[str, Any],
+    tries: int,
+) -> RowChange:
+    return runs.insert(
+        run_id,
+        user_id=account.user_id,
+        account_id=account.id,
+        thread_id=lease.thread_id,
+        mail_id=mail_id,
+        attempt=attempt,
+        given=given,
+        tries=tries,
+    )
 
 
 def _id_of(name: str) -> UUID:

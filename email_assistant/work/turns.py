@@ -70,12 +70,6 @@ class Turns:
         latest = f"{_CHATS} order by last.created_at desc nulls last, t.id limit %s"
         return await self._read(latest, user_id, most)
 
-    async def is_chat(self, thread_id: UUID) -> bool:
-        async with self._pool.connection() as conn:
-            cursor = await conn.execute("select chat_id is not null as yes from threads where id = %s", (thread_id,))
-            row = await cursor.fetchone()
-        return bool(row and row["yes"])
-
     async def newest(self, thread_id: UUID, most: int) -> list[RunRow]:
         """The last turns of a chat, the newest first."""
         return await self._turns("r.thread_id = %s", thread_id, last=f"{_NEWEST} limit {most:d}")

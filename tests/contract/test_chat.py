@@ -157,12 +157,19 @@ class TestMalformed:
         answer = stage.daemon.http.post(path, content=b"{plan", headers={"content-type": "application/json"})
         assert (answer.status_code, bool(answer.json()["detail"])) == (422, True)
 
+    @pytest.mark.parametrize("path", ["/run", "/resume"])
+    @pytest.mark.parametrize("body", [b"\xff\xfe", b"x" * 100_000])
+    def test_a_body_that_is_no_text_or_endless_is_not_given_back(self, stage: Stage, path: str, body: bytes) -> None:
+        answer = stage.daemon.http.post(path, content=body, headers={"content-type": "text/plain"})
+        assert answer.status_code == 422
+        assert len(answer.content) < 1_000
+
     @pytest.mark.parametrize("text", ["nul \x00", "half a pair \ud800"])
-    @pytest.mark.parametrize("field", ["thread_id", "user_request"])
+    @pytest.mark.parametrize("field", ["thread_id", "user_request", "account"])
     def test_text_that_no_database_takes_is_the_callers_fault(self, stage: Stage, field: str, text: str) -> None:
         body = json.dumps({"thread_id": "t", "user_request": "plan", field: text}).encode()
         answer = stage.daemon.http.post("/run", content=body, headers={"content-type": "application/json"})
-        assert answer.status_code in (400, 422)
+        assert answer.status_code in (400, 404, 422)
 
     @pytest.mark.parametrize("thread_id", ["any-string", "1", "a/b?c#d", "Grüße ✓", "../api", "x" * 100])
     def test_any_string_names_a_thread(self, stage: Stage, talk: Talk, thread_id: str) -> None:

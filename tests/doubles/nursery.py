@@ -22,7 +22,7 @@ _WARM = f"""
 import atexit, gc, importlib, json, os, runpy, sys, threading
 from contextlib import suppress
 
-for name in ("cli", "cli.serve", "daemon", "agents.mail.graph", "queue.handover"):
+for name in ("cli", "cli.serve", "daemon", "agents.mail.graph", "work.handover", "queue.handover"):
     with suppress(ImportError):
         importlib.import_module("{_PROGRAM}." + name)
 with suppress(ImportError):
@@ -103,13 +103,14 @@ class Nursery:
 class ForkingNursery(Nursery):
     """Forks each process off a warm one."""
 
-    def __init__(self) -> None:
+    def __init__(self, source: Path | None) -> None:
         self._one_question = threading.Lock()
         self._warm = subprocess.Popen(
             [sys.executable, "-c", _WARM],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            cwd=source,  # where it looks first for what it imports
             env={**os.environ, "LANG": "C.UTF-8"},
         )
         assert self._warm.stdout
@@ -136,9 +137,13 @@ class ForkingNursery(Nursery):
 
 
 @cache
-def nursery() -> Nursery:
-    """The one of this test run."""
-    opened = ForkingNursery() if hasattr(os, "fork") else Nursery()
+def nursery(source: Path | None = None) -> Nursery:
+    """The one of this test run.
+
+    Args:
+        source: the folder of another version's source, if that is to run.
+    """
+    opened = ForkingNursery(source) if hasattr(os, "fork") else Nursery()
     atexit.register(opened.close)
     return opened
 

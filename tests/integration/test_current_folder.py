@@ -347,3 +347,20 @@ def test_files_of_tools_are_named_from_the_home_on(program: Daemon, trap: Trap) 
     status, said = run_there(program, trap, "tools")
     assert status == 1
     assert f"{program.home / '.email-assistant' / 'tools.yaml'}: can't be read" in said
+
+
+@pytest.mark.parametrize("before", [0o777, 0o775])
+def test_a_home_that_was_open_is_closed_to_others_writing(tmp_path: Path, before: int) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    home.chmod(before)
+
+    subprocess.run(
+        [sys.executable, "-m", "email_assistant", "tools"],
+        env=os.environ | {"EMAIL_ASSISTANT_HOME": str(home)},
+        check=True,
+        capture_output=True,
+        timeout=WAIT_SECONDS,
+    )
+
+    assert home.stat().st_mode & 0o777 == 0o755

@@ -1,16 +1,19 @@
 """How a conversation is carried on: what keeps an approved call, and how often is read what its mails say."""
 
+import asyncio
 from typing import Any
 
 import pytest
+from psycopg import AsyncCursor
 
 from email_assistant.app import open_chat
 from email_assistant.gate.source import BadFile
 from email_assistant.work.conversations import Conversations
 from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
-from tests.integration.home import Home, in_one_loop
-from tests.integration.scene import DONE, reply
+from tests.doubles.serving import Hold
+from tests.integration.home import Home, in_one_loop, reached
+from tests.integration.scene import BOB, DONE, reply
 
 pytestmark = in_one_loop
 
@@ -69,3 +72,84 @@ async def test_a_conversation_is_read_once_for_a_mail_and_once_with_what_the_mai
 
     assert len(await home.pending()) == 1
     assert sorted(looks) == ["load", "read"]
+
+
+REFUSES_QUESTIONS = """
+create function refuse_questions() returns trigger language plpgsql as $$ begin raise 'refused'; end $$;
+create trigger refuse_questions before insert on checkpoint_writes for each row
+when (new.channel = '__interrupt__' and new.checkpoint_ns <> '') execute function refuse_questions()"""
+
+
+async def test_nobody_is_asked_what_could_not_be_stored(home: Home, model: Model) -> None:
+    """LangGraph tells of no error then, and the graph around the one that asks has stored that it waits."""
+    model.script(lambda _: [reply("Friday is fine."), DONE])
+    await home.sql(REFUSES_QUESTIONS)
+    home.google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+    await home.sync()
+
+    await home.step()
+
+    assert await home.pending() == []
+    [mail] = await home.mails()
+    assert (mail.state, mail.reason) == ("triaging", "waiting: the database is not available")
+    await home.sql("drop trigger refuse_questions on checkpoint_writes")
+    await home.carry_on()
+    assert len(await home.pending()) == 1
+
+
+async def test_what_checkpoints_say_is_read_once_where_the_run_is_gone_on_with(
+    home: Home, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model.script(lambda _: [reply("Friday is fine."), DONE])
+    reads: list[tuple[str, object]] = []
+    fetch = AsyncCursor.execute
+
+    async def counted(cursor: Any, query: Any, *given: Any, **more: Any) -> Any:
+        if b"pending_writes" in (query if isinstance(query, bytes) else str(query).encode()):
+            reads.append(given[0])
+        return await fetch(cursor, query, *given, **more)
+
+    monkeypatch.setattr(AsyncCursor, "execute", counted)
+    await home.receive()
+    assert reads == []  # there were none before
+    [item] = await home.pending()
+    await home.answer(item, "accept")
+    assert len(reads) == len(set(reads)) == 2  # the graph's, and that of the one in it
+
+
+async def test_a_letter_that_the_ledger_knows_wakes_nobody(home: Home, google: Google, model: Model) -> None:
+    model.script(lambda _: [reply("Friday is fine."), DONE])
+    await home.receive()
+    [item] = await home.pending()
+    await home.answer(item, "accept")
+    await home.sql("delete from procrastinate_jobs")
+
+    await home.sync()
+
+    assert await home.sql("select state from mails where own") == [{"state": "done"}]
+    assert await home.woken() == []
+    assert item.mail_id
+    google.person_sends(item.mail_id, "One more thing")
+    await home.sync()
+    assert len(await home.woken()) == 1
+
+
+async def test_of_mails_read_together_the_newest_is_answered_though_one_is_retried_meanwhile(
+    home: Home, model: Model
+) -> None:
+    """The look at the conversation, before the model was asked, could not tell of it."""
+    model.script(lambda _: [reply("Friday is fine."), DONE])
+    first = home.google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+    second = home.google.deliver(BOB, "Lunch!", "Or Monday?", thread=first)
+    await home.sync()
+    await home.sql("update mails set state = 'failed', classification = 'respond' where gmail_id = %s", second)
+    model.fault("triage", hold=(hold := Hold()))
+    working = asyncio.create_task(home.step())
+    await reached(hold)
+    await home.sql("update mails set state = 'triaging' where gmail_id = %s", second)
+    hold.release()
+    await working
+    await home.carry_on()
+
+    [item] = await home.pending()
+    assert item.mail_id == second

@@ -111,7 +111,10 @@ class Chance:
 
     async def fill(self, *, accounts: int = 6, threads: int = 150) -> list[UUID]:
         owners = [await self.account() for _ in range(accounts)]
-        return [await self.conversation(self._dice.choice(owners)) for _ in range(threads)]
+        made = [await self.conversation(self._dice.choice(owners)) for _ in range(threads)]
+        for thread in made * 3:
+            await self.change(thread)
+        return made
 
     async def account(self, **given: object) -> UUID:
         user = await self._insert("users", {"name": str(uuid4())})
@@ -147,6 +150,23 @@ class Chance:
                 row = {"account_id": account, "thread_id": thread, "run_id": run, "call_id": "0", "args": Json({})}
                 await self._insert("left_drafts", {**row, "state": self._pick(*states)}, key="run_id")
         return thread
+
+    async def change(self, thread: UUID) -> None:
+        """What happens to a conversation once all of it is there, such as a failure, or an answer."""
+        when = self._pick(_past(), _future(), _BEGINNING)
+        status = self._pick("pending", "decided", "applied", "expired")
+        await self._set("threads set not_before = %(value)s where id = %(thread)s", thread, when, 0.2)
+        await self._set("threads set label_after = %(value)s where id = %(thread)s", thread, when, 0.1)
+        await self._set("inbox_items set status = %(value)s where thread_id = %(thread)s", thread, status, 0.2)
+        await self._set(
+            "mails set state = %(value)s where thread_id = %(thread)s", thread, self._pick("new", "done"), 0.1
+        )
+        await self._set("runs set state = %(value)s where thread_id = %(thread)s", thread, "running", 0.1)
+
+    async def _set(self, change: str, thread: UUID, value: object, chance: float) -> None:
+        if self._dice.random() < chance:
+            given = {"thread": thread, "value": value}
+            await rows(self._pool, f"update {change} returning true", given)
 
     async def thread(self, account: UUID, *, ready: bool = False) -> UUID:
         leased = not ready and self._dice.random() < 0.2

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from email_assistant.accounts.account import Mode
-from email_assistant.inbox.mode import set_mode
 from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.doubles.serving import Hold
@@ -49,7 +48,7 @@ async def look(home: Home) -> None:
 
 async def switch(home: Home, mode: Mode) -> None:
     app = home.app
-    await set_mode(app.pool, app.accounts, app.inbox, await home.account(), mode)
+    await app.inbox.set_mode(app.accounts, await home.account(), mode)
 
 
 async def no_back_off(home: Home) -> None:

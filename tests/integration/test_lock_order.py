@@ -14,7 +14,6 @@ from email_assistant.app import removal
 from email_assistant.db.lease import claim
 from email_assistant.db.pool import make_pool
 from email_assistant.inbox.items import Item
-from email_assistant.inbox.mode import set_mode
 from email_assistant.work.faults import classify
 from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
@@ -83,7 +82,7 @@ async def switches_to_shadow(home: Home) -> Work:
     for item in [*await open_items(home), *await open_items(home)]:
         await home.decide(item, "accept")
     account = await home.account()
-    return lambda: set_mode(home.app.pool, home.app.accounts, home.app.inbox, account, "shadow")
+    return lambda: home.app.inbox.set_mode(home.app.accounts, account, "shadow")
 
 
 # What comes from Gmail
@@ -112,7 +111,8 @@ async def a_thread_is_looked_at(home: Home) -> Work:
     thread = item.mail_id
     home.google.deliver(BOB, "Re: Lunch?", "Or Monday?", thread=thread)
     home.google.person_moves(thread, out_of=["INBOX"])
-    return lambda: home.works.mailboxes.sync_thread(home.account_id, thread)
+    account = await home.account()
+    return lambda: home.works.mailboxes.sync_thread(account, thread)
 
 
 async def older_mail_is_listed(home: Home) -> Work:

@@ -10,7 +10,6 @@ import re
 import pytest
 
 from email_assistant.inbox.items import Invalid, Item
-from email_assistant.inbox.mode import set_mode
 from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.integration.conftest import Start
@@ -541,7 +540,7 @@ class TestTheModeOfAnAccount:
 
 
 async def switch(home: Home, mode: str) -> int:
-    return await set_mode(home.app.pool, home.app.accounts, home.app.inbox, await home.account(), mode)  # type: ignore[arg-type]
+    return await home.app.inbox.set_mode(home.app.accounts, await home.account(), mode)  # type: ignore[arg-type]
 
 
 def draft_id(google: Google) -> str:

@@ -666,6 +666,27 @@ class TestDigest:
         assert len(digests_sent(google)) == 1
         assert google.drafts == []
 
+    async def test_is_sent_once_when_each_of_them_has_made_a_draft(self, home: Home, google: Google) -> None:
+        await home.receive("Lunch?")
+        creating, sending, sending_too = Hold(), Hold(), Hold()
+        google.fault("drafts.create", hold=creating)
+        google.fault("drafts.send", hold=sending)
+        google.fault("drafts.send", hold=sending_too)
+        clock = Clock(berlin("2031-06-02", 8))
+        first = asyncio.create_task(self.digests(home, clock).send_due())
+        await reached(creating)
+        clock.later(minutes=2)
+        second = asyncio.create_task(self.digests(home, clock).send_due())
+        await reached(sending)
+        creating.release()
+        await reached(sending_too)
+        sending.release()
+        await second
+        sending_too.release()
+        await first
+        assert len(digests_sent(google)) == 1
+        assert google.drafts == []
+
     async def test_is_left_alone_when_the_person_deletes_its_draft(self, home: Home, google: Google) -> None:
         await home.receive("Lunch?")
         google.fault("drafts.send", status=503)

@@ -269,6 +269,19 @@ class TestAnEffectInDoubt:
         assert await home.pending() == []
         assert google.drafts == []
 
+    async def test_a_mail_that_was_sent_before_with_the_same_text_is_not_taken_for_it(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        model.script(lambda _: [reply("That is fine."), DONE])
+        first = await home.receive(text="Friday?")
+        [item] = await home.pending()
+        await home.answer(item, "accept")
+        await home.receive("Re: Lunch?", "At noon?", thread=first)
+
+        await lose_the_draft(home, google)  # and it is in doubt
+
+        assert [sent.text for sent in google.sent] == ["That is fine."]
+
     async def test_new_mail_beside_it_waits_quietly_and_is_handled_afterwards(
         self, home: Home, google: Google, model: Model
     ) -> None:

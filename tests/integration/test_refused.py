@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from email_assistant.inbox.items import Conflict, Invalid, Item
-from email_assistant.inbox.mode import set_mode
 from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
 from tests.doubles.serving import Hold
@@ -128,7 +127,7 @@ class TestARefusedReply:
 
     async def test_can_not_be_sent_in_shadow_mode(self, home: Home, google: Google, model: Model) -> None:
         _, again = await refused(home, model, google)
-        await set_mode(home.app.pool, home.app.accounts, home.app.inbox, await home.account(), "shadow")
+        await home.app.inbox.set_mode(home.app.accounts, await home.account(), "shadow")
         assert (await home.item(again)).allowed == ["ignore"]
 
     async def test_that_the_person_answered_by_hand_meanwhile_is_not_sent_on_a_late_word(
@@ -212,7 +211,7 @@ class TestAfterItWasAskedAgain:
         items = {item.kind: item for item in parts}
         await home.decide(items["draft"], "accept")
         await home.decide(items["meeting"], "ignore")
-        await set_mode(home.app.pool, home.app.accounts, home.app.inbox, await home.account(), "shadow")
+        await home.app.inbox.set_mode(home.app.accounts, await home.account(), "shadow")
         await home.app.inbox.undo(home.app.user_id, items["meeting"].id)
         assert {item.status for item in await home.items()} == {"pending"}
 

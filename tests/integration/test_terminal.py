@@ -27,7 +27,7 @@ from textual.widgets import Input, TextArea
 
 from email_assistant.app import open_app
 from email_assistant.cli.context import chosen
-from email_assistant.cli.screen.app import InboxApp
+from email_assistant.cli.screen.app import InboxApp, show_inbox
 from email_assistant.cli.screen.desk import Desk
 from email_assistant.cli.screen.waiting import WaitingScreen
 from email_assistant.inbox.items import Item
@@ -816,8 +816,6 @@ def test_without_a_terminal_it_names_the_subcommand(tmp_path: Path) -> None:
 async def test_a_mistake_of_the_program_ends_it_with_one_line_and_no_mail(
     home: Home, account: UUID, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from email_assistant.cli.screen.show import show_inbox
-
     await home.draft(account)
 
     async def crash(view: InboxApp, **_: object) -> None:
@@ -831,7 +829,7 @@ async def test_a_mistake_of_the_program_ends_it_with_one_line_and_no_mail(
     ordinary = InboxApp.run_async
     monkeypatch.setattr(InboxApp, "run_async", crash)
     with pytest.raises(AttributeError):
-        await show_inbox(home.app)
+        await show_inbox(Desk(home.app))
     shown = capsys.readouterr()
     assert "words of a mail" not in shown.out + shown.err
     assert "Traceback" not in shown.out + shown.err

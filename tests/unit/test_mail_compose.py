@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from email_assistant.mail.address import Address, address_of, is_recipient, split_recipients
-from email_assistant.mail.compose import compose_reply, fingerprint, mail_fingerprint, reply_subject, with_signature
+from email_assistant.mail.compose import compose_mail, fingerprint, mail_fingerprint, reply_subject, with_signature
 from email_assistant.mail.parse import parse_bytes, parse_gmail
 
 ME = Address("Zoë Müller", "zoe@example.org")
@@ -33,9 +33,9 @@ def reply(
     references: Sequence[str] = ("<0@example.org>",),
     signature: str | None = None,
 ) -> bytes:
-    return compose_reply(
-        to=to, cc=cc, sender=sender, subject=subject, text=text, in_reply_to=in_reply_to, references=references,
-        signature=signature, date=NOW,
+    return compose_mail(
+        to=to, cc=cc, sender=sender, subject=reply_subject(subject), text=text, in_reply_to=in_reply_to,
+        references=references, signature=signature, date=NOW,
     )  # fmt: skip
 
 
@@ -115,7 +115,7 @@ def test_a_reply_needs_a_recipient_and_a_timezone() -> None:
     with pytest.raises(ValueError, match="recipient"):
         reply(to=[])
     with pytest.raises(ValueError, match="timezone"):
-        compose_reply(to=["a@b.example"], sender=ME, subject="x", text="x", in_reply_to=None,
+        compose_mail(to=["a@b.example"], sender=ME, subject="x", text="x", in_reply_to=None,
                       date=datetime(2026, 5, 5))  # noqa: DTZ001  # fmt: skip
 
 

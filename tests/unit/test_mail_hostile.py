@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from email_assistant.mail.address import Address
-from email_assistant.mail.compose import compose_reply
+from email_assistant.mail.compose import compose_mail, reply_subject
 from email_assistant.mail.html_text import html_to_text
 from email_assistant.mail.message import Mail
 from email_assistant.mail.parse import parse_bytes, parse_gmail
@@ -159,10 +159,10 @@ def test_what_is_written_back_of_a_header_is_one_line(value: str) -> None:
     )
     mail = parse_bytes(data.encode())
     assert mail.sender
-    reply = compose_reply(
+    reply = compose_mail(
         to=[Address(mail.sender.name, "ann@example.org")],
         sender=Address("Bob", "bob@example.org"),
-        subject=mail.subject,
+        subject=reply_subject(mail.subject),
         text="hello",
         in_reply_to=mail.message_id,
         references=mail.references,

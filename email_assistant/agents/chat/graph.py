@@ -9,20 +9,17 @@ from typing import Any
 from uuid import UUID
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
-from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from email_assistant.agents.agent import Agent, CallState, LoopState, Ran
 from email_assistant.agents.chat.prompts import executor_prompt, policy_schema, router_prompt
 from email_assistant.agents.loop import Loop
-from email_assistant.db.checkpoints import lease_of
 from email_assistant.gate.policy import HERE, Verdict
 from email_assistant.tools.control import CLARIFICATION
 from email_assistant.tools.heard import Heard
-from email_assistant.tools.spec import Call, FilledIn, FormNeeded, LinkNeeded, ServerDown, ToolError
+from email_assistant.tools.spec import Call, FormNeeded, LinkNeeded, ServerDown
 
 _ROUTER_SEES = 8
 """Messages before the request: what "yes, that one" is about."""
@@ -109,30 +106,12 @@ class ChatAgent(Agent):
             tool_choice="auto",
         )
 
-    async def run_tool(
-        self,
-        run: Mapping[str, Any],
-        call_id: str,
-        name: str,
-        args: dict[str, Any],
-        filled_in: Sequence[FilledIn],
-        config: RunnableConfig,
-    ) -> Ran:
-        account = await self.account(run)
-        client, lease = await self.clients.if_any(account), lease_of(config)
-        tell = get_stream_writer()
-
-        def progress(text: str) -> None:
-            tell({"tool_name": name, "text": text})
-
-        call = Call(run, call_id, account, client, lease, progress, filled_in)
+    async def ran(self, call: Call, name: str, args: dict[str, Any]) -> Ran:
+        await self.ruled(call.run, name)  # it may have been forbidden while it waited for the person
+        if source := self.tools.reads(name):
+            await self.heard.note(call.run_id, source)
         try:
-            await self.ruled(run, name)  # it may have been forbidden while it waited for the person
-            if source := self.tools.reads(name):
-                await self.heard.note(call.run_id, source)
             return Ran(await self.tools.run(call, name, args))
-        except ToolError as error:
-            return Ran(f"Error: {error}", well=False)
         except ServerDown as down:
             return Ran(f"Error: {down}", well=False, down=down)
         except LinkNeeded as needed:

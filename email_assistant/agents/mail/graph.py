@@ -1,6 +1,6 @@
 """The mail agent: triage, and the response agent as its subgraph. This page is the whole graph."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -18,8 +18,9 @@ from email_assistant.agents.loop import Loop
 from email_assistant.agents.mail.prompts import Triage, response_prompt, triage_prompt
 from email_assistant.agents.mail.run import Settle
 from email_assistant.db.checkpoints import lease_of
+from email_assistant.db.lease import Lease
 from email_assistant.google.errors import NotFound, Refused
-from email_assistant.tools.spec import Answer, Call, FilledIn, FormNeeded, ToolError
+from email_assistant.tools.spec import Answer, Call, FormNeeded
 from email_assistant.usage import BudgetSpent
 
 NOTIFY_ACTION = "Email Assistant: notify"
@@ -64,7 +65,7 @@ class MailAgent(Agent):
 
     async def triage_router(self, state: MailState, config: RunnableConfig) -> Command[str]:
         run = state["run"]
-        triage = await self._triage(run)
+        triage = await self._triage(run, lease_of(config))
         settled = await self.settle(run, triage.classification, triage.reasoning, lease_of(config))
         # Read by processes of an earlier version that run beside this one during an upgrade.
         covering = {**run, "covers": list(settled.covers)}
@@ -101,21 +102,9 @@ class MailAgent(Agent):
             tool_choice="required",
         )
 
-    async def run_tool(
-        self,
-        run: Mapping[str, Any],
-        call_id: str,
-        name: str,
-        args: dict[str, Any],
-        filled_in: Sequence[FilledIn],
-        config: RunnableConfig,
-    ) -> Ran:
-        account = await self.account(run)
-        call = Call(run, call_id, account, await self.clients.of(account), lease_of(config))
+    async def ran(self, call: Call, name: str, args: dict[str, Any]) -> Ran:
         try:
             return Ran(await self.tools.run(call, name, args))
-        except ToolError as error:
-            return Ran(f"Error: {error}", well=False)
         except FormNeeded as form:
             return Ran(f"Error: not done. {form.message}", well=False)
 
@@ -131,10 +120,10 @@ class MailAgent(Agent):
                 continue  # the mail is answered; a label is not worth failing it
         return {}
 
-    async def _triage(self, run: Mapping[str, Any]) -> Triage:
+    async def _triage(self, run: Mapping[str, Any], lease: Lease) -> Triage:
         if run["given"]:
             return Triage(reasoning="", classification=run["given"])
-        if known := await self.settle.classified(run):
+        if known := self.settle.classified(run, lease):
             return known
         try:
             return await self._ask_model(run)

@@ -64,7 +64,7 @@ class Settled:
 class Settle(Protocol):
     """What follows triage, in the database. Every part may be repeated."""
 
-    def classified(self, run: Mapping[str, Any]) -> Awaitable[Triage | None]:
+    def classified(self, run: Mapping[str, Any], lease: Lease) -> Triage | None:
         """What triage came to before this run was interrupted; asking again might come to something else."""
         ...
 

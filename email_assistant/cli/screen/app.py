@@ -1,7 +1,7 @@
 """The view as a whole: its screens, the answers that are on their way, and what is said about them."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 from uuid import UUID
@@ -132,28 +132,25 @@ class InboxApp(App[None]):
             self.screen.query_one(Input).focus()
 
     def answer(self, item: Item, answer: Mapping[str, Any], then: Callable[[], object] = lambda: None) -> None:
-        """Give an answer; if it is taken, go on with `then`. Leaving the screen doesn't stop it."""
+        """Give an answer; if it is taken, go on with `then`."""
         if item.id not in self._on_their_way:
             self._on_their_way.add(item.id)
-            self.run_worker(self._answer(item, answer, then), group=_ANSWERS, exit_on_error=False)
+            self._begin(self._answer(item, answer, then))
 
-    def undo(self, item: Item | None = None) -> None:
+    def action_undo(self, item: Item | None = None) -> None:
         """Take back the answer to an item, else the latest one that can be."""
         chosen = item or self._to_undo()
         if chosen is None:
             self.say("There is nothing to undo.", is_error=True)
         else:
-            self.run_worker(self._undo(chosen), group=_ANSWERS, exit_on_error=False)
+            self._begin(self._undo(chosen))
 
     def action_forget(self) -> None:
         """Take back what was learned last, of what was told here."""
         if self._learned:
-            self.run_worker(self._forget(self._learned[-1][1]), group=_ANSWERS, exit_on_error=False)
+            self._begin(self._forget(self._learned[-1][1]))
         else:
             self.say("Nothing was learned just now.", is_error=True)
-
-    def action_undo(self) -> None:
-        self.undo()
 
     def action_keys(self) -> None:
         self.push_screen(KeysScreen())
@@ -169,51 +166,44 @@ class InboxApp(App[None]):
 
     def _to_undo(self) -> Item | None:
         now = datetime.now(UTC)
-        return next((item for item in reversed(self._answered) if _can_be_undone(item, now)), None)
+        still = (each for each in reversed(self._answered) if each.waits_for or (each.undo_until or now) > now)
+        return next(still, None)
 
-    async def _answer(self, item: Item, answer: Mapping[str, Any], then: Callable[[], object]) -> bool:
-        """Whether it was taken."""
+    def _begin(self, step: Awaitable[None]) -> None:
+        """Take a step of the person's; leaving the screen doesn't stop it."""
+        self.run_worker(self._taken(step), group=_ANSWERS, exit_on_error=False)
+
+    async def _taken(self, step: Awaitable[None]) -> bool:
+        """Whether it could be taken; the person is told why not."""
+        try:
+            await step
+        except Exception as error:
+            self.complain(error)
+            return False
+        finally:
+            self._changed()
+        return True
+
+    async def _answer(self, item: Item, answer: Mapping[str, Any], then: Callable[[], object]) -> None:
         try:
             self._answered.append(await self.desk.answer(item, answer))
             again = await self.desk.asked_again(self._answered[-1])
             self._kept = datetime.now(UTC), await self.desk.why_kept(item) or ""
-        except Exception as error:
-            self.complain(error)
-            return False
-        else:
-            self.say("; ".join(f"You are asked again: {part.asked_because}" for part in again))
-            then()
-            return True
         finally:
             self._on_their_way.discard(item.id)
-            self._changed()
+        self.say("; ".join(f"You are asked again: {part.asked_because}" for part in again))
+        then()
 
-    async def _undo(self, item: Item) -> bool:
-        """Whether it was taken back."""
-        try:
-            await self.desk.undo(item.id)
-        except Exception as error:
-            self.complain(error)
-            return False
-        else:
-            self._answered = [each for each in self._answered if each.id != item.id]
-            self._kept = datetime.now(UTC), ""
-            self.say("Taken back; it waits for you again.")
-            return True
-        finally:
-            self._changed()
+    async def _undo(self, item: Item) -> None:
+        await self.desk.undo(item.id)
+        self._answered = [each for each in self._answered if each.id != item.id]
+        self._kept = datetime.now(UTC), ""
+        self.say("Taken back; it waits for you again.")
 
-    async def _forget(self, lesson: Learned) -> bool:
-        """Whether it was taken back."""
-        try:
-            await self.desk.unlearn(lesson)
-        except Exception as error:
-            self.complain(error)
-            return False
-        else:
-            self._learned = [each for each in self._learned if each[1].id != lesson.id]
-            self.say("Forgotten.")
-            return True
+    async def _forget(self, lesson: Learned) -> None:
+        await self.desk.unlearn(lesson)
+        self._learned = [each for each in self._learned if each[1].id != lesson.id]
+        self.say("Forgotten.")
 
     async def _tell_learned(self) -> None:
         """Look for what was learned; one look at a time."""
@@ -241,5 +231,9 @@ class InboxApp(App[None]):
         self._close_messages_no_wait()
 
 
-def _can_be_undone(item: Item, now: datetime) -> bool:
-    return bool(item.waits_for or (item.undo_until and item.undo_until > now))
+async def show_inbox(desk: Desk) -> None:
+    """Run the view to its end. Raises whatever ended it, other than the person."""
+    view = InboxApp(desk)
+    await view.run_async()
+    if view._exception is not None:
+        raise view._exception

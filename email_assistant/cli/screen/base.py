@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
 from textual.screen import Screen
 from textual.widgets import Footer
 
@@ -29,6 +30,9 @@ class InboxScreen(Screen[None]):
     def compose_foot(self) -> ComposeResult:
         yield StatusLine()
         yield Footer(show_command_palette=False)
+
+    def action_scroll(self, lines: int) -> None:
+        self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
 
 
 class TypingScreen(InboxScreen):

@@ -10,7 +10,6 @@ from zoneinfo import ZoneInfo
 
 import psycopg
 
-from email_assistant.accounts.kept import why_kept
 from email_assistant.app import App
 from email_assistant.inbox.feed import Feed
 from email_assistant.inbox.items import Item
@@ -95,7 +94,7 @@ class Desk:
     async def why_kept(self, item: Item) -> str | None:
         """What to tell of an answer to it if nothing carries that out for now."""
         async with _in_time():
-            return await why_kept(self._app.accounts, self._app.presence, item.account_id)
+            return await self._app.accounts.why_kept(self._app.presence, item.account_id)
 
     async def undo(self, item_id: UUID) -> Item:
         """Raises NoItem, Conflict."""

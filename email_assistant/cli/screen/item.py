@@ -53,9 +53,6 @@ class ItemScreen(LiveScreen):
         elif then == "respond":
             self.action_respond()
 
-    def action_scroll(self, lines: int) -> None:
-        self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
-
     def action_accept(self) -> None:
         if seen := self._open_to("accept"):
             self.inbox.answer(seen.item, {"type": "accept"}, then=self.action_back)
@@ -74,7 +71,7 @@ class ItemScreen(LiveScreen):
 
     def action_undo(self) -> None:
         is_decided = self._seen is not None and self._seen.item.status == "decided"
-        self.inbox.undo(self._seen.item if self._seen and is_decided else None)
+        self.inbox.action_undo(self._seen.item if self._seen and is_decided else None)
 
     def action_back(self) -> None:
         self.inbox.to_list()

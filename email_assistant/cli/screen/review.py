@@ -61,9 +61,6 @@ class ReviewScreen(InboxScreen):
             answer = {"type": "edit", "args": self._seen.form.read(self._typed)}
             self.inbox.answer(self._seen.item, answer, then=self.inbox.to_list)
 
-    def action_scroll(self, lines: int) -> None:
-        self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
-
     def action_back(self) -> None:
         self.inbox.say("")
         self.dismiss()

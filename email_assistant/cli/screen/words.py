@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from textual.content import Content
 
 from email_assistant.cli.screen.desk import Row, Sight
-from email_assistant.inbox.describe import COUNTED, FIRST_ANSWER, NOT_IN_COPY, UNKNOWN_CONFLICTS, said_of, shortly
+from email_assistant.inbox.describe import remarks, said_of
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.recipients import Mark
 from email_assistant.inbox.sentences import moment
@@ -128,18 +128,8 @@ def _proposal(item: Item, form: ProposalForm, does: str) -> Iterator[Part]:
         yield f"{field.label}: ", "dim"
         yield from _value(field, item)
         yield "\n"
-    if item.left_out:
-        yield f"{NOT_IN_COPY}: {line(shortly(item.left_out))}\n", "$text-warning"
-    for mark in item.marks:
-        yield f"! {line(mark.text)}\n", _WARNING
-    if item.first_answer:
-        yield f"{FIRST_ANSWER}: {line(item.first_answer)}\n", "dim"
-    for conflict in item.conflicts or ():
-        yield f"At that time: {line(conflict)}\n", "$text-warning bold"
-    if item.conflicts is None:
-        yield f"{UNKNOWN_CONFLICTS}.\n", "$text-warning bold"
-    if item.calendars:
-        yield f"{COUNTED}: {line(', '.join(item.calendars))}\n", "dim"
+    for remark, warns in remarks(item):
+        yield f"{'! ' * warns}{line(remark)}\n", _WARNING if warns else "dim"
     if item.kind == "draft" and item.mail_id:
         yield "Subject: ", "dim"
         yield f"{line(reply_subject(item.subject or ''))}\n"

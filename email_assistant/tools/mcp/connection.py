@@ -16,12 +16,12 @@ from mcp.shared.memory import create_client_server_memory_streams
 from pydantic import ValidationError
 
 from email_assistant.errors import AssistantError
+from email_assistant.settings import is_on_this_machine
 from email_assistant.tools.config import ServerConfig
 from email_assistant.tools.mcp.asked import from_error, from_request
 from email_assistant.tools.mcp.bounds import Redirect, Status, TooMuch, Undone, Unreached
 from email_assistant.tools.mcp.content import one_line, quoted
 from email_assistant.tools.mcp.http import http_session
-from email_assistant.tools.mcp.links import is_here
 from email_assistant.tools.mcp.stdio import stdio_session
 from email_assistant.tools.spec import FilledIn, FormNeeded, LinkNeeded, Progress, ServerDown, ToolError
 
@@ -242,7 +242,8 @@ class Connection:
     @property
     def _is_here(self) -> bool:
         """Whether its server is on this machine's loopback, where its links may lead as well."""
-        return isinstance(self.server, ServerConfig) and self.server.url is not None and is_here(self.server.url)
+        url = self.server.url if isinstance(self.server, ServerConfig) else None
+        return url is not None and is_on_this_machine(url)
 
     def _call_off(self, session: ClientSession, asked: int) -> None:
         """Tell the server that nobody waits any more; nobody waits for that either."""

@@ -1,7 +1,8 @@
 """Links that a server wants the person to open: where they lead, if that is what a person reads in them."""
 
-import ipaddress
 from urllib.parse import urlsplit
+
+from email_assistant.settings import is_loopback
 
 
 def leads_to(url: str, *, here: bool) -> str | None:
@@ -21,16 +22,4 @@ def leads_to(url: str, *, here: bool) -> str | None:
             return None
     except ValueError:
         return None
-    return host if parts.scheme == "https" or (parts.scheme == "http" and here and _is_loopback(host)) else None
-
-
-def is_here(url: str) -> bool:
-    """Whether a server's address is on this machine's loopback."""
-    return _is_loopback(urlsplit(url).hostname or "")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    return host if parts.scheme == "https" or (parts.scheme == "http" and here and is_loopback(host)) else None

@@ -12,7 +12,6 @@ from typing import Any
 from uuid import UUID
 
 from mcp import types
-from psycopg.rows import kwargs_row
 from psycopg.types.json import Json
 
 from email_assistant.db.pool import Pool, fetched
@@ -62,24 +61,13 @@ class SeenTools:
         self._trusted[server, tool.name] = tool
         return True
 
-    async def all(self) -> list[SeenTool]:
-        return await self._read("true order by server, tool")
-
     async def find(self, server: str, tool: str) -> SeenTool | None:
-        found = await self._read("server = %s and tool = %s", server, tool)
-        return found[0] if found else None
+        rows = await fetched(self._pool, _SQL["find"], (self._user_id, server, tool))
+        return _seen(**rows[0]) if rows else None
 
     async def accept(self, server: str, tool: str, new_hash: str) -> bool:
         """Use it as it is now; False if it isn't any more what the person was shown."""
         return bool(await fetched(self._pool, _SQL["accept"], (self._user_id, server, tool, new_hash)))
-
-    async def _read(self, where: str, *parameters: object) -> list[SeenTool]:
-        async with self._pool.connection() as conn, conn.cursor(row_factory=kwargs_row(_seen)) as cursor:
-            await cursor.execute(
-                f"{_SQL['read']} and {where}".encode(),
-                (self._user_id, *parameters),
-            )
-            return await cursor.fetchall()
 
 
 def _seen(*, schema: Any, new_schema: Any, **columns: Any) -> SeenTool:

@@ -18,6 +18,6 @@ update mcp_tools set hash = new_hash, description = new_description, schema = ne
 where user_id = %s and server = %s and tool = %s and new_hash = %s
 returning tool
 
--- name: read
+-- name: find
 select server, tool, hash, description, schema, seen_at, new_hash, new_description, new_schema, changed_at
-from mcp_tools where user_id = %s
+from mcp_tools where user_id = %s and server = %s and tool = %s

@@ -1,7 +1,5 @@
 """The person's Google calendars as an MCP server: list, add and change what stands in them."""
 
-import base64
-import hashlib
 import json
 import re
 from collections.abc import Sequence
@@ -17,13 +15,16 @@ from email_assistant.google.calendar import PRIMARY, Agenda, Calendar, Event, sk
 from email_assistant.google.errors import Ambiguous, Exists, NotFound, Refused
 from email_assistant.mail.address import is_valid_address
 from email_assistant.mail.prompt import delimited, inert
+from email_assistant.tools.mcp.content import one_line
 from email_assistant.tools.own.mailbox import Mailbox
 from email_assistant.tools.own.server import OwnArguments, OwnResult, create_server, in_brackets, offered
+from email_assistant.tools.schedule_meeting import event_id_of
 from email_assistant.tools.spec import ToolError
 from email_assistant.tools.update_event import CHANGED, EVENT_NOW, in_words
 
 _MOST_EVENTS: Final = 250
 _LONGEST: Final = timedelta(days=366)
+_MOST_LINE: Final = 1_000  # characters of what is told on one line
 _MOST_TOLD: Final = 2_000  # characters of an event's description
 _PRECONDITION_FAILED: Final = 412
 _MOST_COPIES: Final = 10
@@ -163,7 +164,7 @@ class CalendarTools:
             listed = [
                 CalendarOut(
                     id=PRIMARY if entry.primary else entry.id,
-                    name=_line(entry.name or entry.id),
+                    name=one_line(entry.name or entry.id, _MOST_LINE),
                     timezone=entry.timezone,
                     primary=entry.primary,
                     ticked=entry.shown,
@@ -196,7 +197,7 @@ class CalendarTools:
                 agenda = Agenda(found, (given.calendar_id,))
             return EventsOut(
                 timezone=visit.zone.key,
-                calendars=[_line(name) for name in agenda.calendars],
+                calendars=[one_line(name, _MOST_LINE) for name in agenda.calendars],
                 events=[_told(event, visit.zone) for event in agenda.events[: given.limit]],
                 more=len(agenda.events) > given.limit,
             )
@@ -280,7 +281,7 @@ async def _created(calendar: Calendar, zone: ZoneInfo, event: dict[str, Any]) ->
     words = json.dumps(event, sort_keys=True, default=str)
     lasting = {name: event[name] for name in ("summary", "start", "end")}
     for copy in range(_MOST_COPIES):
-        event_id = _event_id(f"{copy}/{words}")
+        event_id = event_id_of(f"{copy}/{words}")
         try:
             return await calendar.insert(event_id, **event)
         except (Exists, Ambiguous) as error:
@@ -293,12 +294,6 @@ async def _created(calendar: Calendar, zone: ZoneInfo, event: dict[str, Any]) ->
             if _has(found, lasting, zone):
                 return found
     raise ToolError("this event was made and deleted too often: change a word of its title")
-
-
-def _event_id(words: str) -> str:
-    """Google takes 5 to 1,024 characters of base32hex, in lower case and unpadded."""
-    digest = hashlib.sha256(words.encode()).digest()[:20]
-    return base64.b32hexencode(digest).decode().rstrip("=").lower()
 
 
 def _has(event: Event, wanted: dict[str, Any], zone: ZoneInfo) -> bool:
@@ -324,12 +319,12 @@ def _told(event: Event, zone: ZoneInfo) -> EventTold:
     return EventTold(
         id=event.id,
         calendar_id=event.calendar,
-        title=_line(event.summary),
+        title=one_line(event.summary, _MOST_LINE),
         start=_written(event.start, zone),
         end=_written(event.end, zone),
         all_day=event.all_day,
-        attendees=[_line(address) for address in event.attendees[:100]],
-        location=_line(event.location),
+        attendees=[one_line(address, _MOST_LINE) for address in event.attendees[:100]],
+        location=one_line(event.location, _MOST_LINE),
         description=inert(event.description)[:_MOST_TOLD],
         busy=event.busy,
         tentative=event.tentative,
@@ -340,10 +335,6 @@ def _told(event: Event, zone: ZoneInfo) -> EventTold:
 
 def _written(at: datetime | date, zone: ZoneInfo) -> str:
     return at.astimezone(zone).isoformat(timespec="minutes") if isinstance(at, datetime) else at.isoformat()
-
-
-def _line(text: str) -> str:
-    return " ".join(inert(text).split())[:1000]
 
 
 def _marks(calendar: CalendarOut) -> str:

@@ -13,19 +13,21 @@ from email_assistant.accounts.account import Account
 from email_assistant.google.errors import Ambiguous, NotFound, Refused
 from email_assistant.google.gmail import Gmail, Message
 from email_assistant.mail.address import is_valid_address
-from email_assistant.mail.compose import compose_mail, compose_reply
+from email_assistant.mail.compose import compose_mail, reply_subject
 from email_assistant.mail.message import Mail, references_of
 from email_assistant.mail.parse import parse_gmail
-from email_assistant.mail.prompt import delimited, for_prompt, inert
+from email_assistant.mail.prompt import delimited, for_prompt
 from email_assistant.outgoing.entry import EffectMismatch, InDoubt, NotYetClear
 from email_assistant.outgoing.keyed import KeyedOutbox
 from email_assistant.outgoing.letters import Letter, drafts_of
 from email_assistant.tools.mailbox import Held
+from email_assistant.tools.mcp.content import one_line
 from email_assistant.tools.own.mailbox import Mailbox, Visit
 from email_assistant.tools.own.server import OwnArguments, OwnResult, create_server, in_brackets, offered
 from email_assistant.tools.senders import answered_at, answers_as, everybody, permitted
 from email_assistant.tools.spec import ToolError
 
+_MOST_LINE: Final = 500  # characters of what is told on one line
 _MOST_FOUND: Final = 50
 _MOST_MESSAGES: Final = 50  # of a thread: the newest
 _MAIL_CHARACTERS: Final = 8_000
@@ -261,9 +263,9 @@ def _found(head: Message, zone: ZoneInfo) -> FoundOut:
         id=head.id,
         thread_id=head.thread_id,
         date=_date(head, zone),
-        sender=_line(str(mail.sender or "")),
-        subject=_line(mail.subject),
-        snippet=_line(unescape(head.snippet)),
+        sender=one_line(str(mail.sender or ""), _MOST_LINE),
+        subject=one_line(mail.subject, _MOST_LINE),
+        snippet=one_line(unescape(head.snippet), _MOST_LINE),
         unread="UNREAD" in head.labels,
         sent="SENT" in head.labels,
         draft="DRAFT" in head.labels,
@@ -315,11 +317,11 @@ async def replied(
     """An answer to a mail of a thread. `sender`: the address that it goes from; None: the mail says it."""
     proposed = sender or answers_as(visit.account, mail).address
     identity = await permitted(visit.google.gmail, visit.account, proposed)
-    raw = compose_reply(
+    raw = compose_mail(
         to=to,
         cc=cc,
         sender=identity.mailbox,
-        subject=mail.subject,
+        subject=reply_subject(mail.subject),
         text=text,
         in_reply_to=mail.message_id,
         references=references_of(mail),
@@ -352,7 +354,3 @@ async def _same_draft(gmail: Gmail, letter: Letter) -> str | None:
 
 def _date(message: Message, zone: ZoneInfo) -> str:
     return message.internal_date.astimezone(zone).isoformat(timespec="minutes")
-
-
-def _line(text: str) -> str:
-    return " ".join(inert(text).split())[:500]

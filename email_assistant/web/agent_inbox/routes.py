@@ -179,7 +179,7 @@ async def _once(event: str) -> AsyncIterator[str]:
 
 async def _check(threads: Threads, thread_id: UUID, run: wire.RunIn) -> None:
     if run.assistant_id not in (wire.GRAPH_ID, str(wire.ASSISTANT_ID)):
-        raise HTTPException(404, f"Invalid assistant ID: {run.assistant_id}")  # the app looks for these words
+        raise HTTPException(404, f"Invalid assistant ID: {run.assistant_id[:40]}")  # the app looks for these words
     await _existing(threads, thread_id)
 
 

@@ -8,10 +8,11 @@ from fastapi import APIRouter, Form
 from fastapi.responses import RedirectResponse, Response
 
 from email_assistant.accounts.account import Mode
+from email_assistant.app import App
 from email_assistant.inbox.items import Conflict
-from email_assistant.inbox.mode import set_mode, taken_back
+from email_assistant.inbox.standing import taken_back
 from email_assistant.notify.channels import NoChannel
-from email_assistant.web.dependencies import Assistant, Services
+from email_assistant.web.dependencies import Assistant
 from email_assistant.web.rendering import render
 from email_assistant.web.wording import MODES
 
@@ -40,7 +41,7 @@ async def set_state(
 async def change_mode(app: Assistant, account: Annotated[str, Form()], mode: Annotated[Mode, Form()]) -> Response:
     """Say what becomes of an account's proposals."""
     chosen = await app.accounts.find(app.user_id, account)
-    back = await set_mode(app.pool, app.accounts, app.inbox, chosen, mode)
+    back = await app.inbox.set_mode(app.accounts, chosen, mode)
     return RedirectResponse(f"/accounts?taken_back={back}" if back else "/accounts", 303)
 
 
@@ -52,11 +53,10 @@ async def remove_channel(app: Assistant, channel: Annotated[UUID, Form()]) -> Re
     return RedirectResponse("/accounts#told", 303)
 
 
-async def _page(app: Services, refusal: Conflict | None = None, back: int = 0) -> Response:
+async def _page(app: App, refusal: Conflict | None = None, back: int = 0) -> Response:
     found = await app.accounts.of_user(app.user_id)
     return render(
         "accounts.html",
-        status_code=409 if refusal else 200,
         refusal=refusal,
         told=taken_back(back) if back > 0 else None,
         modes=MODES,

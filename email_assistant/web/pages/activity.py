@@ -8,9 +8,8 @@ from typing import Literal
 from fastapi import APIRouter
 from fastapi.responses import Response
 
-from email_assistant.web.dependencies import Assistant
+from email_assistant.web.dependencies import Assistant, ToldActivity
 from email_assistant.web.pages.listing import Text, link
-from email_assistant.web.pages.rooms import ToldActivity
 from email_assistant.web.rendering import render
 from email_assistant.web.wording import span
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
 
+from email_assistant.app import App
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
-from email_assistant.web.dependencies import Services
 
 BY = "web"
 
@@ -28,7 +28,7 @@ class Answered:
         return round(left) if left > 0 else None
 
 
-async def just_answered(app: Services, item_id: str | None) -> Answered | None:
+async def just_answered(app: App, item_id: str | None) -> Answered | None:
     """The item that the address names as just answered or snoozed, unless it waits again."""
     try:
         item = await app.inbox.get(app.user_id, UUID(item_id)) if item_id else None
@@ -41,17 +41,17 @@ def is_asleep(item: Item) -> bool:
     return item.status == "pending" and item.snoozed_until is not None and item.snoozed_until > datetime.now(UTC)
 
 
-async def _taken(app: Services, item: Item) -> Answered:
+async def _taken(app: App, item: Item) -> Answered:
     return Answered(item, asked_again=await app.inbox.asked_again_because_of(item))
 
 
-async def each(app: Services, item_ids: Iterable[UUID], step: Callable[[UUID], Awaitable[Item]]) -> list[Answered]:
+async def each(app: App, item_ids: Iterable[UUID], step: Callable[[UUID], Awaitable[Item]]) -> list[Answered]:
     """What became of each of several items; those that are not there are left out."""
     found = [await _one(app, item_id, step) for item_id in dict.fromkeys(item_ids)]
     return [result for result in found if result]
 
 
-async def _one(app: Services, item_id: UUID, step: Callable[[UUID], Awaitable[Item]]) -> Answered | None:
+async def _one(app: App, item_id: UUID, step: Callable[[UUID], Awaitable[Item]]) -> Answered | None:
     try:
         return await _taken(app, await step(item_id))
     except NoItem:

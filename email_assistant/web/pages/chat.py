@@ -11,13 +11,14 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
 from email_assistant.accounts.account import UnknownAccount
+from email_assistant.app import App
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
 from email_assistant.inbox.sentences import did_in_words, done_in_words, sentence
 from email_assistant.mail.charset import one_line, readable
 from email_assistant.outgoing.entry import Effect
-from email_assistant.web.chat import MOST_WORDS, ChatId, Talks, account_of, streamed, wants_stream
+from email_assistant.web.chat import ChatId, Talks, account_of, refused_words, streamed, wants_stream
 from email_assistant.web.chats import MOST_TURNS, told
-from email_assistant.web.dependencies import Assistant, ItemId, Services
+from email_assistant.web.dependencies import Assistant, ItemId
 from email_assistant.web.forms import Field
 from email_assistant.web.pages.listing import Listing, zones
 from email_assistant.web.pages.proposal import Input, answer_of, arguments_in, fields_of, form_of, inputs_of
@@ -144,14 +145,12 @@ def path_of(chat_id: str) -> str:
 def _words(posted: Mapping[str, str]) -> str:
     """Raises Invalid."""
     words = readable(posted.get("request", "")).strip()
-    if not words:
-        raise Invalid("write what you want")
-    if len(words) > MOST_WORDS:
-        raise Invalid(f"this is {len(words):,} characters long; {MOST_WORDS:,} are the most")
+    if why := refused_words(words):
+        raise Invalid(why)
     return words
 
 
-async def _last(app: Services, chat: Chat, chat_id: str) -> RunRow | None:
+async def _last(app: App, chat: Chat, chat_id: str) -> RunRow | None:
     try:
         return (await chat.look(app.user_id, chat_id)).turn
     except NoItem:
@@ -168,7 +167,7 @@ def _is_taken(last: RunRow | None, posted: Mapping[str, str], words: str) -> boo
     raise Conflict("this chat went on elsewhere; read on, then ask again")
 
 
-async def _again(app: Services, chat: Chat, chat_id: str, posted: Mapping[str, str], refusal: Refusal) -> Response:
+async def _again(app: App, chat: Chat, chat_id: str, posted: Mapping[str, str], refusal: Refusal) -> Response:
     """The page that the request was sent from, with what was typed."""
     if await _last(app, chat, chat_id):
         return await _page(app, chat, chat_id, posted=posted, refusal=refusal)
@@ -176,12 +175,11 @@ async def _again(app: Services, chat: Chat, chat_id: str, posted: Mapping[str, s
 
 
 async def _list(
-    app: Services, chat: Chat, new_id: str, posted: Mapping[str, str] | None = None, refusal: Refusal | None = None
+    app: App, chat: Chat, new_id: str, posted: Mapping[str, str] | None = None, refusal: Refusal | None = None
 ) -> Response:
     accounts = await app.accounts.of_user(app.user_id)
     return render(
         "chats.html",
-        status_code=_status(refusal),
         refusal=refusal,
         ask=path_of(new_id),
         after=0,
@@ -198,7 +196,7 @@ async def _list(
 
 
 async def _page(
-    app: Services,
+    app: App,
     chat: Chat,
     chat_id: str,
     *,
@@ -216,7 +214,6 @@ async def _page(
     failed = talk.turn.input["request"] if talk.turn and talk.turn.state == "failed" and not talk.done else ""
     return render(
         "chat.html",
-        status_code=_status(refusal),
         refusal=refusal,
         chat=talk.chat,
         here=path_of(chat_id),
@@ -236,24 +233,14 @@ async def _page(
     )
 
 
-def _status(refusal: Refusal | None) -> int:
-    match refusal:
-        case None:
-            return 200
-        case Invalid():
-            return 422
-        case _:
-            return 409
-
-
-async def _lost(app: Services, talk: Talk, answered: UUID, posted: Mapping[str, str]) -> Waits | None:
+async def _lost(app: App, talk: Talk, answered: UUID, posted: Mapping[str, str]) -> Waits | None:
     """What was typed for an item that does not wait any more."""
     if answered in {item.id for item in talk.waiting}:
         return None
     return await _waits(app, await app.inbox.get(app.user_id, answered), posted)
 
 
-async def _waits(app: Services, item: Item, posted: Mapping[str, str]) -> Waits:
+async def _waits(app: App, item: Item, posted: Mapping[str, str]) -> Waits:
     form = await form_of(app, item)
     given = arguments_in(posted)
     return Waits(item, inputs_of(form, given), form.changed(given), posted.get("response", ""), form.zone)

@@ -2,7 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass
-from datetime import datetime, time, timedelta
+from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -14,7 +14,7 @@ from email_assistant.accounts.vault import VaultError
 from email_assistant.google.calendar import Event
 from email_assistant.google.errors import GoogleError
 from email_assistant.tools.meeting_time import MeetingTime, beside
-from email_assistant.web.dependencies import Assistant, ItemId, Services
+from email_assistant.web.dependencies import Assistant, ItemId
 from email_assistant.web.rendering import render
 
 _SECONDS = 6.0
@@ -45,7 +45,8 @@ async def day(app: Assistant, item_id: ItemId) -> Response:
     if proposal:
         try:
             async with asyncio.timeout(_SECONDS):
-                events = await _events(app, account.id, proposal)
+                client = await app.clients.get(account.id)
+                events = (await client.calendar.day(proposal.start.date(), account.zone)).events
         except (TimeoutError, GoogleError, VaultError, UnknownAccount):
             trouble = "Your calendar can't be read just now."
     slots = [_slot(event, account.zone) for event in events] + ([proposal] if proposal else [])
@@ -61,15 +62,6 @@ async def day(app: Assistant, item_id: ItemId) -> Response:
         ],
         trouble=trouble,
     )
-
-
-async def _events(app: Services, account_id: Any, proposal: Slot) -> tuple[Event, ...]:
-    zone = proposal.start.tzinfo
-    assert isinstance(zone, ZoneInfo)
-    start = datetime.combine(proposal.start.date(), time(), zone)
-    end = datetime.combine(proposal.start.date() + timedelta(days=1), time(), zone)
-    client = await app.clients.get(account_id)
-    return (await client.calendar.agenda(start, end)).events
 
 
 def _proposal(args: dict[str, Any], zone: ZoneInfo) -> Slot | None:

@@ -7,6 +7,7 @@ from uuid import UUID
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import RedirectResponse, Response
 
+from email_assistant.app import App
 from email_assistant.inbox.items import Conflict, Invalid, Item
 from email_assistant.inbox.listing import Wanted
 from email_assistant.inbox.sentences import sentence
@@ -14,12 +15,12 @@ from email_assistant.mail.compose import reply_subject
 from email_assistant.mail.diff import Piece, compare
 from email_assistant.tools.meeting_time import MeetingTime
 from email_assistant.trail.context import Contexts
-from email_assistant.web.dependencies import Assistant, ItemId, Services
+from email_assistant.web.dependencies import Assistant, ItemId, ToldContexts
 from email_assistant.web.forms import Field, ProposalForm
 from email_assistant.web.pages.answered import BY, Answered, is_asleep, just_answered
 from email_assistant.web.pages.listing import Listed, Listing, Text
+from email_assistant.web.pages.news import News, Telling, nothing
 from email_assistant.web.pages.proposal import answer_of, arguments_in, fields_of, form_of, inputs_of, taken_back_in
-from email_assistant.web.pages.rooms import News, Telling, ToldContexts, nothing
 from email_assistant.web.pages.snooze import CHOICES, wake
 from email_assistant.web.rendering import render
 from email_assistant.web.wording import PROFILE_NAMES, TITLES, buttons, did
@@ -90,14 +91,14 @@ async def snooze(
     return await _go_on(app, item, listing)
 
 
-async def _go_on(app: Services, answered: Item, listing: Listing) -> Response:
+async def _go_on(app: App, answered: Item, listing: Listing) -> Response:
     following = await _next(app, answered, listing)
     path = f"/items/{following.id}" if following else "/"
     return RedirectResponse(listing.link(path, answered=str(answered.id)), 303)
 
 
 async def _page(
-    app: Services,
+    app: App,
     contexts: Contexts,
     item_id: UUID,
     listing: Listing,
@@ -117,7 +118,6 @@ async def _page(
     letters = context.conversation if whole else context.conversation[-_NEWEST:]
     return render(
         "item.html",
-        status_code=refusal.status if refusal else 200,
         item=item,
         listing=listing,
         refusal=refusal,
@@ -174,7 +174,7 @@ def _edited(item: Item, form: ProposalForm) -> list[tuple[Field, list[Piece]]]:
     return [(field, compare(before.get(field.name, ""), field.told)) for field in fields]
 
 
-async def _newer(app: Services, item: Item) -> UUID | None:
+async def _newer(app: App, item: Item) -> UUID | None:
     """An item of the run that took this one's place."""
     if item.superseded_by is None:
         return None
@@ -182,7 +182,7 @@ async def _newer(app: Services, item: Item) -> UUID | None:
     return newer[-1].id if newer else None
 
 
-async def _next(app: Services, item: Item, listing: Listing, *, backwards: bool = False) -> Item | None:
+async def _next(app: App, item: Item, listing: Listing, *, backwards: bool = False) -> Item | None:
     """What waits behind this item in the list that the person came from, or before it; at the end of the list, what
     stands at its other end."""
     wanted: Wanted = {**listing.waiting, "backwards": backwards}

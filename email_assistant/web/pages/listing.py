@@ -28,10 +28,10 @@ class Listing:
     """What is listed, and in which order."""
 
     status: Shown = "pending"
-    account: str | None = None
-    q: str | None = None
-    kind: Kind | None = None
-    older_than: Age | None = None
+    account: Text = None
+    q: Annotated[Annotated[str, Field(max_length=500)] | None, BlankAsNone] = None
+    kind: Annotated[Kind | None, BlankAsNone] = None
+    older_than: Annotated[Age | None, BlankAsNone] = None
     sort: Sort = "age"
 
     @property
@@ -76,18 +76,7 @@ class Listing:
         return link(path, **self.query, **more)
 
 
-def _listing(
-    status: Shown = "pending",
-    account: Text = None,
-    q: Annotated[Annotated[str, Field(max_length=500)] | None, BlankAsNone] = None,
-    kind: Annotated[Kind | None, BlankAsNone] = None,
-    older_than: Annotated[Age | None, BlankAsNone] = None,
-    sort: Sort = "age",
-) -> Listing:
-    return Listing(status, account, q, kind, older_than, sort)
-
-
-Listed = Annotated[Listing, Depends(_listing)]
+Listed = Annotated[Listing, Depends()]
 
 
 def link(path: str, **query: str | None) -> str:

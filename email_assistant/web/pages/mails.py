@@ -5,14 +5,15 @@ from typing import Annotated
 from fastapi import APIRouter, Form
 from fastapi.responses import RedirectResponse, Response
 
+from email_assistant.app import App
 from email_assistant.inbox.items import Conflict
 from email_assistant.inbox.mails import CLASSES, STATES, Class, State
 from email_assistant.trail.context import Contexts
 from email_assistant.trail.story import Trail
-from email_assistant.web.dependencies import Assistant, BlankAsNone, Services
+from email_assistant.web.dependencies import Assistant, BlankAsNone, ToldContexts, ToldTrail
 from email_assistant.web.pages.answered import BY
 from email_assistant.web.pages.listing import Text, link, zones
-from email_assistant.web.pages.rooms import News, Telling, ToldContexts, ToldTrail, nothing
+from email_assistant.web.pages.news import News, Telling, nothing
 from email_assistant.web.rendering import render
 
 router = APIRouter()
@@ -63,7 +64,7 @@ async def correct(
 
 
 async def _page(
-    app: Services,
+    app: App,
     state: State | None = None,
     account: str | None = None,
     cursor: str | None = None,
@@ -74,7 +75,6 @@ async def _page(
     accounts = await app.accounts.of_user(app.user_id)
     return render(
         "mails.html",
-        status_code=409 if refusal else 200,
         refusal=refusal,
         mails=rows,
         state=state,
@@ -89,7 +89,7 @@ async def _page(
 
 
 async def _story(
-    app: Services,
+    app: App,
     trail: Trail,
     contexts: Contexts,
     mail_id: str,
@@ -101,7 +101,6 @@ async def _story(
     owner = await app.accounts.find(app.user_id, mail.account)
     return render(
         "trail.html",
-        status_code=409 if refusal else 200,
         refusal=refusal,
         mail=mail,
         letter=await contexts.letter(app.user_id, owner.id, mail.id),

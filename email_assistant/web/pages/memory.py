@@ -8,10 +8,11 @@ from fastapi import APIRouter, Form
 from fastapi.responses import RedirectResponse, Response
 
 from email_assistant.accounts.account import Account
+from email_assistant.app import App
 from email_assistant.inbox.items import Conflict, Invalid
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.rules import LONGEST_RULE, PROFILES, Profile
-from email_assistant.web.dependencies import Assistant, Services
+from email_assistant.web.dependencies import Assistant
 from email_assistant.web.memory import Rules
 from email_assistant.web.pages.answered import BY
 from email_assistant.web.pages.listing import Text, link
@@ -75,7 +76,7 @@ async def unlearn(app: Assistant, memory: Rules, lesson_id: UUID) -> Response:
     return await _done(app, memory, chosen, memory.unlearn(lesson, BY))
 
 
-async def _done(app: Services, memory: Memory, account: Account, step: Awaitable[Any]) -> Response:
+async def _done(app: App, memory: Memory, account: Account, step: Awaitable[Any]) -> Response:
     try:
         await step
     except (Conflict, Invalid) as refusal:
@@ -87,15 +88,12 @@ def _back(account: Account) -> Response:
     return RedirectResponse(link("/memory", account=account.address), 303)
 
 
-async def _page(
-    app: Services, memory: Memory, address: str | None, refusal: Conflict | Invalid | None = None
-) -> Response:
+async def _page(app: App, memory: Memory, address: str | None, refusal: Conflict | Invalid | None = None) -> Response:
     accounts = await app.accounts.of_user(app.user_id)
     chosen = await app.accounts.find(app.user_id, address) if address else next(iter(accounts), None)
     profiles = {profile: await memory.history(chosen.id, profile) for profile in PROFILES} if chosen else {}
     return render(
         "memory.html",
-        status_code=200 if refusal is None else 409 if isinstance(refusal, Conflict) else 422,
         refusal=refusal,
         accounts=accounts,
         choices=[(each.address, each.address) for each in accounts],

@@ -5,9 +5,9 @@ from typing import Any
 
 from fastapi import Request
 
+from email_assistant.app import App
 from email_assistant.inbox.items import Invalid, Item
 from email_assistant.mail.diff import Piece, compare
-from email_assistant.web.dependencies import Services
 from email_assistant.web.forms import Field, ProposalForm
 
 _ARGUMENT = "arg."  # prefix of the form fields that are arguments
@@ -20,7 +20,7 @@ async def fields_of(request: Request) -> dict[str, str]:
     return {name: str(value).replace("\r\n", "\n") for name, value in (await request.form()).items()}
 
 
-async def form_of(app: Services, item: Item) -> ProposalForm:
+async def form_of(app: App, item: Item) -> ProposalForm:
     account = await app.accounts.get(item.account_id)
     arguments = app.tools.arguments("mail" if item.chat is None else "chat", item.action)
     return ProposalForm(item.args, arguments, account.zone, app.tools.said(item.action))

@@ -6,9 +6,9 @@ from uuid import UUID
 
 from fastapi.responses import Response
 
+from email_assistant.app import App
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
 from email_assistant.mail.compose import reply_subject
-from email_assistant.web.dependencies import Services
 from email_assistant.web.forms import Field
 from email_assistant.web.pages.answered import BY, Answered
 from email_assistant.web.pages.listing import Listing
@@ -31,7 +31,7 @@ class Whole:
         return f"{self.item.id}@{self.item.hash}"
 
 
-async def show_together(app: Services, listing: Listing, item_ids: Sequence[UUID]) -> Response:
+async def show_together(app: App, listing: Listing, item_ids: Sequence[UUID]) -> Response:
     """The page on which what is ticked is read and then accepted. Nothing is accepted by asking for it."""
     shown: list[Whole] = []
     left_out: list[Answered] = []
@@ -51,7 +51,7 @@ async def show_together(app: Services, listing: Listing, item_ids: Sequence[UUID
     return render("together.html", shown=shown, left_out=left_out, listing=listing, titles=TITLES)
 
 
-async def results_of(app: Services, seen: Sequence[str]) -> list[Answered]:
+async def results_of(app: App, seen: Sequence[str]) -> list[Answered]:
     """What became of accepting items that were shown."""
     outcomes = await app.inbox.decide_many(app.user_id, list(map(_read, seen)), {"type": "accept"}, by=BY)
     results: list[Answered] = []
@@ -68,7 +68,7 @@ async def results_of(app: Services, seen: Sequence[str]) -> list[Answered]:
     return results
 
 
-async def _whole(app: Services, item: Item) -> Whole:
+async def _whole(app: App, item: Item) -> Whole:
     form = await form_of(app, item)
     subject = reply_subject(item.subject or "") if item.kind == "draft" and item.mail_id else None
     return Whole(item, form.fields, subject)

@@ -6,10 +6,11 @@ from typing import Annotated
 from fastapi import APIRouter, Form
 from fastapi.responses import RedirectResponse, Response
 
+from email_assistant.app import App
 from email_assistant.mail.diff import compare
 from email_assistant.tools.mcp.seen import SeenTool
 from email_assistant.tools.overview import NotAsShown
-from email_assistant.web.dependencies import Assistant, Services
+from email_assistant.web.dependencies import Assistant
 from email_assistant.web.rendering import render
 from email_assistant.web.wording import TOOL_STATES, when_asked
 
@@ -42,11 +43,10 @@ async def accept(app: Assistant, name: str, new_hash: Annotated[str, Form(alias=
     return RedirectResponse("/tools", 303)
 
 
-async def _page(app: Services, name: str, refusal: NotAsShown | None = None) -> Response:
+async def _page(app: App, name: str, refusal: NotAsShown | None = None) -> Response:
     row, seen = await app.overview.row(name)
     return render(
         "tool.html",
-        status_code=409 if refusal else 200,
         refusal=refusal,
         tool=row,
         seen=seen,

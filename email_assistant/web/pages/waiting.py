@@ -7,13 +7,14 @@ from uuid import UUID
 from fastapi import APIRouter, Form
 from fastapi.responses import Response
 
+from email_assistant.app import App
 from email_assistant.inbox.items import Invalid, Item
 from email_assistant.inbox.listing import STATUSES
 from email_assistant.inbox.sentences import sentence
-from email_assistant.web.dependencies import Assistant, Services
+from email_assistant.web.dependencies import Assistant
 from email_assistant.web.pages.answered import BY, Answered, each, just_answered
 from email_assistant.web.pages.listing import AGES, SORTS, Listed, Listing, Text, zones
-from email_assistant.web.pages.rooms import News, Telling, nothing
+from email_assistant.web.pages.news import News, Telling, nothing
 from email_assistant.web.pages.snooze import CHOICES, wake
 from email_assistant.web.pages.together import results_of, show_together
 from email_assistant.web.rendering import render
@@ -76,7 +77,7 @@ async def undo_all(app: Assistant, listing: Listed, items: Ticked) -> Response:
 
 
 async def _page(
-    app: Services,
+    app: App,
     listing: Listing,
     cursor: str | None = None,
     results: Sequence[Answered] = (),

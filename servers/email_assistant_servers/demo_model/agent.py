@@ -170,4 +170,4 @@ def _words_for_reply(case: MailCase, wanted: Wish | None) -> list[str]:
         words = [word for word in words if not _GO_ON.match(word)]
     if wanted is None or not wanted.decided:
         return words
-    return [word for word in words if is_message(word) or not sets_time(word, case.person)]
+    return [word for word in words if is_message(word) or not sets_time(word)]

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from .reading import Person, PromptMail
-from .times import Proposal, duration, first_clock, named_dates, names_next_week, next_monday, proposals
+from .times import Proposal, duration, first_clock, named_dates, names_day, names_next_week, next_monday, proposals
 from .wording import patterns
 
 _SAYS = patterns("meeting")
 _DEFAULT_MINUTES = 30
-_ANY_DAY = date(2000, 1, 1)  # from where to count when only the presence of a day matters
 _OFFERS = 3
 _FREE = re.compile(r"\bfree\b\s*:?(.*)$", re.IGNORECASE)
 _SLOT = re.compile(r"(\d{1,2}):(\d\d)\s*[-–—]\s*(\d{1,2}):(\d\d)")
@@ -64,9 +63,9 @@ def wish(mail: PromptMail, person: Person, words: Sequence[str]) -> Wish | None:
     return Wish(in_mail or _likely_days(text, today), minutes, named=bool(in_mail))
 
 
-def sets_time(words: str, person: Person) -> bool:
+def sets_time(words: str) -> bool:
     """Whether the person's words name a day, a time of day or a duration."""
-    return bool(proposals(words, _ANY_DAY)) or first_clock(words) is not None or duration(words) is not None
+    return names_day(words) or first_clock(words) is not None or duration(words) is not None
 
 
 def _newest(values: Iterable[int | None]) -> int | None:
@@ -77,8 +76,8 @@ def _asks(mail: PromptMail) -> bool:
     def asks(sentence: str) -> bool:
         if not _SAYS["meeting"].search(sentence):
             return _SAYS["availability"].search(sentence) is not None
-        names_day = sentence.endswith("?") and bool(proposals(sentence, _ANY_DAY))
-        return names_day or any(_SAYS[name].search(sentence) for name in ("availability", "suggestion"))
+        asks_day = sentence.endswith("?") and names_day(sentence)
+        return asks_day or any(_SAYS[name].search(sentence) for name in ("availability", "suggestion"))
 
     return not _SAYS["called_off"].search(mail.new_text) and any(map(asks, [mail.subject, *mail.sentences]))
 

@@ -65,6 +65,11 @@ def proposals(text: str, base: date) -> list[Proposal]:
     return list(found.values())
 
 
+def names_day(text: str) -> bool:
+    """Whether a text names a day."""
+    return bool(proposals(text, date(2000, 1, 1)))
+
+
 def first_clock(text: str) -> int | None:
     """The first clock time in a text."""
     return next((minute for _, minute in _clocks(text)), None)

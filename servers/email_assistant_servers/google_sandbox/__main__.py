@@ -9,7 +9,6 @@ import sqlite3
 import stat
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 from zoneinfo import ZoneInfo
@@ -45,19 +44,6 @@ SIGINT and SIGTERM end it with status 0.
 
 class BadInput(Exception):
     """What was asked for can't be served; the message says why, for people."""
-
-
-class Server(uvicorn.Server):
-    """uvicorn's server that says when it is ready."""
-
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._ready = ready
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start to serve, then say so."""
-        await super().startup(sockets)
-        self._ready()
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -137,17 +123,13 @@ def _serve_from(store: Store, options: argparse.Namespace, found: Survey | None)
     listener = _listener(options.host, options.port)
     root = f"http://{options.host}:{listener.getsockname()[1]}"
 
-    def ready() -> None:
-        line = {
-            "root": root,
-            "address": mailbox.address,
-            "token": oauth.credentials(store, root),
-            "loaded": loaded.new,
-            "known": loaded.known,
-        }
-        sys.stdout.write(json.dumps(line) + "\n")
-        sys.stdout.flush()
-
+    line = {
+        "root": root,
+        "address": mailbox.address,
+        "token": oauth.credentials(store, root),
+        "loaded": loaded.new,
+        "known": loaded.known,
+    }
     config = uvicorn.Config(
         app.build(mailbox, outbox, calendars, options.login_days),
         log_config=None,
@@ -156,8 +138,10 @@ def _serve_from(store: Store, options: argparse.Namespace, found: Survey | None)
     )
     if correspondents:
         correspondents.start()
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()
     try:
-        Server(config, ready).run([listener])
+        uvicorn.Server(config).run([listener])
     finally:
         if correspondents:
             correspondents.stop()
@@ -168,6 +152,7 @@ def _listener(host: str, port: int) -> socket.socket:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((host, port))
+    listener.listen()  # whoever comes before uvicorn takes over waits
     return listener
 
 

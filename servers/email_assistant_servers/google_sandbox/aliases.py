@@ -16,8 +16,7 @@ class Aliases:
 
     def listed(self) -> list[dict[str, Any]]:
         """All of them, the mailbox's own first."""
-        with self._store.reading() as db:
-            rows = db.execute("SELECT * FROM aliases ORDER BY rowid").fetchall()
+        rows = self._store.rows("SELECT * FROM aliases ORDER BY rowid")
         own = {
             "sendAsEmail": self._mailbox.address,
             "displayName": self._mailbox.name,

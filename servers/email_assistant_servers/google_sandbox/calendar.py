@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
-from fastapi import APIRouter, Body, Depends, Query, Request, Response
+from fastapi import APIRouter, Body, Depends, Query, Request
 
 from . import oauth
 from .calendars import Calendars
@@ -165,9 +165,8 @@ def update_event(calendar: Named, event_id: str, body: Json, send_updates: SendU
 
 
 @router.delete("/calendars/{calendar_id}/events/{event_id}", status_code=204)
-def delete_event(calendar: Named, event_id: str, send_updates: SendUpdates = "none") -> Response:
+def delete_event(calendar: Named, event_id: str, send_updates: SendUpdates = "none") -> None:
     calendar.cancel(event_id)
-    return Response(status_code=204)
 
 
 def _resource(calendar: SandboxCalendar) -> dict[str, Any]:

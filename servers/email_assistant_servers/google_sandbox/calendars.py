@@ -5,7 +5,7 @@ import sqlite3
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from .errors import invalid, not_found
+from .errors import invalid
 from .events import SandboxCalendar
 
 Entry = dict[str, Any]
@@ -39,8 +39,7 @@ class Calendars:
 
     def entries(self, *, hidden: bool) -> list[Entry]:
         """The list as the person has it, the primary calendar first."""
-        with self._store.reading() as db:
-            rows = db.execute("SELECT * FROM calendars ORDER BY rowid").fetchall()
+        rows = self._store.rows("SELECT * FROM calendars ORDER BY rowid")
         own = _entry(self.primary) | {"primary": True, "selected": True}
         return [own, *(self._listed(row) for row in rows if hidden or not row["hidden"])]
 
@@ -57,11 +56,7 @@ class Calendars:
         return self._listed(self._row(calendar_id))
 
     def _row(self, calendar_id: str) -> sqlite3.Row:
-        with self._store.reading() as db:
-            row: sqlite3.Row | None = db.execute("SELECT * FROM calendars WHERE id = ?", (calendar_id,)).fetchone()
-        if row is None:
-            raise not_found("Not Found")
-        return row
+        return self._store.one("SELECT * FROM calendars WHERE id = ?", calendar_id, refusal="Not Found")
 
     def _calendar(self, row: sqlite3.Row) -> SandboxCalendar:
         return SandboxCalendar(

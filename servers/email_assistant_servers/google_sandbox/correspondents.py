@@ -114,8 +114,7 @@ class Correspondents:
             self._wake.clear()
 
     def _seconds_to_next(self) -> float | None:
-        with self._store.reading() as db:
-            due = db.execute("SELECT min(due) AS due FROM deliveries WHERE NOT delivered").fetchone()["due"]
+        due = self._store.one("SELECT min(due) AS due FROM deliveries WHERE NOT delivered")["due"]
         return None if due is None else max(0.0, due - time.time())
 
     def _deliver_due(self) -> None:

@@ -13,6 +13,9 @@ _STATUS = {
 }
 
 
+NOT_FOUND = "Requested entity was not found."  # as Gmail says it
+
+
 class ApiError(Exception):
     """A refusal: the HTTP status `code`, Google's `reason` word and a `message` for people."""
 
@@ -40,6 +43,6 @@ def invalid(message: str, reason: str = "invalidArgument") -> ApiError:
     return ApiError(400, reason, message)
 
 
-def not_found(message: str = "Requested entity was not found.") -> ApiError:
+def not_found(message: str = NOT_FOUND) -> ApiError:
     """404: what the request names isn't there."""
     return ApiError(404, "notFound", message)

@@ -4,14 +4,13 @@ import hashlib
 import json
 import re
 import secrets
-import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from .errors import ApiError, invalid, not_found
+from .errors import ApiError, invalid
 from .store import Store
 
 Event = dict[str, Any]
@@ -69,10 +68,8 @@ class SandboxCalendar:
 
     def get(self, event_id: str) -> Event:
         """One event, also a cancelled one. Raises ApiError (404)."""
-        with self.store.reading() as db:
-            row = db.execute("SELECT body FROM events WHERE calendar = ? AND id = ?", (self.id, event_id)).fetchone()
-        if row is None:
-            raise not_found("Not Found")
+        query = "SELECT body FROM events WHERE calendar = ? AND id = ?"
+        row = self.store.one(query, self.id, event_id, refusal="Not Found")
         event: Event = json.loads(row["body"])
         return event
 
@@ -112,12 +109,11 @@ class SandboxCalendar:
         """Events that end after `after` and start before `before`, by start or by last change."""
         order = "updated, id" if by_updated else "starts, id"
         span = (after.timestamp() if after else float("-inf"), before.timestamp() if before else float("inf"))
-        with self.store.reading() as db:
-            rows: Iterable[sqlite3.Row] = db.execute(
-                "SELECT body FROM events WHERE calendar = ? AND ends > ? AND starts < ?"
-                f" AND (status <> 'cancelled' OR ?) ORDER BY {order} LIMIT ? OFFSET ?",
-                (self.id, *span, cancelled, limit, offset),
-            ).fetchall()
+        query = (
+            "SELECT body FROM events WHERE calendar = ? AND ends > ? AND starts < ?"
+            f" AND (status <> 'cancelled' OR ?) ORDER BY {order} LIMIT ? OFFSET ?"
+        )
+        rows = self.store.rows(query, self.id, *span, cancelled, limit, offset)
         return [json.loads(row["body"]) for row in rows]
 
     def busy(self, after: datetime, before: datetime) -> list[Span]:

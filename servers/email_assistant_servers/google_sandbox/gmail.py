@@ -7,13 +7,15 @@ import time
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Body, Depends, Query, Request, Response
+from fastapi import APIRouter, Body, Depends, Query, Request
+from pydantic import AfterValidator
 
 from . import mime, oauth, threads
 from .aliases import Aliases
 from .errors import ApiError, invalid, not_found
 from .mailbox import HISTORY_KINDS, Page, SandboxMailbox, resource
 from .outbox import Outbox
+from .search import Condition
 
 _MOST_RESULTS = 500
 _MOST_LABELS = 100
@@ -39,10 +41,17 @@ Format = Annotated[Literal["minimal", "full", "raw", "metadata"], Query(alias="f
 ThreadFormat = Annotated[Literal["minimal", "full", "metadata"], Query(alias="format")]
 MetadataHeaders = Annotated[tuple[str, ...], Query(alias="metadataHeaders")]
 LabelIds = Annotated[tuple[str, ...], Query(alias="labelIds")]
-MaxResults = Annotated[int, Query(alias="maxResults", ge=1)]
+MaxResults = Annotated[int, AfterValidator(lambda most: min(most, _MOST_RESULTS)), Query(alias="maxResults", ge=1)]
 PageToken = Annotated[str | None, Query(alias="pageToken")]
 SpamTrash = Annotated[bool, Query(alias="includeSpamTrash")]
 Json = Annotated[dict[str, Any], Body()]
+
+
+def _wanted(mailbox: Mine, q: str = "", label_ids: LabelIds = (), everywhere: SpamTrash = False) -> Condition:
+    return mailbox.where(q, label_ids, everywhere)
+
+
+Wanted = Annotated[Condition, Depends(_wanted)]
 
 router = APIRouter(prefix="/gmail/v1/users/{user}", dependencies=[Depends(oauth.authorize), Depends(_mailbox)])
 
@@ -68,23 +77,16 @@ def watch(mailbox: Mine, body: Json) -> dict[str, str]:
 
 
 @router.post("/stop", status_code=204)
-def stop() -> Response:
-    return Response(status_code=204)
+def stop() -> None:
+    """End the watch that there is none of."""
 
 
 # Messages
 
 
 @router.get("/messages")
-def list_messages(
-    mailbox: Mine,
-    q: str = "",
-    label_ids: LabelIds = (),
-    limit: MaxResults = 100,
-    token: PageToken = None,
-    everywhere: SpamTrash = False,
-) -> dict[str, Any]:
-    page = mailbox.list_messages(mailbox.where(q, label_ids, everywhere), min(limit, _MOST_RESULTS), token)
+def list_messages(mailbox: Mine, wanted: Wanted, limit: MaxResults = 100, token: PageToken = None) -> dict[str, Any]:
+    page = mailbox.list_messages(wanted, limit, token)
     return _listing("messages", [{"id": row["key"], "threadId": row["thread_id"]} for row in page.rows], page)
 
 
@@ -94,12 +96,11 @@ def send_message(outbox: Outgoing, mailbox: Mine, body: Json) -> dict[str, Any]:
 
 
 @router.post("/messages/batchModify", status_code=204)
-def batch_modify(mailbox: Mine, body: Json) -> Response:
+def batch_modify(mailbox: Mine, body: Json) -> None:
     ids = body.get("ids") or []
     if not ids or len(ids) > _MOST_IDS:
         raise invalid(f"Between 1 and {_MOST_IDS} message ids are required")
     _modify(mailbox, ids, body)
-    return Response(status_code=204)
 
 
 @router.post("/messages/import")
@@ -154,16 +155,9 @@ def untrash_message(mailbox: Mine, message_id: str) -> dict[str, Any]:
 
 
 @router.get("/threads")
-def list_threads(
-    mailbox: Mine,
-    q: str = "",
-    label_ids: LabelIds = (),
-    limit: MaxResults = 100,
-    token: PageToken = None,
-    everywhere: SpamTrash = False,
-) -> dict[str, Any]:
+def list_threads(mailbox: Mine, wanted: Wanted, limit: MaxResults = 100, token: PageToken = None) -> dict[str, Any]:
     with mailbox.store.reading():
-        page = mailbox.list_threads(mailbox.where(q, label_ids, everywhere), min(limit, _MOST_RESULTS), token)
+        page = mailbox.list_threads(wanted, limit, token)
         found = [_thread_summary(mailbox, row["key"]) for row in page.rows]
     return _listing("threads", found, page)
 
@@ -192,7 +186,7 @@ def modify_thread(mailbox: Mine, thread_id: str, body: Json) -> dict[str, Any]:
 def list_drafts(
     mailbox: Mine, q: str = "", limit: MaxResults = 100, token: PageToken = None, everywhere: SpamTrash = False
 ) -> dict[str, Any]:
-    page = mailbox.list_drafts(mailbox.where(q, (), everywhere), min(limit, _MOST_RESULTS), token)
+    page = mailbox.list_drafts(mailbox.where(q, (), everywhere), limit, token)
     found = [{"id": row["draft_id"], "message": {"id": row["key"], "threadId": row["thread_id"]}} for row in page.rows]
     return _listing("drafts", found, page)
 
@@ -226,9 +220,8 @@ def update_draft(outbox: Outgoing, mailbox: Mine, draft_id: str, body: Json) -> 
 
 
 @router.delete("/drafts/{draft_id}", status_code=204)
-def delete_draft(outbox: Outgoing, draft_id: str) -> Response:
+def delete_draft(outbox: Outgoing, draft_id: str) -> None:
     outbox.delete_draft(draft_id)
-    return Response(status_code=204)
 
 
 # History
@@ -246,14 +239,13 @@ def list_history(
     """What changed after `startHistoryId`. A page may be empty and still have a next one: filters come after paging."""
     if unknown := set(kinds) - set(HISTORY_KINDS):
         raise invalid(f"Invalid historyTypes: {', '.join(sorted(unknown))}")
-    size = min(limit, _MOST_RESULTS)
     with mailbox.store.reading():
-        rows = mailbox.history(_history_token(token, start), size + 1)
+        rows = mailbox.history(_history_token(token, start), limit + 1)
         answer: dict[str, Any] = {"historyId": str(mailbox.store.history_id())}
-    if len(rows) > size:
-        answer["nextPageToken"] = str(rows[size - 1]["id"])
+    if len(rows) > limit:
+        answer["nextPageToken"] = str(rows[limit - 1]["id"])
     wanted = {HISTORY_KINDS[kind] for kind in kinds} or set(HISTORY_KINDS.values())
-    records = [_history_record(row) for row in rows[:size] if row["kind"] in wanted and _concerns(row, label_id)]
+    records = [_history_record(row) for row in rows[:limit] if row["kind"] in wanted and _concerns(row, label_id)]
     return answer | ({"history": records} if records else {})
 
 
@@ -279,9 +271,8 @@ def create_label(mailbox: Mine, body: Json) -> dict[str, Any]:
 
 
 @router.delete("/labels/{label_id}", status_code=204)
-def delete_label(mailbox: Mine, label_id: str) -> Response:
+def delete_label(mailbox: Mine, label_id: str) -> None:
     mailbox.delete_label(label_id)
-    return Response(status_code=204)
 
 
 @router.get("/settings/sendAs")
@@ -300,9 +291,8 @@ def get_send_as(mailbox: Mine, address: str) -> dict[str, Any]:
 
 
 @router.delete("/settings/sendAs/{address}", status_code=204)
-def delete_send_as(mailbox: Mine, address: str) -> Response:
+def delete_send_as(mailbox: Mine, address: str) -> None:
     Aliases(mailbox).remove(address)
-    return Response(status_code=204)
 
 
 def _listing(name: str, found: list[dict[str, Any]], page: Page) -> dict[str, Any]:

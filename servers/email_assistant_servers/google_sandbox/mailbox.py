@@ -90,17 +90,12 @@ class SandboxMailbox:
 
     def message(self, message_id: str) -> sqlite3.Row:
         """The stored row. Raises ApiError (404)."""
-        with self.store.reading() as db:
-            row: sqlite3.Row | None = db.execute("SELECT * FROM messages WHERE id = ?", (message_id,)).fetchone()
-        if row is None:
-            raise not_found()
-        return row
+        return self.store.one("SELECT * FROM messages WHERE id = ?", message_id)
 
     def labels_of(self, message_id: str) -> list[str]:
         """The ids of a message's labels."""
-        with self.store.reading() as db:
-            rows = db.execute("SELECT label_id FROM message_labels WHERE message_id = ? ORDER BY 1", (message_id,))
-            return [row["label_id"] for row in rows]
+        rows = self.store.rows("SELECT label_id FROM message_labels WHERE message_id = ? ORDER BY 1", message_id)
+        return [row["label_id"] for row in rows]
 
     def modify(self, message_id: str, add: Iterable[str], remove: Iterable[str]) -> None:
         """Add and remove labels; only real changes make history. Raises ApiError (404)."""
@@ -120,22 +115,18 @@ class SandboxMailbox:
 
     def thread(self, thread_id: str) -> list[sqlite3.Row]:
         """The messages of a thread, oldest first. Raises ApiError (404)."""
-        with self.store.reading() as db:
-            rows = db.execute("SELECT * FROM messages WHERE thread_id = ? ORDER BY internal_date, id", (thread_id,))
-            found = rows.fetchall()
+        found = self.store.rows("SELECT * FROM messages WHERE thread_id = ? ORDER BY internal_date, id", thread_id)
         if not found:
             raise not_found()
         return found
 
     def thread_summary(self, thread_id: str) -> sqlite3.Row:
         """The `snippet` of a thread's newest message, and the newest `history_id` of all."""
-        sql = (
+        return self.store.one(
             "SELECT snippet, (SELECT max(history_id) FROM messages WHERE thread_id = ?1) AS history_id"
-            " FROM messages WHERE thread_id = ?1 ORDER BY internal_date DESC, id DESC LIMIT 1"
+            " FROM messages WHERE thread_id = ?1 ORDER BY internal_date DESC, id DESC LIMIT 1",
+            thread_id,
         )
-        with self.store.reading() as db:
-            row: sqlite3.Row = db.execute(sql, (thread_id,)).fetchone()
-        return row
 
     # Listings
 
@@ -181,24 +172,18 @@ class SandboxMailbox:
 
     def totals(self) -> tuple[int, int]:
         """How many messages and how many threads there are."""
-        with self.store.reading() as db:
-            row = db.execute("SELECT count(*) AS m, count(DISTINCT thread_id) AS t FROM messages").fetchone()
+        row = self.store.one("SELECT count(*) AS m, count(DISTINCT thread_id) AS t FROM messages")
         return row["m"], row["t"]
 
     # Labels
 
     def labels(self) -> list[sqlite3.Row]:
         """All labels, the system's first."""
-        with self.store.reading() as db:
-            return db.execute("SELECT * FROM labels ORDER BY type, id").fetchall()
+        return self.store.rows("SELECT * FROM labels ORDER BY type, id")
 
     def label(self, label_id: str) -> sqlite3.Row:
         """One label. Raises ApiError (404)."""
-        with self.store.reading() as db:
-            row: sqlite3.Row | None = db.execute("SELECT * FROM labels WHERE id = ?", (label_id,)).fetchone()
-        if row is None:
-            raise not_found()
-        return row
+        return self.store.one("SELECT * FROM labels WHERE id = ?", label_id)
 
     def label_counts(self, label_id: str) -> dict[str, int]:
         """Messages and threads under a label, all and unread, by Gmail's field names."""
@@ -209,8 +194,7 @@ class SandboxMailbox:
             " FROM message_labels l JOIN messages m ON m.id = l.message_id"
             " LEFT JOIN message_labels u ON u.message_id = m.id AND u.label_id = 'UNREAD' WHERE l.label_id = ?"
         )
-        with self.store.reading() as db:
-            return dict(db.execute(sql, (label_id,)).fetchone())
+        return dict(self.store.one(sql, label_id))
 
     def create_label(self, name: str) -> str:
         """Make a label of the person's own and return its id. Raises ApiError (409) if the name is taken."""
@@ -232,8 +216,7 @@ class SandboxMailbox:
 
     def label_named(self, name: str) -> str | None:
         """The id of the label with that name, case aside, or None."""
-        with self.store.reading() as db:
-            row = db.execute("SELECT id FROM labels WHERE name = ?", (name,)).fetchone()
+        row = self.store.first("SELECT id FROM labels WHERE name = ?", name)
         return None if row is None else str(row["id"])
 
     def check_labels(self, label_ids: Iterable[str]) -> None:

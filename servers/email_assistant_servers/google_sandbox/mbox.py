@@ -13,7 +13,6 @@ from pathlib import Path
 from . import mime
 from .mailbox import SandboxMailbox
 from .search import CATEGORIES
-from .store import Store
 from .threads import SandboxThreads
 
 DEFAULT_ADDRESS = "you@mailbox.example"
@@ -143,7 +142,8 @@ class _Loader:
         self.known = 0
         self._mailbox = mailbox
         self._conversations = conversations
-        self._here = _threads_by_identity(mailbox.store)
+        known = mailbox.store.rows("SELECT identity, thread_id FROM messages")
+        self._here: dict[str, str] = {row["identity"]: row["thread_id"] for row in known}
         self._threads = {conversations.find(one): thread for one, thread in self._here.items()}
         self._latest = 0
 
@@ -204,8 +204,3 @@ def _google_thread(node: Message) -> list[str]:
 def _exported(node: Message) -> list[str]:
     value = mime.header(node, "x-gmail-labels")
     return [name.strip() for row in csv.reader([value]) for name in row if name.strip()]
-
-
-def _threads_by_identity(store: Store) -> dict[str, str]:
-    with store.reading() as db:
-        return {row["identity"]: row["thread_id"] for row in db.execute("SELECT identity, thread_id FROM messages")}

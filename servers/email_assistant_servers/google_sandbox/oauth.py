@@ -62,8 +62,7 @@ def authorize(request: Request) -> None:
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer":
         raise ApiError(401, "required", "Login Required.")
-    with store.reading() as db:
-        row = db.execute("SELECT expires, scope FROM bearers NATURAL JOIN grants WHERE token = ?", (token,)).fetchone()
+    row = store.first("SELECT expires, scope FROM bearers NATURAL JOIN grants WHERE token = ?", token)
     if row is None or row["expires"] <= time.time():
         raise ApiError(401, "authError", "Invalid Credentials")
     path = request.url.path

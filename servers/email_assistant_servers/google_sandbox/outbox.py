@@ -7,7 +7,7 @@ from email.utils import formataddr, formatdate, parseaddr
 
 from . import mime, threads
 from .aliases import Aliases
-from .errors import invalid, not_found
+from .errors import invalid
 from .mailbox import SandboxMailbox
 
 AfterSend = Callable[[str], None]  # called with the id of a message that was just sent, inside its transaction
@@ -58,13 +58,8 @@ class Outbox:
 
     def draft_message(self, draft_id: str) -> sqlite3.Row:
         """The message of a draft. Raises ApiError (404)."""
-        with self._store.reading() as db:
-            row: sqlite3.Row | None = db.execute(
-                "SELECT m.* FROM drafts d JOIN messages m ON m.id = d.message_id WHERE d.id = ?", (draft_id,)
-            ).fetchone()
-        if row is None:
-            raise not_found()
-        return row
+        query = "SELECT m.* FROM drafts d JOIN messages m ON m.id = d.message_id WHERE d.id = ?"
+        return self._store.one(query, draft_id)
 
     def _insert_draft(self, raw: bytes, thread_id: str | None) -> str:
         thread = self._joined_thread(raw, thread_id)

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from .errors import NOT_FOUND, not_found
+
 _SCHEMA = Path(__file__).with_name("schema.sql").read_text()
 
 FIRST_HISTORY_ID = 1000  # a new mailbox begins here, so that an earlier start is recognisably too old
@@ -37,6 +39,21 @@ class Store:
         with self._lock:
             yield self._connection
 
+    def rows(self, query: str, *given: object) -> list[sqlite3.Row]:
+        """All that a query finds."""
+        with self.reading() as db:
+            return db.execute(query, given).fetchall()
+
+    def first(self, query: str, *given: object) -> sqlite3.Row | None:
+        """The first row that a query finds, if any."""
+        return next(iter(self.rows(query, *given)), None)
+
+    def one(self, query: str, *given: object, refusal: str = NOT_FOUND) -> sqlite3.Row:
+        """As `first`. Raises ApiError (404)."""
+        if (row := self.first(query, *given)) is None:
+            raise not_found(refusal)
+        return row
+
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """All or nothing. Inside another transaction of the same thread it is a part of that one."""
@@ -54,8 +71,7 @@ class Store:
 
     def fact(self, name: str) -> str | None:
         """A fact about this mailbox that outlives the process, or None."""
-        with self.reading() as db:
-            row = db.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+        row = self.first("SELECT value FROM facts WHERE name = ?", name)
         return None if row is None else str(row["value"])
 
     def remember(self, name: str, value: str) -> None:
@@ -76,8 +92,7 @@ class Store:
 
     def history_id(self) -> int:
         """The id of the mailbox's newest history record."""
-        with self.reading() as db:
-            return int(db.execute("SELECT value FROM counters WHERE name = 'history'").fetchone()["value"])
+        return int(self.one("SELECT value FROM counters WHERE name = 'history'")["value"])
 
     def _advance(self, counter: str, at_least: int) -> int:
         with self.transaction() as db:

@@ -60,8 +60,9 @@ async def serve(
 
 
 async def _serve_http(app: "App", server: "Server[Any, Any]", listener: socket, host: str) -> None:
-    from email_assistant.cli.serve import is_loopback, serve_app
+    from email_assistant.cli.serve import serve_app
     from email_assistant.home import mcp_token
+    from email_assistant.settings import is_loopback
     from email_assistant_servers.mcp.transport import PATH, create_http_app
 
     if not is_loopback(host):

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Callable, Sequence
-from datetime import date, datetime
+from datetime import datetime
 from typing import NamedTuple
 
 from ..protocol import JsonObject, ModelAnswer, PromptMessage
 from ..reading import Person, read_person, read_rounds
 from ..schema import example, resolve
-from ..times import proposals
+from ..times import names_day
 from ..wording import ABILITIES, patterns
 from . import calendar, mail
 from .draft import EventDraft, read_draft
@@ -17,7 +17,6 @@ from .script import CLARIFY, LOOKS, Script, play
 _SAID = patterns("chat")
 _TYPES = ("calendar", "mail", "inbox")
 _FIELD = "allowed_tool_types"
-_ANY_DAY = date(2000, 1, 1)  # from where to count when only the presence of a day matters
 
 
 class ChatTask(NamedTuple):
@@ -116,6 +115,6 @@ def _inbox_task(words: str) -> ChatTask | None:
 def _agenda_task(words: str) -> ChatTask | None:
     if not _SAID["look"].match(words) or _SAID["about_mail"].search(words):
         return None
-    if _SAID["in_calendar"].search(words) or proposals(words, _ANY_DAY):
+    if _SAID["in_calendar"].search(words) or names_day(words):
         return ChatTask("calendar", lambda _, now: [calendar.agenda(words, now)])
     return None
