@@ -271,7 +271,14 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
         app.pool, settings.provider, app.holder, waits_when_spent=settings.when_spent == "wait", labels=bool(names)
     )
     memory = open_memory(app)
-    mailboxes = Mailboxes(app.pool, app.accounts, app.clients, enqueue=app.queue.arrived, labels=names)
+    mailboxes = Mailboxes(
+        app.pool,
+        app.accounts,
+        app.clients,
+        enqueue=app.queue.arrived,
+        labels=names,
+        max_tries=settings.max_tries,
+    )
     backfill = Backfill(
         app.pool, app.accounts, app.clients, enqueue=app.queue.arrived, reach=timedelta(days=settings.backfill_days)
     )

@@ -103,6 +103,9 @@ class Account:
     """Why it does not, though it was asked to."""
     labels: dict[str, str]
     """Gmail's ids of the labels for classes, by name, as far as they are known."""
+    unrecorded_since: datetime | None
+    """What it sent from then until `unrecorded_until` the ledger may not know: it is that of a backup from then."""
+    unrecorded_until: datetime | None
     spent_until: datetime | None
     """The day's budget for models is spent until then; None while something is left."""
 

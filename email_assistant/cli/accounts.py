@@ -62,6 +62,7 @@ async def add(
     from email_assistant.google.account import address_of
     from email_assistant.google.auth import read_token_file
     from email_assistant.google.errors import Transient
+    from email_assistant.inbox.standing import taken_back
 
     check_address(address)
     try:
@@ -80,8 +81,8 @@ async def add(
         except Transient as error:
             tell(f"Could not try the token now ({error}): check the network. `up` tries it again by itself.")
         account = await app.accounts.add(app.user_id, address, token, begin, mode or first_mode(settings))
-        if mode and account.mode != mode:
-            await app.inbox.set_mode(app.accounts, account, mode)
+        if mode and account.mode != mode and (back := await app.inbox.set_mode(app.accounts, account, mode)):
+            say(taken_back(back))
         await app.queue.poll([account.id])
     out.print(f"Added {account.address}. `email-assistant up` watches it.")
     say_mode(account.address, mode or account.mode)
@@ -142,13 +143,15 @@ async def mode(
     ] = None,
 ) -> None:
     """Say what becomes of the proposals for a mailbox."""
+    from email_assistant.inbox.standing import taken_back
 
     async with opened() as app:
         account = await app.accounts.find(app.user_id, address)
-        if mode:
-            await app.inbox.set_mode(app.accounts, account, mode)
+        back = await app.inbox.set_mode(app.accounts, account, mode) if mode else 0
     now = mode or account.mode
     out.print(f"{account.address} is in {now} mode: {MODES[now]}.")
+    if back:
+        say(taken_back(back))
 
 
 @app.command()

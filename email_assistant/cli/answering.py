@@ -195,6 +195,22 @@ def way_back(decided: "Item") -> str:
     return f"{undo} within {seconds:.0f} s." if seconds > 0 else ""
 
 
+def typed_in(item: "Item") -> str:
+    """What the person had typed in the answer that was taken back; empty if there is none."""
+    match item.taken_back:
+        case {"type": "response", "args": str(text)}:
+            return text
+        case {"type": "edit", "args": dict(args)}:
+            changed = {name: value for name, value in args.items() if value != item.args.get(name)}
+            return "\n".join(f"{name}: {_in_words(value)}" for name, value in changed.items())
+        case _:
+            return ""
+
+
+def _in_words(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
 def again(item: "Item") -> str:
     """The command that gives the answer that was taken back once more; empty if nothing was typed in it."""
     id_ = str(item.id)[:8]

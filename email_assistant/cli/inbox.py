@@ -105,6 +105,8 @@ async def show(item: ItemId, as_json: AsJson = False) -> None:
         print_json(ItemOut.model_validate(found).model_dump())
         return
     print_text(whole)
+    if words := answering.typed_in(found):
+        print_text(f"\nWhat you had typed:\n{words}")
     say(f"\n{_stands(found)}; takes {', '.join(found.allowed)}")
     out.print(f"For scripts: {answering.as_shown(found)}", style="dim", soft_wrap=True)
     if found.chat:

@@ -38,6 +38,22 @@ async def insert(conn: Connection, **row: object) -> str | None:
     return str(made["state"]) if made else None
 
 
+async def given(conn: Connection, **row: object) -> UUID | None:
+    """Gmail gave at last what it did not give before; returns its conversation, None if that was stored already."""
+    found = await _threads(await _run(conn, "given", **row))
+    return found[0] if found else None
+
+
+async def asked_again(conn: Connection, account_id: UUID, gmail_ids: Sequence[str]) -> None:
+    """Gmail still does not give them."""
+    await _run(conn, "asked_again", account=account_id, mails=gmail_ids)
+
+
+async def never_given(conn: Connection, account_id: UUID, gmail_ids: Sequence[str], why: str) -> None:
+    """They are gone, and Gmail has not given them."""
+    await _run(conn, "never_given", account=account_id, mails=gmail_ids, why=why)
+
+
 async def moved_in(conn: Connection, account_id: UUID, gmail_ids: Sequence[str], was_out: str) -> list[UUID]:
     """Mail that was moved into the inbox, and that no run had to do with, makes work; returns its conversations.
 

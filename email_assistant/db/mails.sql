@@ -10,6 +10,19 @@ values (%(account_id)s, %(gmail_id)s, %(user_id)s, %(thread_id)s, %(own)s, %(sen
              then 'done' else %(state)s end, %(reason)s)
 on conflict do nothing returning state
 
+-- name: given
+update mails set own = %(own)s, sender = %(sender)s, subject = %(subject)s, content = %(content)s,
+       readable = %(readable)s, received_at = %(received_at)s, state = %(state)s, reason = %(reason)s, tries = 0
+where account_id = %(account_id)s and gmail_id = %(gmail_id)s and not readable
+returning thread_id
+
+-- name: asked_again
+update mails set tries = tries + 1 where account_id = %(account)s and gmail_id = any(%(mails)s) and not readable
+
+-- name: never_given
+update mails set state = 'done', reason = %(why)s
+where account_id = %(account)s and gmail_id = any(%(mails)s) and not readable
+
 -- name: moved_in
 -- A run's mails are reopened with it.
 update mails m set state = case when classification is null then 'new' else 'triaging' end,

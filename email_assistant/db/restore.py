@@ -24,14 +24,17 @@ _MIGRATIONS = "_yoyo_migration"
 _PARTING_SECONDS = 10.0  # so long a busy server may take to see that a process which has just ended is gone
 _LOOK_SECONDS = 0.05
 _REASON = "restored from a backup while this was being carried out: look in Gmail whether it was, then try again"
+_ASKED_BECAUSE = "a backup was restored from before what you decided was done"
+_CLOCK_SKEW = "10 minutes"  # Google's clock may be this far from ours
 
 Columns = Mapping[str, set[str]]  # what rows of each table can be given
 
 # What was decided or under way when the backup was taken may have been carried out since. So nothing is carried out
 # from it: a decision is asked for again, and a run in the middle of its actions is put before the person. Mail that was
-# sent since is found by the next look into its thread. A draft that was to be left at Gmail is not: the reply still
-# waits in the inbox. Jobs are not restored at all; neither are logins, of which one that was ended since, or that
-# somebody wrote into the file, would open the inbox.
+# sent since is found by the next look into its thread; what was sent under a key, by a look into Sent before anything
+# is sent under that key. A draft that was to be left at Gmail is not: the reply still waits in the inbox. Jobs are not
+# restored at all; neither are logins, of which one that was ended since, or that somebody wrote into the file, would
+# open the inbox.
 _STAND_STILL = f"""
 update inbox_items set status = 'expired' where status in ('pending', 'decided')
     and run_id in (select id from runs where state = 'acting');
@@ -39,13 +42,16 @@ update mails set state = 'failed', tries = 0, reason = '{_REASON}'
     where run_id in (select id from runs where state = 'acting');
 update runs set state = 'failed', reason = '{_REASON}' where state = 'acting';
 update inbox_items set status = 'pending', decision = null, decided_by = null, decided_at = null, undo_until = null,
-    taken_back = case when decision->>'type' in ('edit', 'response') then decision end
+    taken_back = case when decision->>'type' in ('edit', 'response') then decision end,
+    asked_because = '{_ASKED_BECAUSE}'
     where status = 'decided';
 update inbox_items set reopened = jsonb_set(reopened::jsonb, '{{item}}', 'null')::json
     where status = 'pending' and json_typeof(reopened) = 'object';
 update left_drafts set state = 'gone' where state in ('wanted', 'started');
 update threads set lease_until = '-infinity', not_before = '-infinity', holder = null;
-update accounts set syncing_until = '-infinity', backfilling_until = '-infinity';
+update accounts set syncing_until = '-infinity', backfilling_until = '-infinity',
+    unrecorded_since = least(unrecorded_since, coalesce(listed_at, triage_since) - interval '{_CLOCK_SKEW}'),
+    unrecorded_until = clock_timestamp() + interval '{_CLOCK_SKEW}';
 update inbox_items set learning_until = '-infinity' where learning_until > '-infinity';
 delete from sessions;
 delete from presences;

@@ -19,7 +19,7 @@ from email_assistant.inbox.answers import Answers, Complete, became, check_shown
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
 from email_assistant.inbox.reading import Items
 from email_assistant.inbox.recipients import addresses_in, unproposed
-from email_assistant.inbox.standing import EXPIRY, acts, asked_again
+from email_assistant.inbox.standing import EXPIRY, SHADOW_BEGAN, acts, asked_again
 
 Enqueue = Callable[[Connection, UUID, datetime | None], Awaitable[None]]
 """Wakes a conversation, for a person, at a time or at once, in the caller's transaction."""
@@ -284,13 +284,12 @@ class Inbox(Items):
             raise Conflict("it was taken back just now; try again" if item.status == "pending" else became(item))
         return item
 
-    async def set_mode(self, accounts: Accounts, account: Account, mode: Mode) -> None:
+    async def set_mode(self, accounts: Accounts, account: Account, mode: Mode) -> int:
         """Say what becomes of an account's proposals from now on. What is past its undo window is still carried out;
-        what is not, shadow mode asks again."""
+        what is not, shadow mode asks again: returns how many answers that takes back."""
         async with self._pool.connection() as conn, conn.transaction():
             await accounts.set_mode(conn, account.id, mode)
-            if mode == "shadow":
-                await rows.take_back(conn, account.id)
+            return await rows.take_back(conn, account.id, SHADOW_BEGAN) if mode == "shadow" else 0
 
     def expires_at(self, item: Item) -> datetime | None:
         """When a pending item is ignored by itself; None if it never is. What may have happened is always told."""

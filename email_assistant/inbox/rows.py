@@ -79,10 +79,12 @@ async def undo(conn: Connection, user_id: UUID, item_id: UUID) -> bool:
     return undone
 
 
-async def take_back(conn: Connection, account_id: UUID) -> None:
-    """Ask again for what the person said to do in an account, and what is not being carried out yet."""
-    await _run(conn, _SQL["take_back"], account_id)
+async def take_back(conn: Connection, account_id: UUID, why: str) -> int:
+    """Ask again for what the person said to do in an account, and what is not being carried out yet; returns how many
+    answers that were."""
+    taken = await _run(conn, _SQL["take_back"], why, account_id)
     await _run(conn, _SQL["forget_restorable"], account_id)
+    return taken.rowcount
 
 
 async def snooze(conn: Connection, user_id: UUID, item_id: UUID, until: datetime | None) -> bool:

@@ -58,7 +58,7 @@ where run_id = (select run_id from inbox_items where id = %s) and status = 'pend
 
 -- name: take_back
 update inbox_items set status = 'pending', decision = null, decided_by = null, decided_at = null, undo_until = null,
-       taken_back = case when decision->>'type' in ('edit', 'response') then decision end
+       taken_back = case when decision->>'type' in ('edit', 'response') then decision end, asked_because = %s
 where id in (select id from inbox_items where account_id = %s and status = 'decided' and kind <> 'notification'
              and decision->>'type' in ('accept', 'edit') order by id for no key update)
 

@@ -16,6 +16,8 @@ ACTS: tuple[Answer, ...] = ("accept", "edit")
 """Answers that have something done."""
 EXPIRY = "expiry"
 """By whom it is answered that waits too long."""
+SHADOW_BEGAN = "shadow mode began before what you decided was done"
+"""Why they are asked again about what they had decided to do."""
 _SAID: Mapping[Answer, str] = {
     "accept": "accepted",
     "edit": "accepted as you edited it",
@@ -153,3 +155,9 @@ def _put_off(part: Part, zone: ZoneInfo) -> str:
 
 def _time(value: str | None) -> datetime | None:
     return time_in_json(value) if value else None
+
+
+def taken_back(answers: int) -> str:
+    """What to tell of so many answers that a change of mode took back."""
+    are = "answer that was not carried out yet is" if answers == 1 else "answers that were not carried out yet are"
+    return f"{answers} {are} taken back: you are asked again."

@@ -1,16 +1,24 @@
 """Letters that are sent under a key: one key is one letter, whatever dies and whenever."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from contextlib import suppress
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any, Final, Literal
 
 from email_assistant.accounts.account import Account
-from email_assistant.google.gmail import Gmail
+from email_assistant.google.errors import NotFound
+from email_assistant.google.gmail import Gmail, Message
+from email_assistant.mail.parse import parse_bytes
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.entry import Unsent
-from email_assistant.outgoing.letters import Mailer, Posted, Write
+from email_assistant.outgoing.letters import Letter, Mailer, Posted, Write
 
 Kind = Literal["program", "digest"]
 """Whose key it is; equal ones of different kinds are different keys."""
+KEY: Final = "X-Email-Assistant-Key"
+"""The header that such a letter is known by where the ledger is older than it. Its value tells nothing of the key."""
+_TOLD: Final = "Sent."
 
 
 class KeyedOutbox:
@@ -35,9 +43,42 @@ class KeyedOutbox:
             GoogleError, and what `write` raises.
         """
         entry = await self._ledger.plan_keyed(account.id, f"{kind}/{key}", kind, asked)
+        name = sha256(f"{account.id}/{kind}/{key}".encode()).hexdigest()
+
+        async def named() -> Letter:
+            letter = await write()
+            return replace(letter, raw=f"{KEY}: {name}\r\n".encode() + letter.raw)
+
+        if entry.state == "planned" and (sent := await _sent_unrecorded(gmail, account, name, write)):
+            await self._ledger.finish(entry, sent.id, _TOLD, into=sent.thread_id)
+            return Posted(sent.id, sent.thread_id, before=True)
         mailer = Mailer(self._ledger, gmail)
         try:
-            return await mailer.send(entry, write, "Sent.")
+            return await mailer.send(entry, named, _TOLD)
         except Unsent as unsent:
             await mailer.take_back(entry)
             raise unsent.refusal from None
+
+
+async def _sent_unrecorded(gmail: Gmail, account: Account, name: str, write: Write) -> Message | None:
+    """The letter, if it was sent after the backup that was restored."""
+    if account.unrecorded_since is None or account.unrecorded_until is None:
+        return None
+    after, before = (int(at.timestamp()) for at in (account.unrecorded_since, account.unrecorded_until))
+    query = f"after:{after} before:{before + 1} to:{parse_bytes((await write()).raw).to[0].email}"
+    token: str | None = None
+    while True:
+        page = await gmail.list_messages(query, ["SENT"], token)
+        for ref in page.refs:
+            with suppress(NotFound):  # the person has deleted it just now
+                message = await gmail.message(ref.id)
+                if name in _values(message, KEY):
+                    return message
+        token = page.next_page_token
+        if token is None:
+            return None
+
+
+def _values(message: Message, header: str) -> list[str]:
+    headers = message.payload.get("headers", ())
+    return [each["value"].strip() for each in headers if each["name"].lower() == header.lower()]

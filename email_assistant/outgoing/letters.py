@@ -108,6 +108,7 @@ class Mailer:
         with suppress(GoogleError):
             if now.draft_id and await self.gmail.delete_draft(now.draft_id):
                 await self.ledger.put_back(now)
+            await self.remove_copies(now)
 
     async def remove_copies(self, entry: Entry) -> None:
         """Delete drafts of a letter that was sent: one whose creation was not answered may come to be later. Raises
@@ -162,6 +163,10 @@ class Mailer:
             if self.lease or not (adopted := await self._adopt(entry, letter.mark)):
                 raise
             return adopted
+        except (NotFound, Refused):
+            # It has been seen to be there though this was the answer.
+            await self.ledger.lose_draft(entry, letter.mark)
+            raise
         if not await self.ledger.keep_draft(entry, draft_id, self.lease):
             if await self.ledger.disown_draft(entry, draft_id):
                 await self.gmail.delete_draft(draft_id)

@@ -18,7 +18,8 @@ from email_assistant.db.pool import Pool
 from email_assistant.google.errors import Refused, Transient
 from email_assistant.google.gmail import Gmail, MessageRef
 from email_assistant.google.quota import Urgency, calls_are
-from email_assistant.sync.mailbox import Enqueue, fetch
+from email_assistant.sync.fetch import fetch
+from email_assistant.sync.mailbox import Enqueue
 from email_assistant.sync.mails import read, store, unknown
 
 _BATCH = 50
@@ -106,7 +107,9 @@ class Backfill:
 
     async def _fetch(self, account: Account, gmail: Gmail, refs: Sequence[MessageRef]) -> None:
         try:
-            messages, unreadable = await fetch(gmail, refs)
+            fetched = await fetch(gmail, refs)
+            for each in fetched.faults:
+                raise each.error
         except (Transient, Refused):
             await self._put_last(account.id, refs)
             if len(refs) == 1:
@@ -115,7 +118,7 @@ class Backfill:
                 await self._fetch(account, gmail, [ref])
             return
         async with self._pool.connection() as conn, conn.transaction():
-            await self._enqueue(conn, await store(conn, account, read(account, messages, unreadable)))
+            await self._enqueue(conn, await store(conn, account, read(account, fetched.messages, fetched.refused)))
         await self._forget(account.id, refs)
 
     async def _put_last(self, account_id: UUID, refs: Sequence[MessageRef]) -> None:

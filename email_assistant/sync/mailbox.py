@@ -3,12 +3,11 @@
 The cursor moves only in a transaction that stores mail and enqueues its work, by compare-and-set on its old value.
 """
 
-import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from http import HTTPStatus
 from uuid import UUID
 
 from email_assistant.accounts.account import Account, Identity
@@ -17,11 +16,23 @@ from email_assistant.accounts.clients import Clients
 from email_assistant.db.order import lock_account
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.google.account import GoogleAccount
-from email_assistant.google.errors import GoogleError, NotFound, Refused, Revoked
-from email_assistant.google.gmail import Change, Gmail, Message, MessageRef
+from email_assistant.google.errors import GoogleError, NotFound, Revoked, Transient, said
+from email_assistant.google.gmail import Change, Gmail, MessageRef
 from email_assistant.inbox.mails import Class
 from email_assistant.mail.html_text import html_to_text
-from email_assistant.sync.mails import back_in, missing_from, note, read, store, unknown, waiting_since
+from email_assistant.sync.fetch import Fetched, fetch
+from email_assistant.sync.mails import (
+    any_known,
+    back_in,
+    missing_from,
+    note,
+    read,
+    store,
+    store_asked_again,
+    to_ask_again,
+    unknown,
+    waiting_since,
+)
 from email_assistant.sync.news import LEFT_INBOX, News
 
 log = logging.getLogger(__name__)
@@ -30,7 +41,6 @@ Enqueue = Callable[[Connection, set[UUID]], Awaitable[None]]
 """Wakes conversations, in the caller's transaction."""
 
 _BATCH = 50
-_FETCHES = 4
 _OVERLAP = timedelta(days=1)
 """How far before the last good listing a listing begins when Gmail has forgotten the cursor."""
 _DESCRIBE_EVERY = timedelta(days=1)
@@ -50,12 +60,17 @@ class Mailboxes:
         *,
         enqueue: Enqueue,
         labels: Mapping[Class, str],
+        max_tries: int,
     ) -> None:
         """
         Args:
             labels: the name of each class's label; empty if there are none.
+            max_tries: how often a mail is asked for that Gmail does not give, while it gives others, before it is set
+                aside.
         """
         self._labels = labels
+        self._max_tries = max_tries
+        self._tries: Counter[tuple[UUID, str]] = Counter()
         self._pool = pool
         self._accounts = accounts
         self._clients = clients
@@ -63,6 +78,8 @@ class Mailboxes:
 
     async def sync(self, account_id: UUID) -> None:
         """Fetch and store what is new; with nothing new this is one `history.list`.
+
+        What Gmail did not give is asked for again too, once that is due.
 
         Raises:
             GoogleError, UnknownAccount, VaultError.
@@ -75,9 +92,10 @@ class Mailboxes:
             account = await self._described(account, client)
             try:
                 await self._sync(account, client.gmail)
-                return
+                break
             except _CursorMoved:
                 continue
+        await self._ask_again(account, client.gmail)
 
     async def sync_thread(self, account: Account, thread_id: str) -> bool:
         """Fetch and store what is new in one of Gmail's threads; the cursor stays.
@@ -184,8 +202,12 @@ class Mailboxes:
     ) -> None:
         """Store messages and what else happened, wake their conversations, move the cursor if one is given: all or
         nothing."""
-        found = read(account, *await fetch(gmail, refs))
-        if not found and news.is_none and cursor is None:
+        fetched = await fetch(gmail, refs)
+        fault = await self._fault(account, gmail, fetched)
+        if fault:  # all else is stored; what it holds up is listed again
+            news, cursor = News(), None
+        found = read(account, fetched.messages, fetched.refused)
+        if not found and not fault and news.is_none and cursor is None:
             return
         async with self._pool.connection() as conn, conn.transaction():
             await lock_account(conn, account.id, "key share" if cursor is None else "no key update")
@@ -193,6 +215,54 @@ class Mailboxes:
             await self._enqueue(conn, awake | await note(conn, account, news))
             if cursor is not None and not await self._accounts.move_cursor(conn, account, cursor):
                 raise _CursorMoved
+        if fault:
+            raise fault
+
+    async def _fault(self, account: Account, gmail: Gmail, fetched: Fetched) -> Transient | None:
+        """Why the cursor may not pass these messages yet.
+
+        A message that Gmail went on not to give, while it gave others, is counted among those that it refuses: it is
+        stored as such, and asked for again later. While Gmail gives none, that says nothing of a message.
+        """
+        if not fetched.faults:
+            return None
+        fault = fetched.faults[0].error
+        assert isinstance(fault, Transient)
+        if not fetched.messages and not await self._gives_another(account, gmail):
+            return Transient(f"Gmail gives no mail at the moment ({said(fault)}): it is asked again by itself")
+        self._tries.update((account.id, each.ref.id) for each in fetched.faults)
+        if any(self._tries[account.id, each.ref.id] < self._max_tries for each in fetched.faults):
+            return Transient(
+                f"Gmail does not give {len(fetched.faults)} of the new mails ({said(fault)}): it is asked again by "
+                f"itself, and what it still does not give after {self._max_tries} tries is set aside"
+            )
+        for each in fetched.faults:
+            del self._tries[account.id, each.ref.id]
+        fetched.refused += fetched.faults
+        return None
+
+    async def _gives_another(self, account: Account, gmail: Gmail) -> bool:
+        """Whether Gmail answers where it is asked for a mail that it gave before."""
+        known = await any_known(self._pool, account.id)
+        try:
+            return known is not None and bool(await gmail.labels_of(known))
+        except NotFound:
+            return True
+        except Transient:
+            return False
+
+    async def _ask_again(self, account: Account, gmail: Gmail) -> None:
+        """Ask for what Gmail did not give, each time after twice as long."""
+        asked = await to_ask_again(self._pool, account.id, _BATCH)
+        if not asked:
+            return
+        fetched = await fetch(gmail, asked)
+        withheld = [each.ref for each in fetched.refused + fetched.faults]
+        async with self._pool.connection() as conn, conn.transaction():
+            await lock_account(conn, account.id, "key share")
+            await self._enqueue(
+                conn, await store_asked_again(conn, account, asked, read(account, fetched.messages), withheld)
+            )
 
     async def _described(self, account: Account, client: GoogleAccount) -> Account:
         """The account, whose timezone, and what it sends from, are learned once a day."""
@@ -223,22 +293,3 @@ class Mailboxes:
             ],
         )
         return await self._accounts.get(account.id)
-
-
-async def fetch(gmail: Gmail, refs: Sequence[MessageRef]) -> tuple[list[Message], list[tuple[MessageRef, str]]]:
-    """The messages, in order, without those that are gone by now; and those that Gmail refuses to give, with why."""
-    slots = asyncio.Semaphore(_FETCHES)
-
-    async def one(ref: MessageRef) -> Message | tuple[MessageRef, str] | None:
-        async with slots:
-            try:
-                return await gmail.message(ref.id)
-            except NotFound:
-                return None
-            except Refused as refusal:
-                if refusal.code != HTTPStatus.BAD_REQUEST:
-                    raise  # it is not about this message, so nothing may pass it by
-                return ref, f"Gmail does not give this mail: {refusal}"
-
-    found = await asyncio.gather(*map(one, refs))
-    return [f for f in found if isinstance(f, Message)], [f for f in found if isinstance(f, tuple)]

@@ -15,10 +15,12 @@ from email_assistant.db.pool import Connection, Pool
 from email_assistant.google.gmail import Message, MessageRef
 from email_assistant.mail.message import Mail
 from email_assistant.mail.parse import parse_gmail
+from email_assistant.sync.fetch import Withheld
 from email_assistant.sync.news import NOT_OURS, News
 
 _NOT_IN_INBOX = "not in the inbox"
 _EARLIER = "earlier mail of a conversation"
+_GONE = "it was deleted in Gmail, or is spam there, and was never read"
 _MAIL = TypeAdapter(Mail)
 
 
@@ -37,22 +39,20 @@ class NewMail:
         return "failed" if not self.readable else "done" if self.reason else "new"
 
 
-def read(
-    account: Account, messages: Iterable[Message], unreadable: Iterable[tuple[MessageRef, str]] = ()
-) -> list[NewMail]:
+def read(account: Account, messages: Iterable[Message], withheld: Iterable[Withheld] = ()) -> list[NewMail]:
     """What is to be stored of these messages.
 
     Args:
-        unreadable: mails that Gmail would not give, with why; they are stored so that they are seen.
+        withheld: mails that Gmail would not give; they are stored so that they are seen, and asked for again.
     """
     found = []
     for message in messages:
         if not message.labels & NOT_OURS:
             mail = parse_gmail(message.payload)
             found.append(NewMail(message, mail, _why_not_triaged(account, message, mail)))
-    for ref, reason in unreadable:
-        message = Message(ref.id, ref.thread_id, frozenset(), datetime.now(UTC), 0, {})
-        found.append(NewMail(message, parse_gmail({}), reason, readable=False))
+    for each in withheld:
+        message = Message(each.ref.id, each.ref.thread_id, frozenset(), datetime.now(UTC), 0, {})
+        found.append(NewMail(message, parse_gmail({}), each.reason, readable=False))
     return found
 
 
@@ -73,6 +73,61 @@ async def store(conn: Connection, account: Account, found: Iterable[NewMail]) ->
         if await _insert(conn, account, thread_id, each) == "new":
             awake.add(thread_id)
     return awake
+
+
+async def to_ask_again(pool: Pool, account_id: UUID, limit: int) -> list[MessageRef]:
+    """Mails that Gmail did not give, and that are due to be asked for; each time after twice as long."""
+    async with pool.connection() as conn:
+        # Of such a mail no sender is known, and senders have an index.
+        cursor = await conn.execute(
+            """select m.gmail_id, t.gmail_id as thread from mails m join threads t on t.id = m.thread_id
+               where m.account_id = %s and m.sender = '' and not m.readable and m.state = 'failed'
+               and m.received_at + back_off(m.tries, '1 minute', '1000 years') <= clock_timestamp()
+               order by m.received_at limit %s""",
+            (account_id, limit),
+        )
+        return [MessageRef(row["gmail_id"], row["thread"]) for row in await cursor.fetchall()]
+
+
+async def store_asked_again(
+    conn: Connection,
+    account: Account,
+    asked: Iterable[MessageRef],
+    given: Iterable[NewMail],
+    withheld: Iterable[MessageRef],
+) -> set[UUID]:
+    """Store what came of mails that Gmail did not give before, in the caller's transaction.
+
+    Args:
+        given: of those that were asked for, the ones that Gmail gave; but for the `withheld`, the others are gone.
+
+    Returns:
+        The conversations in which there is something to do now.
+    """
+    await conn.execute(
+        "select from threads where account_id = %s and gmail_id = any(%s) order by id for no key update",
+        (account.id, [ref.thread_id for ref in asked]),
+    )
+    await mails.asked_again(conn, account.id, [ref.id for ref in withheld])
+    awake = set()
+    for each in given:
+        thread_id = await mails.given(conn, **_row(account, each))
+        if thread_id and each.state == "new":
+            awake.add(thread_id)
+    left = {ref.id for ref in asked} - {ref.id for ref in withheld} - {each.message.id for each in given}
+    await mails.never_given(conn, account.id, sorted(left), _GONE)
+    return awake
+
+
+async def any_known(pool: Pool, account_id: UUID) -> str | None:
+    """A mail that Gmail gave, the newest; None if there is none yet."""
+    async with pool.connection() as conn:
+        cursor = await conn.execute(
+            "select gmail_id from mails where account_id = %s and readable order by received_at desc limit 1",
+            (account_id,),
+        )
+        row = await cursor.fetchone()
+    return row["gmail_id"] if row else None
 
 
 async def store_earlier(pool: Pool, account: Account, messages: Iterable[Message]) -> None:
@@ -182,24 +237,26 @@ def _why_not_triaged(account: Account, message: Message, mail: Mail) -> str | No
 
 
 async def _insert(conn: Connection, account: Account, thread_id: UUID, new: NewMail) -> str | None:
+    return await mails.insert(conn, user_id=account.user_id, thread_id=thread_id, **_row(account, new))
+
+
+def _row(account: Account, new: NewMail) -> dict[str, Any]:
+    """What Gmail tells of a mail, by column."""
     message, mail = new.message, new.mail
     # SENT alone says that the account wrote it: anybody can put its address into From.
     own = "SENT" in message.labels
-    return await mails.insert(
-        conn,
-        account_id=account.id,
-        gmail_id=message.id,
-        user_id=account.user_id,
-        thread_id=thread_id,
-        own=own,
-        sender=_storable(mail.sender.email.lower() if mail.sender else ""),
-        subject=_storable(mail.subject),
-        content=Jsonb(_storable(_MAIL.dump_python(mail, mode="json"))),
-        readable=new.readable,
-        received_at=message.internal_date,
-        state=new.state,
-        reason="sent by the account itself" if own else new.reason,
-    )
+    return {
+        "account_id": account.id,
+        "gmail_id": message.id,
+        "own": own,
+        "sender": _storable(mail.sender.email.lower() if mail.sender else ""),
+        "subject": _storable(mail.subject),
+        "content": Jsonb(_storable(_MAIL.dump_python(mail, mode="json"))),
+        "readable": new.readable,
+        "received_at": message.internal_date,
+        "state": new.state,
+        "reason": "sent by the account itself" if own else new.reason,
+    }
 
 
 def _storable(value: Any) -> Any:

@@ -35,7 +35,7 @@ class Corrections:
             await conn.execute(_SQL["lock"].encode(), (found.account, user_id, mail_id))
             thread_id = await mails.retry(conn, user_id, found.account, mail_id)
             if thread_id is None and found.state == "failed":
-                raise Conflict("Gmail did not give this mail, so there is nothing to work on; open it in Gmail")
+                raise Conflict("Gmail did not give this mail yet and is asked again by itself; open it in Gmail")
             if thread_id is None:
                 raise Conflict(f"this mail is {found.state}; only failed mail can be tried again")
             await threads.anew(conn, thread_id)

@@ -197,12 +197,12 @@ class Front:
     ) -> Fault:
         """Let the next `times` requests whose name matches (`drafts.send`, `events.*`, `*`) go wrong.
 
-        `status` answers so without doing it, with a `retry_after` in the header, or `retry_said` in the text only
-        (both in seconds); `drop` closes the connection before or after it is done; `hang` never answers, before or
-        after it is done; `hold` keeps the request waiting before or after it is done (`at`); `truncated` does it and
-        cuts the answer's JSON in half; `html502` answers like a proxy, without doing it; `empty_page` answers with
-        nothing but the token of the next page, which holds what was asked for; `delay` is in seconds. `root` limits
-        it to one of `roots`, `about` to paths that name this id.
+        `status` answers so without doing it, or after it is done (`at`), with a `retry_after` in the header, or
+        `retry_said` in the text only (both in seconds); `drop` closes the connection before or after it is done; `hang`
+        never answers, before or after it is done; `hold` keeps the request waiting before or after it is done (`at`);
+        `truncated` does it and cuts the answer's JSON in half; `html502` answers like a proxy, without doing it;
+        `empty_page` answers with nothing but the token of the next page, which holds what was asked for; `delay` is in
+        seconds. `root` limits it to one of `roots`, `about` to paths that name this id.
         """
         fault = Fault(
             match,
@@ -290,6 +290,9 @@ class Front:
         if fault.empty_page and call.get("pageToken") != _EMPTY_PAGE:
             fault.times += 1  # for the page that follows
             return JSONResponse({"nextPageToken": _EMPTY_PAGE})
+        return None if fault.at == "after" else self._says_no(fault, call)
+
+    def _says_no(self, fault: Fault, call: Call) -> Response | None:
         if fault.status is None:
             return None
         said = f"{fault.reason} (injected)"
@@ -306,6 +309,8 @@ class Front:
             return Unanswered()
         if fault.drop == "after" or not _let_through(fault, "after", call):
             return Dropped()
+        if refused := self._says_no(fault, call):
+            return refused
         if fault.truncated:
             whole = bytes(answer.body)
             return Response(whole[: len(whole) // 2], answer.status_code, media_type="application/json")

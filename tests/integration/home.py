@@ -83,6 +83,7 @@ class Home:
             app.clients,
             enqueue=enqueue,
             labels=app.settings.class_labels,
+            max_tries=app.settings.max_tries,
         )
 
     @asynccontextmanager

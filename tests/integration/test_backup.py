@@ -1,17 +1,24 @@
 """Backup and restore: all comes back, and nothing is carried out from an old state of things."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg
 import pytest
 
+from email_assistant.db.backup import back_up
 from email_assistant.db.pool import session_settings
+from email_assistant.db.restore import restore as put_back
+from email_assistant.mail.address import Address
+from email_assistant.mail.compose import compose_mail
+from email_assistant.outgoing.letters import Letter, Posted
 from tests.doubles.daemon import Daemon
 from tests.doubles.google import Google
 from tests.doubles.model import LEARN_ONE_RULE, Model
 from tests.doubles.serving import Hold
 from tests.integration.conftest import Start
-from tests.integration.scene import BOB, DONE, reply
+from tests.integration.home import Home, OpenHome, in_one_loop
+from tests.integration.scene import ADA, BOB, DONE, reply
 
 
 @pytest.fixture
@@ -113,6 +120,7 @@ def test_a_decision_that_could_still_be_undone_is_asked_for_again(
 
     [again] = daemon.pending()
     assert (again["id"], again["decision"]) == (item["id"], None)
+    assert again["asked_because"] == "a backup was restored from before what you decided was done"
 
 
 @pytest.mark.parametrize("state", ["wanted", "started"])
@@ -139,6 +147,45 @@ def test_no_draft_is_left_at_gmail_that_was_only_to_be(
     assert google.calls("drafts.create") == []
     with psycopg.connect(database_url, options=session_settings(database_url)["options"]) as conn:
         assert conn.execute("select state from left_drafts").fetchall() == [("gone",)]
+
+
+@in_one_loop
+class TestUnderAKey:
+    """A program's key, or a day's digest, that the backup does not know is found in Sent."""
+
+    async def test_what_was_sent_since_is_not_sent_again(
+        self, open_home: OpenHome, google: Google, model: Model, database_url: str, file: str
+    ) -> None:
+        model.script([[reply("Friday is fine."), DONE]])
+        async with open_home(digest_at="00:00") as home:
+            await home.receive()
+            back_up(database_url, {}, Path(file))
+            first = await self._send(home, "a")
+            await home.app.digests.send_due()
+            assert len(google.sent) == 2
+        await put_back(database_url, Path(file), replace=True)
+
+        async with open_home(digest_at="00:00") as home:
+            again = await self._send(home, "a")
+            await home.app.digests.send_due()
+            assert len(google.sent) == 2
+            assert (first.before, again.before, again.message_id) == (False, True, first.message_id)
+            assert await home.app.digests.last_errors(home.app.user_id) == {}
+
+            other = await self._send(home, "b")  # of the same words, but of another key
+            assert (other.before, len(google.sent)) == (False, 3)
+            looks = len(google.calls("messages.list"))
+            assert (await self._send(home, "b")).before
+            assert len(google.calls("messages.list")) == looks
+
+    async def _send(self, home: Home, key: str) -> Posted:
+        async def write() -> Letter:
+            sender, date = Address("Ada", ADA), datetime.now(UTC)
+            return Letter(compose_mail(to=[BOB], sender=sender, subject="Hi", text="Hello.", date=date), None)
+
+        account = await home.account()
+        gmail = (await home.app.clients.get(account.id)).gmail
+        return await home.app.outbox.send(gmail, account, "program", key, {"text": "Hello."}, write)
 
 
 def test_it_takes_the_place_of_nothing_unasked(daemon: Daemon, google: Google, file: str, tmp_path: Path) -> None:

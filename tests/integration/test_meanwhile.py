@@ -420,10 +420,18 @@ class TestShadowMode:
     ) -> None:
         async with open_home(undo_seconds=3600) as home:
             _, item = await ask(home, model)
-            await home.decide(item, "accept")
+            await home.decide(item, "edit", {**item.args, "response_text": "My own words."})
             before = changed(google)
-            await switch(home, "shadow")
-            assert (await home.item(item)).status == "pending"
+            assert await switch(home, "shadow") == 1
+            again = await home.item(item)
+            assert (again.status, again.asked_because) == (
+                "pending",
+                "shadow mode began before what you decided was done",
+            )
+            assert again.taken_back
+            assert again.taken_back["args"]["response_text"] == "My own words."
+            assert await switch(home, "send") == 0
+            assert await switch(home, "shadow") == 0
             await home.carry_on()
             assert changed(google) == before
 
@@ -512,9 +520,27 @@ class TestTheModeOfAnAccount:
         assert daemon.http.post(f"/api/inbox/{item['id']}/decision", json={"type": "accept"}).status_code == 200
         daemon.wait_for(lambda: google.sent, "the reply is sent")
 
+    def test_says_what_it_takes_back_and_keeps_what_was_typed(self, start: Start, google: Google, model: Model) -> None:
+        model.script([[reply("Friday is fine."), DONE]])
+        daemon = start(undo_seconds=600)
+        google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+        [item] = daemon.pending()
+        edited = {**item["args"], "response_text": "My very own words."}
+        daemon.answer(item, "edit", edited)
 
-async def switch(home: Home, mode: str) -> None:
-    await home.app.inbox.set_mode(home.app.accounts, await home.account(), mode)  # type: ignore[arg-type]
+        assert "1 answer that was not carried out yet is taken back" in daemon.cli("account", "mode", ADA, "shadow")
+
+        shown = daemon.cli("inbox", "show", item["id"])
+        assert "You are asked again: shadow mode began before what you decided was done" in shown
+        assert "My very own words." in shown
+        daemon.http.post("/accounts/mode", data={"account": ADA, "mode": "send"})
+        daemon.answer(item, "edit", edited)
+        page = daemon.http.post("/accounts/mode", data={"account": ADA, "mode": "shadow"}, follow_redirects=True)
+        assert "1 answer that was not carried out yet is taken back" in page.text
+
+
+async def switch(home: Home, mode: str) -> int:
+    return await home.app.inbox.set_mode(home.app.accounts, await home.account(), mode)  # type: ignore[arg-type]
 
 
 def draft_id(google: Google) -> str:

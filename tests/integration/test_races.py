@@ -16,7 +16,7 @@ from psycopg.rows import dict_row
 
 from email_assistant.app import open_memory
 from email_assistant.db.pool import session_settings
-from email_assistant.google.errors import Refused
+from email_assistant.google.errors import Refused, Transient
 from email_assistant.inbox.items import Conflict, Item
 from tests.doubles.google import Google
 from tests.doubles.model import Model, ModelRequest
@@ -369,6 +369,101 @@ class TestAFaultOfGoogle:
         }
         assert "Gmail does not give this mail" in await home.reason(bad)
         assert [item.mail_id for item in await home.pending()] == [good]
+
+    async def test_one_mail_that_gmail_fails_to_give_holds_up_no_other_and_is_asked_for_again(
+        self, open_home: OpenHome, google: Google, model: Model
+    ) -> None:
+        model.script(lambda request: [reply(f"On: {mail_texts(request)[-1]}"), DONE])
+        async with open_home(max_tries=2) as home:
+            bad = google.deliver(BOB, "Bad", "Gmail stumbles over this.")
+            good = google.deliver(BOB, "Good", "Monday?")
+            fault = google.fault("messages.get", about=bad, status=500, times=10**6)
+
+            with pytest.raises(Transient, match="does not give 1 of the new mails"):
+                await home.sync()
+            assert [mail.id for mail in await home.mails()] == [good]
+            await home.sync()
+            await home.carry_on()
+
+            assert [(mail.id, mail.state) for mail in await home.mails()] == [(bad, "failed"), (good, "waiting")]
+            assert "Gmail does not give this mail (Google answered 500)" in await home.reason(bad)
+            tries = len(google.calls("messages.get"))
+            await home.sync()
+            assert len(google.calls("messages.get")) == tries
+            await self._later(home)
+            await home.sync()
+            assert (await home.mail(bad)).state == "failed"
+
+            fault.times = 0
+            await home.sync()
+            assert (await home.mail(bad)).state == "failed"  # each time it is left alone for longer
+            await self._later(home)
+            await home.sync()
+            await home.carry_on()
+
+            mail = await home.mail(bad)
+            assert (mail.subject, mail.state) == ("Bad", "waiting")
+            assert {item.mail_id: item.args["response_text"] for item in await home.pending()} == {
+                good: "On: Monday?",
+                bad: "On: Gmail stumbles over this.",
+            }
+
+    async def test_a_mail_alone_that_gmail_fails_to_give_keeps_no_news_back(
+        self, open_home: OpenHome, google: Google, model: Model
+    ) -> None:
+        model.script([[reply("Yes."), DONE]])
+        async with open_home(max_tries=1) as home:
+            old = await home.receive()
+            bad = google.deliver(BOB, "Bad", "Gmail stumbles over this.")
+            google.fault("messages.get", about=bad, status=500, times=10**6)
+            google.person_relabels(old, remove=["INBOX"])
+
+            await home.sync()
+            await home.carry_on()
+
+            assert {mail.id: mail.state for mail in await home.mails()} == {bad: "failed", old: "done"}
+
+    async def test_a_mail_that_is_deleted_before_gmail_gives_it_is_told_as_such(
+        self, open_home: OpenHome, google: Google, model: Model
+    ) -> None:
+        model.on_triage("ignore")
+        async with open_home(max_tries=1) as home:
+            await home.receive()
+            bad = google.deliver(BOB, "Bad", "Gmail stumbles over this.")
+            google.fault("messages.get", about=bad, status=500)
+            await home.sync()
+            assert (await home.mail(bad)).state == "failed"
+            google.person_deletes(bad)
+            await self._later(home)
+
+            await home.sync()
+
+            assert (await home.mail(bad)).state == "done"
+            assert "deleted in Gmail" in await home.reason(bad)
+
+    @staticmethod
+    async def _later(home: Home) -> None:
+        await home.sql("update mails set received_at = received_at - interval '80 seconds' where not readable")
+
+    async def test_while_gmail_gives_no_mail_at_all_none_is_set_aside(
+        self, open_home: OpenHome, google: Google, model: Model
+    ) -> None:
+        model.on_triage("ignore")
+        async with open_home(max_tries=1) as home:
+            known = await home.receive()
+            fault = google.fault("messages.get", status=500, times=10**6)
+            new = google.deliver(BOB, "Good", "Monday?")
+            before = (await home.account()).history_id
+            for _ in range(3):
+                with pytest.raises(Transient, match="gives no mail at the moment"):
+                    await home.sync()
+            assert [mail.id for mail in await home.mails()] == [known]
+            assert (await home.account()).history_id == before
+
+            fault.times = 0
+            await home.sync()
+
+            assert [mail.id for mail in await home.mails()] == [new, known]
 
     async def test_a_refusal_that_is_not_about_one_mail_passes_none_by(
         self, home: Home, google: Google, model: Model

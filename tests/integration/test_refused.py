@@ -22,6 +22,12 @@ REFUSALS: Mapping[str, dict[str, Any]] = {
     "drafts.send 400": {"match": "drafts.send", "status": 400, "reason": "failedPrecondition"},
     "drafts.send 403": {"match": "drafts.send", "status": 403, "reason": "forbidden"},
     "drafts.create 400": {"match": "drafts.create", "status": 400, "reason": "invalidArgument"},
+    "drafts.create 400, though it was done": {
+        "match": "drafts.create",
+        "status": 400,
+        "reason": "invalidArgument",
+        "at": "after",
+    },
     "the thread is gone": {"match": "drafts.create", "status": 404, "reason": "notFound"},
 }
 REFUSAL = REFUSALS["drafts.send 400"]

@@ -10,6 +10,7 @@ from fastapi.responses import RedirectResponse, Response
 from email_assistant.accounts.account import Mode
 from email_assistant.app import App
 from email_assistant.inbox.items import Conflict
+from email_assistant.inbox.standing import taken_back
 from email_assistant.notify.channels import NoChannel
 from email_assistant.web.dependencies import Assistant
 from email_assistant.web.rendering import render
@@ -19,8 +20,9 @@ router = APIRouter()
 
 
 @router.get("/accounts")
-async def accounts(app: Assistant) -> Response:
-    return await _page(app)
+async def accounts(app: Assistant, taken_back: int = 0) -> Response:
+    """`taken_back`: how many answers the change of mode that led here took back."""
+    return await _page(app, back=taken_back)
 
 
 @router.post("/accounts/state")
@@ -39,8 +41,8 @@ async def set_state(
 async def change_mode(app: Assistant, account: Annotated[str, Form()], mode: Annotated[Mode, Form()]) -> Response:
     """Say what becomes of an account's proposals."""
     chosen = await app.accounts.find(app.user_id, account)
-    await app.inbox.set_mode(app.accounts, chosen, mode)
-    return RedirectResponse("/accounts", 303)
+    back = await app.inbox.set_mode(app.accounts, chosen, mode)
+    return RedirectResponse(f"/accounts?taken_back={back}" if back else "/accounts", 303)
 
 
 @router.post("/accounts/channels")
@@ -51,11 +53,12 @@ async def remove_channel(app: Assistant, channel: Annotated[UUID, Form()]) -> Re
     return RedirectResponse("/accounts#told", 303)
 
 
-async def _page(app: App, refusal: Conflict | None = None) -> Response:
+async def _page(app: App, refusal: Conflict | None = None, back: int = 0) -> Response:
     found = await app.accounts.of_user(app.user_id)
     return render(
         "accounts.html",
         refusal=refusal,
+        told=taken_back(back) if back > 0 else None,
         modes=MODES,
         accounts=[(account, await app.usage.today(account)) for account in found],
         channels=await app.channels.of_user(app.user_id),

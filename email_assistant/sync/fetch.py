@@ -1,0 +1,63 @@
+"""Messages as Gmail gives them, and those that it does not give."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+
+from email_assistant.google.errors import GoogleError, NotFound, Refused, Transient, said
+from email_assistant.google.gmail import Gmail, Message, MessageRef
+
+_AT_ONCE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """A message that Gmail does not give, and what it says instead."""
+
+    ref: MessageRef
+    error: GoogleError
+
+    @property
+    def reason(self) -> str:
+        """For the person."""
+        return f"Gmail does not give this mail ({said(self.error)}): it is asked for again later; open it in Gmail"
+
+
+@dataclass(slots=True)
+class Fetched:
+    """What came of asking for messages; those that are gone by now are in none of the lists."""
+
+    messages: list[Message] = field(default_factory=list)
+    refused: list[Withheld] = field(default_factory=list)
+    """Gmail says no to each of these for good."""
+    faults: list[Withheld] = field(default_factory=list)
+    """Something went wrong, be it with the message or with Gmail."""
+
+
+async def fetch(gmail: Gmail, refs: Sequence[MessageRef]) -> Fetched:
+    """The messages, in order. Raises GoogleError for what is neither about one message nor Transient."""
+    fetched, slots = Fetched(), asyncio.Semaphore(_AT_ONCE)
+
+    async def one(ref: MessageRef) -> Message | Withheld | None:
+        async with slots:
+            try:
+                return await gmail.message(ref.id)
+            except NotFound:
+                return None
+            except Transient as fault:
+                return Withheld(ref, fault)
+            except Refused as refusal:
+                if refusal.code != HTTPStatus.BAD_REQUEST:
+                    raise  # it is not about this message, so nothing may pass it by
+                return Withheld(ref, refusal)
+
+    for found in await asyncio.gather(*map(one, refs)):
+        match found:
+            case Message():
+                fetched.messages.append(found)
+            case Withheld(error=Refused()):
+                fetched.refused.append(found)
+            case Withheld():
+                fetched.faults.append(found)
+    return fetched
