@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import psycopg
 import pytest
 
@@ -15,6 +16,10 @@ from email_assistant.db.embedded import EmbeddedPostgres
 from email_assistant.db.migrate import migrate
 from tests import tables
 from tests.databases import TEMPLATE, databases
+
+# The same cases every time, however slow the machine is.
+hypothesis.settings.register_profile("steady", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("steady")
 
 _SERVER = pytest.StashKey[EmbeddedPostgres]()
 _FOLDER = pytest.StashKey[Path]()

@@ -71,7 +71,7 @@ class People:
 
 def skeleton(text: str) -> str:
     """What a text looks like: equal for texts that can be taken for each other."""
-    apart = unicodedata.normalize("NFKD", _readable_domain(text).casefold())
+    apart = unicodedata.normalize("NFKD", readable_domain(text).casefold())
     seen = "".join(c for c in apart if unicodedata.category(c) not in ("Mn", "Cf")).translate(_LETTERS)
     for pair, letter in _PAIRS:
         seen = seen.replace(pair, letter)
@@ -182,7 +182,7 @@ def _domain(address: str) -> str:
     return address.rpartition("@")[2]
 
 
-def _readable_domain(text: str) -> str:
+def readable_domain(text: str) -> str:
     """With the letters that `xn--` stands for (RFC 3492)."""
     return ".".join(map(_label, text.split("."))) if "xn--" in text else text
 

@@ -58,6 +58,7 @@ SAME_NAME: dict[str, str] = {
     "Labels": "Gmail's on a mail, and the gate's on a tool",
     "MailRow": "a row as work goes on with it, and as the pages list it",
     "Outcome": "of a run that went on, and of an answer among several",
+    "Source": "a file that a person wrote, and a text that facts may come from",
 }
 """Class names that mean two things on purpose, each with why; five at most."""
 

@@ -24,7 +24,7 @@ _OURS = (
 
 
 @dataclass(frozen=True)
-class Span:
+class Busy:
     """The time that something takes, end not included."""
 
     start: datetime
@@ -116,25 +116,25 @@ class SandboxCalendar:
         rows = self.store.rows(query, self.id, *span, cancelled, limit, offset)
         return [json.loads(row["body"]) for row in rows]
 
-    def busy(self, after: datetime, before: datetime) -> list[Span]:
+    def busy(self, after: datetime, before: datetime) -> list[Busy]:
         """When the person is busy, overlaps merged."""
-        merged: list[Span] = []
+        merged: list[Busy] = []
         for event in self.between(after, before):
             if event.get("transparency") == "transparent" or self._declined(event):
                 continue
             span = self.span(event)
             if merged and span.start <= merged[-1].end:
-                merged[-1] = Span(merged[-1].start, max(span.end, merged[-1].end))
+                merged[-1] = Busy(merged[-1].start, max(span.end, merged[-1].end))
             else:
                 merged.append(span)
         return merged
 
-    def span(self, event: Event) -> Span:
+    def span(self, event: Event) -> Busy:
         """An event's time; a day without hours is a day in the calendar's timezone. Raises ApiError (400)."""
         start, end = event.get("start") or {}, event.get("end") or {}
         if ("date" in start) != ("date" in end):
             raise invalid("The start and end times must either both be date or both be dateTime.", "invalid")
-        span = Span(self._instant(start, "start"), self._instant(end, "end"))
+        span = Busy(self._instant(start, "start"), self._instant(end, "end"))
         if span.end < span.start or ("date" in start and span.end == span.start):
             raise invalid("The specified time range is empty.", "timeRangeEmpty")
         return span
