@@ -1,16 +1,19 @@
-"""What each tool touches, as `tool_permissions.json` says. A tool that it doesn't name is unknown, never harmless."""
+"""What each tool touches, as `tool_permissions.json` says. A tool that it doesn't name is unknown, never harmless; so
+is one of which it says only a part."""
 
 from collections.abc import Mapping
 from importlib.resources import files
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, RootModel
 
 from email_assistant.gate.source import Source
 
 Acl = Literal["PUBLIC", "PRIVATE", "SECRET"]
+Act = Literal["add", "send", "change", "delete", "cancel", "share", "pay"]
 
 _SHIPPED: Final = "tool_permissions.json"
+_OURS: Final = "agent"  # the section of tools that are named without their server
 
 
 class Labels(BaseModel):
@@ -28,12 +31,23 @@ class Labels(BaseModel):
     """Its answers hold what strangers wrote."""
     acl: Acl
     """Who gets to know what is written with it, or how secret its answers are."""
+    external: bool | None = None
+    """Whether what it is told reaches others than the person; unset: the other labels and each call's arguments say."""
+    act: Act | None = None
+    """What it does to somebody's things; unset: its name says."""
+
+    @property
+    def touches_nothing(self) -> bool:
+        return not (self.write_operation or self.read_private_data or self.read_untrusted_public_data or self.external)
 
 
-class _LabelsFile(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+_NEEDED: Final = frozenset(name for name, field in Labels.model_fields.items() if field.is_required())
+_SWITCHED_OFF: Final = dict.fromkeys(_NEEDED, True) | {"acl": "PUBLIC"}
+"""What a tool touches that may not be used, whatever else is said of it."""
 
-    agent: dict[str, Labels] = {}
+
+class _LabelsFile(RootModel[dict[str, dict[str, Labels]]]):
+    """By section and tool."""
 
 
 def shipped_labels() -> dict[str, Labels]:
@@ -42,16 +56,38 @@ def shipped_labels() -> dict[str, Labels]:
 
 
 def read_labels(source: Source) -> Mapping[str, Labels]:
-    """Those of a person's file, over ours: what it leaves out of one of our tools stays as it is. Raises BadFile."""
+    """Those of a person's file, over ours: what it leaves out of one of our tools stays as it is. Tools of a section
+    that is named after a server are called as open-edison calls them, `<server>_<tool>`. Raises BadFile."""
     return _read(source, shipped_labels())
 
 
 def _read(source: Source, base: Mapping[str, Labels]) -> dict[str, Labels]:
-    given = source.mapping()
-    agent = given.get("agent", {})
-    if isinstance(agent, dict):
-        over = {name: tool.model_dump() for name, tool in base.items()}
-        given["agent"] = over | {
-            name: over.get(name, {}) | labels if isinstance(labels, dict) else labels for name, labels in agent.items()
-        }
-    return source.parsed(_LabelsFile, given).agent
+    over = {name: labels.model_dump() for name, labels in base.items()}
+    sections = {
+        section: _whole(tools, over if section == _OURS else {})
+        for section, tools in source.mapping().items()
+        if not section.startswith("_")  # open-edison's `_metadata`
+    }
+    read = source.parsed(_LabelsFile, sections).root
+    return dict(base) | {
+        name if section == _OURS else f"{section}_{name}": labels
+        for section, tools in read.items()
+        for name, labels in tools.items()
+    }
+
+
+def _whole(tools: Any, base: Mapping[str, Mapping[str, Any]]) -> Any:
+    """A section without the tools of which too little is said, and without descriptions, which are for people."""
+    if not isinstance(tools, dict):
+        return tools
+    given = {
+        name: {**base.get(name, {}), **{key: value for key, value in labels.items() if key != "description"}}
+        if isinstance(labels, dict)
+        else labels
+        for name, labels in tools.items()
+    }
+    return {
+        name: _SWITCHED_OFF | labels if isinstance(labels, dict) and labels.get("enabled") is False else labels
+        for name, labels in given.items()
+        if not isinstance(labels, dict) or labels.keys() >= _NEEDED or labels.get("enabled") is False
+    }

@@ -1,33 +1,113 @@
 """Whether a call may run, must be asked about, or may not: a pure function, the one place where that is decided."""
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from email_assistant.gate.labels import Labels
+from email_assistant.gate.answers import Indexed
+from email_assistant.gate.call import Proposed, Subject
+from email_assistant.gate.grounds import Grounds, Known, Origin, find
+from email_assistant.gate.labels import Acl, Labels
+from email_assistant.gate.provenance import Source
 
-Rule = Literal["always", "gate", "never"]
-"""When a person is asked about a tool's calls: always, where the gate says so, never."""
 HERE: Final = "here"  # where data is read that our own tools give, or the prompt itself
 _HANDED_ON: Final = (
     "your mail, calendar, background, rules or other private data is read before this is done, and this goes to {}, "
     "which is no part of this program: look at what it would be told"
 )
+_SECRECY: Final[Sequence[Acl]] = ("PUBLIC", "PRIVATE", "SECRET")
+_UNKNOWN: Final = "tool_permissions.json does not say what it touches"
+_COMPLETE: Final = (
+    "private data and strangers' texts were read before, and something went out that they may have wanted"
+)
+_COMPLETES: Final = "with it, private data, texts of strangers, and what goes out would come together"
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
-    """The tool that a call is of, as the gate sees it."""
+class GateEntry:
+    """A call that ran, as the ledger has it."""
 
-    type: str | None  # the type of tools that it belongs to; None: the agent's own, which no scope leaves out
-    labels: Labels | None  # None: nobody has said what it touches
-    review: Rule
-    server: str | None = None  # the server that it runs on, if that is not ours
+    tool: str
+    labels: Labels | None
+    """Of then; None: nobody had said what it touches, so it may have touched everything."""
+    external: bool
+    """It reached others than the person."""
+    cleared: bool
+    """All that matters in it came from the person, or their own records."""
+    server: str | None = None
+    """Where it ran, if that is not ours."""
 
     @property
-    def may_tell_others(self) -> bool:
-        """Whether what it is told may go further than to its server."""
-        return self.labels is None or self.labels.write_operation
+    def read_private(self) -> bool:
+        return self.labels is None or self.labels.read_private_data
+
+    @property
+    def read_untrusted(self) -> bool:
+        return self.labels is None or self.labels.read_untrusted_public_data
+
+
+@dataclass(frozen=True, slots=True)
+class Trifecta:
+    """What has come together in a session."""
+
+    private: bool
+    untrusted: bool
+    external: bool
+
+    @property
+    def all(self) -> bool:
+        return self.private and self.untrusted and self.external
+
+    def __or__(self, other: "Trifecta") -> "Trifecta":
+        return Trifecta(
+            self.private or other.private, self.untrusted or other.untrusted, self.external or other.external
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GateSession:
+    """A chat, a mail's conversation, or what a client of `/agent/session` names."""
+
+    sources: Sequence[Source] = ()
+    """The person's words, their own records, and texts of others, as of the mails that are answered."""
+    answers: Sequence[Indexed] = ()
+    """Of the tools that ran."""
+    calls: Sequence[GateEntry] = ()
+    """Those that ran, in whatever order. Nothing else says what has been read, so nothing can forget it."""
+    thread: frozenset[str] | None = None
+    """Who wrote to the person in the conversation that it began with, as far as the person answers them; None: it began
+    with the person's own request. What begins with a mail has read something private, of a stranger."""
+
+    @property
+    def flags(self) -> Trifecta:
+        began = Trifecta(self.thread is not None, self.thread is not None, external=False)
+        return (
+            Trifecta(
+                any(call.read_private for call in self.calls),
+                any(call.read_untrusted for call in self.calls),
+                any(call.external and not call.cleared for call in self.calls),
+            )
+            | began
+        )
+
+    @property
+    def places(self) -> frozenset[str]:
+        """Where something private was read: here, or on a server that is not ours."""
+        began = [] if self.thread is None else [HERE]
+        return frozenset([*began, *(call.server or HERE for call in self.calls if call.read_private)])
+
+    @property
+    def secrecy(self) -> Acl:
+        """The most secret that was read."""
+        read = [call.labels.acl if call.labels else "SECRET" for call in self.calls if call.read_private]
+        began: list[Acl] = [] if self.thread is None else ["PRIVATE"]
+        return max([*read, *began], key=_SECRECY.index, default="PUBLIC")
+
+    @property
+    def known(self) -> Known:
+        """Those who wrote in the conversation may be answered while nothing else that is private was read."""
+        has_read = any(call.read_private for call in self.calls)
+        return Known(self.sources, self.answers, frozenset() if has_read else self.thread or frozenset())
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +115,73 @@ class Verdict:
     do: Literal["allow", "ask", "deny"]
     reason: str  # in plain words, for the person and the model
     overrules: bool = False  # the person has set another rule for it, so they are told the reason
+    marks: tuple[Origin, ...] = field(default=(), kw_only=True)  # where its arguments come from
 
 
-def decide(scope: Collection[str] | None, subject: Subject, heard: Collection[str] = ()) -> Verdict:
-    """`scope`: the types of tools that this request was given; None: all; `heard`: where private data was read before:
-    `HERE`, or a server that is not ours. Only a question to the very server that told it gives nothing away."""
+def entry(session: GateSession, call: Proposed) -> GateEntry:
+    """What the ledger is to keep of a call that is to run now."""
+    found = _find(session, call)
+    return GateEntry(
+        call.tool, call.subject.labels, found.external, cleared=not found.lacks, server=call.subject.server
+    )
+
+
+def decide(
+    session: GateSession, call: Proposed, *, scope: Collection[str] | None = None, before: Iterable[Proposed] = ()
+) -> Verdict:
+    """What is to become of a call.
+
+    Args:
+        scope: the types of tools that the request was given; None: all.
+        before: the calls that stand before it in its message and are to run.
+    """
+    if refused := _refused(scope, call.subject):
+        return refused
+    session = replace(session, calls=[*session.calls, *(entry(session, earlier) for earlier in before)])
+    found = _find(session, call)
+    if because := _because(session, call, found):
+        return Verdict("ask", because, overrules=True, marks=found.marks)
+    if call.subject.review == "always":
+        return Verdict("ask", "its calls are always reviewed", marks=found.marks)
+    return Verdict("allow", "you, or your own records, say all that matters in it", marks=found.marks)
+
+
+def _find(session: GateSession, call: Proposed) -> Grounds:
+    subject = call.subject
+    places = session.places - (set() if subject.may_tell_others or subject.server is None else {subject.server})
+    return find(call, session.known, handed_on=subject.server is not None and bool(places))
+
+
+def _because(session: GateSession, call: Proposed, found: Grounds) -> str:
+    """Why a person must decide, whatever they set; empty: they need not."""
+    labels, flags = call.subject.labels, session.flags
+    if labels is None:
+        return _UNKNOWN
+    if found.marks and not found.lacks:
+        return ""
+    if found.lacks:
+        return f"it {'reaches others' if found.external else 'changes something of yours'}, and {found.lacks}"
+    if flags.all and not labels.touches_nothing:
+        return _COMPLETE
+    if labels.write_operation and _SECRECY.index(labels.acl) < _SECRECY.index(session.secrecy):
+        return f"what was read is {session.secrecy.lower()}, and this writes where it is {labels.acl.lower()}"
+    adds = Trifecta(labels.read_private_data, labels.read_untrusted_public_data, found.external)
+    return _COMPLETES if (flags | adds).all and not flags.all else ""
+
+
+def _refused(scope: Collection[str] | None, subject: Subject) -> Verdict | None:
     if scope is not None and subject.type is not None and subject.type not in scope:
         return Verdict("deny", f"this request was not given tools of the type {subject.type}")
     if subject.labels is not None and not subject.labels.enabled:
         return Verdict("deny", "it is switched off in tool_permissions.json")
+    return None
+
+
+def standing(scope: Collection[str] | None, subject: Subject, heard: Collection[str] = ()) -> Verdict:
+    """What is decided of a tool before its call is known. `heard`: where private data was read before: `HERE`, or a
+    server that is not ours. Only a question to the very server that told it gives nothing away."""
+    if refused := _refused(scope, subject):
+        return refused
     if subject.server is not None and set(heard) - (set() if subject.may_tell_others else {subject.server}):
         return Verdict("ask", _HANDED_ON.format(subject.server), overrules=True)
     if subject.review == "always":
@@ -51,7 +189,7 @@ def decide(scope: Collection[str] | None, subject: Subject, heard: Collection[st
     if subject.review == "never":
         return Verdict("allow", "its calls are never reviewed")
     if subject.labels is None:
-        return Verdict("ask", "tool_permissions.json does not say what it touches")
+        return Verdict("ask", _UNKNOWN)
     if subject.labels.write_operation:
         return Verdict("ask", "it changes or sends something")
     return Verdict("allow", "it only reads")

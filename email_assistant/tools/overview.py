@@ -11,8 +11,8 @@ from uuid import UUID
 from mcp.types import Tool as Told
 
 from email_assistant.errors import AssistantError
+from email_assistant.gate.call import Rule
 from email_assistant.gate.labels import Labels
-from email_assistant.gate.policy import Rule
 from email_assistant.tools.mcp.pool import Servers
 from email_assistant.tools.mcp.schema import UnusableTool, check_told
 from email_assistant.tools.mcp.seen import SeenTool, SeenTools

@@ -8,7 +8,7 @@ from uuid import UUID
 from mcp.types import Tool as ToldTool
 from pydantic import BaseModel
 
-from email_assistant.gate.policy import HERE, Verdict, decide
+from email_assistant.gate.policy import HERE, Verdict, standing
 from email_assistant.gate.source import BadFile
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.entry import Effect
@@ -124,7 +124,7 @@ class Registry:
             return Verdict("deny", f"there is no tool {name!r}{known}")
         if not mailbox and _needs_mailbox(rules, name):
             return Verdict("deny", NEEDS_MAILBOX)
-        return decide(scope, rules.subject(name), (HERE,) if agent == "mail" else heard)
+        return standing(scope, rules.subject(name), (HERE,) if agent == "mail" else heard)
 
     def foreign(self, name: str) -> str | None:
         """The server that a tool runs on, if that is not ours."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from email_assistant.gate.call import Subject
 from email_assistant.gate.labels import Labels, read_labels, shipped_labels
-from email_assistant.gate.policy import Subject
 from email_assistant.gate.source import Source
 from email_assistant.outgoing.entry import OURS, place_at, server_at
 from email_assistant.settings import Settings

@@ -8,7 +8,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from email_assistant.accounts.account import Mode
-from email_assistant.gate.policy import Rule
+from email_assistant.gate.call import Rule
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.sentences import cut
 from email_assistant.inbox.standing import MANY, NAMES, said_of
