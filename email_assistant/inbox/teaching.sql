@@ -12,6 +12,8 @@ select coalesce((m.content->>'bulk')::boolean, false) as bulk,
                and p.kind <> 'notification' and p.status = 'applied'
                and p.decision->>'type' = any(%s)) as beside_accepted,
        array(select concat_ws(E'\n', c.content->'sender'->>'name', c.subject, c.content->>'text')
-             from mails c where c.thread_id = i.thread_id) as mails
+             from mails c where c.thread_id = i.thread_id
+             -- What came of the answer holds the person's own words.
+             and not (c.own and c.received_at >= i.created_at)) as mails
 from inbox_items i left join mails m on m.account_id = i.account_id and m.gmail_id = i.mail_id
 where i.id = %s

@@ -11,6 +11,7 @@ import httpx
 import psycopg
 import pytest
 
+from email_assistant.db.pool import session_settings
 from tests.contract.chat_stage import (
     NOON,
     TEN,
@@ -223,8 +224,8 @@ class TestAfterAQuestionHasEnded:
         self.goes_on(waiting)
 
     def test_with_its_turn(self, stage: Stage, waiting: Talk, database: str) -> None:
-        with psycopg.connect(database) as conn:
-            conn.execute("update email_assistant.inbox_items set status = 'expired' where status = 'pending'")
+        with psycopg.connect(database, options=session_settings(database)["options"]) as conn:
+            conn.execute("update inbox_items set status = 'expired' where status = 'pending'")
             conn.execute("update email_assistant.runs set state = 'failed', reason = 'x' where state = 'waiting'")
         assert "Not done: it can no longer be answered" in page_of(waiting)
         self.goes_on(waiting)

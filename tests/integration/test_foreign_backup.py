@@ -156,7 +156,7 @@ async def test_nothing_in_it_is_executed(source: Path, target: str, tmp_path: Pa
 
 
 async def test_the_rows_are_the_same_and_numbers_go_on(source: Path, target: str, database_url: str) -> None:
-    rows = "select to_jsonb(t) from {} t order by 1"
+    rows = "select to_jsonb(t) - '{{unrecorded_since,unrecorded_until}}'::text[] from {} t order by 1"
     with connected(database_url) as conn:
         kept = {table: conn.execute(rows.format(table).encode()).fetchall() for table in ("accounts", "model_usage")}
         last = conn.execute("select max(id) from model_usage").fetchone()

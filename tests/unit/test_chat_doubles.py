@@ -110,7 +110,8 @@ class TestCalendarServer:
 
     async def test_its_tools_and_what_they_do(self, calendar: CalendarServer) -> None:
         async with client(calendar) as session:
-            assert {each.name for each in (await session.list_tools()).tools} == {*OFFERED, "clear_calendar"}
+            offered = {each.name for each in (await session.list_tools()).tools}
+            assert offered == {*OFFERED, "clear_calendar", "send_email_tool"}
             assert text(await session.call_tool("create_event", EVENT)) == "event-1 is made: Plan"
             await session.call_tool("update_event", {"event_id": "event-1", "name": "New plan"})
             assert text(await session.call_tool("list_events", {})) == "event-1: New plan"

@@ -29,7 +29,6 @@ def event(start: datetime | date, end: datetime | date, **more: Any) -> Event:
         "attendees": (),
         "busy": True,
         "tentative": False,
-        "status": "confirmed",
         "link": None,
         "meet_link": None,
     }

@@ -18,7 +18,6 @@ from email_assistant.agents.loop import Loop
 from email_assistant.agents.mail.prompts import Triage, response_prompt, triage_prompt
 from email_assistant.agents.mail.run import Settle
 from email_assistant.db.checkpoints import lease_of
-from email_assistant.db.lease import Lease
 from email_assistant.google.errors import NotFound, Refused
 from email_assistant.tools.spec import Answer, Call, FormNeeded
 from email_assistant.usage import BudgetSpent
@@ -65,7 +64,7 @@ class MailAgent(Agent):
 
     async def triage_router(self, state: MailState, config: RunnableConfig) -> Command[str]:
         run = state["run"]
-        triage = await self._triage(run, lease_of(config))
+        triage = await self._triage(run, config)
         settled = await self.settle(run, triage.classification, triage.reasoning, lease_of(config))
         # Read by processes of an earlier version that run beside this one during an upgrade.
         covering = {**run, "covers": list(settled.covers)}
@@ -120,10 +119,10 @@ class MailAgent(Agent):
                 continue  # the mail is answered; a label is not worth failing it
         return {}
 
-    async def _triage(self, run: Mapping[str, Any], lease: Lease) -> Triage:
+    async def _triage(self, run: Mapping[str, Any], config: RunnableConfig) -> Triage:
         if run["given"]:
             return Triage(reasoning="", classification=run["given"])
-        if known := self.settle.classified(run, lease):
+        if known := self.settle.classified(run, lease_of(config)):
             return known
         try:
             return await self._ask_model(run)
