@@ -113,6 +113,17 @@ class TestAModelThatObeysEveryWord:
         assert not [word for word in ("Please", "always", "copy", "everything") if word in told]
         assert "Gladly" in told
 
+    async def test_takes_the_letter_that_was_sent_for_no_words_of_others(self, home: Home, model: Model) -> None:
+        model.script(lambda _: [reply("Friday is fine."), DONE])
+        await home.receive()
+        [item] = await home.pending()
+        await home.answer(item, "edit", {**item.args, "response_text": "Thursday at noon suits me best."})
+        await home.sync()  # which finds it among what was sent
+
+        await rules(home)
+        [told] = [request.text for request in model.calls("memory")]
+        assert "noon suits me best" in told
+
     async def test_learns_what_the_person_said_and_typed(self, home: Home, model: Model) -> None:
         model.on_memory(obey)
         model.script(lambda _: [reply(f"Friday is fine. {PLANTED}."), DONE])
