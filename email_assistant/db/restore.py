@@ -70,6 +70,7 @@ async def restore(url: str, source: Path, *, replace: bool, patience: float | No
             await migrate(url, schema=_BESIDE, names=applied, patience=patience)
             await asyncio.to_thread(_fill, url, source)
             await migrate(url, schema=_BESIDE, patience=patience)
+            await _until_at_rest(conn)  # the connections of that may be seen for a moment longer
             await asyncio.to_thread(_put_in_place, url, replace=replace)
         finally:
             _drop_beside(conn)
