@@ -49,6 +49,7 @@ NOT_RUN = {
     "the storm of the tests themselves is a short one",
     "uv run python -m tests.picture docs/inbox.png": "`browser/test_picture.py` does",
     "uv run python -m tests.benchmark.chat": "it measures, by hand",
+    "uv run python -m tests.benchmark.mail --mails 20 --burst 1000": "it measures, by hand",
     "uv run email-assistant bench cost": "`test_bench.py` does",
     "uv run email-assistant bench inbox": "`test_bench.py` does, with a smaller inbox",
 }
