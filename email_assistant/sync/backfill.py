@@ -15,7 +15,7 @@ from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.db.order import lock_account
 from email_assistant.db.pool import Pool
-from email_assistant.google.errors import Refused, Transient
+from email_assistant.google.errors import Refused
 from email_assistant.google.gmail import Gmail, MessageRef
 from email_assistant.google.quota import Urgency, calls_are
 from email_assistant.sync.fetch import fetch
@@ -108,9 +108,7 @@ class Backfill:
     async def _fetch(self, account: Account, gmail: Gmail, refs: Sequence[MessageRef]) -> None:
         try:
             fetched = await fetch(gmail, refs)
-            for each in fetched.faults:
-                raise each.error
-        except (Transient, Refused):
+        except Refused:
             await self._put_last(account.id, refs)
             if len(refs) == 1:
                 raise
@@ -119,7 +117,11 @@ class Backfill:
             return
         async with self._pool.connection() as conn, conn.transaction():
             await self._enqueue(conn, await store(conn, account, read(account, fetched.messages, fetched.refused)))
-        await self._forget(account.id, refs)
+        withheld = [each.ref for each in fetched.faults]
+        await self._forget(account.id, set(refs) - set(withheld))
+        if withheld:
+            await self._put_last(account.id, withheld)
+            raise fetched.faults[0].error
 
     async def _put_last(self, account_id: UUID, refs: Sequence[MessageRef]) -> None:
         """One that Google never gives holds up no other."""
