@@ -109,21 +109,18 @@ class Lease:
     def thread_id(self) -> UUID:
         return self.id
 
-    async def check(
-        self, conn: Connection, *, margin: float = 0, account_active: bool = False, durable: bool = True
-    ) -> None:
+    async def check(self, conn: Connection, *, margin: float = 0, account_active: bool = False) -> None:
         """Make the caller's transaction fail unless this lease on a conversation is held; it can't be taken over until
         that one ends.
 
         Args:
             margin: seconds that the lease must still last.
             account_active: ask also that the account is neither paused nor being removed.
-            durable: whether the transaction's commit waits for the disk.
 
         Raises:
             LeaseLost: the epoch has moved on, too little time is left, or the account may not act.
         """
-        cursor = await conn.execute(_held(account_active), (durable, self.id, self.epoch, margin))
+        cursor = await conn.execute(_held(account_active), (True, self.id, self.epoch, margin))
         if await cursor.fetchone() is None:
             raise LeaseLost
 

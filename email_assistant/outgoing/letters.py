@@ -180,7 +180,7 @@ class Mailer:
         await self.ledger.lose_draft(entry, mark)
         now = await self.ledger.now(entry)
         for draft in await self._unkept(now, now.gmail_thread, mark):
-            if draft.id not in now.orphans and await self.ledger.keep_draft(now, draft.id, self.lease):
+            if await self.ledger.keep_draft(now, draft.id, self.lease):
                 return draft.id
         return None
 

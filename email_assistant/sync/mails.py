@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from email_assistant.accounts.account import Account
 from email_assistant.db import mails, threads
-from email_assistant.db.pool import Connection, Pool
+from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.google.gmail import Message, MessageRef
 from email_assistant.mail.message import Mail
 from email_assistant.mail.parse import parse_gmail
@@ -77,16 +77,12 @@ async def store(conn: Connection, account: Account, found: Iterable[NewMail]) ->
 
 async def to_ask_again(pool: Pool, account_id: UUID, limit: int) -> list[MessageRef]:
     """Mails that Gmail did not give, and that are due to be asked for; each time after twice as long."""
-    async with pool.connection() as conn:
-        # Of such a mail no sender is known, and senders have an index.
-        cursor = await conn.execute(
-            """select m.gmail_id, t.gmail_id as thread from mails m join threads t on t.id = m.thread_id
+    # Of such a mail no sender is known, and senders have an index.
+    query = """select m.gmail_id, t.gmail_id as thread from mails m join threads t on t.id = m.thread_id
                where m.account_id = %s and m.sender = '' and not m.readable and m.state = 'failed'
                and m.received_at + back_off(m.tries, '1 minute', '1000 years') <= clock_timestamp()
-               order by m.received_at limit %s""",
-            (account_id, limit),
-        )
-        return [MessageRef(row["gmail_id"], row["thread"]) for row in await cursor.fetchall()]
+               order by m.received_at limit %s"""
+    return [MessageRef(row["gmail_id"], row["thread"]) for row in await fetched(pool, query, (account_id, limit))]
 
 
 async def store_asked_again(
@@ -121,13 +117,8 @@ async def store_asked_again(
 
 async def any_known(pool: Pool, account_id: UUID) -> str | None:
     """A mail that Gmail gave, the newest; None if there is none yet."""
-    async with pool.connection() as conn:
-        cursor = await conn.execute(
-            "select gmail_id from mails where account_id = %s and readable order by received_at desc limit 1",
-            (account_id,),
-        )
-        row = await cursor.fetchone()
-    return row["gmail_id"] if row else None
+    query = "select gmail_id from mails where account_id = %s and readable order by received_at desc limit 1"
+    return next((row["gmail_id"] for row in await fetched(pool, query, (account_id,))), None)
 
 
 async def store_earlier(pool: Pool, account: Account, messages: Iterable[Message]) -> None:
