@@ -4,7 +4,6 @@ import importlib.util
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -12,6 +11,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import psycopg
+
+from tests.doubles.ports import free_port
 
 _START_SECONDS = 60.0
 _SETTINGS = ("fsync=on", "synchronous_commit=on", "max_connections=300", "listen_addresses=127.0.0.1")
@@ -27,8 +28,7 @@ class PostgresServer:
         if os.geteuid() == 0:  # as which Postgres refuses to run
             self._account = {"user": "nobody", "group": "nogroup", "extra_groups": []}
             shutil.chown(self._folder, "nobody", "nogroup")
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = int(free.getsockname()[1])
+        self.port = free_port()
         self._bin = self._binaries()
         self._popen: subprocess.Popen[bytes] | None = None
         command = ["initdb", "-D", str(self._data), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8"]

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -22,6 +21,7 @@ from tests.chaos.world import ALIAS
 from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.doubles.nursery import nursery
+from tests.doubles.ports import free_port
 
 _SERVES = ("up", "api")
 """Commands that serve the inbox."""
@@ -74,7 +74,7 @@ async def stage(folder: Path, processes: Sequence[str], weather: Weather, **sett
         for number, role in enumerate(processes):
             arguments = [role]
             if role in _SERVES:
-                port = _free_port()
+                port = free_port()
                 arguments += ["--host", "127.0.0.1", "--port", str(port)]
                 apis.append(await stack.enter_async_context(_client(port)))
             slots.append(Slot(number, role, arguments, environment, folder, nursery(), weather))
@@ -127,8 +127,3 @@ def _add_account(environment: Mapping[str, str], google: Google, database_url: s
         "send",
     ]
     subprocess.run(command, env={**environment, **direct}, cwd=folder, check=True, capture_output=True)
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])

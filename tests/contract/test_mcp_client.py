@@ -26,6 +26,7 @@ from email_assistant.tools.overview import NotAsShown
 from email_assistant.tools.spec import Call, FilledIn, FormNeeded, LinkNeeded, ServerDown, ToolError
 from tests.doubles.google import Google
 from tests.doubles.model import tool as proposed
+from tests.doubles.ports import free_port
 from tests.integration.conftest import google, model, open_home  # noqa: F401 - fixtures
 from tests.integration.home import Home, OpenHome, in_one_loop, until
 
@@ -127,9 +128,7 @@ def open_nasty(open_home: OpenHome, tmp_path: Path, google: Google, model: Any) 
     async def open_one(
         transport: str = "stdio", tools: dict[str, Any] | None = None, **server: Any
     ) -> AsyncIterator[Nasty]:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        port = free_port()
         folder = tmp_path / "nasty"
         folder.mkdir(exist_ok=True)
         command = [sys.executable, "-m", "tests.doubles.nasty_mcp", str(folder)]

@@ -2,13 +2,10 @@
 
 import json
 import os
-import random
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +15,7 @@ from cryptography.fernet import Fernet
 from tests.doubles.front import Front
 from tests.doubles.model import Model
 from tests.doubles.nursery import Nursery, nursery
+from tests.doubles.ports import free_port
 
 T = TypeVar("T")
 
@@ -124,7 +122,7 @@ class Daemon:
             "OPENAI_BASE_URL": model.root,
             **{f"EMAIL_ASSISTANT_{name.upper()}": str(value) for name, value in chosen.items()},
         }
-        self._port = _free_port()
+        self._port = free_port()
         self.http = httpx.Client(
             base_url=f"http://127.0.0.1:{self._port}",
             headers={"Authorization": f"Bearer {API_TOKEN}"},
@@ -176,7 +174,7 @@ class Daemon:
 
     def mcp(self, what: str, *arguments: str) -> tuple[Process, str]:
         """Start an MCP server over HTTP; return it and its address, at which it listens."""
-        port = _free_port()
+        port = free_port()
         process = self._start(what, "mcp", "serve", what, "--http", "--port", str(port), *arguments)
         self.wait_for(lambda: "Serving at" in process.log or not process.is_running, "the MCP server listens")
         return process, f"http://127.0.0.1:{port}/mcp"
@@ -320,11 +318,3 @@ class Daemon:
     def logs(self) -> str:
         """The end of each process's log."""
         return "\n".join(f"--- {process.name}\n{process.log[-4000:]}" for process in self.processes)
-
-
-def _free_port() -> int:
-    """A port below those that systems hand out by themselves, so that nobody is given it before the daemon starts."""
-    while True:
-        port = random.randrange(10_000, 30_000)
-        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return port

@@ -1,6 +1,5 @@
 """PyPI's myworld: Gmail and Calendar of somebody else's making, as a process on a loopback port."""
 
-import socket
 import subprocess
 import sys
 import time
@@ -11,6 +10,7 @@ from typing import Self
 
 import httpx
 
+from tests.doubles.ports import free_port
 from tests.doubles.proxy import Proxy, Upstream
 
 _START_SECONDS = 60
@@ -33,8 +33,7 @@ class MyWorld:
     """The process; one holds any number of accounts."""
 
     def __init__(self) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = free_port()
         self.url = f"http://127.0.0.1:{port}"
         command = [str(Path(sys.executable).with_name("myworld")), "serve", "--port", str(port)]
         self._child = subprocess.Popen([*command, "--log-level", "error"], stdout=subprocess.DEVNULL)

@@ -1,7 +1,6 @@
 """Live updates: what an open page is told, by whichever process serves it, and how soon."""
 
 import json
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from email_assistant.db.pool import session_settings
 from tests.doubles.daemon import API_TOKEN, WAIT_SECONDS, Daemon, Process
 from tests.doubles.google import Google
 from tests.doubles.model import Model
+from tests.doubles.ports import free_port
 from tests.integration.conftest import Start
 from tests.integration.scene import BOB, DONE, reply
 
@@ -71,8 +71,7 @@ class Page:
 @contextmanager
 def served_apart(daemon: Daemon) -> Iterator[tuple[str, Process]]:
     """One more process that serves the API and does nothing else."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     process = daemon._start("api", "api", "--port", str(port))
     root = f"http://127.0.0.1:{port}"
 

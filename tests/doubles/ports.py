@@ -1,0 +1,15 @@
+"""Ports for servers that are told theirs before they start."""
+
+import random
+import socket
+from contextlib import suppress
+
+_CHOICE = random.SystemRandom()  # hypothesis seeds the shared generator, alike in every worker of the tests
+
+
+def free_port() -> int:
+    """A port below those that systems hand out by themselves, so that nobody is given it before its server starts."""
+    while True:
+        port = _CHOICE.randrange(10_000, 30_000)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
