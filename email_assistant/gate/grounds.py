@@ -26,9 +26,10 @@ _SPOKEN: Final = 2  # words of a name that nobody says by chance
 _LEAST_TOLD: Final = 4  # letters of an id that stands in a text for itself, and not by chance
 
 _MOVES: Final = ("change", "pay", "delete", "cancel")  # acts of which every argument matters
-_WHERE: Final = (("goes to", "name", "id", "amount"), ("goes to", "name"))
+_WHERE: Final = (("goes to", "leads to", "name", "id", "amount"), ("goes to", "leads to", "name"))
 """What says where a call goes, and where a letter does; a title says nothing of that."""
-What = Literal["goes to", "id", "amount", "name", "title"]
+What = Literal["goes to", "leads to", "id", "amount", "name", "title"]
+"""`leads to`: where a reader of what it says is led."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,10 @@ def find(call: Proposed, known: Known, *, handed_on: bool) -> Grounds:
         return Grounds((), external=False, lacks="")
     act = verbs.act_of(call.tool, labels.act if labels else None)
     asked_for = verbs.is_asked_for(call.tool, act, known.said)
-    marks = tuple(_mark(leaf, value, what, known) for leaf, value, what in _matter(labels, act, external, leaves))
+    is_question = labels is not None and not labels.write_operation
+    # A question, or a server of somebody else's, is told all of it.
+    matter = _all_of(leaves) if is_question or handed_on else _matter(act, external, leaves)
+    marks = tuple(_mark(leaf, value, what, known) for leaf, value, what in matter)
     if asked_for and not external:
         marks = tuple(_of_their_things(mark, known) for mark in marks)
     return Grounds(marks, external, _lacks(call, act, external, asked_for, marks))
@@ -138,15 +142,14 @@ def _is_external(labels: Labels | None, leaves: Sequence[_Leaf], *, handed_on: b
     return handed_on or labels.acl == "PUBLIC" or any(leaf.reaches for leaf in leaves if not leaf.is_prose)
 
 
-def _matter(
-    labels: Labels | None, act: Act | None, external: bool, leaves: Sequence[_Leaf]
-) -> Iterator[tuple[_Leaf, str, What]]:
-    """The values that the person must have said, or their own records."""
-    if labels is not None and not labels.write_operation:  # what a question carries is all of it
-        yield from ((leaf, leaf.text, "goes to") for leaf in leaves)
-        return
+def _all_of(leaves: Sequence[_Leaf]) -> Iterator[tuple[_Leaf, str, What]]:
+    return ((leaf, leaf.text, "goes to") for leaf in leaves)
+
+
+def _matter(act: Act | None, external: bool, leaves: Sequence[_Leaf]) -> Iterator[tuple[_Leaf, str, What]]:
+    """The values of a change that the person must have said, or their own records."""
     reach = [(leaf, text) for leaf in leaves if external or not leaf.is_prose for text in leaf.reaches]
-    yield from ((leaf, text, "goes to") for leaf, text in reach)
+    yield from ((leaf, text, "leads to" if leaf.is_prose else "goes to") for leaf, text in reach)
     named = {leaf.place for leaf, _ in reach}
     rest = [
         leaf for leaf in leaves if leaf.place not in named and not leaf.is_prose and not _MOMENT.fullmatch(leaf.text)
@@ -197,7 +200,7 @@ def _in_what_they_named(key: str, what: What, known: Known) -> tuple[str, ...]:
 
 def _of_their_things(mark: Origin, known: Known) -> Origin:
     """An id of one of the person's things, once they gave a word to what is done, unless somebody else speaks of it."""
-    if mark.grounded or mark.what == "goes to":
+    if mark.grounded or mark.what in ("goes to", "leads to"):
         return mark
     folded = whole(mark.value)
     owning = [(told.source, thing) for told, thing in known.things if folded in thing.values]
@@ -211,11 +214,16 @@ def _of_their_things(mark: Origin, known: Known) -> Origin:
     return Origin(mark.argument, mark.value, mark.what, grounded=True, held_by=labels)
 
 
+def unnamed(mark: Origin) -> str:
+    """What the person has not said of an argument, in plain words."""
+    where = f"only stands in {' and '.join(mark.held_by)}" if mark.held_by else "stands nowhere before"
+    return f"you never named {mark.value!r} ({mark.argument}), which {where}"
+
+
 def _lacks(call: Proposed, act: Act | None, external: bool, asked_for: bool, marks: Sequence[Origin]) -> str:
     for mark in marks:
         if not mark.grounded:
-            where = f"only stands in {' and '.join(mark.held_by)}" if mark.held_by else "stands nowhere before"
-            return f"you never named {mark.value!r} ({mark.argument}), which {where}"
+            return unnamed(mark)
     writes = call.subject.may_tell_others
     if external and writes and not any(mark.what in _WHERE[act == "send"] for mark in marks):
         return "it does not say whom it goes to"

@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from email_assistant.gate.answers import Indexed
 from email_assistant.gate.call import Proposed, Subject
-from email_assistant.gate.grounds import Grounds, Known, Origin, find
+from email_assistant.gate.grounds import Grounds, Known, Origin, find, unnamed
 from email_assistant.gate.labels import Acl, Labels
 from email_assistant.gate.provenance import Source
 
@@ -78,6 +78,9 @@ class GateSession:
     """Who wrote to the person in the conversation that it began with, as far as the person answers them; None: it began
     with the person's own request. What begins with a mail has read something private, of a stranger."""
 
+    answered: frozenset[str] = frozenset()
+    """Who wrote what a call answers, as far as the person reviews it: then they may be answered whatever was read."""
+
     @property
     def flags(self) -> Trifecta:
         began = Trifecta(self.thread is not None, self.thread is not None, external=False)
@@ -103,11 +106,14 @@ class GateSession:
         began: list[Acl] = [] if self.thread is None else ["PRIVATE"]
         return max([*read, *began], key=_SECRECY.index, default="PUBLIC")
 
-    @property
-    def known(self) -> Known:
-        """Those who wrote in the conversation may be answered while nothing else that is private was read."""
+    def known(self, *, reviewed: bool) -> Known:
+        """Those who wrote in the conversation may be answered while nothing else that is private was read; longer where
+        a person `reviewed` what they are told."""
         has_read = any(call.read_private for call in self.calls)
-        return Known(self.sources, self.answers, frozenset() if has_read else self.thread or frozenset())
+        began = self.thread or frozenset()
+        return Known(
+            self.sources, self.answers, began | self.answered if reviewed else frozenset() if has_read else began
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +153,16 @@ def decide(
 
 
 def _find(session: GateSession, call: Proposed) -> Grounds:
+    """What matters in a call. An answer to a mail does what the mail asks for: where a person reviews it, and it is
+    done here, they need only be told whom it reaches."""
     subject = call.subject
     places = session.places - (set() if subject.may_tell_others or subject.server is None else {subject.server})
-    return find(call, session.known, handed_on=subject.server is not None and bool(places))
+    reviewed = subject.review == "always"
+    found = find(call, session.known(reviewed=reviewed), handed_on=subject.server is not None and bool(places))
+    if not reviewed or session.thread is None or call.arguments is None or subject.server is not None:
+        return found
+    strange = [mark for mark in found.marks if mark.what == "goes to" and not mark.grounded]
+    return replace(found, lacks=unnamed(strange[0]) if strange else "")
 
 
 def _because(session: GateSession, call: Proposed, found: Grounds) -> str:
@@ -157,8 +170,10 @@ def _because(session: GateSession, call: Proposed, found: Grounds) -> str:
     labels, flags = call.subject.labels, session.flags
     if labels is None:
         return _UNKNOWN
-    if found.marks and not found.lacks:
+    if not found.lacks and (found.marks or call.subject.review == "always"):
         return ""
+    if found.lacks and call.subject.server is not None and found.external:
+        return _HANDED_ON.format(call.subject.server)
     if found.lacks:
         return f"it {'reaches others' if found.external else 'changes something of yours'}, and {found.lacks}"
     if flags.all and not labels.touches_nothing:
