@@ -148,10 +148,9 @@ def _stands(origin: "Origin") -> str:
 def _told(mark: "TextMark") -> str:
     from email_assistant.mail.charset import one_line
 
-    what = f"{mark.argument}: {one_line(mark.text)!r} ({mark.kind})"
-    if mark.mark == "unfounded":
-        return f"{what} stands nowhere: the model made it up"
-    return f"{what} stands in {' and '.join(mark.held_by)}, which not every recipient has seen"
+    if mark.kind == "unfounded":
+        return f"Said by nobody before, so the assistant's own: {one_line(mark.value)}"
+    return f"They have not seen this: {one_line(mark.value)} (from {mark.source})"
 
 
 def _notes(tried: "Tried", permissions: Path) -> Iterator[str]:

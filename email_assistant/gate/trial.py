@@ -13,8 +13,8 @@ from email_assistant.errors import AssistantError
 from email_assistant.gate.answers import answer, is_prose
 from email_assistant.gate.call import Proposed, Subject
 from email_assistant.gate.policy import GateSession, Trifecta, Verdict, decide, entry
-from email_assistant.gate.provenance import Kind, Source, leaks, read, spans, unfounded
-from email_assistant.mail.address import address_of, is_recipient
+from email_assistant.gate.provenance import Source, leaks, read, spans, unfounded
+from email_assistant.mail.address import address_of, is_recipient, parse_addresses
 from email_assistant.mail.charset import cut, plain
 
 EXAMPLE: Final = """\
@@ -78,11 +78,14 @@ class _EarlierMail(_Described):
     text: str
 
     @property
+    def readers(self) -> frozenset[str]:
+        return frozenset(map(address_of, [self.sender, *self.to, *self.cc]))
+
+    @property
     def source(self) -> Source:
-        of_day = f" of {self.day.day} {self.day:%B %Y}" if self.day else ""
-        label = f"the mail of {address_of(self.sender)}{of_day}"
-        readers = [self.sender, *self.to, *self.cc]
-        return read(self.text, label=label, by="stranger", writer=self.sender, readers=readers, day=self.day)
+        [writer] = parse_addresses(self.sender)
+        label = f"{writer.name or writer.email}'s mail" + (f" of {self.day:%-d %B %Y}" if self.day else "")
+        return read(self.text, label=label, by="stranger", writer=writer.email, readers=self.readers, day=self.day)
 
 
 class _EarlierCall(_Described):
@@ -116,11 +119,10 @@ class Trial(_Described):
 class TextMark:
     """A fact in a call's text that its recipients never saw, or that nobody has said."""
 
-    mark: Literal["leak", "unfounded"]
-    argument: str
-    text: str
-    kind: Kind
-    held_by: tuple[str, ...]
+    kind: Literal["leak", "unfounded"]
+    value: str
+    source: str
+    """What the text is known as that says it too; empty: nothing does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,14 +171,17 @@ def _session(trial: Trial, subject: Callable[[str], Subject]) -> GateSession:
     sources += [read(text, label="your own texts", by="own", day=trial.day) for text in trial.own]
     sources += [mail.source for mail in trial.mails]
     writers = frozenset(address_of(mail.sender) for mail in trial.mails)
-    session = GateSession(sources, thread=writers if trial.mails else None)
+    session = GateSession(sources, thread=writers if trial.mails else None, answered=writers)
+    everywhere = frozenset.intersection(*(mail.readers for mail in trial.mails)) if trial.mails else frozenset[str]()
     ran = Counter[str]()
     for earlier in trial.before:
         ran[earlier.tool] += 1
         call = Proposed(earlier.tool, subject(earlier.tool), earlier.arguments)
-        answers = [*session.answers]
+        labels, answers = call.subject.labels, [*session.answers]
         if earlier.answer is not None:
-            answers.append(answer(earlier.told, f"answer {ran[earlier.tool]} of {earlier.tool}", call.subject.labels))
+            label = f"what {earlier.tool} told" + (f" ({ran[earlier.tool]})" if ran[earlier.tool] > 1 else "")
+            readers = everywhere if labels is None or labels.read_private_data else None
+            answers.append(answer(earlier.told, label, labels, readers=readers, day=trial.day))
         session = replace(session, answers=answers, calls=[*session.calls, entry(session, call)])
     return session
 
@@ -187,27 +192,12 @@ def _is_address(value: str) -> bool:
 
 def _marks(trial: Trial, recipients: tuple[str, ...], session: GateSession) -> Iterator[TextMark]:
     sources = [*session.sources, *(told.source for told in session.answers)]
-    for place, text in _texts(trial.arguments):
-        for fact in leaks(text, recipients, sources, trial.day):
-            held_by = tuple(dict.fromkeys(source.label for source in fact.sources))
-            yield TextMark("leak", place, fact.span.text, fact.span.kind, held_by)
-        for fact in unfounded(text, sources, trial.day):
-            yield TextMark("unfounded", place, fact.span.text, fact.span.kind, ())
-
-
-def _texts(tree: JsonValue, place: str = "", key: str = "") -> Iterator[tuple[str, str]]:
-    """What is said to people, with where it stands."""
-    match tree:
-        case dict():
-            for name, part in tree.items():
-                yield from _texts(part, f"{place}.{name}" if place else name, name)
-        case list():
-            for at, part in enumerate(tree):
-                yield from _texts(part, f"{place}[{at}]", key)
-        case str() if is_prose(key, tree):
-            yield place, tree
-        case _:
-            pass
+    said = [value for name, value in trial.arguments.items() if isinstance(value, str) and is_prose(name, value)]
+    text = "\n\n".join(said)
+    for fact in leaks(text, recipients, sources, trial.day):
+        yield TextMark("leak", fact.span.text, fact.sources[0].label)
+    for fact in unfounded(text, sources, trial.day):
+        yield TextMark("unfounded", fact.span.text, "")
 
 
 def _place(parts: tuple[int | str, ...]) -> str:
