@@ -125,7 +125,8 @@ def find(call: Proposed, known: Known, *, handed_on: bool) -> Grounds:
     marks = tuple(_mark(leaf, value, what, known) for leaf, value, what in matter)
     if asked_for and not external:
         marks = tuple(_of_their_things(mark, known) for mark in marks)
-    return Grounds(marks, external, _lacks(call, act, external, asked_for, marks))
+    is_theirs = bool(leaves) and all(_is_theirs(leaf.text, known) for leaf in leaves)
+    return Grounds(marks, external, "" if is_theirs and asked_for else _lacks(call, act, external, asked_for, marks))
 
 
 def _may_reach(labels: Labels | None) -> bool:
@@ -133,13 +134,13 @@ def _may_reach(labels: Labels | None) -> bool:
 
 
 def _is_external(labels: Labels | None, leaves: Sequence[_Leaf], *, handed_on: bool) -> bool:
-    if labels is None:
+    if labels is None or handed_on:
         return True
     if labels.external is not None:
         return labels.external
     if not labels.write_operation:
-        return handed_on or any(span.kind == "link" for leaf in leaves for span in spans(leaf.text))
-    return handed_on or labels.acl == "PUBLIC" or any(leaf.reaches for leaf in leaves if not leaf.is_prose)
+        return any(span.kind == "link" for leaf in leaves for span in spans(leaf.text))
+    return labels.acl == "PUBLIC" or any(leaf.reaches for leaf in leaves if not leaf.is_prose)
 
 
 def _matter(act: Act | None, external: bool, leaves: Sequence[_Leaf]) -> Iterator[tuple[_Leaf, str, What]]:
@@ -166,8 +167,7 @@ def _mark(leaf: _Leaf, value: str, what: What, known: Known) -> Origin:
     key = whole(value)
     value = key if what == "amount" else value
     if what == "tells":  # their records are what nobody is to be told; their words are not
-        said = tuple(source.label for source in holders(value, known.sources) if source.by == "person")
-        return Origin(leaf.place, value, what, bool(said), said or _told_by(value, known))
+        return Origin(leaf.place, value, what, _is_theirs(value, known), _told_by(value, known))
     own = [source.label for source in holders(value, known.sources) if source.by != "stranger"]
     own += [told.source.label for told, thing in known.things if told.source.by == "own" and key in thing.values]
     if own or key in known.correspondents:
@@ -178,6 +178,10 @@ def _mark(leaf: _Leaf, value: str, what: What, known: Known) -> Origin:
     # A title may be made up, as long as nobody else did so.
     is_made_up = what == "title" and not leaf.mentions and (not told or len(value.split()) < _SPOKEN)
     return Origin(leaf.place, value, what, is_made_up, told)
+
+
+def _is_theirs(value: str, known: Known) -> bool:
+    return any(source.by == "person" for source in holders(value, known.sources))
 
 
 def _told_by(value: str, known: Known) -> tuple[str, ...]:

@@ -310,7 +310,7 @@ class TestAChat:
                 await memory.remove(home.account_id, what, rule.key, "test")
             assert await Talk(home, "c").refusing_all(WEATHER) == []
             assert len(stranger.calls) == 2
-            assert await Talk(home, "b").refusing_all(WEATHER) == [("look_up", {"query": "weather"})]
+            assert await Talk(home, "b").refusing_all(WEATHER) == []  # their own words may go anywhere
 
     async def test_counts_whatever_a_tool_of_ours_answers_as_read(self, home: Home) -> None:
         silent = {"Question", "Done", "request_clarification"}
