@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -22,7 +23,7 @@ from email_assistant.cli.tools import touches
 if TYPE_CHECKING:
     from email_assistant.gate.grounds import Origin
     from email_assistant.gate.policy import Trifecta
-    from email_assistant.gate.trial import TextMark, Tried
+    from email_assistant.gate.trial import Tried
 
 _LONGEST: Final = 256 * 1024  # bytes of a description
 _BECOMES: Final = {
@@ -73,7 +74,7 @@ async def explain(
         trial = parse(_read(call), str(call))
     except BadTrial as error:
         raise CommandError(f"{error}; `email-assistant gate explain --example` prints a whole one") from None
-    tried = judge(trial, subject)
+    tried = judge(trial, subject, datetime.now(UTC).astimezone().date())
     permissions = settings.folder / (settings.tool_permissions or Path("tool_permissions.json")).expanduser()
     notes = [*_notes(tried, permissions)]
     if trial.tool not in rules.tools:
@@ -124,7 +125,7 @@ def _print(tool: str, tried: "Tried") -> None:
             [[o.argument, o.value, o.what, "yes" if o.grounded else "no", _stands(o)] for o in verdict.marks],
         )
     for mark in tried.marks:
-        print_text(_told(mark))
+        print_text(mark.text)
 
 
 def _came(before: "Trifecta") -> str:
@@ -143,14 +144,6 @@ def _stands(origin: "Origin") -> str:
     if where:
         return where
     return "nowhere else either" if origin.what == "title" else "among the writers of the conversation"
-
-
-def _told(mark: "TextMark") -> str:
-    from email_assistant.mail.charset import one_line
-
-    if mark.kind == "unfounded":
-        return f"Said by nobody before, so the assistant's own: {one_line(mark.value)}"
-    return f"They have not seen this: {one_line(mark.value)} (from {mark.source})"
 
 
 def _notes(tried: "Tried", permissions: Path) -> Iterator[str]:

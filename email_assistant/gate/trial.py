@@ -2,18 +2,19 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 
 from email_assistant.errors import AssistantError
-from email_assistant.gate.answers import answer, is_prose
+from email_assistant.gate.answers import answer
 from email_assistant.gate.call import Proposed, Subject
+from email_assistant.gate.doubts import Doubt, doubts
 from email_assistant.gate.policy import GateSession, Trifecta, Verdict, decide, entry
-from email_assistant.gate.provenance import Source, leaks, read, spans, unfounded
+from email_assistant.gate.provenance import Source, read, spans
 from email_assistant.mail.address import address_of, is_recipient, parse_addresses
 from email_assistant.mail.charset import cut, plain
 
@@ -112,17 +113,7 @@ class Trial(_Described):
     scope: list[str] | None = None
     """The types of tools that the request was given; None: all."""
     day: date | None = Field(None, alias="date")
-    """That on which it is proposed, by which "tomorrow" is a day."""
-
-
-@dataclass(frozen=True, slots=True)
-class TextMark:
-    """A fact in a call's text that its recipients never saw, or that nobody has said."""
-
-    kind: Literal["leak", "unfounded"]
-    value: str
-    source: str
-    """What the text is known as that says it too; empty: nothing does."""
+    """That on which it is proposed, by which "tomorrow" is a day; None: today."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +123,7 @@ class Tried:
     before: Trifecta
     """What had come together before the call."""
     recipients: tuple[str, ...]
-    marks: tuple[TextMark, ...]
+    marks: tuple[Doubt, ...]
     """Of its text, if it has recipients."""
     unknown: tuple[str, ...]
     """Tools that it names, and of which nobody has said what they touch."""
@@ -148,9 +139,10 @@ def parse(content: bytes, name: str) -> Trial:
         raise BadTrial(f"{name}: {place}{_reason(first['type'], first['msg'])}") from None
 
 
-def judge(trial: Trial, subject: Callable[[str], Subject]) -> Tried:
+def judge(trial: Trial, subject: Callable[[str], Subject], today: date) -> Tried:
     """`subject`: a tool as the gate sees it, by its name."""
-    session = _session(trial, subject)
+    day = trial.day or today
+    session = _session(trial, subject, day)
     call = Proposed(trial.tool, subject(trial.tool), trial.arguments)
     verdict = decide(session, call, scope=trial.scope)
     reached = (mark.value for mark in verdict.marks if mark.what == "goes to")
@@ -161,14 +153,14 @@ def judge(trial: Trial, subject: Callable[[str], Subject]) -> Tried:
         verdict,
         session.flags,
         recipients,
-        tuple(_marks(trial, recipients, session)) if recipients else (),
+        tuple(doubts(trial.arguments, recipients, session.texts, day)) if recipients else (),
         tuple(tool for tool in tools if subject(tool).labels is None),
     )
 
 
-def _session(trial: Trial, subject: Callable[[str], Subject]) -> GateSession:
-    sources = [read(text, label="your request", by="person", day=trial.day) for text in trial.request]
-    sources += [read(text, label="your own texts", by="own", day=trial.day) for text in trial.own]
+def _session(trial: Trial, subject: Callable[[str], Subject], day: date) -> GateSession:
+    sources = [read(text, label="your request", by="person", day=day) for text in trial.request]
+    sources += [read(text, label="your own texts", by="own", day=day) for text in trial.own]
     sources += [mail.source for mail in trial.mails]
     writers = frozenset(address_of(mail.sender) for mail in trial.mails)
     session = GateSession(sources, thread=writers if trial.mails else None, answered=writers)
@@ -181,23 +173,13 @@ def _session(trial: Trial, subject: Callable[[str], Subject]) -> GateSession:
         if earlier.answer is not None:
             label = f"what {earlier.tool} told" + (f" ({ran[earlier.tool]})" if ran[earlier.tool] > 1 else "")
             readers = everywhere if labels is None or labels.read_private_data else None
-            answers.append(answer(earlier.told, label, labels, readers=readers, day=trial.day))
-        session = replace(session, answers=answers, calls=[*session.calls, entry(session, call)])
+            answers.append(answer(earlier.told, label, labels, readers=readers, day=day))
+        session = replace(session.then(entry(session, call)), answers=answers)
     return session
 
 
 def _is_address(value: str) -> bool:
     return [span.kind for span in spans(value)] == ["address"]
-
-
-def _marks(trial: Trial, recipients: tuple[str, ...], session: GateSession) -> Iterator[TextMark]:
-    sources = [*session.sources, *(told.source for told in session.answers)]
-    said = [value for name, value in trial.arguments.items() if isinstance(value, str) and is_prose(name, value)]
-    text = "\n\n".join(said)
-    for fact in leaks(text, recipients, sources, trial.day):
-        yield TextMark("leak", fact.span.text, fact.sources[0].label)
-    for fact in unfounded(text, sources, trial.day):
-        yield TextMark("unfounded", fact.span.text, "")
 
 
 def _place(parts: tuple[int | str, ...]) -> str:

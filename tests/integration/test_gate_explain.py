@@ -187,7 +187,12 @@ class TestPrinted:
         ended = run(home, "-", stdin=EXAMPLE.encode())
         assert ended.exit_code == 0
         assert ended.stdout.startswith("send_email_tool: you would be asked.\nWhy: ")
-        for told in ("your own texts", "only in Bob's mail of 4 May 2026", "seen this: €4,000", "own: 15 June"):
+        for told in (
+            "your own texts",
+            "only in Bob's mail of 4 May 2026",
+            "as far as is known: €4,000",
+            "own: 15 June",
+        ):
             assert told in ended.stdout
 
     def test_help_tells_of_the_example(self, home: Path) -> None:
