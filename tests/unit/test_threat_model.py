@@ -72,9 +72,10 @@ def test_each_row_of_the_standard_stands_there_once_and_in_order() -> None:
     rows = [f"{section}.{number}" for section, count in ROWS.items() for number in range(1, count + 1)]
     named = [row for row, _ in ROW.findall(SECURITY)]
     assert sorted(named, key=rows.index) == rows
-    for part in SECURITY.split("\n## ")[1:]:
-        of_part = [row for row, _ in ROW.findall(part)]
-        assert of_part == sorted(of_part, key=rows.index)
+    parts = [[row for row, _ in ROW.findall(part)] for part in SECURITY.split("\n## ")[1:]]
+    assert parts == [sorted(part, key=rows.index) for part in parts]
+    told = "Of {} rows {} hold, {} hold in part, {} do not, and {} do not apply."
+    assert told.format(len(rows), *map(len, parts)) in SECURITY
 
 
 def test_each_row_says_all_that_its_table_asks_for() -> None:
