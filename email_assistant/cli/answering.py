@@ -181,7 +181,7 @@ def whole_of(app: "App", item: "Item") -> str:
 
 async def why_kept(app: "App", answered: Sequence["Item"]) -> str | None:
     """What to tell if nothing carries some of these answers out for now."""
-    accounts = dict.fromkeys(item.account_id for item in answered)
+    accounts = dict.fromkeys(item.account_id for item in answered if not item.is_held)
     told = [await app.accounts.why_kept(app.presence, account_id) for account_id in accounts]
     return " ".join(filter(None, dict.fromkeys(told))) or None
 

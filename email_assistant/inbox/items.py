@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -30,7 +30,9 @@ PAGE = 100
 MOST_AT_ONCE = 200
 TOGETHER: tuple[Kind, ...] = ("draft", "meeting", "confirmation")
 """Kinds that may be accepted several at once, each of them shown whole."""
-_SQL = statements("inbox", "items.sql")
+NOWHERE: Final = UUID(int=0)
+"""Account, thread and run of what has none: a call of somebody else's agent, which waits for the answer."""
+_SQL = statements("inbox", "items.sql", nowhere=str(NOWHERE))
 JOINED = _SQL["joined"]
 """What is joined to `inbox_items i` for the columns of an item."""
 
@@ -59,7 +61,7 @@ class Item:
     user_id: UUID
     account_id: UUID
     account: str
-    """The account's address."""
+    """The account's address; empty: it has none."""
     thread_id: UUID
     run_id: UUID
     mail_id: str | None
@@ -67,6 +69,7 @@ class Item:
     chat: str | None
     """Id of the chat that it comes from."""
     sender: str | None
+    """Of the mail; of a call without a run, the agent."""
     subject: str | None
     """Of the mail; of a chat, what the person asked for."""
     call_id: str
@@ -137,6 +140,11 @@ class Item:
     @property
     def zone(self) -> ZoneInfo:
         return zone_named(self.timezone)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether somebody else's agent waits for the answer."""
+        return self.run_id == NOWHERE
 
     @property
     def marks(self) -> list[Mark]:

@@ -96,7 +96,8 @@ def _head(seen: Sight) -> Iterator[Part]:
     item = seen.item
     yield line(about(item)), "bold"
     since = moment(item.created_at, seen.zone)
-    yield f"\n{line(who(item))}, {'about' if item.chat else 'to'} {item.account}, waits since {since}\n", "dim"
+    account = f" {'about' if item.chat else 'to'} {item.account}," if item.account else ""
+    yield f"\n{line(who(item))},{account} waits since {since}\n", "dim"
     if end := became(item):
         yield f"\n{end}\n", "$text-warning bold"
     for note in item.notes:
