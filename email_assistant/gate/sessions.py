@@ -1,5 +1,5 @@
-"""Sessions of other people's agents: what was begun, what of it runs, and how it ended. All rows are appended, and how a
-call stands follows from them. It is the one writer of `gate_sessions`, `gate_begun` and `gate_ended`.
+"""Sessions of other people's agents: what was begun, what of it runs, and how it ended. All rows are appended, and how
+a call stands follows from them. It is the one writer of `gate_sessions`, `gate_begun` and `gate_ended`.
 
 What a session is judged by is kept in this process and fed with the rows that came since: of one session they are made
 under its lock, so that none turns up later with a lower number.
@@ -9,6 +9,7 @@ import asyncio
 import json
 from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
@@ -29,6 +30,7 @@ _SQL = statements("gate", "sessions.sql")
 _MOST_KEPT: Final = 64  # sessions
 _ANSWERS: Final = 100  # of a session, the newest, that are sources; as many more of the person's own records
 _PREFIX: Final = "agent_"
+_Row = Mapping[str, Any]
 
 
 def normalised(name: str) -> str:
@@ -63,7 +65,7 @@ def arguments_in(summary: str | None) -> Mapping[str, Any] | None:
 
 
 @dataclass
-class _Kept:
+class _Remembered:
     requests: list[Source] = field(default_factory=list)
     own: deque[Indexed] = field(default_factory=lambda: deque(maxlen=_ANSWERS))
     others: deque[Indexed] = field(default_factory=lambda: deque(maxlen=_ANSWERS))
@@ -71,9 +73,7 @@ class _Kept:
     ran: int = 0
     told: int = 0
 
-    def feed(
-        self, requests: Sequence[str], ran: Sequence[Mapping[str, Any]], told: Sequence[Mapping[str, Any]]
-    ) -> None:
+    def feed(self, requests: Sequence[str], ran: Sequence[_Row], told: Sequence[_Row]) -> None:
         self.requests += [read(r, label="your request", by="person") for r in requests[len(self.requests) :]]
         for row in ran:
             self.calls[entry_in(row)] = None
@@ -92,7 +92,7 @@ class _Kept:
 class GateSessions:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._kept: OrderedDict[int, _Kept] = OrderedDict()
+        self._kept: OrderedDict[int, _Remembered] = OrderedDict()
 
     async def enter(self, user_id: UUID, name: str, request: str | None = None) -> None:
         """There is such a session from now on, in which the person said this."""
@@ -109,7 +109,7 @@ class GateSessions:
         row = await (await conn.execute(_SQL["lock"].encode(), (user_id, name))).fetchone()
         if row is None:
             return None
-        kept = self._kept.setdefault(row["id"], _Kept())
+        kept = self._kept.setdefault(row["id"], _Remembered())
         self._kept.move_to_end(row["id"])
         if len(self._kept) > _MOST_KEPT:
             self._kept.popitem(last=False)
@@ -189,9 +189,7 @@ def _answer(row: Mapping[str, Any]) -> Indexed | None:
     text = row["result"]
     if len(text) > LONGEST:
         return None
-    try:  # `open_edison` tells a text as JSON
+    with suppress(ValueError, RecursionError):  # `open_edison` tells a text as JSON
         text = said if isinstance(said := json.loads(text), str) else text
-    except (ValueError, RecursionError):
-        pass
     label = f"what {row['tool'].removeprefix(_PREFIX)} told"
     return answer(text, label, entry_in(row).labels, day=row["at"].date())

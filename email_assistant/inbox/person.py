@@ -319,7 +319,7 @@ class Inbox(Items):
         return max(at for at in since if at) + self._lifetime
 
     async def expire(self, provider: str) -> None:
-        """Ignore what has waited too long; nothing is learned from that. Nobody waits for what a server that died held."""
+        """Ignore what has waited too long; nothing is learned from that. What a server that died held is over."""
         await self._let_go_overdue()
         if self._lifetime is None:
             return

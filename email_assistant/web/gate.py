@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Annotated, Any, Literal
 from uuid import uuid4
 
@@ -95,12 +96,11 @@ async def begin_call(gate: Asked, given: BeginIn, request: Request) -> BegunOut:
         session, given.name, given.args_summary, given.timeout_s or PATIENCE, given.agent_name, given.agent_type
     )
     try:
-        found = await gate.begin(begun, _left(request))
+        found = await gate.begin(begun, partial(_left, request))
     except Exception:
         _log.exception("a call was neither allowed nor held")
-        return BegunOut(
-            ok=False, session_id=session, call_id=None, approved=None, error="the gate has failed; its log says more"
-        )
+        error = "the gate has failed; its log says more"
+        return BegunOut(ok=False, session_id=session, call_id=None, approved=None, error=error)
     return BegunOut(ok=True, session_id=session, call_id=found.call_id, approved=found.approved, error=found.error)
 
 
@@ -142,12 +142,13 @@ async def database(gate: Asked) -> Response:
     responses={200: {"content": {"text/event-stream": {}}}, **documented(401)},
 )
 async def events(gate: Asked) -> AsyncIterator[ServerSentEvent]:
-    """`mcp_pre_block`: a call waits for a person; `mcp_approve_or_deny_once`: it does no more; `sessions_db_changed`."""
+    """`mcp_pre_block`: a call waits for a person; `mcp_approve_or_deny_once`: no more; `sessions_db_changed`."""
     with gate.events() as queue:
         yield ServerSentEvent(comment="connected")
         while gate.is_open:
             try:
-                what, told = await asyncio.wait_for(queue.get(), _LOOK_SECONDS)
+                async with asyncio.timeout(_LOOK_SECONDS):
+                    what, told = await queue.get()
             except TimeoutError:
                 continue
             yield ServerSentEvent(data={"type": what, **told})

@@ -66,7 +66,7 @@ class ItemOut(Told):
     id: UUID
     run: Annotated[UUID | None, BeforeValidator(lambda run: None if run == NOWHERE else run)] = Field(
         validation_alias="run_id",
-        description="Null: it is a call of somebody else's agent, which waits for the answer.",
+        description="Null: somebody else's agent waits for the answer.",
     )
     call_id: str
     account: str

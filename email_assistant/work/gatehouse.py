@@ -4,7 +4,7 @@ Whoever waits holds neither a thread nor a connection to the database: one liste
 """
 
 import asyncio
-from collections.abc import Awaitable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
@@ -17,18 +17,20 @@ from email_assistant.gate import ledger
 from email_assistant.gate.call import Proposed
 from email_assistant.gate.doubts import doubts
 from email_assistant.gate.policy import GateEntry, GateSession, Verdict, decide, entry
+from email_assistant.gate.provenance import spans
 from email_assistant.gate.sessions import GateSessions, block, normalised, proposed
 from email_assistant.inbox import rows
 from email_assistant.inbox.feed import Change, Feed, Listener
 from email_assistant.inbox.items import Conflict, NoItem
 from email_assistant.inbox.person import Inbox
-from email_assistant.inbox.recipients import Mark, addresses_in
+from email_assistant.inbox.recipients import Mark
 from email_assistant.mail.charset import cut, plain
 from email_assistant.tools.rules import RuleFiles
 from email_assistant.tools.spec import ToolError, check_storable
 
 PATIENCE: Final = 30.0  # seconds that a client waits that does not say how long, as `open_edison` does
 MOST_PATIENCE: Final = 3600.0
+Gone = Callable[[], Coroutine[Any, Any, None]]
 _EARLIER: Final = 0.5  # seconds before the client gives up, at which it is answered; of a short wait, a tenth
 _LONGEST_SHOWN: Final = 20_000  # characters of arguments that can't be read
 _TIMED_OUT: Final = "nobody answered in time"
@@ -50,7 +52,7 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class Ruling:
     call_id: str
     approved: bool
     error: str | None
@@ -63,7 +65,7 @@ class NoCall(AssistantError):
     status = NoItem.status
 
 
-class _Waiting(Listener):
+class _HeldCalls(Listener):
     """Those who wait for a person, by item."""
 
     def __init__(self) -> None:
@@ -87,7 +89,7 @@ class Gatehouse:
         self._inbox = inbox
         self._feed = feed
         self._user_id = user_id
-        self._waiting = _Waiting()
+        self._waiting = _HeldCalls()
         self._heard = ExitStack()
         self._listeners: set[asyncio.Queue[tuple[str, dict[str, Any]]]] = set()
 
@@ -96,11 +98,11 @@ class Gatehouse:
         await self.sessions.enter(self._user_id, name, request)
         self._tell("sessions_db_changed", {})
 
-    async def begin(self, begun: Begun, gone: Awaitable[Any]) -> Answered:
+    async def begin(self, begun: Begun, gone: Gone) -> Ruling:
         """Decide a call, or have a person do so while the client waits.
 
         Args:
-            gone: done when the client has gone: then nobody can approve it any more.
+            gone: returns when the client has gone: then nobody can approve it any more.
 
         Raises:
             BadFile: what tools touch can't be read now.
@@ -152,10 +154,15 @@ class Gatehouse:
             return not asks
 
     async def _wait(
-        self, begun: Begun, item: UUID, wake: asyncio.Event, gone: Awaitable[Any], told: dict[str, Any]
+        self,
+        begun: Begun,
+        item: UUID,
+        wake: asyncio.Event,
+        gone: Gone,
+        told: dict[str, Any],
     ) -> None:
         """Until it is answered, or nobody waits for that any more."""
-        left = asyncio.ensure_future(gone)
+        left = asyncio.ensure_future(gone())
         clock = asyncio.get_running_loop().time
         until = clock() + _patience(begun).total_seconds()
         try:
@@ -174,7 +181,7 @@ class Gatehouse:
         self._tell("mcp_approve_or_deny_once", told)
 
     async def _is_pending(self, item: UUID) -> bool:
-        query = "select from inbox_items where id = %s and status = 'pending'"
+        query = "select id from inbox_items where id = %s and status = 'pending'"
         return bool(await fetched(self._pool, query, (item,)))
 
     async def _let_go(self, session: str, item: UUID, why: str) -> None:
@@ -184,9 +191,9 @@ class Gatehouse:
             if await rows.let_go(conn, item):
                 await block(conn, why, item=item)
 
-    async def _answer(self, call_id: str) -> Answered:
+    async def _answer(self, call_id: str) -> Ruling:
         [row] = await fetched(self._pool, _OUTCOME, (call_id,))
-        return Answered(call_id, row["runs"], None if row["runs"] else row["reason"])
+        return Ruling(call_id, row["runs"], None if row["runs"] else row["reason"])
 
     async def end(self, session: str, call_id: str, status: str, duration_ms: float | None, result: str | None) -> None:
         """How a call ended; the first report counts. Raises NoCall."""
@@ -199,9 +206,7 @@ class Gatehouse:
         """Answer a call that waits, or the oldest of that name, once; returns its id. Raises NoCall, Conflict."""
         found = await self.sessions.waiting(self._user_id, session, normalised(name), call_id)
         if found is None:
-            raise NoCall(
-                "no such call waits in this session; what is approved before it is asked for counts for nothing"
-            )
+            raise NoCall("no such call waits in this session, and none can be approved beforehand")
         if found["status"] != "pending":
             raise Conflict("this call waits no more")
         answer = {"type": "accept" if approve else "ignore", "args": None}
@@ -266,7 +271,7 @@ def _question(
     if call.arguments is None or args.keys() == {"arguments"}:
         args = {name: cut(plain(str(value)), _LONGEST_SHOWN) for name, value in args.items()}
     reached = dict.fromkeys(mark.value for mark in verdict.marks if mark.what == "goes to" and not mark.grounded)
-    strange = [address for address in addresses_in({"to": list(reached)})]
+    strange = [span.key for value in reached for span in spans(value) if span.kind == "address"]
     told = doubts(args, strange, session.texts, datetime.now(UTC).date()) if strange else []
     agent = plain(begun.agent_name or "An agent of yours")
     marks = [{"kind": m.kind, "address": m.address, "text": m.text} for m in map(Mark.unknown, strange)]

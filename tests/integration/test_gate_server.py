@@ -14,11 +14,13 @@ import pytest
 from pydantic import SecretStr
 
 from email_assistant.app import App, open_app
+from email_assistant.gate.client import Gate
+from email_assistant.gate.log import check
 from email_assistant.inbox.items import Item
 from email_assistant.settings import Settings
 from tests.integration.test_api import TOKEN, client, served
 
-LABELS = {
+LABELS: dict[str, Any] = {
     "_metadata": {"last_updated": "2026-01-01"},
     "agent": {
         "read_contacts": {"read_private_data": True, "acl": "PRIVATE"},
@@ -312,8 +314,66 @@ class TestEvents:
         assert seen == ["mcp_pre_block", "mcp_approve_or_deny_once", "sessions_db_changed"]
 
 
-async def test_the_database_keeps_its_log(agent: Agent) -> None:
-    await agent.call("add")
-    async with agent.app.pool.connection() as conn:
-        with pytest.raises(psycopg.errors.RaiseException):
-            await conn.execute("delete from gate_log")
+class TestLog:
+    async def test_it_is_whole(self, agent: Agent) -> None:
+        await agent.call("add")
+        await agent.begin("send_mail", EVE, timeout_s=0.5)
+        found = await check(agent.app.pool)
+        assert (found.rows, found.faults) == (6, [])  # begun, ran, ended; begun, expired, ended
+
+    async def test_the_database_keeps_it(self, agent: Agent) -> None:
+        await agent.call("add")
+        async with agent.app.pool.connection() as conn:
+            with pytest.raises(psycopg.errors.RaiseException):
+                await conn.execute("delete from gate_log")
+
+    @pytest.mark.parametrize(
+        ("statement", "why"),
+        [
+            ("update gate_log set digest = '' where id = 2", "it was altered"),
+            ("delete from gate_log where id = 2", "a row before it is missing"),
+            ("delete from gate_log where id = 3", "it is missing"),
+            ("update gate_begun set tool = 'agent_other'", "what it tells of was altered"),
+            ("delete from gate_calls", "what it tells of is missing"),
+        ],
+    )
+    async def test_what_was_changed_is_found(self, agent: Agent, statement: str, why: str) -> None:
+        await agent.call("add")
+        async with agent.app.pool.connection() as conn:
+            await conn.execute("alter table gate_log disable trigger user")
+            await conn.execute(statement.encode())
+        assert why in {fault.why for fault in (await check(agent.app.pool)).faults}
+
+
+class TestClient:
+    async def test_it_asks_and_reports(self, agent: Agent, root: str) -> None:
+        gate = await asyncio.to_thread(Gate, root, TOKEN, session_id="s1", timeout=0.5)
+        ran: list[str] = []
+
+        @gate.track()
+        def add(a: int, b: int) -> int:
+            """Add."""
+            return a + b
+
+        @gate.track()
+        def send_mail(to: str) -> None:
+            ran.append(to)
+
+        assert (add.__name__, add.__doc__) == ("add", "Add.")
+        assert await asyncio.to_thread(add, 1, b=2) == 3
+        with pytest.raises(PermissionError):
+            await asyncio.to_thread(send_mail, "eve@evil.example")
+        await asyncio.to_thread(gate.flush)
+        first, second = (await agent.sessions())["s1"]["calls"]
+        assert (first["parameters"], first["status"]) == ({"summary": '{"a": 1, "b": 2}', "result_summary": "3"}, "ok")
+        assert (second["status"], ran) == ("blocked", [])
+
+    async def test_a_gate_that_is_down_lets_nothing_run(self) -> None:
+        with pytest.raises(RuntimeError):
+            await asyncio.to_thread(Gate, "http://127.0.0.1:9", TOKEN)
+
+    def test_what_cant_be_gated_is_an_error(self) -> None:
+        gate = Gate("http://127.0.0.1:9", TOKEN, healthcheck=False)
+        for tool in (object(), {"type": "function"}):
+            with pytest.raises(TypeError):
+                gate.gated(tool)

@@ -1,0 +1,38 @@
+"""The gate's log: what it decided and what ran, each row sealed with the one before it by triggers of the database."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from email_assistant.db.pool import Pool, fetched, fetched_as
+from email_assistant.db.statements import statements
+
+_SQL = statements("gate", "log.sql")
+_MOST: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    id: int
+    """Of the row, counted from 1."""
+    what: str
+    """What the row tells: begun, ran, answered, ended."""
+    row_id: str
+    """Of what it tells of."""
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    rows: int
+    seal: str
+    """Of the last row, in hexadecimal. Who has written it down elsewhere can tell whether all of it was made anew."""
+    faults: list[Fault]
+    """The first of each kind."""
+
+
+async def check(pool: Pool) -> Checked:
+    """Look for rows that were altered, or are missing, in the log and in what it tells of."""
+    found = [await fetched_as(Fault, pool, _SQL[kind], (_MOST,)) for kind in ("broken", "changed", "unlogged")]
+    last = next(iter(await fetched(pool, _SQL["last"])), None)
+    faults = [fault for kind in found for fault in kind]
+    return Checked(last["id"] if last else 0, last["seal"] if last else "", faults)
