@@ -33,6 +33,7 @@ _TRIES: Final = 5  # of a report
 _BACK_OFF: Final = 0.2  # seconds, doubled after each
 _LEAVE_SECONDS: Final = 5.0  # that reports may take when the program ends
 _CHECK_SECONDS: Final = 3.0
+_GRACE: Final = 2.0  # seconds that the server's own answer may come after its time
 
 _session: ContextVar[str | None] = ContextVar("gate_session", default=None)
 
@@ -143,7 +144,9 @@ class Gate:
         def call(*args: Any, **kwargs: Any) -> Any:
             body = self._body(function, tool, session_id, args, kwargs)
             try:
-                answer = httpx.post(f"{self._url}/agent/begin", json=body, timeout=self._timeout, **self._settings)
+                answer = httpx.post(
+                    f"{self._url}/agent/begin", json=body, timeout=self._timeout + _GRACE, **self._settings
+                )
             except httpx.HTTPError as error:
                 raise _down(error) from error
             report = self._begun(answer)
@@ -162,7 +165,7 @@ class Gate:
         async def call(*args: Any, **kwargs: Any) -> Any:
             body = self._body(function, tool, session_id, args, kwargs)
             try:
-                async with httpx.AsyncClient(timeout=self._timeout, **self._settings) as http:
+                async with httpx.AsyncClient(timeout=self._timeout + _GRACE, **self._settings) as http:
                     answer = await http.post(f"{self._url}/agent/begin", json=body)
             except httpx.HTTPError as error:
                 raise _down(error) from error
