@@ -11,7 +11,7 @@ _MOST: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class Flaw:
     id: int
     """Of the row, counted from 1."""
     what: str
@@ -26,13 +26,13 @@ class Checked:
     rows: int
     seal: str
     """Of the last row, in hexadecimal. Who has written it down elsewhere can tell whether all of it was made anew."""
-    faults: list[Fault]
+    faults: list[Flaw]
     """The first of each kind."""
 
 
 async def check(pool: Pool) -> Checked:
     """Look for rows that were altered, or are missing, in the log and in what it tells of."""
-    found = [await fetched_as(Fault, pool, _SQL[kind], (_MOST,)) for kind in ("broken", "changed", "unlogged")]
+    found = [await fetched_as(Flaw, pool, _SQL[kind], (_MOST,)) for kind in ("broken", "changed", "unlogged")]
     last = next(iter(await fetched(pool, _SQL["last"])), None)
     faults = [fault for kind in found for fault in kind]
     return Checked(last["id"] if last else 0, last["seal"] if last else "", faults)
