@@ -71,6 +71,8 @@ class Grounds:
     marks: tuple[Origin, ...]
     external: bool
     """It reaches others than the person, or hands them its arguments."""
+    handed_on: bool
+    """A server of somebody else's is told something, after other things were read."""
     lacks: str
     """What the person has not said, in plain words; empty: they, or their own records, said all that matters."""
 
@@ -112,11 +114,11 @@ def find(call: Proposed, known: Known, *, handed_on: bool) -> Grounds:
     `handed_on`: its server is not ours, and what it is told may come from elsewhere."""
     labels = call.subject.labels
     if call.arguments is None:
-        return Grounds((), external=_may_reach(labels), lacks="what it is told can't be read")
+        return Grounds((), _may_reach(labels), handed_on, "what it is told can't be read")
     leaves = [leaf for leaf in _leaves(call.arguments) if leaf.text.strip() and not isinstance(leaf.value, bool)]
     external = _is_external(labels, leaves, handed_on=handed_on)
     if not external and labels is not None and not labels.write_operation:
-        return Grounds((), external=False, lacks="")
+        return Grounds((), external=False, handed_on=False, lacks="")
     act = verbs.act_of(call.tool, labels.act if labels else None)
     asked_for = verbs.is_asked_for(call.tool, act, known.said)
     is_question = labels is not None and not labels.write_operation
@@ -126,7 +128,8 @@ def find(call: Proposed, known: Known, *, handed_on: bool) -> Grounds:
     if asked_for and not external:
         marks = tuple(_of_their_things(mark, known) for mark in marks)
     is_theirs = bool(leaves) and all(_is_theirs(leaf.text, known) for leaf in leaves)
-    return Grounds(marks, external, "" if is_theirs and asked_for else _lacks(call, act, external, asked_for, marks))
+    lacks = "" if is_theirs and asked_for else _lacks(call, act, external, asked_for, marks)
+    return Grounds(marks, external, handed_on, lacks)
 
 
 def _may_reach(labels: Labels | None) -> bool:
