@@ -15,13 +15,14 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from email_assistant.gate.labels import Labels
+from email_assistant.gate.plain import called, words
 from email_assistant.gate.provenance import By, Source, read
 from email_assistant.mail.address import address_of, is_recipient
 
 NAMING: Final = re.compile(r"(?:.*_)?(?:title|name|subject|summary)|file_?name", re.IGNORECASE)
 PROSE: Final = re.compile(
     r"(?:.*_)?(?:body|text|content|contents|message|description|notes?|comments?|reason|snippet|subject|title|summary"
-    r"|response_text|query|html|markdown)",
+    r"|response_text|query|html|markdown|location)",
     re.IGNORECASE,
 )
 """Fields whose value is said to people, and names nobody and nothing."""
@@ -33,7 +34,6 @@ _FIELD: Final = re.compile(r"[A-Za-z_][\w-]*")
 _NUMBER: Final = re.compile(r"\d{1,12}\.\d{1,6}")
 _LONGEST_YAML: Final = 60_000  # letters; reading it takes a second for each 150,000
 _LONGEST_VALUE: Final = 200
-_ENDING: Final = re.compile(r"\.\w{1,5}$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +80,8 @@ def is_prose(key: str, value: str) -> bool:
 
 def whole(value: str) -> str:
     """A value as it is compared: of somebody with an address the address, and of a number what it amounts to."""
-    folded = (address_of(value) if is_recipient(value) else value).strip().casefold()
-    return f"{float(folded):g}" if _NUMBER.fullmatch(folded) else folded
-
-
-def words(text: str) -> str:
-    """In lower case, each between single blanks."""
-    return " " + " ".join(re.findall(r"[^\W_]+", text.casefold())) + " "
+    said = (address_of(value) if is_recipient(value) else value).strip().casefold()
+    return f"{float(said):g}" if _NUMBER.fullmatch(said) else said
 
 
 def _tree(text: str) -> Any:
@@ -120,11 +115,11 @@ def _fields(tree: Any) -> Iterator[Any]:
 def _things(tree: Any) -> Iterator[Thing]:
     match tree:
         case dict():
-            called = {_name(v) for k, v in tree.items() if NAMING.fullmatch(str(k)) and isinstance(v, str)}
+            names = {called(v) for k, v in tree.items() if NAMING.fullmatch(str(k)) and isinstance(v, str)}
             own = {key: part for key, part in tree.items() if not _OTHERS_SAY.fullmatch(str(key))}
             leaves = [(key, value) for key, value in _leaves(own, apart=True) if not NAMING.fullmatch(key)]
             yield Thing(
-                tuple(sorted(filter(None, called))),
+                tuple(sorted(filter(None, names))),
                 frozenset(whole(value) for key, value in leaves if not is_prose(key, value)),
                 " ".join(words(value) for key, value in leaves if is_prose(key, value)),
             )
@@ -135,10 +130,6 @@ def _things(tree: Any) -> Iterator[Thing]:
                 yield Thing((), flat, "")
             for part in tree:
                 yield from _things(part)
-
-
-def _name(text: str) -> str:
-    return words(_ENDING.sub("", text)).strip()  # as people say it: "the grocery list" is grocery-list.docx
 
 
 def _leaves(tree: Any, key: str = "", *, apart: bool = False) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final, Self
 
-from email_assistant.gate.plain import all_folded
+from email_assistant.gate.plain import all_folded, called
 from email_assistant.gate.vocabulary import (
     GERMAN,
     GREETINGS,
@@ -19,6 +19,8 @@ from email_assistant.gate.vocabulary import (
 )
 
 _WORD: Final = re.compile(r"(\w+)")
+_QUOTED: Final = re.compile(r"\"([^\"\n]{2,80})\"|(?<!\w)'([^'\n]{2,80})'(?!\w)")
+_BREAK: Final = re.compile(r"[.!?:\n]")
 _CALLS: Final = TITLES | GREETINGS
 _LEAST_WORDS: Final = 2
 _JOINS: Final = frozenset({" ", "-", "'", ". ", " '"})
@@ -65,6 +67,16 @@ def names(words: Words, is_free: Callable[[int, int], bool]) -> Iterator[tuple[i
             if _is_thing(words.folded[number:end], german=german):
                 continue
         yield words.starts[number], words.ends[end - 1], loose(" ".join(words.folded[number:end]))
+
+
+def spoken(text: str) -> Iterator[str]:
+    """What somebody writes as a name, of however few words: in quotes, or with a capital within a sentence."""
+    for found in _QUOTED.finditer(text):
+        yield called(found[1] or found[2])
+    words = Words.of(text)
+    for number in _capitals(words):
+        if number and not _BREAK.search(words.between(number)):
+            yield words.folded[number]
 
 
 def _capitals(words: Words) -> list[int]:

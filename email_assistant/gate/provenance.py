@@ -10,11 +10,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Final, Literal
 
 from email_assistant.gate import figures, moments
-from email_assistant.gate.names import loose
+from email_assistant.gate.names import loose, spoken
 from email_assistant.gate.plain import folded, plain
 from email_assistant.gate.spans import Kind, Span, scan, words_of
 from email_assistant.gate.vocabulary import ORDINARY, PARTICLES, TITLES
@@ -34,6 +34,8 @@ _RUN: Final = re.compile(r"\w+(?:(?:[-._:/@+'?=&#%~]+|(?<=\d),(?=\d))\w+)*")
 _ID: Final = re.compile(r"[\d@_]")
 _PARTED: Final = re.compile(r"[-._:/@+'?=&#%~]+")
 _EXACT: Final = frozenset({"address", "link", "phone", "account", "file"})
+_NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
+_NUMBERS: Final[tuple[Kind, ...]] = ("amount", "code", "account")
 _FREE_MINUTES: Final = 15
 _QUARTERS: Final = ("00", "15", "30", "45")
 _USUAL: Final = frozenset({"% 100", "% 50", "% 0"})
@@ -85,6 +87,8 @@ def read(
         keys |= {("date", key) for key in _of_day(day)}
     for number in figures.numbers(plain(_without(text, found)).text):
         keys |= {("amount", f"{number}?"), ("code", number), ("account", number)}
+    if by == "person":
+        keys |= {("name", key) for key in spoken(plain(text).text)}
     if by == "own":
         keys |= {("time", key) for key in _within(found)}
     return Source(
@@ -110,8 +114,12 @@ def facts(text: str, sources: Sequence[Source], day: date | None = None) -> list
 
 def holders(value: str, sources: Iterable[Source]) -> list[Source]:
     """The sources that hold a value, such as an argument of a call, as a whole: its one span, or all its words in a
-    row. Of a name with an address only the address counts, since it says where a letter goes."""
+    row; a number not as a part of a date or time. Of a name with an address only the address counts, since it says
+    where a letter goes."""
     value = address_of(value) if is_recipient(value) else value.strip()
+    if _NUMBER.fullmatch(value):
+        number = {value, figures.numbers(value)[0]}
+        return [source for source in sources if not source.keys.isdisjoint(product(_NUMBERS, number))]
     found = [span for span in scan(value, None) if span.kind != "sentence"]
     exact = [span for span in found if span.kind in _EXACT]
     if len(found) == 1 and found[0].text == value and found[0].kind != "name":
@@ -208,6 +216,8 @@ def _quoting(grams: frozenset[str], quoted: Sequence[tuple[Source, frozenset[str
 
 def _holding(span: Span, sources: Sequence[Source]) -> list[Source]:
     asked = [(span.kind, key) for key in _asked(span)]
+    if span.key.isdigit() and span.kind in ("amount", "code"):  # alone, or spelled, a number may be any of these
+        asked += [("code", span.key), ("amount", span.key), ("account", span.key), ("phone", figures.last(span.key))]
     if len(asked) == 1:
         held = [source for source in sources if asked[0] in source.keys]
     else:

@@ -121,9 +121,7 @@ def _marks(session: GateSession, call: Proposed, verdict: Verdict) -> Iterator[s
 def _after(session: GateSession, step: Step) -> GateSession:
     tool, labels = step.proposed.tool, step.proposed.subject.labels
     told = answer(step.told, f"the answer of {tool}", labels, readers=step.readers, day=DAY)
-    return replace(
-        session, answers=[*session.answers, told], calls=[*session.calls, entry(session, step.proposed)]
-    )
+    return replace(session, answers=[*session.answers, told], calls=[*session.calls, entry(session, step.proposed)])
 
 
 def _recipients(arguments: Any) -> Iterator[str]:
@@ -133,7 +131,7 @@ def _recipients(arguments: Any) -> Iterator[str]:
 
 
 def _text(arguments: Any) -> str:
-    return "\n\n".join(value for _, value in _leaves(arguments) if "@" not in value or " " in value)
+    return "\n\n".join(value for key, value in _leaves(arguments) if PROSE.fullmatch(key))
 
 
 def _leaves(tree: Any, key: str = "") -> Iterator[tuple[str, str]]:
