@@ -118,8 +118,11 @@ class _Leaf:
 
     @property
     def is_id(self) -> bool:
-        is_code = " " not in self.text and any(c.isdigit() for c in self.text)
-        return bool(_ID_FIELD.fullmatch(self.key)) or (isinstance(self.value, str) and is_code)
+        return bool(_ID_FIELD.fullmatch(self.key))
+
+    @property
+    def is_code(self) -> bool:
+        return " " not in self.text and any(c.isdigit() for c in self.text)
 
 
 def find(call: Proposed, known: Known, *, handed_on: bool) -> Grounds:
@@ -175,8 +178,7 @@ def _matter(act: Act | None, external: bool, leaves: Sequence[_Leaf]) -> Iterato
         for leaf in leaves
         if leaf.place not in named and not leaf.is_prose and leaf not in switches and not _MOMENT.fullmatch(leaf.text)
     ]
-    ids = [leaf for leaf in rest if leaf.is_id]
-    yield from ((leaf, leaf.text, "id" if _ID_FIELD.fullmatch(leaf.key) else "name") for leaf in ids)
+    yield from ((leaf, leaf.text, "id") for leaf in rest if leaf.is_id)
     if act in _MOVES or any(span.kind == "account" for leaf in leaves for span in spans(leaf.text)):
         yield from ((leaf, leaf.text, "amount") for leaf in rest if not leaf.is_id and not isinstance(leaf.value, str))
     if act in _MOVES:  # what is switched must have been spoken of
@@ -195,7 +197,7 @@ def _names(
     for leaf in texts:
         if external and (not beside or leaf.key in beside or _TO.fullmatch(leaf.key)):
             yield leaf, leaf.text, "goes to"
-        elif act in _MOVES or (external and leaf.is_attached):
+        elif act in _MOVES or leaf.is_code or (external and leaf.is_attached):
             yield leaf, leaf.text, "name"
 
 

@@ -10,17 +10,20 @@ from email_assistant.gate.plain import all_folded, called
 from email_assistant.gate.vocabulary import (
     GERMAN,
     GREETINGS,
+    MONTHS,
     NOT_GERMAN,
     NOUN_ENDINGS,
     ORDINARY,
     PARTICLES,
     THING_ENDINGS,
     TITLES,
+    WEEKDAYS,
 )
 
 _WORD: Final = re.compile(r"(\w+)")
 _QUOTED: Final = re.compile(r"\"([^\"\n]{2,80})\"|(?<!\w)'([^'\n]{2,80})'(?!\w)")
 _BREAK: Final = re.compile(r"[.!?:\n]")
+_NEVER_NAMES: Final = frozenset({"i", *WEEKDAYS, *MONTHS})
 _CALLS: Final = TITLES | GREETINGS
 _LEAST_WORDS: Final = 2
 _JOINS: Final = frozenset({" ", "-", "'", ". ", " '"})
@@ -74,9 +77,10 @@ def spoken(text: str) -> Iterator[str]:
     for found in _QUOTED.finditer(text):
         yield called(found[1] or found[2])
     words = Words.of(text)
-    for number in _capitals(words):
-        if number and not _BREAK.search(words.between(number)):
-            yield words.folded[number]
+    no_names = ORDINARY if is_german(words) else _NEVER_NAMES
+    for number, (word, said) in enumerate(zip(words.said, words.folded, strict=True)):
+        if number and word[0].isupper() and said not in no_names and not _BREAK.search(words.between(number)):
+            yield said
 
 
 def _capitals(words: Words) -> list[int]:
