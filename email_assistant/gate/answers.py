@@ -7,7 +7,7 @@ the whole of a field was put there as one. Text that somebody wrote into a field
 import json
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from ruamel.yaml.error import YAMLError
 
 from email_assistant.gate.labels import Labels
 from email_assistant.gate.plain import called, words
-from email_assistant.gate.provenance import By, Source, read
+from email_assistant.gate.provenance import By, Source, read, title
 from email_assistant.mail.address import address_of, is_recipient
 
 NAMING: Final = re.compile(r"(?:.*_)?(?:title|name|subject|summary)|file_?name", re.IGNORECASE)
@@ -30,6 +30,10 @@ _OTHERS_SAY: Final = re.compile(r"reply_?to|to|recipients?|b?cc", re.IGNORECASE)
 """Fields of a mail in which a stranger names whom they like. Whoever is named there is no part of the thing."""
 _APART: Final = re.compile(r"(?:.*_)?(?:title|filename|subject|summary)", re.IGNORECASE)
 """What has one of these within another thing, as an event of a calendar has, is a thing of its own."""
+_TITLE: Final = re.compile(r"(?:event_?)?title|summary", re.IGNORECASE)
+_CLOCKS: Final = r"(?:\d\d-\d\d )?\d\d:\d\d"
+_EVENT: Final = re.compile(rf"^(?:all day|{_CLOCKS}-{_CLOCKS}) (.+?)(?: \([a-z ]+\))?$", re.MULTILINE)
+"""A line of a calendar, with its title."""
 _FIELD: Final = re.compile(r"[A-Za-z_][\w-]*")
 _NUMBER: Final = re.compile(r"\d{1,12}\.\d{1,6}")
 _LONGEST_YAML: Final = 60_000  # letters; reading it takes a second for each 150,000
@@ -66,7 +70,10 @@ def answer(
     is_own = is_private and not (labels is None or labels.read_untrusted_public_data or labels.write_operation)
     by: By = "own" if is_own else "stranger"
     tree = _tree(text)
-    source = read(text, label=label, by=by, readers=readers, day=day)
+    titles = _EVENT.findall(text) if tree is None else [value for key, value in _leaves(tree) if _TITLE.fullmatch(key)]
+    source = replace(
+        read(text, label=label, by=by, readers=readers, day=day), titles=frozenset(filter(None, map(title, titles)))
+    )
     if tree is None and is_own:
         return Indexed(source, (Thing((), frozenset({whole(text)}), ""),))
     if tree is None or not is_private:

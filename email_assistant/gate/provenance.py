@@ -14,14 +14,14 @@ from itertools import pairwise, product
 from typing import Final, Literal
 
 from email_assistant.gate import figures, moments
-from email_assistant.gate.names import loose, spoken
+from email_assistant.gate.names import Words, loose, spoken
 from email_assistant.gate.plain import folded, plain
 from email_assistant.gate.spans import Kind, Span, scan, words_of
 from email_assistant.gate.vocabulary import ORDINARY, PARTICLES, TITLES
 from email_assistant.mail.address import address_of, is_recipient, untagged
 from email_assistant.mail.lookalike import skeleton
 
-__all__ = ["By", "Fact", "Kind", "Source", "Span", "facts", "holders", "leaks", "read", "spans", "unfounded"]
+__all__ = ["By", "Fact", "Kind", "Source", "Span", "facts", "holders", "leaks", "read", "spans", "title", "unfounded"]
 
 By = Literal["person", "own", "stranger"]
 """Who stands behind a text: the person's own words; their own records, such as contacts and what they sent; others."""
@@ -30,6 +30,9 @@ _GRAM: Final = 4
 """Words in a row by which a copied sentence is known, though some of it was changed."""
 _COPIED: Final = 0.5
 """Of a sentence's rows of words."""
+_LEAST_RARE: Final = 4
+"""Letters of a word of a title that not everybody uses."""
+_NO_SPAN: Final = Span("name", "", "", 0, 0)
 _RUN: Final = re.compile(r"\w+(?:(?:[-._:/@+'?=&#%~]+|(?<=\d),(?=\d))\w+)*")
 _ID: Final = re.compile(r"[\d@_]")
 _PARTED: Final = re.compile(r"[-._:/@+'?=&#%~]+")
@@ -61,6 +64,8 @@ class Source:
     """All of it as words between single blanks, for values that are no span; what has a digit, as an id, is one."""
     grams: frozenset[str] = frozenset()
     """All of its words in rows, for sentences."""
+    titles: frozenset[tuple[str, ...]] = frozenset()
+    """What is told of an event by its title: the words of it that not everybody uses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +142,7 @@ def leaks(text: str, recipients: Collection[str], sources: Sequence[Source], day
     to = frozenset(untagged(address_of(recipient)) for recipient in recipients)
     theirs = _called(to | _always_there(sources))
     found = [_with_alikes(fact, sources) for fact in _facts(text, tuple(sources), day)]
-    return [
+    told = [
         fact
         for fact in found
         if fact.sources
@@ -145,6 +150,7 @@ def leaks(text: str, recipients: Collection[str], sources: Sequence[Source], day
         and not _may_be_told(fact.span, fact.sources, to)
         and not (fact.span.kind == "name" and _signs(text, fact.span, fact.sources))
     ]
+    return told + _titles(text, to, theirs, sources)
 
 
 def unfounded(text: str, sources: Sequence[Source], day: date | None = None) -> list[Fact]:
@@ -260,6 +266,11 @@ def _said_of_date(key: str, day: date | None) -> Iterator[str]:
             yield f"-{reading[3:]}"
 
 
+def title(text: str) -> tuple[str, ...]:
+    """The words of a title that not everybody uses."""
+    return tuple(word for word in words_of(plain(text).text) if len(word) >= _LEAST_RARE and word not in ORDINARY)
+
+
 def _of_day(day: date) -> frozenset[str]:
     told = day.isoformat()
     return frozenset({told, told[5:], told[:7], told[7:], f"day {day.isoweekday()}"})
@@ -339,6 +350,25 @@ def _may_be_told(span: Span, held: Sequence[Source], to: frozenset[str]) -> bool
         return True
     seen = {untagged(reader) for source in held for reader in (source.writer, *(source.readers or ()))}
     return to <= seen
+
+
+def _titles(text: str, to: frozenset[str], theirs: frozenset[str], sources: Sequence[Source]) -> list[Fact]:
+    """The titles of events that a text tells, whatever else it says of them."""
+    hidden = [source for source in sources if source.titles and not _may_be_told(_NO_SPAN, [source], to)]
+    if not hidden:
+        return []
+    shown = plain(text)
+    words = Words.of(shown.text)
+    seen = " ".join(source.words for source in sources if _may_be_told(_NO_SPAN, [source], to))
+    found = []
+    for source in hidden:
+        for title in source.titles:
+            told = [word for word in title if word in words.folded and not _is_called(word, theirs)]
+            if len(told) == len(title) and not all(f" {word} " in seen for word in told):
+                at = words.folded.index(told[0])
+                begin, end = shown.original(words.starts[at], words.ends[at])
+                found.append(Fact(Span("name", text[begin:end], told[0], begin, end), (source,)))
+    return found
 
 
 def _signs(text: str, span: Span, held: Sequence[Source]) -> bool:
