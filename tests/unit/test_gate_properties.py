@@ -1,6 +1,7 @@
 """What no sequence of calls, answers, refusals and time-outs gets past the gate."""
 
 import json
+from dataclasses import replace
 from itertools import permutations
 from typing import Any, Final
 
@@ -166,6 +167,22 @@ def _reads(call: Proposed, what: str) -> bool:
 
 TestSessions = Sessions.TestCase
 TestSessions.settings = settings(max_examples=60, stateful_step_count=12, deadline=None)
+
+
+@given(st.lists(CALLS, min_size=1, max_size=3), CALLS, st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_calls_of_one_message_count_as_those_before_it(before: list[Proposed], call: Proposed, is_mail: bool) -> None:
+    session = GateSession([read(BOB, label="you", by="own")], thread=frozenset({WRITER}) if is_mail else None)
+    ran = replace(session, calls=[entry(session, each) for each in before])
+    assert decide(session, call, before=before) == decide(ran, call)
+
+
+@given(st.sampled_from(["search_mail", "search_contacts", "unheard_of"]))
+def test_what_was_read_in_the_same_message_ends_the_correspondence(tool: str) -> None:
+    session = GateSession(thread=frozenset({WRITER}))
+    letter = proposed("send_mail", {"to": WRITER, "body": "hello"})
+    assert decide(session, letter).do == "allow"
+    assert decide(session, letter, before=[proposed(tool, {})]).do == "ask"
 
 
 @given(st.lists(CALLS, min_size=2, max_size=3), CALLS)
