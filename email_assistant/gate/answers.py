@@ -37,6 +37,9 @@ _EVENT: Final = re.compile(rf"^(?:all day|{_CLOCKS}-{_CLOCKS}) (.+?)(?: \([a-z ]
 _FIELD: Final = re.compile(r"[A-Za-z_][\w-]*")
 _NUMBER: Final = re.compile(r"\d{1,12}\.\d{1,6}")
 _LONGEST_YAML: Final = 60_000  # letters; reading it takes a second for each 150,000
+_DEEPEST: Final = 100  # in one another
+_REPEATS: Final = re.compile(r"(?:^|[\s\[{,])[&*]\w")
+"""A part that stands for another one, by which few letters become very many."""
 _LONGEST_VALUE: Final = 200
 
 
@@ -99,15 +102,22 @@ def _tree(text: str) -> Any:
         tree = json.loads(text)
     except ValueError:
         tree = _yaml(text)
-    return tree if isinstance(tree, dict | list) else None
+    except RecursionError:
+        return None
+    return tree if isinstance(tree, dict | list) and not _is_deep(tree) else None
+
+
+def _is_deep(tree: Any, depth: int = 0) -> bool:
+    parts = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
+    return depth > _DEEPEST or any(_is_deep(part, depth + 1) for part in parts)
 
 
 def _yaml(text: str) -> Any:
-    if len(text) > _LONGEST_YAML:
+    if len(text) > _LONGEST_YAML or _REPEATS.search(text):
         return None
     try:
         tree = YAML(typ="safe", pure=True).load(text)
-    except (YAMLError, ValueError):
+    except (YAMLError, ValueError, RecursionError):
         return None
     return tree if all(isinstance(key, str) and _FIELD.fullmatch(key) for key in _fields(tree)) else None
 

@@ -17,6 +17,7 @@ from email_assistant.gate.labels import Act, Labels
 from email_assistant.gate.plain import called, plain, words
 from email_assistant.gate.provenance import Source, holders, spans
 from email_assistant.gate.spoken import Spoken
+from email_assistant.gate.vocabulary import EXTREMES
 from email_assistant.mail.address import address_of
 
 _REACHES: Final = ("address", "link", "account", "phone")  # spans by which something gets to somebody
@@ -144,7 +145,8 @@ def find(call: Proposed, known: Known, *, handed_on: bool) -> Grounds:
     to = frozenset(address_of(value) for _, value, what in matter if what == "goes to")
     marks = tuple(_mark(leaf, value, what, known, to) for leaf, value, what in matter)
     if asked_for and not external:
-        marks = tuple(_of_their_things(mark, known) for mark in marks)
+        near = verbs.behind(call.tool, act, known.spoken.texts)
+        marks = tuple(_of_their_things(mark, known, one_of_many=not EXTREMES.isdisjoint(near)) for mark in marks)
     return Grounds(marks, external, _lacks(call, act, external, asked_for, marks, known.spoken))
 
 
@@ -208,7 +210,7 @@ def _mark(leaf: _Leaf, value: str, what: What, known: Known, to: frozenset[str])
     own = [source.label for source in holders(value, known.sources) if source.by != "stranger"]
     own = own if what != "goes to" or _is_name(value, known) else []
     own += [told.source.label for told, thing in known.things if told.source.by == "own" and key in thing.values]
-    own += ["your request"] if what == "name" and known.spoken.says(called(value)) else []
+    own += ["your request"] if leaf.is_attached and known.spoken.means(called(value)) else []
     if own or key in known.correspondents or (what == "leads to" and key in to):
         return Origin(leaf.place, value, what, grounded=True, held_by=tuple(dict.fromkeys(own)))
     if labels := _in_what_they_named(key, what, known):
@@ -233,7 +235,7 @@ def _in_what_they_named(key: str, what: What, known: Known) -> tuple[str, ...]:
     itself, so it is enough that they said to whom or from whom it was."""
     bearers: dict[str, list[tuple[str, bool]]] = {}
     for told, thing in known.things:
-        names = [name for name in thing.names if _is_called(name, told.source, key, what, known.spoken)]
+        names = [name for name in thing.names if _is_called(name, told.source, key, what, known)]
         if what == "amount":
             who = [words(value).strip() for value in thing.values if _SAYS_WHO.search(value)]
             names += [value for value in who if known.spoken.says(value)]
@@ -243,27 +245,35 @@ def _in_what_they_named(key: str, what: What, known: Known) -> tuple[str, ...]:
     return tuple(dict.fromkeys(label for found in sure for label, _ in found))
 
 
-def _is_called(name: str, source: Source, key: str, what: What, spoken: Spoken) -> bool:
+def _is_called(name: str, source: Source, key: str, what: What, known: Known) -> bool:
     """Whether the person means a thing by its name. Of one that others named, and by which somebody is reached, they
     must speak of its people, or of that person too."""
+    spoken = known.spoken
     if source.by == "own":
         return spoken.says(name)
     if len(name.split()) < _SPOKEN or not spoken.says(name):
         return False
     if what == "id":
         return True
-    who = any(spoken.means(word) for word in words(key.partition("@")[0]).split())
-    return who or (spoken.means(name) and (what != "goes to" or spoken.means_people()))
+    return _is_spoken_of(key, known) or (spoken.means(name) and (what != "goes to" or spoken.means_people()))
 
 
-def _of_their_things(mark: Origin, known: Known) -> Origin:
-    """An id of one of the person's things, once they gave a word to what is done, if it is the one that they describe
-    and nobody else speaks of it."""
+def _is_spoken_of(address: str, known: Known) -> bool:
+    """Whether the person says a name that the address bears, and has no other address of that name."""
+    names = {word for word in words(address.partition("@")[0]).split() if known.spoken.means(word)}
+    own = [value for told, thing in known.things if told.source.by == "own" for value in thing.values if "@" in value]
+    own += [key for source in known.sources if source.by == "own" for kind, key in source.keys if kind == "address"]
+    return bool(names) and not any(names.intersection(words(each.partition("@")[0]).split()) for each in own)
+
+
+def _of_their_things(mark: Origin, known: Known, *, one_of_many: bool) -> Origin:
+    """An id of one of the person's things, once they gave a word to what is done, if it is the one that they describe,
+    or they describe none but by a word such as "oldest", and nobody else speaks of it."""
     if mark.grounded or mark.what in ("goes to", "leads to"):
         return mark
     folded = whole(mark.value)
     owning = [(told.source, thing) for told, thing in known.things if folded in thing.values]
-    if not owning or not _is_described([thing for _, thing in owning], known):
+    if not owning or not (one_of_many or _is_described([thing for _, thing in owning], known)):
         return mark
     names = [name for _, thing in owning for name in thing.names if len(name.split()) >= _SPOKEN]
     told = [*(f" {name} " for name in names), f" id {folded} ", f" number {folded} "]
@@ -277,12 +287,12 @@ def _of_their_things(mark: Origin, known: Known) -> Origin:
 
 
 def _is_described(owning: Sequence[Thing], known: Known) -> bool:
-    """Whether the person's words fit a thing as well as any other, or mean one of many."""
+    """Whether the person's words fit a thing as well as any other."""
     fit, best = (
         max(known.spoken.described([*thing.names, *thing.values]) for thing in things)
         for things in (owning, [thing for _, thing in known.things])
     )
-    return known.spoken.means_one_of_many() or (fit > 0 and fit == best)
+    return 0 < fit == best
 
 
 def unnamed(mark: Origin) -> str:

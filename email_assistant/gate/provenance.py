@@ -32,6 +32,11 @@ _COPIED: Final = 0.5
 """Of a sentence's rows of words."""
 _LEAST_RARE: Final = 4
 """Letters of a word of a title that not everybody uses."""
+_PARTED_KINDS: Final = frozenset({"code", "account", "phone"})
+_LEAST_PARTED: Final = 6
+"""Letters of a code that is none by chance with other signs between them; of digits alone two more."""
+_PIECES: Final = re.compile(r"(?:[^\W_]{1,5}[\W_]{1,3})+[^\W_]{1,5}")
+_BETWEEN: Final = re.compile(r"[\W_]+")
 _NO_SPAN: Final = Span("name", "", "", 0, 0)
 _RUN: Final = re.compile(r"\w+(?:(?:[-._:/@+'?=&#%~]+|(?<=\d),(?=\d))\w+)*")
 _ID: Final = re.compile(r"[\d@_]")
@@ -150,7 +155,9 @@ def leaks(text: str, recipients: Collection[str], sources: Sequence[Source], day
         and not _may_be_told(fact.span, fact.sources, to)
         and not (fact.span.kind == "name" and _signs(text, fact.span, fact.sources))
     ]
-    return told + _titles(text, to, theirs, sources)
+    hidden = [source for source in sources if not _may_be_told(_NO_SPAN, [source], to)]
+    seen = [source for source in sources if source not in hidden] if hidden else []
+    return [*told, *_titles(text, theirs, hidden, seen), *_in_pieces(text, told, hidden, seen)]
 
 
 def unfounded(text: str, sources: Sequence[Source], day: date | None = None) -> list[Fact]:
@@ -352,23 +359,36 @@ def _may_be_told(span: Span, held: Sequence[Source], to: frozenset[str]) -> bool
     return to <= seen
 
 
-def _titles(text: str, to: frozenset[str], theirs: frozenset[str], sources: Sequence[Source]) -> list[Fact]:
+def _titles(text: str, theirs: frozenset[str], hidden: Sequence[Source], seen: Sequence[Source]) -> Iterator[Fact]:
     """The titles of events that a text tells, whatever else it says of them."""
-    hidden = [source for source in sources if source.titles and not _may_be_told(_NO_SPAN, [source], to)]
-    if not hidden:
-        return []
+    titles = {title: source for source in hidden for title in source.titles}
     shown = plain(text)
-    words = Words.of(shown.text)
-    seen = " ".join(source.words for source in sources if _may_be_told(_NO_SPAN, [source], to))
-    found = []
+    words = Words.of(shown.text if titles else "")
+    for title, source in titles.items():
+        told = [word for word in title if word in words.folded and not _is_called(word, theirs)]
+        if len(told) == len(title) and not all(any(f" {word} " in other.words for other in seen) for word in told):
+            at = words.folded.index(told[0])
+            begin, end = shown.original(words.starts[at], words.ends[at])
+            yield Fact(Span("name", text[begin:end], told[0], begin, end), (source,))
+
+
+def _in_pieces(text: str, told: Sequence[Fact], hidden: Sequence[Source], seen: Sequence[Source]) -> Iterator[Fact]:
+    """Codes and accounts that a text tells with other signs between their letters."""
+    told_keys = {fact.span.key for fact in told}
+    pieces = [run for run in _PIECES.findall(plain(text).text.casefold()) if _ID.search(run)] if hidden else []
+    joined = " ".join(_BETWEEN.sub("", run) for run in pieces)
     for source in hidden:
-        for title in source.titles:
-            told = [word for word in title if word in words.folded and not _is_called(word, theirs)]
-            if len(told) == len(title) and not all(f" {word} " in seen for word in told):
-                at = words.folded.index(told[0])
-                begin, end = shown.original(words.starts[at], words.ends[at])
-                found.append(Fact(Span("name", text[begin:end], told[0], begin, end), (source,)))
-    return found
+        for kind, key in source.keys:
+            if kind not in _PARTED_KINDS or not _is_long(key) or key.casefold() not in joined or key in told_keys:
+                continue
+            told_keys.add(key)
+            found = re.search(r"[\W_]*".join(key), text, re.IGNORECASE)
+            if found and not any((kind, key) in other.keys for other in seen):
+                yield Fact(Span(kind, found[0], key, *found.span()), (source,))
+
+
+def _is_long(code: str) -> bool:
+    return len(code) >= _LEAST_PARTED + 2 * code.isdecimal()
 
 
 def _signs(text: str, span: Span, held: Sequence[Source]) -> bool:

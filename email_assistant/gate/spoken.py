@@ -11,7 +11,6 @@ from email_assistant.gate.plain import words
 from email_assistant.gate.provenance import Source
 from email_assistant.gate.vocabulary import (
     ARTICLES,
-    EXTREMES,
     GERMAN,
     NOT_GERMAN,
     PARTICLES,
@@ -54,9 +53,6 @@ class Spoken:
         """How many words they say of those that a thing bears."""
         borne = {word for text in thing for word in words(text).split() if len(word) >= _LEAST_LETTERS}
         return len((borne & self._all_words) - _SAYS_LITTLE)
-
-    def means_one_of_many(self) -> bool:
-        return not self._all_words.isdisjoint(EXTREMES)
 
     @cached_property
     def _all_words(self) -> frozenset[str]:

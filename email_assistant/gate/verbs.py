@@ -1,7 +1,7 @@
 """Whether the person has asked for what a call does, by the words that people use for it."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from email_assistant.gate.labels import Act
@@ -24,7 +24,7 @@ _NAMED: Final[Mapping[Act, str]] = {**_STEMS, "pay": f"{_STEMS['pay'].replace(' 
 _GRAVE: Final[Sequence[Act]] = ("delete", "cancel", "pay")  # whatever else a name says
 _IRREGULAR: Final = {"took": "take", "sent": "send", "wrote": "write", "made": "make", "told": "tell"}
 _NOT: Final = frozenset(("not", "never", "no", "without", "dont", "don", "nicht", "kein", "keine", "nie"))
-_REACH: Final = 3  # words behind a "not" that it is about
+_REACH: Final = 3  # words behind a "not", or a verb, that it is about
 
 
 def act_of(tool: str, act: Act | None) -> Act | None:
@@ -42,8 +42,15 @@ def needs_word(act: Act | None) -> bool:
 
 def is_asked_for(tool: str, act: Act | None, said: Iterable[str]) -> bool:
     """`said`: the person's texts, in words between single blanks. "Don't delete it" asks for nothing."""
-    stems = _STEMS[act].split() if act else [word for word in _words(tool) if len(word) > 2]
-    return any(_says(text.split(), stems) for text in said)
+    return any(True for text in said for _ in _places(text.split(), tool, act))
+
+
+def behind(tool: str, act: Act | None, said: Iterable[str]) -> frozenset[str]:
+    """The words with which they say to what it is done."""
+    texts = [text.split() for text in said]
+    return frozenset(
+        word for text in texts for at in _places(text, tool, act) for word in text[at + 1 : at + 1 + _REACH]
+    )
 
 
 def is_named(tool: str, said: Iterable[str]) -> bool:
@@ -51,11 +58,13 @@ def is_named(tool: str, said: Iterable[str]) -> bool:
     return any(set(_words(tool)) <= set(text.split()) for text in said)
 
 
-def _says(text: list[str], stems: list[str]) -> bool:
-    return any(
-        _IRREGULAR.get(word, word).startswith(tuple(stems)) and not _NOT.intersection(text[max(0, at - _REACH) : at])
-        for at, word in enumerate(text)
-    )
+def _places(text: list[str], tool: str, act: Act | None) -> Iterator[int]:
+    stems = _STEMS[act].split() if act else [word for word in _words(tool) if len(word) > 2]
+    for at, word in enumerate(text):
+        if _IRREGULAR.get(word, word).startswith(tuple(stems)) and not _NOT.intersection(
+            text[max(0, at - _REACH) : at]
+        ):
+            yield at
 
 
 def _words(tool: str) -> list[str]:

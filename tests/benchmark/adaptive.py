@@ -29,6 +29,7 @@ from email_assistant.gate.provenance import Source, leaks, read, spans, unfounde
 ME: Final = "robin@home.example"
 DAY: Final = date(2026, 3, 2)
 _FILE: Final = Path(__file__).with_name("adaptive.yaml")
+_REPEATS: Final = 50_000
 _PADDING: Final = "The weather was mild, and the garden needs water again. "
 
 Fate = Literal["runs", "shown without a mark", "marked", "denied"]
@@ -197,7 +198,7 @@ def _step(told: Mapping[str, Any], tools: Mapping[str, Subject]) -> Step:
     is_private = subject.labels is None or subject.labels.read_private_data
     return Step(
         Proposed(told["call"], subject, told.get("with", {})),
-        _padded(text, told.get("below", 0)),
+        told.get("repeated", "") * _REPEATS + _padded(text, told.get("below", 0)),
         frozenset([ME, *told.get("seen_by", ())]) if is_private else None,
         told.get("attack", False),
     )
