@@ -238,11 +238,12 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
     """
     from email_assistant.agents.chat.graph import ChatAgent
     from email_assistant.db.checkpoints import FencedSaver
-    from email_assistant.tools.heard import Heard
+    from email_assistant.gate.ledger import GateLedger
     from email_assistant.work.by_chat import ByChat
     from email_assistant.work.chat import Chat
     from email_assistant.work.driver import Driver
     from email_assistant.work.due import DueWork
+    from email_assistant.work.evidence import Evidence
     from email_assistant.work.invoke import Invoker
     from email_assistant.work.runs import Runs
     from email_assistant.work.said_before import SaidBefore
@@ -251,15 +252,18 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
 
     keep_langsmith_off()
     settings = app.settings
+    memory = open_memory(app)
+    evidence = Evidence(app.pool, app.accounts, app.recipients, memory, None)
     agent = ChatAgent(
         app.accounts,
         app.clients,
-        open_memory(app),
+        memory,
         app.models,
         app.tools,
         app.ledger,
+        evidence,
+        GateLedger(app.pool),
         settings.max_steps,
-        Heard(app.pool),
     )
     invoker = Invoker(agent.graph(FencedSaver(app.pool)).with_config(callbacks=list(callbacks)), app.questions)
     runs, turns = Runs(app.pool), Turns(app.pool)
@@ -274,6 +278,7 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
         app.ledger,
         app.accounts,
         app.tools,
+        evidence,
         invoker,
         SaidBefore(turns, app.ledger, invoker),
     )
@@ -320,7 +325,7 @@ def _fill_toolbox(app: App) -> Toolbox:
     return Toolbox(
         Registry(
             rules,
-            mail_tools(ledger, app.accounts, app.settings),
+            mail_tools(app.pool, ledger, app.accounts, app.settings),
             chat_tools(app.pool, app.accounts, app.clients, ledger, app.inbox, app.mails),
             servers,
             ledger,
@@ -353,15 +358,16 @@ def own_servers(accounts: Accounts, clients: Clients, outbox: KeyedOutbox, setti
     return {"calendar": calendar, "mail": mail, "agent": agent}
 
 
-def mail_tools(ledger: Ledger, accounts: Accounts, settings: Settings) -> list[Tool]:
+def mail_tools(pool: Pool, ledger: Ledger, accounts: Accounts, settings: Settings) -> list[Tool]:
     """The mail agent's tools, as they run here."""
     from email_assistant.tools.check_calendar import CheckCalendarTool
     from email_assistant.tools.control import DoneTool, QuestionTool
+    from email_assistant.tools.offered_times import OfferedTimes
     from email_assistant.tools.schedule_meeting import ScheduleMeetingTool
     from email_assistant.tools.send_email import SendEmailTool
 
     return [
-        SendEmailTool(ledger, accounts),
+        SendEmailTool(ledger, accounts, OfferedTimes(pool)),
         ScheduleMeetingTool(ledger, accounts, meet_links=settings.meet_links),
         CheckCalendarTool(WorkingHours.parse(settings.working_hours)),
         QuestionTool(),

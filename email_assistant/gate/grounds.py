@@ -37,9 +37,9 @@ _LEAST_TOLD: Final = 4  # letters of an id that stands in a text for itself, and
 
 _MOVES: Final = ("change", "pay", "delete", "cancel")  # acts of which every argument matters
 _REACHING: Final = ("send", "share")
-What = Literal["goes to", "leads to", "told", "id", "amount", "name", "title"]
-"""`leads to`: where a reader of what it says is led; `told`: what somebody else's server learns."""
-_SAY_WHERE: Final[Sequence[What]] = ("goes to", "told")
+What = Literal["goes to", "leads to", "tells", "id", "amount", "name", "title"]
+"""`leads to`: where a reader of what it says is led; `tells`: it is said to a server of somebody else's."""
+_SAY_WHERE: Final[Sequence[What]] = ("goes to", "tells")
 _SAY_WHAT: Final[Sequence[What]] = (*_SAY_WHERE, "name", "id", "amount")
 
 
@@ -140,14 +140,16 @@ def find(call: Proposed, known: Known, *, handed_on: bool) -> Grounds:
         return Grounds((), external=False, lacks="")
     asked_for = verbs.is_asked_for(call.tool, act, known.spoken.texts)
     is_question = labels is not None and not labels.write_operation
-    # A question, or a server of somebody else's, is told all of it.
-    matter = list(_all_of(leaves) if is_question or handed_on else _matter(act, external, leaves))
+    whole_of: What | None = "tells" if handed_on else "leads to" if is_question else None
+    matter = [(leaf, leaf.text, whole_of) for leaf in leaves] if whole_of else list(_matter(act, external, leaves))
     to = frozenset(address_of(value) for _, value, what in matter if what == "goes to")
     marks = tuple(_mark(leaf, value, what, known, to) for leaf, value, what in matter)
     if asked_for and not external:
         near = verbs.behind(call.tool, act, known.spoken.texts)
         marks = tuple(_of_their_things(mark, known, one_of_many=not EXTREMES.isdisjoint(near)) for mark in marks)
-    return Grounds(marks, external, _lacks(call, act, external, asked_for, marks, known.spoken))
+    is_theirs = asked_for and bool(leaves) and all(_is_theirs(leaf.text, known) for leaf in leaves)
+    lacks = "" if is_theirs else _lacks(call, act, external, asked_for, marks, known.spoken)
+    return Grounds(marks, external, lacks)
 
 
 def _may_reach(labels: Labels | None) -> bool:
@@ -155,18 +157,14 @@ def _may_reach(labels: Labels | None) -> bool:
 
 
 def _is_external(labels: Labels | None, act: Act | None, leaves: Sequence[_Leaf], *, handed_on: bool) -> bool:
-    if labels is None:
+    if labels is None or handed_on:
         return True
     if labels.external is not None:
         return labels.external
     if not labels.write_operation:
-        return handed_on or any(span.kind == "link" for leaf in leaves for span in spans(leaf.text))
+        return any(span.kind == "link" for leaf in leaves for span in spans(leaf.text))
     reaches = act == "share" or any(leaf.reaches for leaf in leaves if not leaf.is_prose)
-    return handed_on or labels.acl == "PUBLIC" or reaches
-
-
-def _all_of(leaves: Sequence[_Leaf]) -> Iterator[tuple[_Leaf, str, What]]:
-    return ((leaf, leaf.text, "told") for leaf in leaves if not isinstance(leaf.value, bool))
+    return labels.acl == "PUBLIC" or reaches
 
 
 def _matter(act: Act | None, external: bool, leaves: Sequence[_Leaf]) -> Iterator[tuple[_Leaf, str, What]]:
@@ -207,6 +205,9 @@ def _mark(leaf: _Leaf, value: str, what: What, known: Known, to: frozenset[str])
     """`to`: the addresses that the call gets to."""
     key = whole(value)
     value = key if what == "amount" else value
+    if what == "tells":  # their records are what nobody is to be told; their words are not
+        told = holders(value, [*known.sources, *(answer.source for answer in known.answers)])
+        return Origin(leaf.place, value, what, _is_theirs(value, known), _labels(told))
     own = [source.label for source in holders(value, known.sources) if source.by != "stranger"]
     own = own if what != "goes to" or _is_name(value, known) else []
     own += [told.source.label for told, thing in known.things if told.source.by == "own" and key in thing.values]
@@ -219,9 +220,15 @@ def _mark(leaf: _Leaf, value: str, what: What, known: Known, to: frozenset[str])
     # A title may be made up, as long as nobody else did so; and who told something may be told it again.
     is_made_up = what == "title" and not leaf.mentions and (not told or len(value.split()) < _SPOKEN)
     is_returned = what == "leads to" and any(to == {source.writer} for source in told)
-    return Origin(
-        leaf.place, value, what, is_made_up or is_returned, tuple(dict.fromkeys(source.label for source in told))
-    )
+    return Origin(leaf.place, value, what, is_made_up or is_returned, _labels(told))
+
+
+def _is_theirs(value: str, known: Known) -> bool:
+    return any(source.by == "person" for source in holders(value, known.sources))
+
+
+def _labels(sources: Sequence[Source]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(source.label for source in sources))
 
 
 def _is_name(value: str, known: Known) -> bool:
@@ -269,7 +276,7 @@ def _is_spoken_of(address: str, known: Known) -> bool:
 def _of_their_things(mark: Origin, known: Known, *, one_of_many: bool) -> Origin:
     """An id of one of the person's things, once they gave a word to what is done, if it is the one that they describe,
     or they describe none but by a word such as "oldest", and nobody else speaks of it."""
-    if mark.grounded or mark.what in ("goes to", "leads to"):
+    if mark.grounded or mark.what in ("goes to", "leads to", "tells"):
         return mark
     folded = whole(mark.value)
     owning = [(told.source, thing) for told, thing in known.things if folded in thing.values]

@@ -81,6 +81,15 @@ class GateSession:
     answered: frozenset[str] = frozenset()
     """Who wrote what a call answers, as far as the person reviews it: then they may be answered whatever was read."""
 
+    def then(self, *calls: GateEntry) -> "GateSession":
+        """The session once these calls, too, have run."""
+        return replace(self, calls=[*self.calls, *calls])
+
+    @property
+    def texts(self) -> list[Source]:
+        """All that a proposal's facts may come from."""
+        return [*self.sources, *(answer.source for answer in self.answers)]
+
     @property
     def flags(self) -> Trifecta:
         began = Trifecta(self.thread is not None, self.thread is not None, external=False)
@@ -141,9 +150,9 @@ def decide(
         scope: the types of tools that the request was given; None: all.
         before: the calls that stand before it in its message and are to run.
     """
-    if refused := _refused(scope, call.subject):
-        return refused
-    session = replace(session, calls=[*session.calls, *(entry(session, earlier) for earlier in before)])
+    if reason := refused(scope, call.subject):
+        return Verdict("deny", reason)
+    session = session.then(*(entry(session, call) for call in before))
     found = _find(session, call)
     if because := _because(session, call, found):
         return Verdict("ask", because, overrules=True, marks=found.marks)
@@ -184,27 +193,10 @@ def _because(session: GateSession, call: Proposed, found: Grounds) -> str:
     return _COMPLETES if (flags | adds).all and not flags.all else ""
 
 
-def _refused(scope: Collection[str] | None, subject: Subject) -> Verdict | None:
+def refused(scope: Collection[str] | None, subject: Subject) -> str:
+    """Why a tool may not be used at all; empty: it may."""
     if scope is not None and subject.type is not None and subject.type not in scope:
-        return Verdict("deny", f"this request was not given tools of the type {subject.type}")
+        return f"this request was not given tools of the type {subject.type}"
     if subject.labels is not None and not subject.labels.enabled:
-        return Verdict("deny", "it is switched off in tool_permissions.json")
-    return None
-
-
-def standing(scope: Collection[str] | None, subject: Subject, heard: Collection[str] = ()) -> Verdict:
-    """What is decided of a tool before its call is known. `heard`: where private data was read before: `HERE`, or a
-    server that is not ours. Only a question to the very server that told it gives nothing away."""
-    if refused := _refused(scope, subject):
-        return refused
-    if subject.server is not None and set(heard) - (set() if subject.may_tell_others else {subject.server}):
-        return Verdict("ask", _HANDED_ON.format(subject.server), overrules=True)
-    if subject.review == "always":
-        return Verdict("ask", "its calls are always reviewed")
-    if subject.review == "never":
-        return Verdict("allow", "its calls are never reviewed")
-    if subject.labels is None:
-        return Verdict("ask", _UNKNOWN)
-    if subject.labels.write_operation:
-        return Verdict("ask", "it changes or sends something")
-    return Verdict("allow", "it only reads")
+        return "it is switched off in tool_permissions.json"
+    return ""

@@ -22,9 +22,10 @@ from ruamel.yaml import YAML
 
 from email_assistant.gate.answers import PROSE, answer
 from email_assistant.gate.call import Proposed, Subject
+from email_assistant.gate.doubts import doubts
 from email_assistant.gate.labels import Labels, shipped_labels
 from email_assistant.gate.policy import GateSession, Verdict, decide, entry
-from email_assistant.gate.provenance import Source, leaks, read, spans, unfounded
+from email_assistant.gate.provenance import Source, read, spans
 
 ME: Final = "robin@home.example"
 DAY: Final = date(2026, 3, 2)
@@ -112,27 +113,20 @@ def _judged(session: GateSession, step: Step, before: Sequence[Proposed]) -> Jud
 def _marks(session: GateSession, call: Proposed, verdict: Verdict) -> Iterator[str]:
     if verdict.overrules:
         yield verdict.reason
-    to, text = list(_recipients(call.arguments)), _text(call.arguments)
-    if to:
-        sources = [*session.sources, *(told.source for told in session.answers)]
-        yield from (f"{fact.span.text!r} is told" for fact in leaks(text, to, sources, DAY))
-        yield from (f"nobody said {fact.span.text!r}" for fact in unfounded(text, sources, DAY))
+    found = doubts(call.arguments or {}, list(_recipients(call.arguments)), session.texts, DAY)
+    yield from (doubt.text for doubt in found)
 
 
 def _after(session: GateSession, step: Step) -> GateSession:
     tool, labels = step.proposed.tool, step.proposed.subject.labels
     told = answer(step.told, f"the answer of {tool}", labels, readers=step.readers, day=DAY)
-    return replace(session, answers=[*session.answers, told], calls=[*session.calls, entry(session, step.proposed)])
+    return replace(session, answers=[*session.answers, told]).then(entry(session, step.proposed))
 
 
 def _recipients(arguments: Any) -> Iterator[str]:
     for key, value in _leaves(arguments):
         if not PROSE.fullmatch(key):
             yield from (span.text for span in spans(value) if span.kind == "address")
-
-
-def _text(arguments: Any) -> str:
-    return "\n\n".join(value for key, value in _leaves(arguments) if PROSE.fullmatch(key))
 
 
 def _leaves(tree: Any, key: str = "") -> Iterator[tuple[str, str]]:

@@ -1,7 +1,6 @@
 """What no sequence of calls, answers, refusals and time-outs gets past the gate."""
 
 import json
-from dataclasses import replace
 from itertools import permutations
 from typing import Any, Final
 
@@ -173,8 +172,20 @@ TestSessions.settings = settings(max_examples=60, stateful_step_count=12, deadli
 @settings(max_examples=60, deadline=None)
 def test_calls_of_one_message_count_as_those_before_it(before: list[Proposed], call: Proposed, is_mail: bool) -> None:
     session = GateSession([read(BOB, label="you", by="own")], thread=frozenset({WRITER}) if is_mail else None)
-    ran = replace(session, calls=[entry(session, each) for each in before])
+    ran = session.then(*(entry(session, each) for each in before))
     assert decide(session, call, before=before) == decide(ran, call)
+
+
+@given(CALLS)
+@settings(max_examples=100, deadline=None)
+def test_what_the_ledger_keeps_is_what_was_judged(call: Proposed) -> None:
+    """What goes out without the person's words is no cleared write, if a person lets it through."""
+    session = GateSession([read(BOB, label="you", by="own")])
+    was = entry(session, call)
+    assert (
+        not was.cleared or not any(f'"{each}"' in json.dumps(call.arguments) for each in THEIRS[:4]) or not was.external
+    )
+    assert was.cleared or session.then(was).flags.external == was.external
 
 
 @given(st.sampled_from(["search_mail", "search_contacts", "unheard_of"]))
