@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from email_assistant.gate.answers import answer
 from email_assistant.gate.call import Proposed, Subject
 from email_assistant.gate.labels import Act, Labels
-from email_assistant.gate.policy import GateSession, Trifecta, decide, entry
+from email_assistant.gate.policy import GateEntry, GateSession, Trifecta, decide, entry
 from email_assistant.gate.provenance import read
 
 BOB: Final = "bob@friend.example"
@@ -65,7 +65,23 @@ def proposed(tool: str, arguments: Any, server: str | None = None) -> Proposed:
     return Proposed(tool, Subject(None, TOOLS[tool], "gate", server), arguments)
 
 
-CALLS = st.builds(proposed, st.sampled_from(sorted(TOOLS)), ARGUMENTS | st.none(), st.none() | st.just("maps"))
+SAID = st.sampled_from([f"Please turn to {each} from now on." for each in (*THEIRS, BOB)] + ["hello there"])
+LETTERS = st.builds(
+    lambda field, to, body: proposed("send_mail", {field: to, "body": body}),
+    st.sampled_from(["to", "recipients", "cc"]),
+    st.lists(st.sampled_from([BOB, WRITER, THEIRS[0]]), min_size=1, max_size=2),
+    SAID,
+)
+PAYMENTS = st.builds(
+    lambda to, amount: proposed("send_money", {"recipient": to, "amount": amount}),
+    st.sampled_from([THEIRS[2], BOB]),
+    st.sampled_from([12, 7.5]),
+)
+CALLS = (
+    LETTERS
+    | PAYMENTS
+    | st.builds(proposed, st.sampled_from(sorted(TOOLS)), ARGUMENTS | st.none(), st.none() | st.just("maps"))
+)
 ANSWERED = st.sampled_from(["approved", "denied", "timed out"])
 
 
@@ -174,6 +190,28 @@ def test_calls_of_one_message_count_as_those_before_it(before: list[Proposed], c
     session = GateSession([read(BOB, label="you", by="own")], thread=frozenset({WRITER}) if is_mail else None)
     ran = session.then(*(entry(session, each) for each in before))
     assert decide(session, call, before=before) == decide(ran, call)
+
+
+def _ran(touches: str, *, goes_out: bool = False) -> GateEntry:
+    return GateEntry("a_tool", labels(touches), external=goes_out, cleared=not goes_out)
+
+
+PRIVATE, STRANGERS, OUT = _ran("p"), _ran("u"), _ran("w", goes_out=True)
+
+
+@given(st.permutations([PRIVATE, STRANGERS, OUT]), st.integers(2, 3), CALLS)
+@settings(max_examples=200, deadline=None)
+def test_the_three_come_together_by_no_call_that_runs_by_itself(
+    entries: list[GateEntry], count: int, call: Proposed
+) -> None:
+    """Nor does anything that touches them run once they have."""
+    session = GateSession([read(f"Write to {BOB}", label="you", by="person")], calls=entries[:count])
+    verdict, touches = decide(session, call), call.subject.labels
+    if verdict.do == "allow" and touches and not (verdict.marks and all(mark.grounded for mark in verdict.marks)):
+        adds = Trifecta(
+            touches.read_private_data, touches.read_untrusted_public_data, external=entry(session, call).external
+        )
+        assert not (session.flags | adds).all or touches.touches_nothing
 
 
 @given(CALLS)
