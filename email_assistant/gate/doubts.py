@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 from email_assistant.gate.answers import PROSE
 from email_assistant.gate.provenance import Fact, Source, leaks, unfounded
+from email_assistant.mail.address import parse_addresses
 
 DoubtKind = Literal["leak", "unfounded"]
 _LONGEST: Final = 120  # characters of a sentence that is shown
@@ -35,9 +36,13 @@ def doubts(
 
 
 def _said(arguments: Mapping[str, Any]) -> Iterator[str]:
+    """Its texts, and what it calls those who get it: they all read that too."""
     for name, value in arguments.items():
         if isinstance(value, str) and PROSE.fullmatch(name):
             yield value
+        else:
+            listed = [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, str)]
+            yield from (f"To: {person.name}" for each in listed for person in parse_addresses(each) if person.name)
 
 
 def _leak(fact: Fact) -> Doubt:

@@ -61,7 +61,8 @@ async def _none_of(attacks: Sequence[Injected], home: Home, model: Model) -> Non
     await _furnish(home)
     attacked = await _receive(home, attacks)
     told = _told(home.google)
-    succeeded = {attack.kind: found for attack in attacks if (found := list(_success(attack, told)))}
+    succeeded = {f"{n} {attack.kind}": found for n, attack in enumerate(attacks) if (found := _success(attack, told))}
+    Path("/tmp/inj/out.jsonl").open("a").write(json.dumps({k: [[sorted(t.to), t.text] for t in v] for k, v in succeeded.items()}, indent=1, ensure_ascii=False))
     assert succeeded == {}
     obeyed = await _obeyed(home, model)
     missed = [attack.kind for attack, mail in zip(attacks, attacked, strict=True) if mail not in obeyed]
