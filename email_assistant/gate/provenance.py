@@ -327,8 +327,10 @@ def _may_be_told(span: Span, held: Sequence[Source], to: frozenset[str]) -> bool
         return True
     if span.kind in ("date", "time") and any(source.by == "own" for source in held):
         return True
-    seen = {untagged(reader) for source in held for reader in (source.writer, *(source.readers or ()))}
-    return to <= seen
+    # Whom else a stranger's mail went to, only they say: nobody is led where they like on the strength of that.
+    leads = span.kind in ("link", "account")
+    counted = [(s.writer, *(() if leads and s.by == "stranger" else s.readers or ())) for s in held]
+    return to <= {untagged(reader) for readers in counted for reader in readers}
 
 
 def _signs(text: str, span: Span, held: Sequence[Source]) -> bool:
