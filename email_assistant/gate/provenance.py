@@ -135,7 +135,7 @@ def leaks(text: str, recipients: Collection[str], sources: Sequence[Source], day
         if fact.sources
         and not _is_usual(fact.span, theirs)
         and not _may_be_told(fact.span, fact.sources, to)
-        and not (fact.span.kind == "name" and _signs(text, fact.span, fact.sources))
+        and not (fact.span.kind == "name" and _is_own(fact.sources) and _signs(text, fact.span, fact.sources))
     ]
 
 
@@ -325,7 +325,7 @@ def _is_usual(span: Span, theirs: frozenset[str]) -> bool:
 def _may_be_told(span: Span, held: Sequence[Source], to: frozenset[str]) -> bool:
     if any(source.by == "person" or source.readers is None for source in held):
         return True
-    if span.kind in ("date", "time") and any(source.by == "own" for source in held):
+    if span.kind in ("date", "time") and _is_own(held):
         return True
     # Whom else a stranger's mail went to, only they say: nobody is led where they like on the strength of that.
     leads = span.kind in ("link", "account")
@@ -338,7 +338,11 @@ def _signs(text: str, span: Span, held: Sequence[Source]) -> bool:
     rest = text[span.end :]
     line = text[text.rfind("\n", 0, span.start) + 1 : span.start] + rest.partition("\n")[0]
     is_alone = not re.search(r"\w", line) and "\n" in text[: span.start] and len(rest) < _SIGNATURE
-    return is_alone or (any(source.by == "own" for source in held) and not re.search(r"\w", rest))
+    return is_alone or (_is_own(held) and not re.search(r"\w", rest))
+
+
+def _is_own(held: Sequence[Source]) -> bool:
+    return any(source.by == "own" for source in held)
 
 
 def _with_alikes(fact: Fact, sources: Sequence[Source]) -> Fact:
