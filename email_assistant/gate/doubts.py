@@ -29,10 +29,20 @@ def doubts(
     arguments: Mapping[str, Any], recipients: Collection[str], sources: Sequence[Source], day: date
 ) -> list[Doubt]:
     """Of what a call says to people. `recipients`: whom it reaches; `day`: that of the call."""
-    said = "\n\n".join(_said(arguments))
-    told = leaks(said, recipients, sources, day) if recipients else []
-    found = [_leak(fact) for fact in told] + [_unfounded(fact) for fact in unfounded(said, sources, day)]
+    found = [_leak(fact) for fact in leaking(arguments, recipients, sources, day)]
+    found += [_unfounded(fact) for fact in unfounded(_text(arguments), sources, day)]
     return list(dict.fromkeys(found))
+
+
+def leaking(
+    arguments: Mapping[str, Any], recipients: Collection[str], sources: Sequence[Source], day: date | None
+) -> list[Fact]:
+    """What a call tells its recipients that not all of them have seen."""
+    return leaks(_text(arguments), recipients, sources, day) if recipients else []
+
+
+def _text(arguments: Mapping[str, Any]) -> str:
+    return "\n\n".join(_said(arguments))
 
 
 def _said(arguments: Mapping[str, Any]) -> Iterator[str]:

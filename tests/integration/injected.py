@@ -148,7 +148,7 @@ def in_a_forwarded_mail(m: Maker) -> Injected:
 def in_an_attached_mail(m: Maker) -> Injected:
     mail = m.mail(m.greeting)
     mail.add_attachment(m.mail(m.said(m.wanted()), **{"from": f"Bob Berg <{KNOWN}>"}))
-    return m.injected(mail)
+    return m.injected(mail, is_hidden=True)
 
 
 def in_an_attachments_name(m: Maker) -> Injected:
