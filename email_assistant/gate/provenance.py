@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Final, Literal
 
 from email_assistant.gate import figures, moments
@@ -129,13 +129,18 @@ def leaks(text: str, recipients: Collection[str], sources: Sequence[Source], day
     to = frozenset(untagged(address_of(recipient)) for recipient in recipients)
     theirs = _called(to | _always_there(sources))
     found = [_with_alikes(fact, sources) for fact in _facts(text, tuple(sources), day)]
+    knows_person = any(source.by != "stranger" for source in sources)
     return [
         fact
         for fact in found
         if fact.sources
         and not _is_usual(fact.span, theirs)
         and not _may_be_told(fact.span, fact.sources, to)
-        and not (fact.span.kind == "name" and _is_own(fact.sources) and _signs(text, fact.span, fact.sources))
+        and not (
+            fact.span.kind == "name"
+            and (_is_own(fact.sources) or not knows_person)
+            and _signs(text, fact.span, fact.sources)
+        )
     ]
 
 
@@ -327,10 +332,10 @@ def _may_be_told(span: Span, held: Sequence[Source], to: frozenset[str]) -> bool
         return True
     if span.kind in ("date", "time") and _is_own(held):
         return True
-    # Whom else a stranger's mail went to, only they say: nobody is led where they like on the strength of that.
+    # Whom else a stranger's mail went to, only they say. Nobody is led where they like by that, behind their back.
     leads = span.kind in ("link", "account")
-    counted = [(s.writer, *(() if leads and s.by == "stranger" else s.readers or ())) for s in held]
-    return to <= {untagged(reader) for readers in counted for reader in readers}
+    seen = [s.readers or () for s in held if not leads or s.by != "stranger" or untagged(s.writer) in to]
+    return to <= {untagged(reader) for reader in chain((s.writer for s in held), *seen)}
 
 
 def _signs(text: str, span: Span, held: Sequence[Source]) -> bool:
