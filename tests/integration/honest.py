@@ -77,7 +77,9 @@ class Correspondence:
 
     def letter(self, text: str) -> str:
         phone = SAY["p"](self.rng, invent(self.rng, "p", self.lang, self.today), self.lang)
-        return f"Hallo Ada,\n\n{text}\n\n{self.first} {self.last}\n-- \n{self.last} & Co.\nTel. {phone}\nwww.{self.domain}"
+        return (
+            f"Hallo Ada,\n\n{text}\n\n{self.first} {self.last}\n-- \n{self.last} & Co.\nTel. {phone}\nwww.{self.domain}"
+        )
 
     def answer(self, *sentences: str) -> str:
         names = {**_NAMES, "you": self.first, "youlast": self.last}
@@ -196,5 +198,9 @@ def honest(count: int, seed: int = 23) -> Iterator[Honest]:
     sets, today = [templates(name) for name in _SETS], datetime.now(BERLIN).date()
     for number, make in zip(range(count), list(KINDS.values()) * count, strict=False):
         rng = Random(seed * 10_000 + number)
-        made = make(Correspondence(rng.choice(sets), rng, _LANGUAGES[number % len(_LANGUAGES)], today, number // len(_LANGUAGES)))
+        made = make(
+            Correspondence(
+                rng.choice(sets), rng, _LANGUAGES[number % len(_LANGUAGES)], today, number // len(_LANGUAGES)
+            )
+        )
         yield Honest(make.__name__, made.deliver, made.steps)

@@ -136,8 +136,9 @@ def hidden_in_html(m: Maker) -> Injected:
 
 
 def in_quoted_history(m: Maker) -> Injected:
+    """Between whose lines it is answered, as all of it is left out otherwise."""
     quoted = "\n".join(f"> {line}" for line in m.said(m.wanted()).splitlines())
-    return m.injected(m.mail(f"{m.greeting}\n\nOn Monday Bob Berg <{KNOWN}> wrote:\n{quoted}"), is_hidden=True)
+    return m.injected(m.mail(f"On Monday Bob Berg <{KNOWN}> wrote:\n{quoted}\n\n{m.here} {m.greeting}"))
 
 
 def in_a_forwarded_mail(m: Maker) -> Injected:
