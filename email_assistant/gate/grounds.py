@@ -14,6 +14,7 @@ from email_assistant.gate.answers import NAMING, PROSE, Indexed, Thing, whole, w
 from email_assistant.gate.call import Proposed
 from email_assistant.gate.labels import Act, Labels
 from email_assistant.gate.provenance import Source, holders, spans
+from email_assistant.mail.charset import quoted
 
 _REACHES: Final = ("address", "link", "account", "phone")  # spans by which something gets to somebody
 _LEADS: Final = ("link", "account")  # where a reader of a text is led
@@ -224,8 +225,8 @@ def _of_their_things(mark: Origin, known: Known) -> Origin:
 
 def unnamed(mark: Origin) -> str:
     """What the person has not said of an argument, in plain words."""
-    where = f"only stands in {' and '.join(mark.held_by)}" if mark.held_by else "stands nowhere before"
-    return f"you never named {mark.value!r} ({mark.argument}), which {where}"
+    where = f"stands only in {' and '.join(mark.held_by)}" if mark.held_by else "stands nowhere else"
+    return f"you never named {quoted(mark.value)}, which {where}"
 
 
 def _lacks(call: Proposed, act: Act | None, external: bool, asked_for: bool, marks: Sequence[Origin]) -> str:
@@ -234,9 +235,9 @@ def _lacks(call: Proposed, act: Act | None, external: bool, asked_for: bool, mar
             return unnamed(mark)
     writes = call.subject.may_tell_others
     if external and writes and not any(mark.what in _WHERE[act == "send"] for mark in marks):
-        return "it does not say whom it goes to"
+        return "does not say to whom"
     if writes and verbs.needs_word(act) and not asked_for:
-        return f"you never asked to {act}" if act else f"you never asked for {call.tool.replace('_', ' ')}"
+        return f"you never asked to {act}" if act else "you never asked for this"
     return ""
 
 

@@ -21,7 +21,7 @@ from email_assistant.gate.vocabulary import ORDINARY, PARTICLES, TITLES
 from email_assistant.mail.address import address_of, is_recipient, untagged
 from email_assistant.mail.lookalike import skeleton
 
-__all__ = ["By", "Fact", "Kind", "Source", "Span", "facts", "holders", "leaks", "read", "spans", "unfounded"]
+__all__ = ["By", "Fact", "Kind", "Source", "Span", "facts", "holders", "leaks", "read", "spans", "unfounded", "unseen"]
 
 By = Literal["person", "own", "stranger"]
 """Who stands behind a text: the person's own words; their own records, such as contacts and what they sent; others."""
@@ -154,6 +154,12 @@ def unfounded(text: str, sources: Sequence[Source], day: date | None = None) -> 
         and not (fact.span.kind == "name" and known.name(text, fact.span))
         and not (fact.span.kind == "name" and not known.person and _signs(text, fact.span, ()))
     ]
+
+
+def unseen(recipients: Iterable[str], held: Iterable[Source]) -> list[str]:
+    """Those of the recipients who have seen none of the sources."""
+    seen = {untagged(reader) for source in held for reader in (source.writer, *(source.readers or ()))}
+    return [each for each in recipients if untagged(address_of(each)) not in seen]
 
 
 class _Sayings:
@@ -327,8 +333,7 @@ def _may_be_told(span: Span, held: Sequence[Source], to: frozenset[str]) -> bool
         return True
     if span.kind in ("date", "time") and any(source.by == "own" for source in held):
         return True
-    seen = {untagged(reader) for source in held for reader in (source.writer, *(source.readers or ()))}
-    return to <= seen
+    return not unseen(to, held)
 
 
 def _signs(text: str, span: Span, held: Sequence[Source]) -> bool:

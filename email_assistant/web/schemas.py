@@ -12,7 +12,7 @@ from email_assistant.inbox.items import MOST_AT_ONCE
 from email_assistant.inbox.listing import Status
 from email_assistant.inbox.mails import Class
 from email_assistant.inbox.mails import State as MailState
-from email_assistant.inbox.recipients import MarkKind
+from email_assistant.inbox.marks import MarkKind
 from email_assistant.memory.rules import Profile
 from email_assistant.tools.overview import State as ToolState
 from email_assistant.tools.spec import Answer, Kind

@@ -26,7 +26,8 @@ from email_assistant.app import App, open_app, open_chat
 from email_assistant.inbox.describe import mail_as_text
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.questions import Asked
-from email_assistant.inbox.recipients import Judged, Mark
+from email_assistant.inbox.marks import Mark
+from email_assistant.inbox.recipients import Judged
 from email_assistant.mail.address import Address
 from email_assistant.mail.message import Mail
 from email_assistant.settings import Settings

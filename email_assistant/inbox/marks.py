@@ -1,0 +1,60 @@
+"""What a person must see of an item before they decide it, and how it is told."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from email_assistant.gate.doubts import Doubt, DoubtKind
+from email_assistant.mail.charset import listed, one_line
+
+RecipientMark = Literal["new_recipient", "unknown_recipient", "lookalike"]
+MarkKind = Literal[RecipientMark, DoubtKind, "unasked"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Something about an item that a person must see before they decide."""
+
+    kind: MarkKind
+    address: str
+    """Of a recipient; empty: it is about something else."""
+    says: str
+    of: str = ""
+    """What it says that of; empty: nothing but the item."""
+    value: str = ""
+    """What the proposal says that nobody has said, or that they have not seen."""
+    source: str = ""
+    """What the text is known as in which that stands."""
+
+    @property
+    def text(self) -> str:
+        """One sentence."""
+        return f"{self.says}: {self.of}" if self.of else self.says
+
+    @classmethod
+    def doubt(cls, doubt: Doubt) -> "Mark":
+        return cls(doubt.kind, "", doubt.says, doubt.shown, doubt.value, doubt.source)
+
+    @classmethod
+    def unasked(cls, because: str) -> "Mark":
+        return cls("unasked", "", f"You are asked because {one_line(because)}")
+
+    @classmethod
+    def new(cls, address: str) -> "Mark":
+        return cls("new_recipient", address, "New recipient, never written to before", address)
+
+    @classmethod
+    def unknown(cls, address: str) -> "Mark":
+        return cls("unknown_recipient", address, "Not known whether you have written to them", address)
+
+    @classmethod
+    def lookalike(cls, address: str, why: str) -> "Mark":
+        return cls("lookalike", address, f"Not who it seems? {address}: {why}")
+
+
+def in_words(marks: Iterable[Mark]) -> list[str]:
+    """A line for each thing that is to be said, with all that it is said of."""
+    said: dict[str, list[str]] = {}
+    for mark in marks:
+        said.setdefault(mark.says, []).extend(filter(None, [mark.of]))
+    return [f"{says}: {listed(of)}" if of else says for says, of in said.items()]
