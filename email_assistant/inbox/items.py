@@ -32,6 +32,8 @@ MOST_AT_ONCE = 200
 TOGETHER: tuple[Kind, ...] = ("draft", "meeting", "confirmation")
 """Kinds that may be accepted several at once, each of them shown whole."""
 _SQL = statements("inbox", "items.sql")
+_IN_ROW = 3
+"""Values that a row shows of each mark."""
 JOINED = _SQL["joined"]
 """What is joined to `inbox_items i` for the columns of an item."""
 
@@ -149,6 +151,11 @@ class Item:
     def warnings(self) -> list[str]:
         """Its marks in words, a line each."""
         return in_words(self.marks)
+
+    @property
+    def at_a_glance(self) -> str:
+        """The same as a row has room for."""
+        return "; ".join(in_words(self.marks, _IN_ROW))
 
     @property
     def _of_recipients(self) -> list[Mark]:

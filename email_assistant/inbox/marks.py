@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from email_assistant.gate.doubts import Doubt, DoubtKind
-from email_assistant.mail.charset import listed, one_line
+from email_assistant.mail.charset import MOST_ON_A_LINE, listed, one_line
 
 RecipientMark = Literal["new_recipient", "unknown_recipient", "lookalike"]
 MarkKind = Literal[RecipientMark, DoubtKind, "unasked"]
@@ -52,9 +52,9 @@ class Mark:
         return cls("lookalike", address, f"Not who it seems? {address}: {why}")
 
 
-def in_words(marks: Iterable[Mark]) -> list[str]:
-    """A line for each thing that is to be said, with all that it is said of."""
+def in_words(marks: Iterable[Mark], most: int = MOST_ON_A_LINE) -> list[str]:
+    """A line for each thing that is to be said, with all that it is said of, or so many."""
     said: dict[str, list[str]] = {}
     for mark in marks:
         said.setdefault(mark.says, []).extend(filter(None, [mark.of]))
-    return [f"{says}: {listed(of)}" if of else says for says, of in said.items()]
+    return [f"{says}: {listed(of, most)}" if of else says for says, of in said.items()]

@@ -10,7 +10,7 @@ _SURROGATES = re.compile(r"[\ud800-\udfff]")
 _LINE_BREAKS = re.compile(r"\r\n?|[\x85\u2028\u2029]")
 _BLANKS = re.compile(r"\s+")
 _QUOTED = 120  # characters
-_MOST_LISTED = 20
+MOST_ON_A_LINE = 20
 _REORDERING = re.compile("[\u202a-\u202e\u2066-\u2069]")
 """Embeddings, overrides and isolates: they reorder what stands around them."""
 
@@ -65,10 +65,10 @@ def quoted(text: str) -> str:
     return f"“{cut(one_line(text), _QUOTED)}”"
 
 
-def listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str], most: int = MOST_ON_A_LINE) -> str:
     """All of them on one line; of very many, how many more there are."""
-    more = len(names) - _MOST_LISTED
-    return ", ".join(names) if more <= 0 else f"{', '.join(names[:_MOST_LISTED])} and {more} more"
+    more = len(names) - most
+    return ", ".join(names) if more <= 0 else f"{', '.join(names[:most])} and {more} more"
 
 
 def decode(data: bytes, declared: str | None) -> str:

@@ -35,7 +35,7 @@ def line(text: object) -> str:
 def row(shown: Row) -> Content:
     """Who wrote, the subject, what it is marked for, what the assistant would do, and how long it waits."""
     item = shown.item
-    marks = "; ".join(map(line, item.warnings))
+    marks = line(item.at_a_glance)
     return Content.assemble(
         (waits(item.created_at).rjust(_AGE_WIDTH - 2) + "  ", "dim"),
         ("! " if marks else "", _WARNING),
