@@ -801,10 +801,6 @@ DOUBTS = [
     Doubt("unfounded", "Ada", ""),
     Doubt("unfounded", "fine", ""),
 ]
-    Doubt("leak", "Friday", SOURCE, ("eve@example.net",)),
-    Doubt("unfounded", "Ada", ""),
-    Doubt("unfounded", "fine", ""),
-]
 ASKED = "You are asked because you never named “https://x.example/”, which stands nowhere else"
 LEAK = f"From {SOURCE}, which eve@example.net has not seen, as far as is known: “Friday”"
 OWN = "Said by nobody before, so it is the assistant's own: “Ada”, “fine”"
