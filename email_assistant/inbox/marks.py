@@ -1,11 +1,11 @@
 """What a person must see of an item before they decide it, and how it is told."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from email_assistant.gate.doubts import Doubt, DoubtKind
-from email_assistant.mail.charset import MOST_ON_A_LINE, listed, one_line
+from email_assistant.mail.charset import MOST_ON_A_LINE, listed, one_line, plain
 
 RecipientMark = Literal["new_recipient", "unknown_recipient", "lookalike"]
 MarkKind = Literal[RecipientMark, DoubtKind, "unasked"]
@@ -29,7 +29,7 @@ class Mark:
     @property
     def text(self) -> str:
         """One sentence."""
-        return f"{self.says}: {self.of}" if self.of else self.says
+        return _told(self.says, [self.of] if self.of else [])
 
     @classmethod
     def doubt(cls, doubt: Doubt) -> "Mark":
@@ -37,7 +37,7 @@ class Mark:
 
     @classmethod
     def unasked(cls, because: str) -> "Mark":
-        return cls("unasked", "", f"You are asked because {one_line(because)}")
+        return cls("unasked", "", f"You are asked because {because}")
 
     @classmethod
     def new(cls, address: str) -> "Mark":
@@ -57,4 +57,9 @@ def in_words(marks: Iterable[Mark], most: int = MOST_ON_A_LINE) -> list[str]:
     said: dict[str, list[str]] = {}
     for mark in marks:
         said.setdefault(mark.says, []).extend(filter(None, [mark.of]))
-    return [f"{says}: {listed(of, most)}" if of else says for says, of in said.items()]
+    return [_told(says, of, most) for says, of in said.items()]
+
+
+def _told(says: str, of: Sequence[str], most: int = MOST_ON_A_LINE) -> str:
+    """On one line, whoever wrote into it."""
+    return one_line(plain(f"{says}: {listed(of, most)}" if of else says))
