@@ -19,7 +19,7 @@ from email_assistant.db.checkpoints import lease_of
 from email_assistant.db.lease import Lease
 from email_assistant.gate.call import Proposed
 from email_assistant.gate.ledger import GateLedger
-from email_assistant.gate.policy import GateEntry, GateSession, decide, entry
+from email_assistant.gate.policy import GateEntry, GateSession, Verdict, decide, entry
 from email_assistant.memory.profiles import Memory
 from email_assistant.model import Models
 from email_assistant.outgoing.effects import Ledger
@@ -223,8 +223,16 @@ class Agent(ABC):
                 raise  # what was done is told, and what follows it waits
             return Judged(kind="say", args=args, text=f"Error: {down}")
         verdict = decide(session, self.proposed(name, complete))
-        because = verdict.reason if verdict.overrules else ""
+        because = verdict.reason if verdict.overrules and not self._is_told(verdict, session, name) else ""
         return Judged(kind="ask" if verdict.do == "ask" else "run", args=complete, text=because, place=place)
+
+    def _is_told(self, verdict: Verdict, session: GateSession, name: str) -> bool:
+        """Whether a reviewed answer to a mail is odd only in whom it reaches. The item tells who of them is new, and by
+        more than is known here: Gmail is asked too."""
+        subject = self.tools.subject(name)
+        strange = {mark.what for mark in verdict.marks if not mark.grounded}
+        is_reviewed = session.thread is not None and subject.review == "always" and subject.server is None
+        return is_reviewed and subject.labels is not None and "goes to" in strange and "leads to" not in strange
 
     def question(self, name: str, args: dict[str, Any], call_id: str, teaches: bool) -> dict[str, Any]:
         """The value of the interrupt that asks a person about a call."""

@@ -19,6 +19,7 @@ from email_assistant.gate.provenance import Source, holders, spans
 from email_assistant.gate.spoken import Spoken
 from email_assistant.gate.vocabulary import EXTREMES
 from email_assistant.mail.address import address_of
+from email_assistant.mail.charset import quoted
 
 _REACHES: Final = ("address", "link", "account", "phone")  # spans by which something gets to somebody
 _TO: Final = re.compile(
@@ -306,8 +307,8 @@ def _is_described(owning: Sequence[Thing], known: Known) -> bool:
 
 def unnamed(mark: Origin) -> str:
     """What the person has not said of an argument, in plain words."""
-    where = f"only stands in {' and '.join(mark.held_by)}" if mark.held_by else "stands nowhere before"
-    return f"you never named {mark.value!r} ({mark.argument}), which {where}"
+    where = f"stands only in {' and '.join(mark.held_by)}" if mark.held_by else "stands nowhere else"
+    return f"you never named {quoted(mark.value)}, which {where}"
 
 
 def _lacks(
@@ -319,11 +320,11 @@ def _lacks(
     writes = call.subject.may_tell_others
     where = _SAY_WHERE if act in _REACHING else _SAY_WHAT
     if external and writes and not any(mark.what in where for mark in marks):
-        return "it does not say whom it goes to"
+        return "does not say to whom"
     if act in _MOVES and not marks and not verbs.is_named(call.tool, spoken.texts):
-        return "it does not say what it changes"
+        return "does not say what it changes"
     if writes and verbs.needs_word(act) and not asked_for:
-        return f"you never asked to {act}" if act else f"you never asked for {call.tool.replace('_', ' ')}"
+        return f"you never asked to {act}" if act else "you never asked for this"
     return ""
 
 

@@ -19,12 +19,12 @@ _HANDED_ON: Final = (
     "which is no part of this program: look at what it would be told"
 )
 _SECRECY: Final[Sequence[Acl]] = ("PUBLIC", "PRIVATE", "SECRET")
-_UNKNOWN: Final = "tool_permissions.json does not say what it touches"
+_UNKNOWN: Final = "nobody has said what it touches: tool_permissions.json can"
 _COMPLETE: Final = (
-    "private data and strangers' texts were read before, and something went out that they may have wanted"
+    "your private data and texts of strangers were read before, and something has gone out that they may have wanted"
 )
 _TELLS: Final = "it would tell others what they have not seen, as far as is known"
-_COMPLETES: Final = "with it, private data, texts of strangers, and what goes out would come together"
+_COMPLETES: Final = "with this, your private data and texts of strangers are read, and something goes out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,11 +194,11 @@ def _because(session: GateSession, call: Proposed, found: Grounds) -> str:
     if not found.lacks and (found.marks or call.subject.review == "always"):
         return ""
     if found.lacks:
-        return f"it {'reaches others' if found.external else 'changes something of yours'}, and {found.lacks}"
+        return f"it {'goes out to others' if found.external else 'changes something of yours'}, and {found.lacks}"
     if flags.all and not labels.touches_nothing:
         return _COMPLETE
     if labels.write_operation and _SECRECY.index(labels.acl) < _SECRECY.index(session.secrecy):
-        return f"what was read is {session.secrecy.lower()}, and this writes where it is {labels.acl.lower()}"
+        return f"what was read before is {session.secrecy.lower()}, and this writes where all is {labels.acl.lower()}"
     adds = Trifecta(labels.read_private_data, labels.read_untrusted_public_data, found.external)
     return _COMPLETES if (flags | adds).all and not flags.all else ""
 

@@ -22,7 +22,21 @@ from email_assistant.gate.vocabulary import ORDINARY
 from email_assistant.mail.address import address_of, is_recipient, untagged
 from email_assistant.mail.lookalike import skeleton
 
-__all__ = ["By", "Fact", "Kind", "Source", "Span", "facts", "holders", "leaks", "read", "spans", "title", "unfounded"]
+__all__ = [
+    "By",
+    "Fact",
+    "Kind",
+    "Source",
+    "Span",
+    "facts",
+    "holders",
+    "leaks",
+    "read",
+    "spans",
+    "title",
+    "unfounded",
+    "unseen",
+]
 
 By = Literal["person", "own", "stranger"]
 """Who stands behind a text: the person's own words; their own records, such as contacts and what they sent; others."""
@@ -181,6 +195,12 @@ def unfounded(text: str, sources: Sequence[Source], day: date | None = None) -> 
         and not (fact.span.kind == "name" and known.name(text, fact.span))
         and not (fact.span.kind == "name" and not known.person and _signs(text, fact.span, ()))
     ]
+
+
+def unseen(recipients: Iterable[str], held: Iterable[Source]) -> list[str]:
+    """Those of the recipients who have seen none of the sources."""
+    seen = {untagged(reader) for source in held for reader in (source.writer, *(source.readers or ()))}
+    return [each for each in recipients if untagged(address_of(each)) not in seen]
 
 
 @lru_cache(maxsize=8)

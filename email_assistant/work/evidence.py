@@ -29,6 +29,7 @@ from email_assistant.gate.provenance import Source, spans
 from email_assistant.inbox.items import TOGETHER
 from email_assistant.inbox.kept import args_in, decision_in
 from email_assistant.inbox.recipients import Recipients, addresses_in
+from email_assistant.mail.charset import cut, one_line
 from email_assistant.mail.diff import compare
 from email_assistant.mail.message import Mail
 from email_assistant.memory.profiles import Memory
@@ -36,6 +37,7 @@ from email_assistant.memory.rules import Rule, is_by_hand
 from email_assistant.work.conversations import Conversations, StoredMail, read_mails
 
 _ANSWERS: Final = 100  # of a conversation's calls, the newest, whose answers are sources
+_NAME: Final = 60  # characters of what somebody calls themselves
 _MOST_TEXT: Final = 50_000  # characters of a mail that are traced
 _MOST_MAILS: Final = 50  # of a conversation, the newest, that are sources
 _FREE: Final = re.compile(r"^(?:\w+ \d\d-\d\d-\d{4} \(.*\)|Free: .*)$", re.MULTILINE)
@@ -45,8 +47,15 @@ _CALLED: Final = {
     "check_calendar_tool": "your calendar",
     "list_calendars": "your calendar",
     "list_events": "your calendar",
+    "schedule_meeting_tool": "your calendar",
+    "create_event": "your calendar",
+    "update_event": "your calendar",
     "search_mail": "mail that was looked up",
     "get_thread": "mail that was looked up",
+    "find_mail": "mail that was looked up",
+    "explain_mail": "mail that was looked up",
+    "send_email_tool": "a mail that was sent",
+    "list_waiting": "your inbox",
 }
 """What the person knows the answers of our own tools as."""
 
@@ -193,7 +202,8 @@ def _parts(mail: Mail, zone: ZoneInfo) -> Iterator[str]:
 
 
 def _called(mail: Mail, zone: ZoneInfo, *, own: bool) -> str:
-    who = "your" if own else f"{(mail.sender.name or mail.sender.email) if mail.sender else 'somebody'}'s"
+    name = cut(one_line(mail.sender.name), _NAME) or mail.sender.email if mail.sender else "somebody"
+    who = "your" if own else f"{name}'s"
     return f"{who} mail" + (f" of {mail.date.astimezone(zone):%-d %B %Y}" if mail.date else "")
 
 
@@ -204,7 +214,7 @@ def _told(account: Account, call: Mapping[str, Any], entry: GateEntry) -> Indexe
     at = time_in_json(call["at"])
     return _answer(
         call["answer"],
-        _CALLED.get(entry.tool, f"what {entry.tool} told"),
+        f"an answer of {entry.server}" if entry.server else _CALLED.get(entry.tool, "an earlier answer"),
         entry.labels,
         readers=readers,
         day=_day(at, account.zone),

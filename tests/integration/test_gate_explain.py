@@ -192,8 +192,8 @@ class TestPrinted:
         for told in (
             "your own texts",
             "only in Bob's mail of 4 May 2026",
-            "as far as is known: €4,000",
-            "own: 15 June",
+            "as far as is known: “€4,000”",
+            "own: “15 June”",
         ):
             assert told in ended.stdout
 
