@@ -81,6 +81,8 @@ class Grounds:
     marks: tuple[Origin, ...]
     external: bool
     """It reaches others than the person, or hands them its arguments."""
+    handed_on: bool
+    """A server of somebody else's is told something, after other things were read."""
     lacks: str
     """What the person has not said, in plain words; empty: they, or their own records, said all that matters."""
 
@@ -132,16 +134,16 @@ def find(call: Proposed, known: Known, *, handed_on: bool) -> Grounds:
     `handed_on`: its server is not ours, and what it is told may come from elsewhere."""
     labels = call.subject.labels
     if call.arguments is None:
-        return Grounds((), external=_may_reach(labels), lacks="what it is told can't be read")
+        return Grounds((), _may_reach(labels), handed_on, "what it is told can't be read")
     leaves = [leaf for leaf in _leaves(call.arguments) if leaf.text.strip()]
     act = verbs.act_of(call.tool, labels.act if labels else None)
     external = _is_external(labels, act, leaves, handed_on=handed_on)
     if not external and labels is not None and not labels.write_operation:
-        return Grounds((), external=False, lacks="")
+        return Grounds((), external=False, handed_on=False, lacks="")
     asked_for = verbs.is_asked_for(call.tool, act, known.spoken.texts)
     is_question = labels is not None and not labels.write_operation
     whole_of: What | None = "tells" if handed_on else "leads to" if is_question else None
-    matter = [(leaf, leaf.text, whole_of) for leaf in leaves] if whole_of else list(_matter(act, external, leaves))
+    matter = list(_all_as(whole_of, leaves) if whole_of else _matter(act, external, leaves))
     to = frozenset(address_of(value) for _, value, what in matter if what == "goes to")
     marks = tuple(_mark(leaf, value, what, known, to) for leaf, value, what in matter)
     if asked_for and not external:
@@ -149,7 +151,7 @@ def find(call: Proposed, known: Known, *, handed_on: bool) -> Grounds:
         marks = tuple(_of_their_things(mark, known, one_of_many=not EXTREMES.isdisjoint(near)) for mark in marks)
     is_theirs = asked_for and bool(leaves) and all(_is_theirs(leaf.text, known) for leaf in leaves)
     lacks = "" if is_theirs else _lacks(call, act, external, asked_for, marks, known.spoken)
-    return Grounds(marks, external, lacks)
+    return Grounds(marks, external, handed_on, lacks)
 
 
 def _may_reach(labels: Labels | None) -> bool:
@@ -165,6 +167,10 @@ def _is_external(labels: Labels | None, act: Act | None, leaves: Sequence[_Leaf]
         return any(span.kind == "link" for leaf in leaves for span in spans(leaf.text))
     reaches = act == "share" or any(leaf.reaches for leaf in leaves if not leaf.is_prose)
     return labels.acl == "PUBLIC" or reaches
+
+
+def _all_as(what: What, leaves: Sequence[_Leaf]) -> Iterator[tuple[_Leaf, str, What]]:
+    return ((leaf, leaf.text, what) for leaf in leaves if not isinstance(leaf.value, bool))
 
 
 def _matter(act: Act | None, external: bool, leaves: Sequence[_Leaf]) -> Iterator[tuple[_Leaf, str, What]]:

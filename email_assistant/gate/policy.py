@@ -179,10 +179,10 @@ def _because(session: GateSession, call: Proposed, found: Grounds) -> str:
     labels, flags = call.subject.labels, session.flags
     if labels is None:
         return _UNKNOWN
+    if found.handed_on and (found.lacks or not found.marks):
+        return _HANDED_ON.format(call.subject.server)
     if not found.lacks and (found.marks or call.subject.review == "always"):
         return ""
-    if found.lacks and call.subject.server is not None and found.external:
-        return _HANDED_ON.format(call.subject.server)
     if found.lacks:
         return f"it {'reaches others' if found.external else 'changes something of yours'}, and {found.lacks}"
     if flags.all and not labels.touches_nothing:
