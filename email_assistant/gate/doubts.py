@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 from email_assistant.gate.answers import PROSE
 from email_assistant.gate.provenance import Fact, Source, leaks, unfounded
+from email_assistant.mail.address import parse_addresses
 
 DoubtKind = Literal["leak", "unfounded"]
 _LONGEST: Final = 120  # characters of a sentence that is shown
@@ -28,16 +29,30 @@ def doubts(
     arguments: Mapping[str, Any], recipients: Collection[str], sources: Sequence[Source], day: date
 ) -> list[Doubt]:
     """Of what a call says to people. `recipients`: whom it reaches; `day`: that of the call."""
-    said = "\n\n".join(_said(arguments))
-    told = leaks(said, recipients, sources, day) if recipients else []
-    found = [_leak(fact) for fact in told] + [_unfounded(fact) for fact in unfounded(said, sources, day)]
+    found = [_leak(fact) for fact in leaking(arguments, recipients, sources, day)]
+    found += [_unfounded(fact) for fact in unfounded(_text(arguments), sources, day)]
     return list(dict.fromkeys(found))
 
 
+def leaking(
+    arguments: Mapping[str, Any], recipients: Collection[str], sources: Sequence[Source], day: date | None
+) -> list[Fact]:
+    """What a call tells its recipients that not all of them have seen."""
+    return leaks(_text(arguments), recipients, sources, day) if recipients else []
+
+
+def _text(arguments: Mapping[str, Any]) -> str:
+    return "\n\n".join(_said(arguments))
+
+
 def _said(arguments: Mapping[str, Any]) -> Iterator[str]:
+    """Its texts, and what it calls those who get it: they all read that too."""
     for name, value in arguments.items():
         if isinstance(value, str) and PROSE.fullmatch(name):
             yield value
+        else:
+            listed = [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, str)]
+            yield from (f"To: {person.name}" for each in listed for person in parse_addresses(each) if person.name)
 
 
 def _leak(fact: Fact) -> Doubt:

@@ -2,13 +2,16 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import Final, Literal
 
 from email_assistant.gate.answers import Indexed
 from email_assistant.gate.call import Proposed, Subject
+from email_assistant.gate.doubts import leaking
 from email_assistant.gate.grounds import Grounds, Known, Origin, find, unnamed
 from email_assistant.gate.labels import Acl, Labels
 from email_assistant.gate.provenance import Source
+from email_assistant.mail.address import address_of
 
 HERE: Final = "here"  # where data is read that our own tools give, or the prompt itself
 _HANDED_ON: Final = (
@@ -20,6 +23,7 @@ _UNKNOWN: Final = "tool_permissions.json does not say what it touches"
 _COMPLETE: Final = (
     "private data and strangers' texts were read before, and something went out that they may have wanted"
 )
+_TELLS: Final = "it would tell others what they have not seen, as far as is known"
 _COMPLETES: Final = "with it, private data, texts of strangers, and what goes out would come together"
 
 
@@ -80,6 +84,10 @@ class GateSession:
 
     answered: frozenset[str] = frozenset()
     """Who wrote what a call answers, as far as the person reviews it: then they may be answered whatever was read."""
+    own: frozenset[str] = frozenset()
+    """The person's addresses."""
+    day: date | None = None
+    """Today, for them."""
 
     def then(self, *calls: GateEntry) -> "GateSession":
         """The session once these calls, too, have run."""
@@ -158,6 +166,8 @@ def decide(
         return Verdict("ask", because, overrules=True, marks=found.marks)
     if call.subject.review == "always":
         return Verdict("ask", "its calls are always reviewed", marks=found.marks)
+    if _tells(session, call, found):
+        return Verdict("ask", _TELLS, overrules=True, marks=found.marks)
     return Verdict("allow", "you, or your own records, say all that matters in it", marks=found.marks)
 
 
@@ -191,6 +201,14 @@ def _because(session: GateSession, call: Proposed, found: Grounds) -> str:
         return f"what was read is {session.secrecy.lower()}, and this writes where it is {labels.acl.lower()}"
     adds = Trifecta(labels.read_private_data, labels.read_untrusted_public_data, found.external)
     return _COMPLETES if (flags | adds).all and not flags.all else ""
+
+
+def _tells(session: GateSession, call: Proposed, found: Grounds) -> bool:
+    """Whether an answer to a mail, of which the person asked nothing, goes beyond what those know whom it reaches."""
+    if session.thread is None or call.arguments is None:
+        return False
+    to = {address_of(mark.value) for mark in found.marks if mark.what == "goes to"} - session.own
+    return bool(leaking(call.arguments, to, session.texts, session.day))
 
 
 def refused(scope: Collection[str] | None, subject: Subject) -> str:

@@ -10,14 +10,15 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
-from itertools import pairwise, product
+from itertools import chain, pairwise, product
 from typing import Final, Literal
 
 from email_assistant.gate import figures, moments
-from email_assistant.gate.names import Words, loose, spoken
+from email_assistant.gate.names import Words, spoken
 from email_assistant.gate.plain import folded, plain
+from email_assistant.gate.sayings import Sayings, called_by, is_called
 from email_assistant.gate.spans import Kind, Span, scan, words_of
-from email_assistant.gate.vocabulary import ORDINARY, PARTICLES, TITLES
+from email_assistant.gate.vocabulary import ORDINARY
 from email_assistant.mail.address import address_of, is_recipient, untagged
 from email_assistant.mail.lookalike import skeleton
 
@@ -145,15 +146,20 @@ def leaks(text: str, recipients: Collection[str], sources: Sequence[Source], day
     say themselves. Nothing is told by weekdays, usual times, days that the person's own calendar holds, and names of
     those who read it. `day`: that of the text."""
     to = frozenset(untagged(address_of(recipient)) for recipient in recipients)
-    theirs = _called(to | _always_there(sources))
+    theirs = called_by(to | _always_there(sources))
     found = [_with_alikes(fact, sources) for fact in _facts(text, tuple(sources), day)]
+    knows_person = any(source.by != "stranger" for source in sources)
     told = [
         fact
         for fact in found
         if fact.sources
         and not _is_usual(fact.span, theirs)
         and not _may_be_told(fact.span, fact.sources, to)
-        and not (fact.span.kind == "name" and _signs(text, fact.span, fact.sources))
+        and not (
+            fact.span.kind == "name"
+            and (_is_own(fact.sources) or not knows_person)
+            and _signs(text, fact.span, fact.sources)
+        )
     ]
     hidden = [source for source in sources if not _may_be_told(_NO_SPAN, [source], to)]
     seen = [source for source in sources if source not in hidden] if hidden else []
@@ -163,7 +169,7 @@ def leaks(text: str, recipients: Collection[str], sources: Sequence[Source], day
 def unfounded(text: str, sources: Sequence[Source], day: date | None = None) -> list[Fact]:
     """What a text states that no source holds: it has none of each fact's sources. `day`: that of the text."""
     today = _of_day(day) if day else frozenset()
-    known = _Sayings(sources)
+    known = Sayings(sources)
     return [
         fact
         for fact in _facts(text, tuple(sources), day)
@@ -175,37 +181,6 @@ def unfounded(text: str, sources: Sequence[Source], day: date | None = None) -> 
         and not (fact.span.kind == "name" and known.name(text, fact.span))
         and not (fact.span.kind == "name" and not known.person and _signs(text, fact.span, ()))
     ]
-
-
-class _Sayings:
-    """Words that sources hold anywhere, and those of the addresses that wrote or read them."""
-
-    def __init__(self, sources: Sequence[Source]) -> None:
-        self.person = any(source.by != "stranger" for source in sources)
-        self._addresses = {
-            address for source in sources for address in (source.writer, *(source.readers or ())) if address
-        }
-        self._called = _called(self._addresses)
-        self._texts = [source.words for source in sources]
-        self._loose: list[str] | None = None
-
-    def writes_or_reads(self, address: str) -> bool:
-        return address in self._addresses
-
-    def domain(self, link: str) -> bool:
-        return any(address.endswith(f"@{link}") for address in self._addresses)
-
-    def name(self, text: str, span: Span) -> bool:
-        """Whether each of its words is known; of one that begins a sentence only the others need be."""
-        words = [word for word in span.key.split() if len(word) > 1 and word not in PARTICLES and word not in TITLES]
-        unknown = [word for word in words if not self._word(word)]
-        begins = re.search(r"(?:^|[.!?:\n]|[-*•]) *$", text[max(0, span.start - 4) : span.start]) is not None
-        return not unknown or (begins and len(words) > 1 and unknown == words[:1])
-
-    def _word(self, word: str) -> bool:
-        if self._loose is None:
-            self._loose = [loose(text) for text in self._texts]
-        return _is_called(word, self._called) or any(f" {word} " in text for text in self._loose)
 
 
 @lru_cache(maxsize=8)
@@ -341,7 +316,7 @@ def _is_usual(span: Span, theirs: frozenset[str]) -> bool:
             return span.key in _USUAL
         case "name":
             words = span.key.split()
-            return len(words) == 1 or all(_is_called(word, theirs) for word in words)
+            return len(words) == 1 or all(is_called(word, theirs) for word in words)
         case "sentence":
             return len({word for word in span.key.split() if word not in ORDINARY}) < _LEAST_NEW_WORDS
         case "address":
@@ -353,10 +328,12 @@ def _is_usual(span: Span, theirs: frozenset[str]) -> bool:
 def _may_be_told(span: Span, held: Sequence[Source], to: frozenset[str]) -> bool:
     if any(source.by == "person" or source.readers is None for source in held):
         return True
-    if span.kind in ("date", "time") and any(source.by == "own" for source in held):
+    if span.kind in ("date", "time") and _is_own(held):
         return True
-    seen = {untagged(reader) for source in held for reader in (source.writer, *(source.readers or ()))}
-    return to <= seen
+    # Whom else a stranger's mail went to, only they say. Nobody is led where they like by that, behind their back.
+    leads = span.kind in ("link", "account")
+    seen = [s.readers or () for s in held if not leads or s.by != "stranger" or untagged(s.writer) in to]
+    return to <= {untagged(reader) for reader in chain((s.writer for s in held), *seen)}
 
 
 def _titles(text: str, theirs: frozenset[str], hidden: Sequence[Source], seen: Sequence[Source]) -> Iterator[Fact]:
@@ -365,7 +342,7 @@ def _titles(text: str, theirs: frozenset[str], hidden: Sequence[Source], seen: S
     shown = plain(text)
     words = Words.of(shown.text if titles else "")
     for title, source in titles.items():
-        told = [word for word in title if word in words.folded and not _is_called(word, theirs)]
+        told = [word for word in title if word in words.folded and not is_called(word, theirs)]
         if len(told) == len(title) and not all(any(f" {word} " in other.words for other in seen) for word in told):
             at = words.folded.index(told[0])
             begin, end = shown.original(words.starts[at], words.ends[at])
@@ -396,7 +373,11 @@ def _signs(text: str, span: Span, held: Sequence[Source]) -> bool:
     rest = text[span.end :]
     line = text[text.rfind("\n", 0, span.start) + 1 : span.start] + rest.partition("\n")[0]
     is_alone = not re.search(r"\w", line) and "\n" in text[: span.start] and len(rest) < _SIGNATURE
-    return is_alone or (any(source.by == "own" for source in held) and not re.search(r"\w", rest))
+    return is_alone or (_is_own(held) and not re.search(r"\w", rest))
+
+
+def _is_own(held: Sequence[Source]) -> bool:
+    return any(source.by == "own" for source in held)
 
 
 def _with_alikes(fact: Fact, sources: Sequence[Source]) -> Fact:
@@ -414,20 +395,6 @@ def _always_there(sources: Sequence[Source]) -> frozenset[str]:
     seen = [source.readers | {source.writer} for source in sources if source.readers is not None]
     own = {source.writer for source in sources if source.by != "stranger" and source.writer}
     return frozenset.intersection(*seen) | own if seen else frozenset(own)
-
-
-def _called(addresses: Iterable[str]) -> frozenset[str]:
-    """Addresses, and what stands before their @ in words."""
-    addresses = list(addresses)
-    return frozenset({*addresses, *(word for address in addresses for word in words_of(loose(_local_part(address))))})
-
-
-def _local_part(address: str) -> str:
-    return address.partition("@")[0].replace("_", " ")
-
-
-def _is_called(word: str, called: frozenset[str]) -> bool:
-    return word in called or (len(word) > 2 and any(word in part for part in called))
 
 
 def _grams(words: Sequence[str]) -> frozenset[str]:

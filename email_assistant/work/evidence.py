@@ -121,6 +121,8 @@ def _session(
         calls=[*_before(row), *(entry for _, entry in told)],
         thread=wrote if began else None,
         answered=wrote,
+        own=account.own_addresses,
+        day=datetime.now(account.zone).date(),
     )
 
 

@@ -56,6 +56,8 @@ class TestOneFactInManySpellings:
             ("account", "DE89 3704 0044 0532 0130 00|DE89370400440532013000|DE89-3704-0044-0532-0130-00"),
             ("account", "4111 1111 1111 1111|4111-1111-1111-1111|4111111111111111|٤١١١ ١١١١ ١١١١ ١١١١"),
             ("code", "ABC-1234|abc1234|ABC1234"),
+            ("code", "4711-0815|the PIN is 4711-0815|4711_0815"),
+            ("code", "12345-678|the PIN is 12345-678"),
             ("address", "bob@example.org|Bob@Example.ORG|<bob@example.org>|bob@example.org.|bo\u200bb@example.org"),
             ("address", "bob@bücher.de|bob@xn--bcher-kva.de|bob@bu\u0308cher.de"),
             ("link", "https://www.example.com/a|http://example.com/a/|www.example.com/a|example.com/a|EXAMPLE.COM/a"),
@@ -339,6 +341,18 @@ class TestWhoMayKnow:
         assert (
             leaked("Fine.\n\nCarla Moreno\n\nknows it all, since she was there from the start." * 9, self.SECRET) != []
         )
+
+    def test_but_for_somebody_elses_name(self) -> None:
+        me = said("Robin Keller", by="own")
+        assert leaked("Fine.\n\nBest,\nRobin Keller", self.SECRET, me) == []
+        assert leaked("Fine.\n\nBest,\nCarla Moreno", self.SECRET, me) != []
+
+    def test_whom_only_a_header_names_has_not_seen_where_a_stranger_leads(self) -> None:
+        text = "Pay to DE89 3704 0044 0532 0130 00, see https://pay.example/17."
+        asked = read(text, label="Eve's", by="stranger", writer=EVE, readers=[EVE, BOB, ME])
+        assert [fact.span.kind for fact in leaks(text, [BOB], [asked])] == ["account", "link"]
+        assert leaks(text, [EVE], [asked]) == leaks(text, [EVE, BOB], [asked]) == []
+        assert leaks(text, [BOB], [replace(asked, by="own")]) == []
 
 
 class TestMadLetters:
