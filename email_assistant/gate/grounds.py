@@ -144,7 +144,7 @@ def find(call: Proposed, known: Known, *, handed_on: bool) -> Grounds:
     asked_for = verbs.is_asked_for(call.tool, act, known.spoken.texts)
     is_question = labels is not None and not labels.write_operation
     whole_of: What | None = "tells" if handed_on else "leads to" if is_question else None
-    matter = [(leaf, leaf.text, whole_of) for leaf in leaves] if whole_of else list(_matter(act, external, leaves))
+    matter = list(_all_as(whole_of, leaves) if whole_of else _matter(act, external, leaves))
     to = frozenset(address_of(value) for _, value, what in matter if what == "goes to")
     marks = tuple(_mark(leaf, value, what, known, to) for leaf, value, what in matter)
     if asked_for and not external:
@@ -168,6 +168,10 @@ def _is_external(labels: Labels | None, act: Act | None, leaves: Sequence[_Leaf]
         return any(span.kind == "link" for leaf in leaves for span in spans(leaf.text))
     reaches = act == "share" or any(leaf.reaches for leaf in leaves if not leaf.is_prose)
     return labels.acl == "PUBLIC" or reaches
+
+
+def _all_as(what: What, leaves: Sequence[_Leaf]) -> Iterator[tuple[_Leaf, str, What]]:
+    return ((leaf, leaf.text, what) for leaf in leaves if not isinstance(leaf.value, bool))
 
 
 def _matter(act: Act | None, external: bool, leaves: Sequence[_Leaf]) -> Iterator[tuple[_Leaf, str, What]]:

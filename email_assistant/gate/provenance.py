@@ -359,8 +359,10 @@ def _may_be_told(span: Span, held: Sequence[Source], to: frozenset[str]) -> bool
 def _titles(text: str, theirs: frozenset[str], hidden: Sequence[Source], seen: Sequence[Source]) -> Iterator[Fact]:
     """The titles of events that a text tells, whatever else it says of them."""
     titles = {title: source for source in hidden for title in source.titles}
+    if not titles:
+        return
     shown = plain(text)
-    words = Words.of(shown.text if titles else "")
+    words = Words.of(shown.text)
     for title, source in titles.items():
         told = [word for word in title if word in words.folded and not is_called(word, theirs)]
         if len(told) == len(title) and not all(any(f" {word} " in other.words for other in seen) for word in told):

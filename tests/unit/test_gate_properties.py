@@ -231,7 +231,8 @@ def test_what_was_read_in_the_same_message_ends_the_correspondence(tool: str) ->
     session = GateSession(thread=frozenset({WRITER}))
     letter = proposed("send_mail", {"to": WRITER, "body": "hello"})
     assert decide(session, letter).do == "allow"
-    assert decide(session, letter, before=[proposed(tool, {})]).do == "ask"
+    for before in permutations([proposed(tool, {}), proposed("get_day", {})]):
+        assert decide(session, letter, before=before).do == "ask"
 
 
 @given(st.lists(CALLS, min_size=2, max_size=3), CALLS)

@@ -61,6 +61,8 @@ class TestOneFactInManySpellings:
             ("address", "bob@example.org|Bob@Example.ORG|<bob@example.org>|bob@example.org.|bo\u200bb@example.org"),
             ("address", "bob@bücher.de|bob@xn--bcher-kva.de|bob@bu\u0308cher.de"),
             ("link", "https://www.example.com/a|http://example.com/a/|www.example.com/a|example.com/a|EXAMPLE.COM/a"),
+            ("link", "evil.party/a|https:evil.party/a|src=//evil.party/a|Link:evil.party/a|evil。party/a"),
+            ("code", "PIN 4711|PIN 4 7 1 1|code 4-7-1-1|four seven one one|vier, sieben, eins, eins"),
             ("name", "Jürgen Müller|JÜRGEN MÜLLER|Juergen Mueller|Jurgen Mu\u0308ller"),
             ("file", "report.pdf|Report.PDF|„report.pdf“"),
         ],
@@ -152,6 +154,7 @@ class TestWhoHoldsAValue:
         [
             ("12", "we need 12 chairs", True),
             ("12", "room 512, or 125", False),
+            ("12", "at 12:00 on 12 May", False),
             ("12", "file-12 and 12.50 and 10:12", False),
             ("ab12", "the id is xab12", False),
             ("ev_12", "delete ev_12, please", True),
@@ -305,6 +308,16 @@ class TestWhoMayKnow:
         assert [fact.sources for fact in both] == [(theirs,)]
         carols = mail("I pay €93,500.", "carol@example.org")
         assert leaks("€93,500, yes.", [BOB, "carol@example.org"], [theirs, carols]) == []
+
+    @pytest.mark.parametrize("text", ["QX / 7R / T2", "Q-X-7-R-T-2", "qx 7rt2"])
+    def test_a_code_in_pieces(self, text: str) -> None:
+        assert leaked(f"It is {text}, I think.", mail("The code is QX7RT2.", EVE)) == [text]
+
+    def test_the_title_of_an_event(self) -> None:
+        calendar = replace(said("10:00-11:00 Divorce lawyer", "own"), titles=frozenset({("divorce", "lawyer")}))
+        assert leaked("I see a lawyer, about the divorce.", calendar) == ["divorce"]
+        assert leaked("I see a lawyer.", calendar) == []
+        assert leaked("Your divorce lawyer called.", calendar, mail("How is my divorce lawyer?")) == []
 
     def test_what_anybody_may_read(self) -> None:
         assert leaked("It's €93,500.", self.SECRET, read("€93,500", label="price list", by="own")) == []
