@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from email_assistant.db.embedded import hidden
+from email_assistant.db.environment import hidden
 from email_assistant.gate.call import Rule
 from email_assistant.gate.source import Place, Source
 
