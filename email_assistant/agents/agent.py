@@ -2,9 +2,9 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import or_
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, NotRequired, TypedDict
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, NotRequired, Protocol, TypedDict
 from uuid import UUID
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall
@@ -16,7 +16,10 @@ from email_assistant.accounts.account import Account
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.db.checkpoints import lease_of
-from email_assistant.gate.policy import Verdict
+from email_assistant.db.lease import Lease
+from email_assistant.gate.call import Proposed
+from email_assistant.gate.ledger import GateLedger
+from email_assistant.gate.policy import GateEntry, GateSession, decide, entry
 from email_assistant.memory.profiles import Memory
 from email_assistant.model import Models
 from email_assistant.outgoing.effects import Ledger
@@ -100,6 +103,16 @@ class Ran(NamedTuple):
     """What the person must tell first; then the call is made again."""
     down: ServerDown | None = None
     """Its server could not be asked now."""
+    noted: GateEntry | None = None
+    """What the gate's ledger keeps of it."""
+
+
+class SessionSource(Protocol):
+    """What the gate judges calls by."""
+
+    async def session(self, run: Mapping[str, Any], calls: Sequence[Mapping[str, Any]], lease: Lease) -> GateSession:
+        """What holds when calls with these arguments are judged, by whoever holds the lease."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -112,6 +125,8 @@ class Agent(ABC):
     models: Models
     tools: Registry
     ledger: Ledger
+    evidence: SessionSource
+    gate: GateLedger
     max_steps: int
     """Model calls a run may make."""
 
@@ -128,45 +143,78 @@ class Agent(ABC):
         filled_in: Sequence[FilledIn],
         place: str,
         config: RunnableConfig,
+        *,
+        noted: GateEntry,
+        approved: bool,
     ) -> Ran:
-        """Run one decided call where it is to be done; raises to come back later."""
+        """Run one decided call where it is to be done; raises to come back later.
+
+        Args:
+            noted: what the gate's ledger is to keep of it.
+            approved: a person has decided it.
+        """
         account = await self.account(run)
+        if is_noted := self.tools.touches(name):
+            await self.gate.append(UUID(run["id"]), call_id, noted)
         client, tell = await self.clients.if_any(account), get_stream_writer()
 
         def progress(text: str) -> None:
             tell({"tool_name": name, "text": text})
 
-        call = Call(run, call_id, account, client, lease_of(config), progress, filled_in, place)
+        call = Call(run, call_id, account, client, lease_of(config), progress, filled_in, approved, place)
         try:
-            return await self.ran(call, name, args)
+            ran = await self.ran(call, name, args)
         except ToolError as error:
-            return Ran(f"Error: {error}", well=False)
+            ran = Ran(f"Error: {error}", well=False)
+        if is_noted:
+            await self.gate.answered(UUID(run["id"]), call_id, ran.text)
+        return ran
 
     @abstractmethod
     async def ran(self, call: Call, name: str, args: dict[str, Any]) -> Ran:
         """What comes of a call. Raises ToolError, and whatever has the run come back later."""
 
-    async def rule(self, run: Mapping[str, Any], name: str, before: Sequence[str]) -> Verdict:
-        """What the gate says now to a call, and to its standing behind others. Raises BadFile."""
-        return self.tools.rule(self.name, name)
+    async def refused(self, run: Mapping[str, Any], name: str) -> str:
+        """Why a tool may not be used now; empty: it may. Raises BadFile."""
+        return self.tools.refused(self.name, name)
 
-    async def ruled(self, run: Mapping[str, Any], name: str, before: Sequence[str] = ()) -> Verdict:
-        """What the gate says now to a call that may be. Raises BadFile, ToolError: it may not."""
-        ruled = await self.rule(run, name, before)
-        if ruled.do == "deny":
-            raise ToolError(f"{name} may not be used: {ruled.reason}")
-        return ruled
+    async def check_allowed(self, run: Mapping[str, Any], name: str) -> None:
+        """Raises BadFile, ToolError: the tool may not be used now."""
+        if why := await self.refused(run, name):
+            raise ToolError(f"{name} may not be used: {why}")
 
-    async def judge(self, run: Mapping[str, Any], name: str, args: dict[str, Any], before: Sequence[str]) -> Judged:
+    async def session(self, run: Mapping[str, Any], calls: Sequence[ToolCall], config: RunnableConfig) -> GateSession:
+        """What the gate judges these calls by; nothing has to be known of those that touch nothing."""
+        if not any(self.tools.touches(call["name"]) for call in calls):
+            return GateSession()
+        return await self.evidence.session(run, [call["args"] for call in calls], lease_of(config))
+
+    def proposed(self, name: str, args: Mapping[str, Any]) -> Proposed:
+        """A call of a tool that there is, as the gate sees it now."""
+        return Proposed(name, self.tools.subject(name), args)
+
+    def noted(self, session: GateSession, name: str, args: Mapping[str, Any], *, approved: bool) -> GateEntry:
+        """What the gate's ledger is to keep of a call that runs now. What a person approved they saw whole, with where
+        it comes from: that is their own word."""
+        found = entry(session, self.proposed(name, args))
+        return replace(found, cleared=True) if approved else found
+
+    async def judge(
+        self,
+        run: Mapping[str, Any],
+        name: str,
+        args: dict[str, Any],
+        session: GateSession,
+    ) -> Judged:
         """Validate a call, and decide whether it runs, needs a person, or is answered at once.
 
         Args:
-            before: the tools of the calls that stand before it in its message and are to run. One that the person
-                has yet to decide may never do so.
+            session: as it is once the calls that stand before it in its message, and are to run, have done so. One that
+                the person has yet to decide may never run.
         """
         place = self.tools.place(name)  # first: should it change now, they are asked again rather than not told
         try:
-            ruled = await self.ruled(run, name, before)
+            await self.check_allowed(run, name)
             complete = await self.tools.complete(run, name, args)
         except ToolError as error:
             return Judged(kind="say", args=args, text=f"Error: {error}")
@@ -174,8 +222,9 @@ class Agent(ABC):
             if await self.ledger.done_of([UUID(run["id"])]):
                 raise  # what was done is told, and what follows it waits
             return Judged(kind="say", args=args, text=f"Error: {down}")
-        because = ruled.reason if ruled.overrules else ""
-        return Judged(kind="ask" if ruled.do == "ask" else "run", args=complete, text=because, place=place)
+        verdict = decide(session, self.proposed(name, complete))
+        because = verdict.reason if verdict.overrules else ""
+        return Judged(kind="ask" if verdict.do == "ask" else "run", args=complete, text=because, place=place)
 
     def question(self, name: str, args: dict[str, Any], call_id: str, teaches: bool) -> dict[str, Any]:
         """The value of the interrupt that asks a person about a call."""
