@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolMe
 from email_assistant.agents.auction.action import Action, read_action
 from email_assistant.agents.auction.prompt import system_prompt
 from email_assistant.agents.auction.rules import Lot, Money
-from email_assistant.agents.auction.table import Table
+from email_assistant.agents.auction.table import SaleTable
 from email_assistant.agents.auction.tools import FINISH
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ NAMES: Final = ("Ada", "Ben", "Cleo", "Dara", "Emil", "Fay", "Gus", "Hana", "Ivo
 class Bidder(Protocol):
     name: str
 
-    async def propose(self, messages: Sequence[AnyMessage], table: Table) -> AIMessage:
+    async def propose(self, messages: Sequence[AnyMessage], table: SaleTable) -> AIMessage:
         """The next action. `messages`: what was said and done of this lot, the opening first."""
         ...
 
@@ -50,7 +50,7 @@ class RuleBidder:
     _chance: dict[str, Random] = field(default_factory=dict)
     _curious: set[tuple[str, int]] = field(default_factory=set)
 
-    async def propose(self, messages: Sequence[AnyMessage], table: Table) -> AIMessage:
+    async def propose(self, messages: Sequence[AnyMessage], table: SaleTable) -> AIMessage:
         auction, seen = table.auction, table.seen_by(self.name)
         chance = self._chance.setdefault(auction.lot.name, _chance(self.seed, auction.lot, self.name, "moves"))
         turn = (auction.lot.name, int(seen["round"]))
@@ -95,7 +95,7 @@ class ModelBidder:
     models: "Models"
     schemas: Sequence[Mapping[str, Any]]
 
-    async def propose(self, messages: Sequence[AnyMessage], table: Table) -> AIMessage:
+    async def propose(self, messages: Sequence[AnyMessage], table: SaleTable) -> AIMessage:
         """Raises ModelDown, ModelFault, ModelRefused, BadAnswer."""
         if _faults(messages) >= _MOST_FAULTS:
             return Action(tool=FINISH, commentary="(could not be understood)").as_message()
