@@ -13,6 +13,7 @@ from email_assistant.agents.auction.prompt import system_prompt
 from email_assistant.agents.auction.rules import Lot, Money
 from email_assistant.agents.auction.table import SaleTable
 from email_assistant.agents.auction.tools import FINISH
+from email_assistant.agents.loop import UNREADABLE
 
 if TYPE_CHECKING:
     from email_assistant.model import Models
@@ -109,7 +110,7 @@ def _faults(messages: Sequence[AnyMessage]) -> int:
     """How many of the last answers were refused, one after the other."""
     count = 0
     for message in reversed(messages):
-        if isinstance(message, ToolMessage) and message.text.startswith("Error: "):
+        if isinstance(message, ToolMessage) and (message.name == UNREADABLE or message.text.startswith("Error: ")):
             count += 1
         elif not isinstance(message, AIMessage):
             break
