@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
     from email_assistant.agents.auction.backends import Tools
     from email_assistant.agents.auction.bidders import Bidder
-    from email_assistant.agents.auction.events import AuctionEvent, Listener
-    from email_assistant.agents.auction.table import SaleTable
+    from email_assistant.agents.auction.table import AuctionEvent, Listener, SaleTable
 
 _STEPS = 60  # of one bidder for one lot
 _VERBS = {"bid": ("BID", "amount"), "ask": ("ASK_SELLER", "question")}  # that take more than themselves
@@ -64,7 +63,7 @@ async def auction(
     listeners: Sequence[Listener] = () if as_json else (say,)
     async with opened_tools(config, lots) as tools, _seated(names, seed, seat, model, tools) as seated:
         agent = AuctionAgent(seated, tools, _STEPS)
-        episode = await play(agent, read_lots(lots), _money(purse), seed, Terms(rounds=rounds), listeners)
+        episode = await play(agent, read_lots(lots), _money(purse), seed, Terms(rounds=rounds), *listeners)
     if html:
         html.write_text(page(episode), encoding="utf-8")
     if as_json:

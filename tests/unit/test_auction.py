@@ -18,12 +18,11 @@ from email_assistant.agents.auction.action import Action, read_action
 from email_assistant.agents.auction.backends import opened_tools
 from email_assistant.agents.auction.bidders import NAMES, Bidder, ModelBidder, RuleBidder
 from email_assistant.agents.auction.episode import Episode, play
-from email_assistant.agents.auction.events import AuctionEvent
 from email_assistant.agents.auction.graph import AuctionAgent
 from email_assistant.agents.auction.lots import read_lots
 from email_assistant.agents.auction.rules import Auction, Illegal, Lot, Terms
 from email_assistant.agents.auction.seller import answer
-from email_assistant.agents.auction.table import SaleTable
+from email_assistant.agents.auction.table import AuctionEvent, SaleTable
 from email_assistant.agents.auction.transcript import lines, page
 from email_assistant.gate.source import BadFile
 
