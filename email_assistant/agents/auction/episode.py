@@ -59,7 +59,7 @@ async def play(
         async with asyncio.TaskGroup() as tasks:
             for name in agent.bidders:
                 tasks.create_task(_takes_part(graph, agent, table, name, seed))
-        table.clear()
+        table.tell_kept(*agent.bidders)
         if winner := auction.winner:
             purses[winner] -= auction.price
             takings += auction.price

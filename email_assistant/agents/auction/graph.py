@@ -49,15 +49,13 @@ class AuctionAgent(Agent):
 
     async def judge(self, run: Mapping[str, Any], name: str, args: dict[str, Any], session: GateSession) -> Judged:
         """What the rules say is said where they are asked in turn; here it is only whether it is a call at all."""
-        tool = self.tools.get(name)
-        if tool is None:
-            return Judged(
-                kind="say", args=args, text=f"Error: there is no tool {name!r}; there are {', '.join(self.tools)}"
-            )
         try:
-            return Judged(kind="run", args=await tool.complete(run, args), text="")
+            return Judged(kind="run", args=await self.tools[name].complete(run, args), text="")
+        except KeyError:
+            why = f"there is no tool {name!r}; there are {', '.join(self.tools)}"
         except ToolError as error:
-            return Judged(kind="say", args=args, text=f"Error: {error}")
+            why = str(error)
+        return Judged(kind="say", args=args, text=f"Error: {why}")
 
     async def run_tool(
         self,

@@ -6,21 +6,7 @@ from typing import Final
 from email_assistant.agents.auction.rules import Lot
 
 _WORD: Final = re.compile(r"[^\W_]{4,}")
-_EMPTY: Final = {
-    "about",
-    "been",
-    "does",
-    "from",
-    "have",
-    "into",
-    "that",
-    "them",
-    "they",
-    "this",
-    "what",
-    "when",
-    "with",
-}
+_EMPTY: Final = frozenset(["about", "been", "does", "from", "have", "that", "them", "they", "this", "what", "when"])
 _STEM: Final = 5  # letters by which words are compared, so that "repaired" finds "repairs"
 
 

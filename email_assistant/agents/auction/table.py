@@ -42,7 +42,7 @@ class SaleTable:
     def __post_init__(self) -> None:
         lot = self.auction.lot
         told = {"title": lot.title, "opening": str(lot.opening), "increment": str(lot.increment)}
-        self.tell(AuctionEvent("lot", lot.name, 1, None, told))
+        self.tell(AuctionEvent("lot", lot.name, 1, data=told))
         self._begin_round()
 
     def seen_by(self, bidder: str) -> Mapping[str, Any]:
@@ -71,7 +71,7 @@ class SaleTable:
             await self._changed.wait_for(lambda: self.has_ended_for(bidder) or self._line[0] == bidder)
             before = auction.round
             self._heard.add(bidder)
-            self._tell_kept(bidder)
+            self.tell_kept(bidder)
             bids = auction.bids[bidder]
             act()
             made: Happening = "fold" if bidder in auction.folded else "bid" if auction.bids[bidder] > bids else "call"
@@ -87,10 +87,10 @@ class SaleTable:
             await self._changed.wait_for(lambda: self.has_ended_for(bidder) or auction.round > before)
         return self._outcome(bidder)
 
-    def clear(self) -> None:
-        """Tell what was done after it was over for those who did it."""
-        for bidder in self.auction.purses:
-            self._tell_kept(bidder)
+    def tell_kept(self, *bidders: str) -> None:
+        """Tell what was kept back: of one whose turn it is, or, in the end, of all."""
+        for event in [event for bidder in bidders for event in self._kept.pop(bidder, ())]:
+            self.tell(event)
 
     def _event(self, kind: Happening, round_: int, bidder: str, data: dict[str, Any]) -> AuctionEvent:
         said = self.commentary.pop(bidder, "")
@@ -102,10 +102,6 @@ class SaleTable:
         self._line = bidding[first:] + bidding[:first]
         self._opening = self.auction.snapshot()
         self._heard.clear()
-
-    def _tell_kept(self, bidder: str) -> None:
-        for event in self._kept.pop(bidder, ()):
-            self.tell(event)
 
     def _outcome(self, bidder: str) -> str:
         auction, now = self.auction, self._opening
