@@ -12,7 +12,6 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from uuid import UUID
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
@@ -51,7 +50,7 @@ class Loop:
     and ends the run."""
     done_tool: str | None = None
     finish: str = END
-    """Node to go to when the done tool was called."""
+    """Node to go to when the done tool was called, or another call ended the run."""
     stages: Sequence[str] = ("interrupt_handler",)
     """Nodes that ask a person, in the order in which the calls of one message come to them."""
     stage_of: Mapping[str, str] = field(default_factory=dict)
@@ -151,7 +150,7 @@ class Loop:
         decisions = state["decisions"]
         if not any(d["asked"] and d["do"] == "run" for d in decisions.values()):
             return decisions
-        effects = await self.agent.ledger.of_run(UUID(state["run"]["id"]))
+        effects = await self.agent.begun(state["run"])
         return decisions | {
             effect.call_id: _as_left(decisions[effect.call_id], effect)
             for effect in effects
@@ -163,7 +162,7 @@ class Loop:
     ) -> Ran:
         if decision["do"] != "run":
             return Ran(decision["text"])
-        place = self.agent.tools.place(call["name"])
+        place = self.agent.place(call["name"])
         if not decision["asked"]:  # the rules may have changed since, while it waited for others or for a restart
             verdict = await self._verdict(state["run"], call, session)
             if verdict["kind"] != "run":
@@ -171,7 +170,7 @@ class Loop:
         run, call_id, name, args = state["run"], str(call["id"]), call["name"], decision["args"]
         approved = decision.get("place", OURS)
         if decision["asked"] and place != approved:  # of what was begun before, the ledger tells what came of it
-            await self.agent.ledger.refuse(UUID(run["id"]), call_id, name, args, moved(approved, place), place)
+            await self.agent.refuse(run, call_id, name, args, moved(approved, place), place)
         try:
             forms = filled_in(state.get("fields", {}), state["decisions"], call_id)
         except ValueError as error:
@@ -185,7 +184,7 @@ class Loop:
         # What a person decided is theirs: only what nobody did goes back to the model.
         if decision["asked"] and not (ran.well or ran.link or ran.form or ran.down):
             why = ran.text.removeprefix("Error: ")
-            await self.agent.ledger.refuse(UUID(run["id"]), call_id, name, args, why, place)
+            await self.agent.refuse(run, call_id, name, args, why, place)
         return ran._replace(noted=noted)
 
     def _ask_to_fill_in(self, state: LoopState, message: AIMessage, forms: Mapping[str, FormNeeded]) -> Command[str]:
@@ -207,6 +206,8 @@ class Loop:
 
     def _next(self, calls: Sequence[ToolCall], decisions: Mapping[str, Decided], ran: Sequence[Ran]) -> str:
         does = {decisions[str(call["id"])]["do"] for call in calls}
+        if any(each.ends for each in ran):
+            return self.finish
         if any(each.link for each in ran):
             return self.on_link
         if "answer" in does or not all(each.well for each in ran):
