@@ -99,7 +99,7 @@ class App:
         """Loaded at first use, as the toolbox is."""
         from email_assistant.model import Models
 
-        return Models(self.settings, self.usage, self.accounts)
+        return Models(self.settings, self.usage)
 
     @property
     def tools(self) -> "Registry":
