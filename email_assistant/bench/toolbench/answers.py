@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from email_assistant.bench.toolbench.tools import Fault, Named
@@ -43,12 +43,10 @@ class Played:
     """Whether another try may go well."""
     is_watched: bool = True
     """Whether it is known what each call reached."""
-    unnamed: Sequence[Named] = field(default=())
-    """What was called by an agent that does not tell of each call."""
 
     @property
     def called_apis(self) -> list[list[str]]:
-        return [list(api) for api in (*(each.api for each in self.calls), *self.unnamed) if api]
+        return [list(call.api[1:]) for call in self.calls if call.api]
 
     def answer(self) -> dict[str, Any]:
         """As `BaseAgent.answer` gives it."""

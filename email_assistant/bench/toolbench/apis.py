@@ -131,9 +131,11 @@ def read_apis(tools_dir: Path) -> list[Api]:
 def _of_file(path: Path, category: str | None) -> Iterator[Api]:
     try:
         told = json.loads(path.read_text("utf-8-sig"))
-        tool, apis = _text(told["tool_name"]), list(filter(None, told.get("api_list") or ()))
-        about, category = _text(told.get("tool_description")), category or _text(told.get("tool_category"))
-        yield from (api_of(each, category, tool, _text(each["name"]), about) for each in apis)
+        tool, about = str(told["tool_name"]), _text(told.get("tool_description"))
+        category = category or _text(told.get("tool_category")) or DEFAULT_CATEGORY
+        for each in told.get("api_list") or ():
+            if each and each.get("name"):
+                yield api_of(each, category, tool, str(each["name"]), about)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         _log.warning("%s is left out, it is no tool file: %s %s", path, type(error).__name__, error)
 
@@ -142,7 +144,7 @@ def api_of(told: Mapping[str, Any], category: str, tool: str, name: str, about: 
     """`told`: what a tool file, or a query's own list, says of an API; `about`: what the tool says of itself."""
     own = _text(told.get("description", told.get("api_description")))
     description = "\n\n".join(filter(None, (about[:_LONGEST_OF_TOOL], own))) or f"{tool}: {name}"
-    return Api(category or DEFAULT_CATEGORY, tool, name, description[:_LONGEST_DESCRIPTION], tuple(_parameters(told)))
+    return Api(category, tool, name, description[:_LONGEST_DESCRIPTION], tuple(_parameters(told)))
 
 
 def _parameters(told: Mapping[str, Any]) -> Iterator[Parameter]:
@@ -151,7 +153,7 @@ def _parameters(told: Mapping[str, Any]) -> Iterator[Parameter]:
     for kind in ("required_parameters", "optional_parameters"):
         listed = told.get(kind)
         for each in listed if isinstance(listed, list) else ():
-            name = _text(each.get("name")) if isinstance(each, dict) else ""
+            name = str(each.get("name") or "") if isinstance(each, dict) else ""
             if not name or name in seen:
                 continue
             seen.add(name)

@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from email_assistant.bench.toolbench.apis import BenchError
+from email_assistant.bench.toolbench.apis import DEFAULT_CATEGORY, BenchError
 from email_assistant.bench.toolbench.tools import Named
 
 QUERIES_DIR: Final = Path("StableToolBench/solvable_queries/test_instruction")
@@ -17,14 +17,10 @@ QUERIES_DIR: Final = Path("StableToolBench/solvable_queries/test_instruction")
 class Query:
     id: str
     text: str
-    own: Sequence[Mapping[str, Any]] = ()
+    own: Mapping[Named, Mapping[str, Any]] = field(default_factory=dict)
     """The APIs that it was written for, as its file tells of them."""
-    relevant: Sequence[Named] = ()
-    """Those that it can't be answered without."""
-
-    @property
-    def own_names(self) -> list[Named]:
-        return [(str(each["tool_name"]), str(each["api_name"])) for each in self.own]
+    relevant: Sequence[tuple[str, str]] = ()
+    """Those that it can't be answered without: tools, and APIs of theirs."""
 
 
 def read_queries(test_set: str | Path) -> list[Query]:
@@ -41,6 +37,10 @@ def read_queries(test_set: str | Path) -> list[Query]:
 
 
 def _query(number: int, told: Mapping[str, Any]) -> Query:
-    own = [each for each in told.get("api_list") or () if each["tool_name"] and each["api_name"]]
+    own = {_named(each): each for each in told.get("api_list") or ()}
     relevant = [(str(tool), str(api)) for tool, api in told.get("relevant APIs") or ()]
     return Query(str(told.get("query_id", number)), str(told["query"]), own, relevant)
+
+
+def _named(told: Mapping[str, Any]) -> Named:
+    return str(told.get("category_name") or DEFAULT_CATEGORY), str(told["tool_name"]), str(told["api_name"])

@@ -12,9 +12,9 @@ from pydantic import TypeAdapter
 from rich.console import Console
 from rich.progress import Progress
 
+from email_assistant.bench.toolbench.agent import BaseAgent
 from email_assistant.bench.toolbench.answers import Played, converted
 from email_assistant.bench.toolbench.apis import plain_name
-from email_assistant.bench.toolbench.base import BaseAgent
 from email_assistant.bench.toolbench.queries import Query, read_queries
 from email_assistant.bench.toolbench.report import Report, markdown, mean, report
 

@@ -28,8 +28,8 @@ _OF_THE_SERVER: Final = {
 
 Fault = Literal["model", "ours", "server"]
 """Who made a call fail: the model asked for what there is not; we sent what can't be; the server did not do it."""
-Named = tuple[str, str]
-"""A tool, and one of its APIs."""
+Named = tuple[str, str, str]
+"""A category, a tool of it, and one of the tool's APIs."""
 
 
 class CallFailed(ToolException):
@@ -136,15 +136,15 @@ def _tool(name: str, api: Api, server: VirtualServer) -> BaseTool:
 
 
 def named(tool: BaseTool) -> Named | None:
-    """The tool and the API that a tool of LangChain stands for; None: it is none of ours, and does not say."""
+    """The API that a tool of LangChain stands for; None: it is none of ours, and does not say."""
     metadata = tool.metadata or {}
-    return (metadata["tool"], metadata["api"]) if {"tool", "api"} <= metadata.keys() else None
+    return (metadata["category"], metadata["tool"], metadata["api"]) if "api" in metadata else None
 
 
 def _seen(response: httpx.Response) -> None:
     if witness := watching.get():
         sent = json.loads(response.request.content)
-        witness.reached = sent["tool_name"], sent["api_name"]
+        witness.reached = sent["category"], sent["tool_name"], sent["api_name"]
 
 
 def _said(response: httpx.Response) -> str:
