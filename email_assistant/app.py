@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
     from email_assistant.memory.profiles import Memory
     from email_assistant.model import Models
+    from email_assistant.model.tally import Tally
     from email_assistant.tools.mcp.pool import Builtin, Servers
     from email_assistant.tools.overview import Overview
     from email_assistant.tools.registry import Registry
@@ -223,6 +224,20 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
             await queue.close()
 
 
+@asynccontextmanager
+async def open_models(settings: Settings) -> "AsyncIterator[tuple[Models, Tally]]":
+    """Models for what is nobody's mail, and the count of what they are asked; it needs no database."""
+    from email_assistant.model import Models
+    from email_assistant.model.tally import Tally
+
+    tally = Tally()
+    models = Models(settings, tally)
+    try:
+        yield models, tally
+    finally:
+        await models.aclose()
+
+
 def open_memory(app: App) -> "Memory":
     """The learned preferences."""
     from email_assistant.memory.profiles import Memory
@@ -238,11 +253,12 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
     """
     from email_assistant.agents.chat.graph import ChatAgent
     from email_assistant.db.checkpoints import FencedSaver
-    from email_assistant.tools.heard import Heard
+    from email_assistant.gate.ledger import GateLedger
     from email_assistant.work.by_chat import ByChat
     from email_assistant.work.chat import Chat
     from email_assistant.work.driver import Driver
     from email_assistant.work.due import DueWork
+    from email_assistant.work.evidence import Evidence
     from email_assistant.work.invoke import Invoker
     from email_assistant.work.runs import Runs
     from email_assistant.work.said_before import SaidBefore
@@ -251,15 +267,18 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
 
     keep_langsmith_off()
     settings = app.settings
+    memory = open_memory(app)
+    evidence = Evidence(app.pool, app.accounts, app.recipients, memory, None)
     agent = ChatAgent(
         app.accounts,
         app.clients,
-        open_memory(app),
+        memory,
         app.models,
         app.tools,
         app.ledger,
+        evidence,
+        GateLedger(app.pool),
         settings.max_steps,
-        Heard(app.pool),
     )
     invoker = Invoker(agent.graph(FencedSaver(app.pool)).with_config(callbacks=list(callbacks)), app.questions)
     runs, turns = Runs(app.pool), Turns(app.pool)
@@ -274,6 +293,7 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
         app.ledger,
         app.accounts,
         app.tools,
+        evidence,
         invoker,
         SaidBefore(turns, app.ledger, invoker),
     )

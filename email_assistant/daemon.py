@@ -17,6 +17,7 @@ from email_assistant.accounts.vault import VaultError
 from email_assistant.app import App, open_chat, open_memory
 from email_assistant.db.checkpoints import FencedSaver
 from email_assistant.db.lease import LeaseLost, held
+from email_assistant.gate.ledger import GateLedger
 from email_assistant.google.errors import GoogleError
 from email_assistant.inbox.items import Invalid, Item
 from email_assistant.inbox.mails import Correction
@@ -37,6 +38,7 @@ from email_assistant.work.chat import Chat
 from email_assistant.work.conversations import Conversation, Conversations
 from email_assistant.work.driver import Driver
 from email_assistant.work.due import DueWork
+from email_assistant.work.evidence import Evidence
 from email_assistant.work.faults import classify
 from email_assistant.work.heed import Heed
 from email_assistant.work.invoke import Invoker
@@ -286,6 +288,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
     handover = Handover(
         app.pool, conversations, runs, app.questions, app.ledger, app.clients, replies_per_day=settings.replies_per_day
     )
+    evidence = Evidence(app.pool, app.accounts, app.recipients, memory, conversations)
     agent = MailAgent(
         app.accounts,
         app.clients,
@@ -293,6 +296,8 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
         app.models,
         app.tools,
         app.ledger,
+        evidence,
+        GateLedger(app.pool),
         settings.max_steps,
         handover,
         settings.when_spent == "rules",
@@ -314,6 +319,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
             app.accounts,
             app.clients,
             app.tools,
+            evidence,
             left_drafts,
             heed,
             invoker,

@@ -2,26 +2,17 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from operator import or_
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, NotRequired, TypedDict
-from uuid import UUID
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall
 from langchain_core.runnables import RunnableConfig
-from langgraph.config import get_stream_writer
 from langgraph.graph.message import add_messages
 
-from email_assistant.accounts.account import Account
-from email_assistant.accounts.accounts import Accounts
-from email_assistant.accounts.clients import Clients
-from email_assistant.db.checkpoints import lease_of
-from email_assistant.gate.policy import Verdict
-from email_assistant.memory.profiles import Memory
-from email_assistant.model import Models
-from email_assistant.outgoing.effects import Ledger
-from email_assistant.tools.registry import AgentName, Registry
-from email_assistant.tools.spec import Answer, Call, FilledIn, FormNeeded, Kind, ServerDown, ToolError
+from email_assistant.gate.labels import TOUCHES_NOTHING
+from email_assistant.gate.policy import GateEntry, GateSession
+from email_assistant.outgoing.entry import OURS, Effect
+from email_assistant.tools.spec import CONFIRMATION, Answer, FilledIn, FormNeeded, Kind, ServerDown
 
 
 class Judged(TypedDict):
@@ -100,18 +91,16 @@ class Ran(NamedTuple):
     """What the person must tell first; then the call is made again."""
     down: ServerDown | None = None
     """Its server could not be asked now."""
+    noted: GateEntry | None = None
+    """What the gate's ledger keeps of it."""
+    ends: bool = False
+    """Whether the run is over with it, and goes to the loop's `finish`."""
 
 
-@dataclass(frozen=True)
 class Agent(ABC):
-    name: ClassVar[AgentName]
+    """What any agent is. One whose tools touch nobody's things, and that asks no person, says no more than the first
+    four of these."""
 
-    accounts: Accounts
-    clients: Clients
-    memory: Memory
-    models: Models
-    tools: Registry
-    ledger: Ledger
     max_steps: int
     """Model calls a run may make."""
 
@@ -119,6 +108,16 @@ class Agent(ABC):
     async def propose(self, state: LoopState) -> AIMessage:
         """The model's next message."""
 
+    @abstractmethod
+    async def judge(self, run: Mapping[str, Any], name: str, args: dict[str, Any], session: GateSession) -> Judged:
+        """Validate a call, and decide whether it runs, needs a person, or is answered at once.
+
+        Args:
+            session: as it is once the calls that stand before it in its message, and are to run, have done so. One that
+                the person has yet to decide may never run.
+        """
+
+    @abstractmethod
     async def run_tool(
         self,
         run: Mapping[str, Any],
@@ -128,62 +127,41 @@ class Agent(ABC):
         filled_in: Sequence[FilledIn],
         place: str,
         config: RunnableConfig,
+        *,
+        noted: GateEntry,
+        approved: bool,
     ) -> Ran:
-        """Run one decided call where it is to be done; raises to come back later."""
-        account = await self.account(run)
-        client, tell = await self.clients.if_any(account), get_stream_writer()
-
-        def progress(text: str) -> None:
-            tell({"tool_name": name, "text": text})
-
-        call = Call(run, call_id, account, client, lease_of(config), progress, filled_in, place)
-        try:
-            return await self.ran(call, name, args)
-        except ToolError as error:
-            return Ran(f"Error: {error}", well=False)
-
-    @abstractmethod
-    async def ran(self, call: Call, name: str, args: dict[str, Any]) -> Ran:
-        """What comes of a call. Raises ToolError, and whatever has the run come back later."""
-
-    async def rule(self, run: Mapping[str, Any], name: str, before: Sequence[str]) -> Verdict:
-        """What the gate says now to a call, and to its standing behind others. Raises BadFile."""
-        return self.tools.rule(self.name, name)
-
-    async def ruled(self, run: Mapping[str, Any], name: str, before: Sequence[str] = ()) -> Verdict:
-        """What the gate says now to a call that may be. Raises BadFile, ToolError: it may not."""
-        ruled = await self.rule(run, name, before)
-        if ruled.do == "deny":
-            raise ToolError(f"{name} may not be used: {ruled.reason}")
-        return ruled
-
-    async def judge(self, run: Mapping[str, Any], name: str, args: dict[str, Any], before: Sequence[str]) -> Judged:
-        """Validate a call, and decide whether it runs, needs a person, or is answered at once.
+        """Run one decided call where it is to be done; raises to come back later.
 
         Args:
-            before: the tools of the calls that stand before it in its message and are to run. One that the person
-                has yet to decide may never do so.
+            noted: what the gate's ledger is to keep of it.
+            approved: a person has decided it.
         """
-        place = self.tools.place(name)  # first: should it change now, they are asked again rather than not told
-        try:
-            ruled = await self.ruled(run, name, before)
-            complete = await self.tools.complete(run, name, args)
-        except ToolError as error:
-            return Judged(kind="say", args=args, text=f"Error: {error}")
-        except ServerDown as down:
-            if await self.ledger.done_of([UUID(run["id"])]):
-                raise  # what was done is told, and what follows it waits
-            return Judged(kind="say", args=args, text=f"Error: {down}")
-        because = ruled.reason if ruled.overrules else ""
-        return Judged(kind="ask" if ruled.do == "ask" else "run", args=complete, text=because, place=place)
+
+    async def session(self, run: Mapping[str, Any], calls: Sequence[ToolCall], config: RunnableConfig) -> GateSession:
+        """What the gate judges these calls by."""
+        return GateSession()
+
+    def noted(self, session: GateSession, name: str, args: Mapping[str, Any], *, approved: bool) -> GateEntry:
+        """What the gate's ledger is to keep of a call that runs now."""
+        return GateEntry(name, TOUCHES_NOTHING, external=False, cleared=True)
+
+    def place(self, name: str) -> str:
+        """Where a tool's calls are done now."""
+        return OURS
 
     def question(self, name: str, args: dict[str, Any], call_id: str, teaches: bool) -> dict[str, Any]:
         """The value of the interrupt that asks a person about a call."""
-        review = self.tools.review(self.name, name)
-        return asking(name, args, call_id, review.kind, review.answers, teaches=teaches)
+        return asking(name, args, call_id, CONFIRMATION.kind, CONFIRMATION.answers, teaches=teaches)
 
-    async def account(self, run: Mapping[str, Any]) -> Account:
-        return await self.accounts.get(UUID(run["account_id"]))
+    async def begun(self, run: Mapping[str, Any]) -> Sequence[Effect]:
+        """The outside effects that a run has begun, as the person has left them."""
+        return ()
+
+    async def refuse(  # noqa: B027 - where nothing is kept for a person to see there is nothing to do
+        self, run: Mapping[str, Any], call_id: str, name: str, args: dict[str, Any], why: str, place: str
+    ) -> None:
+        """Have the person asked again about a call that they decided and that was not done."""
 
 
 def asking(

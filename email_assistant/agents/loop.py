@@ -12,7 +12,6 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from uuid import UUID
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
@@ -22,6 +21,7 @@ from langgraph.types import Command, Overwrite, Send, interrupt
 from email_assistant.agents.agent import Agent, CallState, Decided, FormField, Judged, LoopState, Ran
 from email_assistant.agents.forms import described, filled_in
 from email_assistant.errors import AssistantError
+from email_assistant.gate.policy import GateSession
 from email_assistant.mail.charset import readable
 from email_assistant.outgoing.entry import OURS, Effect
 from email_assistant.tools.control import CLARIFICATION
@@ -50,7 +50,7 @@ class Loop:
     and ends the run."""
     done_tool: str | None = None
     finish: str = END
-    """Node to go to when the done tool was called."""
+    """Node to go to when the done tool was called, or another call ended the run."""
     stages: Sequence[str] = ("interrupt_handler",)
     """Nodes that ask a person, in the order in which the calls of one message come to them."""
     stage_of: Mapping[str, str] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Loop:
     acts: str = "act"
     on_link: str = END
 
-    async def llm_call(self, state: LoopState) -> Command[str]:
+    async def llm_call(self, state: LoopState, config: RunnableConfig) -> Command[str]:
         """Propose, and judge what was proposed: both are stored together, before anybody is asked or anything acts.
 
         Call ids are minted here, since some servers repeat theirs and the ledger goes by them.
@@ -76,7 +76,7 @@ class Loop:
         text, calls = readable(answer.text), _readable_calls(answer)
         message = AIMessage(text, id=_new_id(), tool_calls=calls, usage_metadata=answer.usage_metadata)
         if message.tool_calls:
-            goto, settled = await self._judged(state["run"], message, {})
+            goto, settled = await self._judged(state["run"], message, {}, config)
             said: list[AnyMessage] = [message]
         else:
             goto, said = self._plain_text(state["messages"], message)
@@ -84,26 +84,28 @@ class Loop:
         update = {"messages": said, "decisions": Overwrite(settled), "fields": {}, "steps": steps}
         return Command(goto=goto, update=update)
 
-    async def plan(self, state: LoopState) -> Command[str]:
+    async def plan(self, state: LoopState, config: RunnableConfig) -> Command[str]:
         """What comes after the person has decided all calls of a stage: the next stage, or acting."""
         message = state["messages"][-1]
         assert isinstance(message, AIMessage)
-        goto, settled = await self._judged(state["run"], message, state["decisions"])
+        goto, settled = await self._judged(state["run"], message, state["decisions"], config)
         return Command(goto=goto, update={"decisions": settled})
 
     async def _judged(
-        self, run: dict[str, Any], message: AIMessage, decided: Mapping[str, Decided]
+        self, run: dict[str, Any], message: AIMessage, decided: Mapping[str, Decided], config: RunnableConfig
     ) -> tuple[str | list[Send], dict[str, Decided]]:
         """Judge the calls that are not decided. Those of the first stage that has any go to the person; what needs no
         person is decided when nothing else is left, so that it is judged by what holds then."""
+        undecided = [call for call in message.tool_calls if str(call["id"]) not in decided]
+        session = await self.agent.session(run, undecided, config)
         judged: list[tuple[ToolCall, Judged]] = []
-        before: list[str] = []
         for call in message.tool_calls:
             if (decision := decided.get(str(call["id"]))) is None:
-                verdict = await self._verdict(run, call, before)
+                verdict = await self._verdict(run, call, session)
                 judged.append((call, verdict))
             if (decision["do"] if decision else verdict["kind"]) == "run":
-                before.append(call["name"])
+                args, approved = (decision or verdict)["args"], decision is not None and decision["asked"]
+                session = session.then(self.agent.noted(session, call["name"], args, approved=approved))
         asked = [(ToolCall(**{**call, "args": v["args"]}), v) for call, v in judged if v["kind"] == "ask"]
         for stage in self.stages:
             if of_stage := [each for each in asked if self._stage(each[0]) == stage]:
@@ -121,7 +123,15 @@ class Loop:
         """Run what was decided, in the order of the message; one tool message per call."""
         message, decisions = state["messages"][-1], await self._as_left(state)
         assert isinstance(message, AIMessage)
-        all_ran = [await self._ran(state, call, decisions[str(call["id"])], config) for call in message.tool_calls]
+        run = [call for call in message.tool_calls if decisions[str(call["id"])]["do"] == "run"]
+        session = await self.agent.session(state["run"], run, config)
+        all_ran: list[Ran] = []
+        for call in message.tool_calls:
+            decision = decisions[str(call["id"])]
+            ran = await self._ran(state, call, decision, session, config)
+            all_ran.append(ran)
+            if ran.noted:
+                session = session.then(ran.noted)
         for call, ran in zip(message.tool_calls, all_ran, strict=True):
             if ran.down and decisions[str(call["id"])]["asked"]:
                 raise ran.down  # what a person decided is theirs, and is not told to the model as failed
@@ -140,37 +150,42 @@ class Loop:
         decisions = state["decisions"]
         if not any(d["asked"] and d["do"] == "run" for d in decisions.values()):
             return decisions
-        effects = await self.agent.ledger.of_run(UUID(state["run"]["id"]))
+        effects = await self.agent.begun(state["run"])
         return decisions | {
             effect.call_id: _as_left(decisions[effect.call_id], effect)
             for effect in effects
             if effect.call_id in decisions
         }
 
-    async def _ran(self, state: LoopState, call: ToolCall, decision: Decided, config: RunnableConfig) -> Ran:
+    async def _ran(
+        self, state: LoopState, call: ToolCall, decision: Decided, session: GateSession, config: RunnableConfig
+    ) -> Ran:
         if decision["do"] != "run":
             return Ran(decision["text"])
-        place = self.agent.tools.place(call["name"])
+        place = self.agent.place(call["name"])
         if not decision["asked"]:  # the rules may have changed since, while it waited for others or for a restart
-            verdict = await self._verdict(state["run"], call, ())
+            verdict = await self._verdict(state["run"], call, session)
             if verdict["kind"] != "run":
                 return Ran(verdict["text"] or _CONFIRM_NOW, well=False)
         run, call_id, name, args = state["run"], str(call["id"]), call["name"], decision["args"]
         approved = decision.get("place", OURS)
         if decision["asked"] and place != approved:  # of what was begun before, the ledger tells what came of it
-            await self.agent.ledger.refuse(UUID(run["id"]), call_id, name, args, moved(approved, place), place)
+            await self.agent.refuse(run, call_id, name, args, moved(approved, place), place)
         try:
             forms = filled_in(state.get("fields", {}), state["decisions"], call_id)
         except ValueError as error:
             return Ran(f"Error: {error}", well=False)
-        ran = await self.agent.run_tool(run, call_id, name, args, forms, place, config)
+        noted = self.agent.noted(session, name, args, approved=decision["asked"])
+        ran = await self.agent.run_tool(
+            run, call_id, name, args, forms, place, config, noted=noted, approved=decision["asked"]
+        )
         if decision["asked"] and ran.down and self.together:
             raise ran.down
         # What a person decided is theirs: only what nobody did goes back to the model.
         if decision["asked"] and not (ran.well or ran.link or ran.form or ran.down):
             why = ran.text.removeprefix("Error: ")
-            await self.agent.ledger.refuse(UUID(run["id"]), call_id, name, args, why, place)
-        return ran
+            await self.agent.refuse(run, call_id, name, args, why, place)
+        return ran._replace(noted=noted)
 
     def _ask_to_fill_in(self, state: LoopState, message: AIMessage, forms: Mapping[str, FormNeeded]) -> Command[str]:
         """Ask for every field of the forms. No call of the message is answered before: all are made again after it,
@@ -191,6 +206,8 @@ class Loop:
 
     def _next(self, calls: Sequence[ToolCall], decisions: Mapping[str, Decided], ran: Sequence[Ran]) -> str:
         does = {decisions[str(call["id"])]["do"] for call in calls}
+        if any(each.ends for each in ran):
+            return self.finish
         if any(each.link for each in ran):
             return self.on_link
         if "answer" in does or not all(each.well for each in ran):
@@ -215,10 +232,10 @@ class Loop:
         asking = AIMessage("", id=message.id, tool_calls=[call], usage_metadata=message.usage_metadata)
         return [self._asking(self._stage(call), call, asking)], [asking]
 
-    async def _verdict(self, run: dict[str, Any], call: ToolCall, before: Sequence[str]) -> Judged:
+    async def _verdict(self, run: dict[str, Any], call: ToolCall, session: GateSession) -> Judged:
         if call["name"] == UNREADABLE:
             return Judged(kind="say", args={}, text=call["args"].get("problem") or _NOT_JSON)
-        return await self.agent.judge(run, call["name"], call["args"], before)
+        return await self.agent.judge(run, call["name"], call["args"], session)
 
     def _asking(self, stage: str, call: ToolCall, message: AIMessage, verdict: Judged | None = None) -> Send:
         """`verdict`: why a call of the model's is asked about; None: it is we who ask."""

@@ -242,8 +242,6 @@ def _print_stand(talk: Talk, spoken: str = "") -> None:
 def print_call(item: Item, args: Mapping[str, Any]) -> None:
     """A call exactly as it would be made."""
     print_text(item.action, style="bold")
-    if item.because:
-        print_text(f"  You are asked because {item.because}.", style="yellow")
     if item.asked_because:
         print_text(f"  You are asked again: {item.asked_because}", style="yellow")
     for name, value in args.items():

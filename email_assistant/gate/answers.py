@@ -6,8 +6,9 @@ the whole of a field was put there as one. Text that somebody wrote into a field
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from datetime import date
 from typing import Any, Final
 
 from ruamel.yaml import YAML
@@ -55,19 +56,22 @@ class Indexed:
     """What is not structured is one without name and fields."""
 
 
-def answer(text: str, label: str, labels: Labels | None) -> Indexed:
-    """Index what a tool answered. Private records that no stranger writes to are the person's own: contacts, sent mail,
-    their settings; not what a change answers, which repeats what it was told. What others publish tells of no thing of
-    theirs."""
+def answer(
+    text: str, label: str, labels: Labels | None, *, readers: Collection[str] | None = None, day: date | None = None
+) -> Indexed:
+    """Index what a tool answered, as `read` does. Private records that no stranger writes to are the person's own:
+    contacts, sent mail, their settings; not what a change answers, which repeats what it was told. What others publish
+    tells of no thing of theirs."""
     is_private = labels is not None and labels.read_private_data
     is_own = is_private and not (labels is None or labels.read_untrusted_public_data or labels.write_operation)
     by: By = "own" if is_own else "stranger"
     tree = _tree(text)
+    source = read(text, label=label, by=by, readers=readers, day=day)
     if tree is None and is_own:
-        return Indexed(read(text, label=label, by=by), (Thing((), frozenset({whole(text)}), ""),))
+        return Indexed(source, (Thing((), frozenset({whole(text)}), ""),))
     if tree is None or not is_private:
-        return Indexed(read(text, label=label, by=by), (Thing((), frozenset(), words(text)),))
-    return Indexed(read(text, label=label, by=by), tuple(_things(tree)))
+        return Indexed(source, (Thing((), frozenset(), words(text)),))
+    return Indexed(source, tuple(_things(tree)))
 
 
 def is_prose(key: str, value: str) -> bool:

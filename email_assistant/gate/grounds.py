@@ -26,9 +26,10 @@ _SPOKEN: Final = 2  # words of a name that nobody says by chance
 _LEAST_TOLD: Final = 4  # letters of an id that stands in a text for itself, and not by chance
 
 _MOVES: Final = ("change", "pay", "delete", "cancel")  # acts of which every argument matters
-_WHERE: Final = (("goes to", "name", "id", "amount"), ("goes to", "name"))
+_WHERE: Final = (("goes to", "leads to", "tells", "name", "id", "amount"), ("goes to", "leads to", "tells", "name"))
 """What says where a call goes, and where a letter does; a title says nothing of that."""
-What = Literal["goes to", "id", "amount", "name", "title"]
+What = Literal["goes to", "leads to", "tells", "id", "amount", "name", "title"]
+"""`leads to`: where a reader of what it says is led; `tells`: it is said to a server of somebody else's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +119,14 @@ def find(call: Proposed, known: Known, *, handed_on: bool) -> Grounds:
         return Grounds((), external=False, lacks="")
     act = verbs.act_of(call.tool, labels.act if labels else None)
     asked_for = verbs.is_asked_for(call.tool, act, known.said)
-    marks = tuple(_mark(leaf, value, what, known) for leaf, value, what in _matter(labels, act, external, leaves))
+    is_question = labels is not None and not labels.write_operation
+    whole_of: What | None = "tells" if handed_on else "goes to" if is_question else None
+    matter = ((leaf, leaf.text, whole_of) for leaf in leaves) if whole_of else _matter(act, external, leaves)
+    marks = tuple(_mark(leaf, value, what, known) for leaf, value, what in matter)
     if asked_for and not external:
         marks = tuple(_of_their_things(mark, known) for mark in marks)
-    return Grounds(marks, external, _lacks(call, act, external, asked_for, marks))
+    is_theirs = bool(leaves) and all(_is_theirs(leaf.text, known) for leaf in leaves)
+    return Grounds(marks, external, "" if is_theirs and asked_for else _lacks(call, act, external, asked_for, marks))
 
 
 def _may_reach(labels: Labels | None) -> bool:
@@ -129,24 +134,19 @@ def _may_reach(labels: Labels | None) -> bool:
 
 
 def _is_external(labels: Labels | None, leaves: Sequence[_Leaf], *, handed_on: bool) -> bool:
-    if labels is None:
+    if labels is None or handed_on:
         return True
     if labels.external is not None:
         return labels.external
     if not labels.write_operation:
-        return handed_on or any(span.kind == "link" for leaf in leaves for span in spans(leaf.text))
-    return handed_on or labels.acl == "PUBLIC" or any(leaf.reaches for leaf in leaves if not leaf.is_prose)
+        return any(span.kind == "link" for leaf in leaves for span in spans(leaf.text))
+    return labels.acl == "PUBLIC" or any(leaf.reaches for leaf in leaves if not leaf.is_prose)
 
 
-def _matter(
-    labels: Labels | None, act: Act | None, external: bool, leaves: Sequence[_Leaf]
-) -> Iterator[tuple[_Leaf, str, What]]:
-    """The values that the person must have said, or their own records."""
-    if labels is not None and not labels.write_operation:  # what a question carries is all of it
-        yield from ((leaf, leaf.text, "goes to") for leaf in leaves)
-        return
+def _matter(act: Act | None, external: bool, leaves: Sequence[_Leaf]) -> Iterator[tuple[_Leaf, str, What]]:
+    """The values of a change that the person must have said, or their own records."""
     reach = [(leaf, text) for leaf in leaves if external or not leaf.is_prose for text in leaf.reaches]
-    yield from ((leaf, text, "goes to") for leaf, text in reach)
+    yield from ((leaf, text, "leads to" if leaf.is_prose else "goes to") for leaf, text in reach)
     named = {leaf.place for leaf, _ in reach}
     rest = [
         leaf for leaf in leaves if leaf.place not in named and not leaf.is_prose and not _MOMENT.fullmatch(leaf.text)
@@ -166,16 +166,27 @@ def _matter(
 def _mark(leaf: _Leaf, value: str, what: What, known: Known) -> Origin:
     key = whole(value)
     value = key if what == "amount" else value
+    if what == "tells":  # their records are what nobody is to be told; their words are not
+        return Origin(leaf.place, value, what, _is_theirs(value, known), _told_by(value, known))
     own = [source.label for source in holders(value, known.sources) if source.by != "stranger"]
     own += [told.source.label for told, thing in known.things if told.source.by == "own" and key in thing.values]
     if own or key in known.correspondents:
         return Origin(leaf.place, value, what, grounded=True, held_by=tuple(dict.fromkeys(own)))
     if labels := _in_what_they_named(key, what, known):
         return Origin(leaf.place, value, what, grounded=True, held_by=labels)
-    told = holders(value, [*known.sources, *(answer.source for answer in known.answers)])
+    told = _told_by(value, known)
     # A title may be made up, as long as nobody else did so.
     is_made_up = what == "title" and not leaf.mentions and (not told or len(value.split()) < _SPOKEN)
-    return Origin(leaf.place, value, what, is_made_up, tuple(dict.fromkeys(source.label for source in told)))
+    return Origin(leaf.place, value, what, is_made_up, told)
+
+
+def _is_theirs(value: str, known: Known) -> bool:
+    return any(source.by == "person" for source in holders(value, known.sources))
+
+
+def _told_by(value: str, known: Known) -> tuple[str, ...]:
+    told = holders(value, [*known.sources, *(answer.source for answer in known.answers)])
+    return tuple(dict.fromkeys(source.label for source in told))
 
 
 def _in_what_they_named(key: str, what: What, known: Known) -> tuple[str, ...]:
@@ -197,7 +208,7 @@ def _in_what_they_named(key: str, what: What, known: Known) -> tuple[str, ...]:
 
 def _of_their_things(mark: Origin, known: Known) -> Origin:
     """An id of one of the person's things, once they gave a word to what is done, unless somebody else speaks of it."""
-    if mark.grounded or mark.what == "goes to":
+    if mark.grounded or mark.what in ("goes to", "leads to", "tells"):
         return mark
     folded = whole(mark.value)
     owning = [(told.source, thing) for told, thing in known.things if folded in thing.values]
@@ -211,11 +222,16 @@ def _of_their_things(mark: Origin, known: Known) -> Origin:
     return Origin(mark.argument, mark.value, mark.what, grounded=True, held_by=labels)
 
 
+def unnamed(mark: Origin) -> str:
+    """What the person has not said of an argument, in plain words."""
+    where = f"only stands in {' and '.join(mark.held_by)}" if mark.held_by else "stands nowhere before"
+    return f"you never named {mark.value!r} ({mark.argument}), which {where}"
+
+
 def _lacks(call: Proposed, act: Act | None, external: bool, asked_for: bool, marks: Sequence[Origin]) -> str:
     for mark in marks:
         if not mark.grounded:
-            where = f"only stands in {' and '.join(mark.held_by)}" if mark.held_by else "stands nowhere before"
-            return f"you never named {mark.value!r} ({mark.argument}), which {where}"
+            return unnamed(mark)
     writes = call.subject.may_tell_others
     if external and writes and not any(mark.what in _WHERE[act == "send"] for mark in marks):
         return "it does not say whom it goes to"

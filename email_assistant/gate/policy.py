@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from email_assistant.gate.answers import Indexed
 from email_assistant.gate.call import Proposed, Subject
-from email_assistant.gate.grounds import Grounds, Known, Origin, find
+from email_assistant.gate.grounds import Grounds, Known, Origin, find, unnamed
 from email_assistant.gate.labels import Acl, Labels
 from email_assistant.gate.provenance import Source
 
@@ -78,6 +78,18 @@ class GateSession:
     """Who wrote to the person in the conversation that it began with, as far as the person answers them; None: it began
     with the person's own request. What begins with a mail has read something private, of a stranger."""
 
+    answered: frozenset[str] = frozenset()
+    """Who wrote what a call answers, as far as the person reviews it: then they may be answered whatever was read."""
+
+    def then(self, *calls: GateEntry) -> "GateSession":
+        """The session once these calls, too, have run."""
+        return replace(self, calls=[*self.calls, *calls])
+
+    @property
+    def texts(self) -> list[Source]:
+        """All that a proposal's facts may come from."""
+        return [*self.sources, *(answer.source for answer in self.answers)]
+
     @property
     def flags(self) -> Trifecta:
         began = Trifecta(self.thread is not None, self.thread is not None, external=False)
@@ -103,11 +115,14 @@ class GateSession:
         began: list[Acl] = [] if self.thread is None else ["PRIVATE"]
         return max([*read, *began], key=_SECRECY.index, default="PUBLIC")
 
-    @property
-    def known(self) -> Known:
-        """Those who wrote in the conversation may be answered while nothing else that is private was read."""
+    def known(self, *, reviewed: bool) -> Known:
+        """Those who wrote in the conversation may be answered while nothing else that is private was read; longer where
+        a person `reviewed` what they are told."""
         has_read = any(call.read_private for call in self.calls)
-        return Known(self.sources, self.answers, frozenset() if has_read else self.thread or frozenset())
+        began = self.thread or frozenset()
+        return Known(
+            self.sources, self.answers, began | self.answered if reviewed else frozenset() if has_read else began
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +150,9 @@ def decide(
         scope: the types of tools that the request was given; None: all.
         before: the calls that stand before it in its message and are to run.
     """
-    if refused := _refused(scope, call.subject):
-        return refused
-    session = replace(session, calls=[*session.calls, *(entry(session, earlier) for earlier in before)])
+    if reason := refused(scope, call.subject):
+        return Verdict("deny", reason)
+    session = session.then(*(entry(session, call) for call in before))
     found = _find(session, call)
     if because := _because(session, call, found):
         return Verdict("ask", because, overrules=True, marks=found.marks)
@@ -147,9 +162,16 @@ def decide(
 
 
 def _find(session: GateSession, call: Proposed) -> Grounds:
+    """What matters in a call. An answer to a mail does what the mail asks for: where a person reviews it, and it is
+    done here, they need only be told whom it reaches."""
     subject = call.subject
     places = session.places - (set() if subject.may_tell_others or subject.server is None else {subject.server})
-    return find(call, session.known, handed_on=subject.server is not None and bool(places))
+    reviewed = subject.review == "always"
+    found = find(call, session.known(reviewed=reviewed), handed_on=subject.server is not None and bool(places))
+    if not reviewed or session.thread is None or call.arguments is None or subject.server is not None:
+        return found
+    strange = [mark for mark in found.marks if mark.what == "goes to" and not mark.grounded]
+    return replace(found, lacks=unnamed(strange[0]) if strange else "")
 
 
 def _because(session: GateSession, call: Proposed, found: Grounds) -> str:
@@ -157,8 +179,10 @@ def _because(session: GateSession, call: Proposed, found: Grounds) -> str:
     labels, flags = call.subject.labels, session.flags
     if labels is None:
         return _UNKNOWN
-    if found.marks and not found.lacks:
+    if not found.lacks and (found.marks or call.subject.review == "always"):
         return ""
+    if found.lacks and call.subject.server is not None and found.external:
+        return _HANDED_ON.format(call.subject.server)
     if found.lacks:
         return f"it {'reaches others' if found.external else 'changes something of yours'}, and {found.lacks}"
     if flags.all and not labels.touches_nothing:
@@ -169,27 +193,10 @@ def _because(session: GateSession, call: Proposed, found: Grounds) -> str:
     return _COMPLETES if (flags | adds).all and not flags.all else ""
 
 
-def _refused(scope: Collection[str] | None, subject: Subject) -> Verdict | None:
+def refused(scope: Collection[str] | None, subject: Subject) -> str:
+    """Why a tool may not be used at all; empty: it may."""
     if scope is not None and subject.type is not None and subject.type not in scope:
-        return Verdict("deny", f"this request was not given tools of the type {subject.type}")
+        return f"this request was not given tools of the type {subject.type}"
     if subject.labels is not None and not subject.labels.enabled:
-        return Verdict("deny", "it is switched off in tool_permissions.json")
-    return None
-
-
-def standing(scope: Collection[str] | None, subject: Subject, heard: Collection[str] = ()) -> Verdict:
-    """What is decided of a tool before its call is known. `heard`: where private data was read before: `HERE`, or a
-    server that is not ours. Only a question to the very server that told it gives nothing away."""
-    if refused := _refused(scope, subject):
-        return refused
-    if subject.server is not None and set(heard) - (set() if subject.may_tell_others else {subject.server}):
-        return Verdict("ask", _HANDED_ON.format(subject.server), overrules=True)
-    if subject.review == "always":
-        return Verdict("ask", "its calls are always reviewed")
-    if subject.review == "never":
-        return Verdict("allow", "its calls are never reviewed")
-    if subject.labels is None:
-        return Verdict("ask", _UNKNOWN)
-    if subject.labels.write_operation:
-        return Verdict("ask", "it changes or sends something")
-    return Verdict("allow", "it only reads")
+        return "it is switched off in tool_permissions.json"
+    return ""

@@ -16,6 +16,7 @@ from email_assistant.db.pool import Connection
 from email_assistant.db.statements import statements
 from email_assistant.db.values import time_in_json, zone_named
 from email_assistant.errors import AssistantError
+from email_assistant.gate.doubts import Doubt
 from email_assistant.inbox.describe import Newer, describe
 from email_assistant.inbox.kept import UNREADABLE, judged
 from email_assistant.inbox.listing import Status
@@ -81,6 +82,8 @@ class Item:
     """The mail it is about, as plain text."""
     kept_marks: list[dict[str, Any]] | None
     """`marks` as they are kept; None: an earlier version made the item."""
+    kept_doubts: list[dict[str, Any]] | None
+    """Likewise of what it says (`gate.doubts.Doubt`); None: an earlier version made it."""
     first_answer: str | None
     """The From that it answers, if the mail that is stored knows of no mail to it."""
     left_out: list[str]
@@ -137,7 +140,13 @@ class Item:
 
     @property
     def marks(self) -> list[Mark]:
-        """What must be seen before this is decided. Nobody has judged what an earlier version made."""
+        """What must be seen before this is decided."""
+        unasked = [Mark.unasked(self.because)] if self.because else []
+        return [*self._of_recipients, *unasked, *(Mark.doubt(Doubt(**doubt)) for doubt in self.kept_doubts or ())]
+
+    @property
+    def _of_recipients(self) -> list[Mark]:
+        """Nobody has judged what an earlier version made."""
         if self.kept_marks is None:
             return [Mark.unknown(address) for address in addresses_in(self.args)]
         return [Mark(**mark) for mark in self.kept_marks]
@@ -145,7 +154,7 @@ class Item:
     @property
     def new_recipients(self) -> list[str]:
         """Addresses that the action would reach and that are not known to have been written to."""
-        return Judged(self.marks).new_recipients
+        return Judged(self._of_recipients).new_recipients
 
     @property
     def sent_from(self) -> str | None:

@@ -12,7 +12,8 @@ from typing_extensions import TypedDict
 
 from email_assistant.db.values import read_json
 from email_assistant.errors import AssistantError
-from email_assistant.inbox.recipients import MarkKind
+from email_assistant.gate.doubts import DoubtKind
+from email_assistant.inbox.recipients import RecipientMark
 from email_assistant.tools.spec import Answer
 
 UNREADABLE = "it was damaged in the database, or changed by somebody else, and can't be shown: it can only be ignored"
@@ -44,8 +45,15 @@ class _Response(TypedDict):
 
 
 class _Mark(TypedDict):
-    kind: MarkKind
+    kind: RecipientMark
     address: str
+    text: str
+
+
+class _Doubt(TypedDict):
+    kind: DoubtKind
+    value: str
+    source: str
     text: str
 
 
@@ -83,6 +91,7 @@ _JSON: Mapping[str, TypeAdapter[Any]] = {
     "decision": _DECISION,
     "taken_back": _DECISION,
     "kept_marks": TypeAdapter(list[_Mark] | None),
+    "kept_doubts": TypeAdapter(list[_Doubt] | None),
     "reopened": TypeAdapter(_Reopened | None),
 }
 _LISTS: Mapping[str, TypeAdapter[Any]] = {
@@ -91,7 +100,15 @@ _LISTS: Mapping[str, TypeAdapter[Any]] = {
     "conflicts": TypeAdapter(list[str] | None),
     "calendars": TypeAdapter(list[str]),
 }
-_NOTHING: Mapping[str, Any] = {"args": {}, "kept_marks": [], "left_out": [], "conflicts": [], "calendars": []}
+_NOTHING: Mapping[str, Any] = {
+    "args": {},
+    "kept_marks": [],
+    "kept_doubts": [],
+    "because": None,
+    "left_out": [],
+    "conflicts": [],
+    "calendars": [],
+}
 """What is shown in the place of all that an unreadable item would show."""
 
 

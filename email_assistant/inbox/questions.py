@@ -9,11 +9,12 @@ from psycopg.types.json import Json
 
 from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.db.statements import statements
+from email_assistant.gate.doubts import Doubt
 from email_assistant.inbox import rows
 from email_assistant.inbox.describe import Overtaken, not_done
 from email_assistant.inbox.items import Item, read
 from email_assistant.inbox.kept import UnreadableAnswer, args_in, decision_in
-from email_assistant.inbox.recipients import Judged
+from email_assistant.inbox.recipients import Judged, Mark
 from email_assistant.inbox.standing import ACTS
 from email_assistant.outgoing.entry import Effect
 
@@ -33,6 +34,7 @@ class Asked:
     """None: the calendar could not be read."""
     calendars: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    doubts: list[Doubt] = field(default_factory=list)
 
 
 class Questions:
@@ -59,7 +61,8 @@ class Questions:
                 "interrupt_id": question.interrupt_id,
                 "group_id": value.get("group"),
                 "new_recipients": judged.new_recipients,
-                "marks": Json([asdict(mark) for mark in judged.marks]),
+                "marks": Json([_kept(mark) for mark in judged.marks]),
+                "doubts": Json([asdict(doubt) for doubt in question.doubts]),
                 "first_answer": judged.first_answer,
                 "left_out": question.left_out,
                 "conflicts": question.conflicts,
@@ -145,6 +148,11 @@ class Questions:
     async def _items(self, where: str, *parameters: object) -> list[Item]:
         async with self._pool.connection() as conn:
             return await read(conn, where, *parameters)
+
+
+def _kept(mark: Mark) -> dict[str, str]:
+    """As processes of an earlier version read it, too."""
+    return {"kind": mark.kind, "address": mark.address, "text": mark.text}
 
 
 def _believed(item: Item) -> Item:

@@ -17,6 +17,7 @@ from email_assistant.accounts.clients import Clients
 from email_assistant.accounts.vault import VaultError
 from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.db.statements import statements
+from email_assistant.gate.doubts import Doubt, DoubtKind
 from email_assistant.google.errors import GoogleError, NotFound
 from email_assistant.google.gmail import Gmail
 from email_assistant.mail.address import Address, address_of, is_valid_address, parse_addresses
@@ -24,7 +25,8 @@ from email_assistant.mail.lookalike import People, address_inside, borrowed_name
 from email_assistant.mail.message import Mail
 from email_assistant.mail.parse import parse_gmail
 
-MarkKind = Literal["new_recipient", "unknown_recipient", "lookalike"]
+RecipientMark = Literal["new_recipient", "unknown_recipient", "lookalike"]
+MarkKind = Literal[RecipientMark, DoubtKind, "unasked"]
 NEW: tuple[MarkKind, ...] = ("new_recipient", "unknown_recipient")
 
 _MOST_ASKED = 5
@@ -42,8 +44,21 @@ class Mark:
 
     kind: MarkKind
     address: str
+    """Of a recipient; empty: it is about something else."""
     text: str
     """One sentence."""
+    value: str = ""
+    """What the proposal says that nobody has said, or that they have not seen."""
+    source: str = ""
+    """What the text is known as in which that stands."""
+
+    @classmethod
+    def doubt(cls, doubt: Doubt) -> "Mark":
+        return cls(doubt.kind, "", doubt.text, doubt.value, doubt.source)
+
+    @classmethod
+    def unasked(cls, because: str) -> "Mark":
+        return cls("unasked", "", f"You are asked because {because}")
 
     @classmethod
     def new(cls, address: str) -> "Mark":
@@ -135,6 +150,11 @@ class Recipients:
         async with self._pool.connection() as conn:
             typed = await unproposed(conn, account.id, unwritten)
         return [each for each in unwritten if each not in typed]
+
+    async def written_to(self, account: Account, addresses: Sequence[str]) -> list[str]:
+        """Those of the addresses, in lower case, that are known to have been written to, without asking Gmail."""
+        unwritten = await self._unwritten(account.id, addresses)
+        return [each for each in addresses if unwritten.get(each, True)]
 
     async def stored_mail(self, account_id: UUID, gmail_id: object) -> Mail | None:
         query = "select content from mails where account_id = %s and gmail_id = %s and not own and readable"

@@ -8,10 +8,10 @@ on conflict do nothing
 
 -- name: insert_refused
 insert into inbox_items (user_id, account_id, thread_id, run_id, mail_id, mail_text, call_id, kind, action, args,
-                         allowed, new_recipients, marks, first_answer, left_out, conflicts, calendars, teaches,
+                         allowed, new_recipients, marks, doubts, first_answer, left_out, conflicts, calendars, teaches,
                          because, words, asked, asked_because, group_id)
 select user_id, account_id, thread_id, run_id, mail_id, %s, call_id, kind, action, %s,
-       array_remove(allowed, 'response'), new_recipients, marks, first_answer, left_out, conflicts, calendars, false,
+       array_remove(allowed, 'response'), new_recipients, marks, doubts, first_answer, left_out, conflicts, calendars, false,
        case when %s then because end, {words},
        (select 1 + max(o.asked) from inbox_items o where o.run_id = i.run_id and o.call_id = i.call_id), %s, group_id
 from inbox_items i where run_id = %s and call_id = %s and interrupt_id is not null

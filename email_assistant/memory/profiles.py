@@ -73,15 +73,17 @@ class Memory:
     async def text(self, account_id: UUID, profile: Profile) -> str:
         return render(await self.rules(account_id, profile))
 
-    async def texts(self, account_id: UUID) -> dict[Profile, str]:
-        """All profiles as prompts show them, in one look."""
+    async def in_force(self, account_id: UUID) -> dict[Profile, list[Rule]]:
+        """The rules in force of all profiles, in one look."""
         found = await self._store.asearch(_namespace(account_id), limit=10 * _MOST_RULES * len(PROFILES))
         return {
-            profile: render(
-                [rule for rule in in_order(i for i in found if i.namespace[-1] == profile) if not rule.removed]
-            )
+            profile: [rule for rule in in_order(i for i in found if i.namespace[-1] == profile) if not rule.removed]
             for profile in PROFILES
         }
+
+    async def texts(self, account_id: UUID) -> dict[Profile, str]:
+        """All profiles as prompts show them, in one look."""
+        return {profile: render(rules) for profile, rules in (await self.in_force(account_id)).items()}
 
     async def knows(self, account_id: UUID, profile: Profile, item_id: UUID) -> bool:
         """Whether something was already learned from this item; then it is there to be told, too."""

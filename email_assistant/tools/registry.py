@@ -8,7 +8,8 @@ from uuid import UUID
 from mcp.types import Tool as ToldTool
 from pydantic import BaseModel
 
-from email_assistant.gate.policy import HERE, Verdict, standing
+from email_assistant.gate.call import Subject
+from email_assistant.gate.policy import refused
 from email_assistant.gate.source import BadFile
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.entry import Effect
@@ -96,7 +97,7 @@ class Registry:
         tools: list[Tool] = []
         down: dict[str, ServerDown] = {}
         for name in names:
-            if self.rule(agent, name, mailbox=mailbox).do == "deny":
+            if self.refused(agent, name, mailbox=mailbox):
                 continue
             try:
                 tools.append(await self._found(agent, account_id, name))
@@ -106,25 +107,27 @@ class Registry:
                 down[error.name] = error
         return Offer(tools, list(down.values()))
 
-    def rule(
-        self,
-        agent: AgentName,
-        name: str,
-        scope: Collection[str] | None = None,
-        heard: Collection[str] = (),
-        *,
-        mailbox: bool = True,
-    ) -> Verdict:
-        """What the gate says to a call of it now. `scope`: the types that the request was given; None: all; `heard`:
-        where private data was read before. The mail agent has read mail from the start; `mailbox`: whether the person
-        has one."""
+    def refused(
+        self, agent: AgentName, name: str, scope: Collection[str] | None = None, *, mailbox: bool = True
+    ) -> str:
+        """Why it may not be used now; empty: it may. `scope`: the types that the request was given; None: all;
+        `mailbox`: whether the person has one."""
         rules = self._files.now()
         if not self._has(rules, agent, name):
             known = f"; there are {', '.join(self._local['mail'])}" if agent == "mail" else ""
-            return Verdict("deny", f"there is no tool {name!r}{known}")
+            return f"there is no tool {name!r}{known}"
         if not mailbox and _needs_mailbox(rules, name):
-            return Verdict("deny", NEEDS_MAILBOX)
-        return standing(scope, rules.subject(name), (HERE,) if agent == "mail" else heard)
+            return NEEDS_MAILBOX
+        return refused(scope, rules.subject(name))
+
+    def touches(self, name: str) -> bool:
+        """Whether a tool reads or changes anything; one of which nobody has said so may."""
+        labels = self._files.now().labels.get(name)
+        return labels is None or not labels.touches_nothing
+
+    def subject(self, name: str) -> Subject:
+        """A tool that there is, as the gate sees it now."""
+        return self._files.now().subject(name)
 
     def foreign(self, name: str) -> str | None:
         """The server that a tool runs on, if that is not ours."""
@@ -133,13 +136,6 @@ class Registry:
     def place(self, name: str) -> str:
         """Where a tool's calls are done now. Raises BadFile."""
         return self._files.now().place(name)
-
-    def reads(self, name: str) -> str | None:
-        """Where a tool's answers, also those that tell of a change, come to hold private data, if they do; those of one
-        that nobody has labelled may."""
-        rules = self._files.now()
-        labels = rules.labels.get(name)
-        return (rules.foreign(name) or HERE) if labels is None or labels.read_private_data else None
 
     def arguments(self, agent: AgentName, name: str) -> type[BaseModel] | None:
         """What a tool of ours takes; None: only its server knows, or there is none."""
@@ -166,9 +162,8 @@ class Registry:
             ToolError: there is none of this name, or it can't be used now.
             ServerDown: its server can't be asked.
         """
-        ruled = self.rule(agent, name)
-        if ruled.do == "deny":
-            raise ToolError(f"{name} may not be used: {ruled.reason}")
+        if why := self.refused(agent, name):
+            raise ToolError(f"{name} may not be used: {why}")
         return await self._found(agent, account_id, name)
 
     async def complete(self, run: Mapping[str, Any], name: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -182,7 +177,7 @@ class Registry:
         tool = await self.get(agent, account.id, name)
         if self.place(name) != call.place:
             raise BadFile("tools.yaml has changed just now, and is looked at anew")
-        if tool.spec.review and account.mode != "send" and self.rule(agent, name).do == "allow":
+        if tool.spec.review and account.mode != "send" and not call.approved:
             # It was made to be asked about; what an account's mode promises holds all the same.
             raise ToolError(f"{account.address} is in {account.mode} mode, in which nothing goes out unseen")
         return await tool.run(call, arguments)

@@ -170,6 +170,7 @@ class Call:
     lease: "Lease"
     progress: Progress = field(default=lambda text: None)
     filled_in: Sequence[FilledIn] = ()  # the forms that the tool's server asked for before
+    approved: bool = False  # a person has decided it
     place: str | None = None  # where it is to be done (`outgoing.entry.OURS`, or a server); None: it is not to be
 
     @property

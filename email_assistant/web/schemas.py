@@ -51,10 +51,13 @@ class MarkOut(Told):
 
     kind: MarkKind = Field(
         description="`new_recipient`: never written to. `unknown_recipient`: whether it was can't be told now. "
-        "`lookalike`: the address, or the name that it bears, passes for somebody known."
+        "`lookalike`: the address, or the name that it bears, passes for somebody known. `unasked`: why it is asked "
+        "about at all. `leak`: it tells its recipients what they have not seen. `unfounded`: nobody has said this."
     )
-    address: str
+    address: str = Field(description="Of a recipient; empty: the mark is about something else.")
     text: str = Field(description="One sentence.")
+    value: str = Field(description="The words of the proposal that it is about, if it is about some.")
+    source: str = Field(description="What the text is known as in which they stand; empty: none.")
 
 
 class ItemOut(Told):

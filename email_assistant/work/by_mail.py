@@ -14,6 +14,7 @@ from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Pool
+from email_assistant.gate.policy import GateSession
 from email_assistant.google.errors import NotFound, Refused
 from email_assistant.google.quota import Urgency
 from email_assistant.inbox.describe import mail_as_text
@@ -24,6 +25,7 @@ from email_assistant.tools.registry import Registry
 from email_assistant.tools.spec import NO_CONFLICTS, Call, Conflicts
 from email_assistant.work.conversations import Conversation, Conversations, given_to_run
 from email_assistant.work.driver import Kind
+from email_assistant.work.evidence import Evidence, doubts_about
 from email_assistant.work.faults import MailboxUnreadable
 from email_assistant.work.heed import Heed
 from email_assistant.work.invoke import Invoker, Outcome, Watch
@@ -46,6 +48,7 @@ class ByMail(Kind[Conversation]):
     accounts: Accounts
     clients: Clients
     tools: Registry
+    evidence: Evidence
     left_drafts: LeftDrafts
     heeds: Heed
     invoker: Invoker
@@ -95,7 +98,9 @@ class ByMail(Kind[Conversation]):
             async with self.pool.connection() as conn:
                 await self.runs.rested(conn, lease, run.id, "done")
             return
-        asked = [await self._asked(lease, at, run, question) for question in outcome.questions]
+        calls = [question.value["args"] for question in outcome.questions]
+        session = await self.evidence.of(run.input, calls, await self.conversations.letters(at))
+        asked = [await self._asked(lease, at, run, question, session) for question in outcome.questions]
         shown = await self.shown(at, run)
         drafts = [question.value for question in asked if question.value["kind"] == "draft"]
         leaves_drafts = drafts and (await self.accounts.get(at.account.id)).mode == "draft"
@@ -117,7 +122,9 @@ class ByMail(Kind[Conversation]):
     async def finish(self, lease: Lease) -> bool:
         return await self.labels.set_due(lease)
 
-    async def _asked(self, lease: Lease, at: Conversation, run: RunRow, interrupt: Interrupt) -> Asked:
+    async def _asked(
+        self, lease: Lease, at: Conversation, run: RunRow, interrupt: Interrupt, session: GateSession
+    ) -> Asked:
         value: Mapping[str, Any] = interrupt.value
         answered = await self.conversations.letter(at, run.mail_id)
         around = [letter.mail for letter in await self.conversations.letters(at)]
@@ -131,6 +138,7 @@ class ByMail(Kind[Conversation]):
             left_out=await self.tools.left_out(run.input, value["action"], value["args"])
             if value["kind"] == "draft"
             else [],
+            doubts=await doubts_about(value, at.account, session),
         )
 
     async def _conflicts(

@@ -215,7 +215,7 @@ class Conversations:
         rows = await self._rows(
             "select gmail_id, own, content from mails where thread_id = %s order by received_at, gmail_id", thread_id
         )
-        return await asyncio.to_thread(_read, rows)
+        return await asyncio.to_thread(read_mails, rows)
 
     async def has_more_waiting(self, thread_id: UUID, mail_id: str) -> bool:
         """Whether anything waits in a thread beside a mail: a run for the person, or other mail for one."""
@@ -277,7 +277,7 @@ def given_to_run(
     )
 
 
-def _read(rows: Sequence[Mapping[str, Any]]) -> list[StoredMail]:
+def read_mails(rows: Sequence[Mapping[str, Any]]) -> list[StoredMail]:
     try:
         return [StoredMail(row["gmail_id"], row["own"], _MAIL.validate_python(row["content"])) for row in rows]
     except ValidationError:

@@ -107,7 +107,7 @@ class Handover:
         first = letters[0].mail
         if (first.references or first.in_reply_to) and not conversation.complete:
             await self._fetch_earlier(conversation)
-            letters = await self._conversations.read(conversation.id)
+            conversation.letters[:] = letters = await self._conversations.read(conversation.id)
         zone = conversation.account.zone
         return await asyncio.to_thread(conversation_text, letters, run["mail"], covered[-1], zone)
 

@@ -905,7 +905,7 @@ class TestInbox:
         stage.calendar.events["event-of-another"] = {"name": "Lunch"}
         item = talk.item(talk.run("move").call_id)
         assert "event-of-the-standup: Standup" in item["description"]
-        assert item["description"].startswith("You: move")
+        assert item["description"].startswith("! You: move")
 
     def test_what_is_accepted_there_is_carried_out_and_decided(self, stage: Stage, talk: Talk, pending: str) -> None:
         stage.daemon.accept(item := talk.item(pending))

@@ -505,10 +505,9 @@ class TestTrust:
     async def test_chat_has_none_of_the_mail_agents_tools(self, open_nasty: OpenNasty) -> None:
         async with open_nasty("stdio", tools={"check_calendar_tool": {"backend": "nasty"}}) as nasty:
             tools = nasty.home.app.tools
-            verdict = tools.rule("chat", "check_calendar_tool")
-            assert (verdict.do, verdict.reason) == ("deny", "there is no tool 'check_calendar_tool'")
+            assert tools.refused("chat", "check_calendar_tool") == "there is no tool 'check_calendar_tool'"
             assert "there is no tool 'check_calendar_tool'" in await nasty.refused("check_calendar_tool")
-            assert tools.rule("chat", "request_clarification", []).do == "ask"
+            assert tools.refused("chat", "request_clarification", []) == ""
 
     async def test_only_our_own_servers_tell_what_was_made(self, nasty: Nasty) -> None:
         await nasty.call("add_claims")

@@ -15,7 +15,6 @@ from typing import Any
 import httpx
 import pytest
 
-from email_assistant.gate.policy import HERE
 from email_assistant.inbox.items import Item
 from email_assistant.memory.rules import PROFILES
 from email_assistant.tools.config import SHIPPED
@@ -311,13 +310,13 @@ class TestAChat:
                 await memory.remove(home.account_id, what, rule.key, "test")
             assert await Talk(home, "c").refusing_all(WEATHER) == []
             assert len(stranger.calls) == 2
-            assert await Talk(home, "b").refusing_all(WEATHER) == [("look_up", {"query": "weather"})]
+            assert await Talk(home, "b").refusing_all(WEATHER) == []  # their own words may go anywhere
 
     async def test_counts_whatever_a_tool_of_ours_answers_as_read(self, home: Home) -> None:
         silent = {"Question", "Done", "request_clarification"}
         """What they answer is the person's own word, or none."""
         tools = home.app.tools
-        assert {name for name in SHIPPED.tools if tools.reads(name) != HERE} == silent
+        assert {name for name in SHIPPED.tools if not tools.touches(name)} == silent
 
     async def test_does_what_is_accepted_as_it_is_shown(
         self, open_with: OpenWith, google: Google, model: Model, stranger: Stranger

@@ -220,4 +220,4 @@ async def test_a_server_that_is_named_anew_is_asked_from_then_on(home: Home, tmp
     write(at(tmp_path / "one"), drift={**harmless, "acl": "PUBLIC"})
     assert (await tools.get("chat", account_id, "drift")).spec.review is None
     write({})
-    assert tools.rule("chat", "drift").do == "deny"
+    assert tools.refused("chat", "drift") == "there is no tool 'drift'"

@@ -29,6 +29,7 @@ WRITER: Mapping[str, str] = {
     "effects": "outgoing/effects.py",
     "inbox_items": "inbox/rows.sql",
     "left_drafts": "outgoing/left_drafts.py",
+    "gate_calls": "gate/ledger.py",
     "lessons": "memory/lessons.sql",
     "mails": "db/mails.sql",
     "mcp_tools": "tools/mcp/seen.sql",

@@ -231,6 +231,12 @@ class TestExternal:
         assert decide(said("What is new?", calls=ran(MAIL)), ask).do == "ask"
         assert decide(said("Find where Ada lives", calls=ran(MAIL)), ask).do == "allow"
 
+    def test_a_change_at_somebody_elses_server_is_told_no_text_that_is_not_theirs(self) -> None:
+        notes = Subject("notes", labels("w", act="add"), "gate", "notes")
+        session = said("Add a note called shopping: buy milk", (MAIL, "The PIN is 4711"))
+        for text, do in (("buy milk", "allow"), ("The PIN is 4711", "ask"), ("buy milk, and the PIN is 4711", "ask")):
+            assert decide(session, Proposed("add_note", notes, {"title": "shopping", "text": text})).do == do
+
     def test_the_server_that_told_it_may_be_asked_about_it(self) -> None:
         calls = [GateEntry("find_place", labels("p"), external=False, cleared=True, server="maps")]
         ask = call("find_place", labels("p"), server="maps", query="where Ada lives")

@@ -13,12 +13,12 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from email_assistant.agents.agent import Agent, CallState, LoopState, Ran
+from email_assistant.agents.agent import CallState, LoopState, Ran
+from email_assistant.agents.assistant import Assistant
 from email_assistant.agents.chat.prompts import executor_prompt, policy_schema, router_prompt
 from email_assistant.agents.loop import Loop
-from email_assistant.gate.policy import HERE, Verdict
+from email_assistant.gate.ledger import PROMPT
 from email_assistant.tools.control import CLARIFICATION
-from email_assistant.tools.heard import Heard
 from email_assistant.tools.spec import Call, FormNeeded, LinkNeeded, ServerDown
 
 _ROUTER_SEES = 8
@@ -26,10 +26,8 @@ _ROUTER_SEES = 8
 
 
 @dataclass(frozen=True)
-class ChatAgent(Agent):
+class ChatAgent(Assistant):
     name = "chat"
-
-    heard: Heard
 
     def graph(self, checkpointer: BaseCheckpointSaver[Any] | None) -> "CompiledStateGraph[Any, Any, Any, Any]":
         loop = Loop(
@@ -90,7 +88,7 @@ class ChatAgent(Agent):
         preferences = learned["response_preferences"], learned["cal_preferences"]
         if any((account.background.strip(), *preferences)):
             # Rules come of answers to mail, so they may tell of it as the mail itself does.
-            await self.heard.note(UUID(run["id"]), HERE)
+            await self.gate.append(UUID(run["id"]), PROMPT.tool, PROMPT)
         prompt = executor_prompt(
             account,
             *preferences,
@@ -107,9 +105,7 @@ class ChatAgent(Agent):
         )
 
     async def ran(self, call: Call, name: str, args: dict[str, Any]) -> Ran:
-        await self.ruled(call.run, name)  # it may have been forbidden while it waited for the person
-        if source := self.tools.reads(name):
-            await self.heard.note(call.run_id, source)
+        await self.check_allowed(call.run, name)  # it may have been forbidden while it waited for the person
         try:
             return Ran(await self.tools.run(call, name, args))
         except ServerDown as down:
@@ -123,12 +119,9 @@ class ChatAgent(Agent):
     def question(self, name: str, args: dict[str, Any], call_id: str, teaches: bool) -> dict[str, Any]:
         return super().question(name, args, call_id, teaches=False)
 
-    async def rule(self, run: Mapping[str, Any], name: str, before: Sequence[str]) -> Verdict:
-        heard: set[str] = set()
-        if self.tools.foreign(name):
-            heard = {*await self.heard.of_run(UUID(run["id"])), *filter(None, map(self.tools.reads, before))}
+    async def refused(self, run: Mapping[str, Any], name: str) -> str:
         has_mailbox = (await self.account(run)).has_mailbox
-        return self.tools.rule("chat", name, run["allowed_tool_types"], heard, mailbox=has_mailbox)
+        return self.tools.refused("chat", name, run["allowed_tool_types"], mailbox=has_mailbox)
 
     async def oauth_needed(self, state: LoopState) -> dict[str, Any]:
         """End the turn with what the person must open before they ask again."""

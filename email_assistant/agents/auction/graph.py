@@ -1,0 +1,90 @@
+"""A bidder's part in one lot, as a graph of two nodes: propose, and have it done. This page is the whole graph."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+from uuid import UUID
+
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+
+from email_assistant.agents.agent import Agent, Judged, LoopState, Ran
+from email_assistant.agents.auction.bidders import Bidder
+from email_assistant.agents.auction.rules import Illegal
+from email_assistant.agents.auction.table import Table
+from email_assistant.agents.auction.tools import FINISH, BidderCall
+from email_assistant.agents.loop import Loop
+from email_assistant.gate.policy import GateEntry, GateSession
+from email_assistant.tools.spec import AnyTool, FilledIn, ServerDown, ToolError
+
+_ENDING: Final = ("BID", "CALL", "FOLD", "CHECK_TERMINATION")
+"""Tools that say whether it is over for the bidder."""
+
+
+@dataclass
+class AuctionAgent(Agent):
+    """All bidders: a run says which of them it is of, and at which table."""
+
+    bidders: Mapping[str, Bidder]
+    tools: Mapping[str, AnyTool[BidderCall]]
+    max_steps: int
+    tables: dict[str, Table] = field(default_factory=dict)
+    """By lot."""
+    usage: Counter[str] = field(default_factory=Counter)
+    """How often each tool was used."""
+
+    def graph(self) -> "CompiledStateGraph[Any, Any, Any, Any]":
+        loop = Loop(self, ask_tool=None, done_tool=FINISH, again="agent", acts="tool_dispatcher")
+        graph = StateGraph(LoopState)
+        graph.add_node("agent", loop.llm_call, destinations=("tool_dispatcher", END))
+        graph.add_node("tool_dispatcher", loop.act, destinations=("agent", END))
+        graph.add_edge(START, "agent")
+        return graph.compile()
+
+    async def propose(self, state: LoopState) -> AIMessage:
+        bidder, table = self._seat(state["run"])
+        action = await self.bidders[bidder].propose(state["messages"], table)
+        table.commentary[bidder] = action.text
+        return action
+
+    async def judge(self, run: Mapping[str, Any], name: str, args: dict[str, Any], session: GateSession) -> Judged:
+        """What the rules say is said where they are asked in turn; here it is only whether it is a call at all."""
+        tool = self.tools.get(name)
+        if tool is None:
+            return Judged(
+                kind="say", args=args, text=f"Error: there is no tool {name!r}; there are {', '.join(self.tools)}"
+            )
+        try:
+            return Judged(kind="run", args=await tool.complete(run, args), text="")
+        except ToolError as error:
+            return Judged(kind="say", args=args, text=f"Error: {error}")
+
+    async def run_tool(
+        self,
+        run: Mapping[str, Any],
+        call_id: str,
+        name: str,
+        args: dict[str, Any],
+        filled_in: Sequence[FilledIn],
+        place: str,
+        config: RunnableConfig,
+        *,
+        noted: GateEntry,
+        approved: bool,
+    ) -> Ran:
+        bidder, table = self._seat(run)
+        self.usage[name] += 1
+        call = BidderCall(call_id, UUID(run["id"]), bidder, table)
+        try:
+            text = await self.tools[name].run(call, args)
+        except (ToolError, ServerDown) as error:
+            if isinstance(error, Illegal):
+                table.note("refused", bidder, tool=name, why=str(error))
+            return Ran(f"Error: {error}", well=False, ends=table.has_ended_for(bidder))
+        return Ran(text, ends=name in _ENDING and table.has_ended_for(bidder))
+
+    def _seat(self, run: Mapping[str, Any]) -> tuple[str, Table]:
+        return run["bidder"], self.tables[run["lot"]]

@@ -1,0 +1,95 @@
+"""An episode told: as lines, as JSON, and as a page with the curve of each lot's price."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from decimal import Decimal
+from typing import Any, Final, NamedTuple
+
+import jinja2
+
+from email_assistant.agents.auction.episode import Episode
+from email_assistant.agents.auction.events import Event
+
+_WIDTH, _HEIGHT, _EDGE = 640, 240, 40
+_SAID: Final = {
+    "bid": "{bidder} bids {amount}",
+    "call": "{bidder} calls",
+    "fold": "{bidder} folds",
+    "status": "{bidder} looks how it stands",
+    "check_termination": "{bidder} asks whether it is over: {answer}",
+    "ask_seller": "{bidder} asks: {question}\n    The seller: {answer}",
+    "refused": "{bidder}: {tool} is refused, {why}",
+    "left": "{bidder} takes no further part: {why}",
+    "sold": "Sold to {bidder} for {price}",
+    "unsold": "Not sold",
+}
+
+
+def lines(event: Event) -> Iterator[str]:
+    """What happened, in words."""
+    data = event.data
+    if event.kind == "lot":
+        yield f"\n{data['title']}: opens at {data['opening']}, increment {data['increment']}"
+        return
+    said = f" ({data['says']})" if data.get("says") else ""
+    yield f"  {event.round:>2}  {_SAID[event.kind].format(bidder=event.bidder, **data)}{said}"
+
+
+def summary(episode: Episode) -> Iterator[str]:
+    yield ""
+    for result in episode.results:
+        yield f"{result.title}: " + (f"{result.winner}, {result.price}" if result.winner else "not sold")
+    yield "Left: " + ", ".join(f"{name} {purse}" for name, purse in episode.purses.items())
+    yield f"The sellers took {episode.takings}."
+
+
+def as_json(episode: Episode) -> dict[str, Any]:
+    """Plain JSON; amounts are texts, so that they stay exact."""
+    told: dict[str, Any] = _plain(asdict(episode))
+    return told
+
+
+def page(episode: Episode) -> str:
+    """HTML that needs nothing else."""
+    loader = jinja2.PackageLoader("email_assistant.agents.auction", ".")
+    template = jinja2.Environment(loader=loader, autoescape=True).get_template("page.html")
+    lots = [(result, _curve([e for e in episode.events if e.lot == result.lot])) for result in episode.results]
+    return template.render(
+        episode=episode,
+        lots=lots,
+        lines=[line for event in episode.events for line in lines(event)],
+        width=_WIDTH,
+        height=_HEIGHT,
+        edge=_EDGE,
+    )
+
+
+class Point(NamedTuple):
+    x: float
+    y: float
+    label: str
+
+
+def _curve(events: Sequence[Event]) -> Sequence[Point]:
+    """The price after each bid, from left to right, in the picture's units."""
+    opening = Decimal(events[0].data["opening"])
+    bids = [(event.bidder, event.round, Decimal(event.data["amount"])) for event in events if event.kind == "bid"]
+    highest = max([amount for _, _, amount in bids], default=opening)
+    step, span = (_WIDTH - 2 * _EDGE) / max(1, len(bids)), highest - opening or Decimal(1)
+    points = [Point(_EDGE, _HEIGHT - _EDGE, f"opens at {opening}")]
+    for number, (bidder, round_, amount) in enumerate(bids, 1):
+        y = _HEIGHT - _EDGE - float((amount - opening) / span) * (_HEIGHT - 2 * _EDGE)
+        points.append(Point(round(_EDGE + number * step, 1), round(y, 1), f"round {round_}: {bidder} {amount}"))
+    return points
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case dict():
+            return {key: _plain(each) for key, each in value.items()}
+        case list() | tuple():
+            return [_plain(each) for each in value]
+        case Decimal():
+            return str(value)
+        case _:
+            return value

@@ -1,0 +1,63 @@
+"""The calls that ran, and what they told. A row is made where a call runs, never where it is judged, and before it
+does: whatever dies then, nothing was read that is not noted. It is the one writer of `gate_calls`."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+from uuid import UUID
+
+from psycopg.types.json import Json
+
+from email_assistant.db.pool import Pool, fetched
+from email_assistant.gate.labels import Labels
+from email_assistant.gate.policy import GateEntry
+
+_PRIVATE: Final = Labels.model_validate(
+    {"write_operation": False, "read_private_data": True, "read_untrusted_public_data": False, "acl": "PRIVATE"}
+)
+PROMPT: Final = GateEntry(
+    "background and rules",
+    _PRIVATE,
+    external=False,
+    cleared=True,
+)
+"""What a prompt itself tells of the person, as a call that read it."""
+EARLIER: Final = GateEntry(
+    "an earlier call",
+    _PRIVATE.model_copy(update={"read_untrusted_public_data": True}),
+    external=False,
+    cleared=True,
+)
+"""A call of a version that kept no calls, of which only is known that it read something, and where."""
+_LONGEST: Final = 200_000  # characters of an answer; what stands in a longer one has no source
+
+
+class GateLedger:
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def append(self, run_id: UUID, call_id: str, entry: GateEntry) -> None:
+        """A call is about to run; one that is made again is noted already."""
+        labels = Json(entry.labels.model_dump()) if entry.labels else None
+        await fetched(
+            self._pool,
+            """insert into gate_calls (user_id, account_id, thread_id, run_id, call_id, tool, server, labels,
+                                       external, cleared)
+               select user_id, account_id, thread_id, id, %s, %s, %s, %s, %s, %s from runs where id = %s
+               on conflict (run_id, call_id) do nothing""",
+            (call_id, entry.tool, entry.server, labels, entry.external, entry.cleared, run_id),
+        )
+
+    async def answered(self, run_id: UUID, call_id: str, text: str) -> None:
+        """What the model is about to be told of a call."""
+        if len(text) <= _LONGEST:
+            query = "update gate_calls set answer = %s where run_id = %s and call_id = %s"
+            await fetched(self._pool, query, (text, run_id, call_id))
+
+
+def entry_in(row: Mapping[str, Any]) -> GateEntry:
+    """A row as the policy sees it. Labels that this program never writes are none."""
+    try:
+        labels = Labels.model_validate(row["labels"]) if row["labels"] is not None else None
+    except ValueError:
+        labels = None
+    return GateEntry(row["tool"], labels, row["external"], row["cleared"], row["server"])

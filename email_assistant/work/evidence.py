@@ -1,0 +1,230 @@
+"""What the gate judges the calls of a run by: the person's words, their records, what others wrote, and what was read
+so far.
+
+Texts are indexed here and not in the database: an index outlives the rules that it was made by.
+"""
+
+import asyncio
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Final
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from email_assistant.accounts.account import Account
+from email_assistant.accounts.accounts import Accounts
+from email_assistant.db.lease import Lease
+from email_assistant.db.pool import Pool, fetched
+from email_assistant.db.statements import statements
+from email_assistant.db.values import time_in_json
+from email_assistant.gate import answers, provenance
+from email_assistant.gate.answers import PROSE, Indexed
+from email_assistant.gate.doubts import Doubt, doubts
+from email_assistant.gate.ledger import EARLIER, entry_in
+from email_assistant.gate.policy import HERE, GateEntry, GateSession
+from email_assistant.gate.provenance import Source, spans
+from email_assistant.inbox.items import TOGETHER
+from email_assistant.inbox.kept import args_in, decision_in
+from email_assistant.inbox.recipients import Recipients, addresses_in
+from email_assistant.mail.diff import compare
+from email_assistant.mail.message import Mail
+from email_assistant.memory.profiles import Memory
+from email_assistant.memory.rules import Rule, is_by_hand
+from email_assistant.work.conversations import Conversations, StoredMail, read_mails
+
+_ANSWERS: Final = 100  # of a conversation's calls, the newest, whose answers are sources
+_MOST_MAILS: Final = 50  # of a conversation, the newest, that are sources
+_FREE: Final = re.compile(r"^(?:\w+ \d\d-\d\d-\d{4} \(.*\)|Free: .*)$", re.MULTILINE)
+"""The lines of `check_calendar_tool` that nobody who invites has written."""
+_SQL = statements("work", "evidence.sql")
+_CALLED: Final = {
+    "check_calendar_tool": "your calendar",
+    "list_calendars": "your calendar",
+    "list_events": "your calendar",
+    "search_mail": "mail that was looked up",
+    "get_thread": "mail that was looked up",
+}
+"""What the person knows the answers of our own tools as."""
+
+_read = lru_cache(maxsize=1024)(provenance.read)
+_answer = lru_cache(maxsize=512)(answers.answer)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    pool: Pool
+    accounts: Accounts
+    recipients: Recipients
+    memory: Memory
+    conversations: Conversations | None
+    """Of conversations by mail; None: of chats."""
+
+    async def session(self, run: Mapping[str, Any], calls: Sequence[Mapping[str, Any]], lease: Lease) -> GateSession:
+        """What holds when calls with these arguments are judged, by whoever holds the lease."""
+        letters = await self.conversations.letters(self.conversations.under(lease)) if self.conversations else None
+        return await self.of(run, calls, letters)
+
+    async def of(
+        self, run: Mapping[str, Any], calls: Sequence[Mapping[str, Any]], letters: Sequence[StoredMail] | None = None
+    ) -> GateSession:
+        """The same. `letters`: of the conversation by mail; None: of those that a chat's calls name."""
+        account = await self.accounts.get(UUID(run["account_id"]))
+        began = letters is not None
+        if letters is None:
+            letters = await self._named(account, [str(args["email_id"]) for args in calls if args.get("email_id")])
+        [row] = await fetched(self.pool, _SQL["of_run"], {"run": run["id"], "answers": _ANSWERS})
+        written = await self.recipients.written_to(
+            account, _addresses([*calls, {"to": run.get("reply", {}).get("to")}])
+        )
+        rules = [rule for of in (await self.memory.in_force(account.id)).values() for rule in of]
+        return await asyncio.to_thread(_session, account, run, row, letters, written, rules, began=began)
+
+    async def _named(self, account: Account, gmail_ids: Sequence[str]) -> Sequence[StoredMail]:
+        if not gmail_ids:
+            return ()
+        rows = await fetched(self.pool, _SQL["around"], (account.id, account.id, list(gmail_ids)))
+        return await asyncio.to_thread(read_mails, rows)
+
+
+async def doubts_about(question: Mapping[str, Any], account: Account, session: GateSession) -> list[Doubt]:
+    """What a person must see of what a call says, before they decide it."""
+    if question["kind"] not in TOGETHER:
+        return []
+    args, today = question["args"], datetime.now(account.zone).date()
+    to = [each for each in addresses_in(args) if each not in account.own_addresses]
+    return await asyncio.to_thread(doubts, args, to, session.texts, today)
+
+
+def _session(
+    account: Account,
+    run: Mapping[str, Any],
+    row: Mapping[str, Any],
+    letters: Sequence[StoredMail],
+    written: Sequence[str],
+    rules: Sequence[Rule],
+    *,
+    began: bool,
+) -> GateSession:
+    """`began`: it began with the letters."""
+    wrote = frozenset(letter.mail.sender.email.lower() for letter in letters if not letter.own and letter.mail.sender)
+    mails = [source for letter in letters[-_MOST_MAILS:] for source in _mail(account, letter)]
+    told = [(call, entry_in(call)) for call in row["calls"]]
+    return GateSession(
+        sources=[*_words(row), *_records(account, run, written, rules), *mails, *_free(account, row["calls"])],
+        answers=[_told(account, call, entry) for call, entry in told if call["answer"]],
+        calls=[*_before(row), *(entry for _, entry in told)],
+        thread=wrote if began else None,
+        answered=wrote,
+    )
+
+
+def _words(row: Mapping[str, Any]) -> Iterator[Source]:
+    """The person's own: what they asked for and answered, and what an edit put in."""
+    for request in filter(None, row["requests"]):
+        yield _read(request, label="your request", by="person")
+    for said in row["said"]:
+        decision = decision_in(said["decision"])
+        if decision is None:
+            continue
+        texts = (
+            [decision["args"]] if decision["type"] == "response" else _put_in(args_in(said["args"]), decision["args"])
+        )
+        for text in texts:
+            yield _read(text, label="your answer", by="person")
+
+
+def _put_in(proposed: Mapping[str, Any], final: Mapping[str, Any]) -> Iterator[str]:
+    """What an edit changed: of a text the words that it put in."""
+    for name, value in final.items():
+        before = proposed.get(name)
+        if value == before or value is None:
+            continue
+        if isinstance(value, str) and isinstance(before, str) and PROSE.fullmatch(name):
+            yield "\n".join(piece.text for piece in compare(before, value) if piece.kind == "new")
+        elif isinstance(value, list):
+            yield "\n".join(str(each) for each in value if not (isinstance(before, list) and each in before))
+        else:
+            yield str(value)
+
+
+def _records(
+    account: Account, run: Mapping[str, Any], written: Sequence[str], rules: Sequence[Rule]
+) -> Iterator[Source]:
+    """The person's own, and what was learned from them, which vouches for nobody."""
+    own = [f"{each.name} <{each.address}>\n{each.signature}" for each in account.identities]
+    yield _read("\n".join([*own, account.background]), label="your account", by="own")
+    yield _read("\n".join(written), label="whom you have written to", by="own")
+    ids = [*run.get("mails", ()), run.get("thread"), run.get("invitation")]
+    yield _read("\n".join(filter(None, ids)), label="this conversation", by="own")
+    for rule in rules:
+        by_hand = is_by_hand(rule.origin)
+        yield _read(rule.text, label="a rule of yours", by="own" if by_hand else "stranger")
+
+
+def _mail(account: Account, letter: StoredMail) -> Iterator[Source]:
+    mail = letter.mail
+    writer = mail.sender.email.lower() if mail.sender else ""
+    readers = (
+        frozenset(each.email.lower() for each in (*mail.to, *mail.cc, *mail.bcc)) | account.own_addresses | {writer}
+    )
+    label = _called(mail, account.zone, own=letter.own)
+    said = {"label": label, "writer": writer, "readers": readers, "day": _day(mail.date, account.zone)}
+    if letter.own:  # what it quotes is not theirs
+        yield _read("\n".join([*map(str, (*mail.to, *mail.cc, *mail.bcc)), mail.subject, mail.body]), by="own", **said)
+    yield _read("\n".join(_parts(mail, account.zone)), by="stranger", **said)
+
+
+def _parts(mail: Mail, zone: ZoneInfo) -> Iterator[str]:
+    yield from map(str, filter(None, (mail.sender, *mail.reply_to, *mail.to, *mail.cc)))
+    yield mail.subject
+    yield from (attachment.name for attachment in mail.attachments)
+    if mail.event:
+        yield from (f"{at.astimezone(zone):%Y-%m-%d %H:%M}" for at in (mail.event.start, mail.event.end) if at)
+    yield mail.text
+
+
+def _called(mail: Mail, zone: ZoneInfo, *, own: bool) -> str:
+    who = "your" if own else f"{(mail.sender.name or mail.sender.email) if mail.sender else 'somebody'}'s"
+    return f"{who} mail" + (f" of {mail.date.astimezone(zone):%-d %B %Y}" if mail.date else "")
+
+
+def _told(account: Account, call: Mapping[str, Any], entry: GateEntry) -> Indexed:
+    """What a call told is known to the person alone, unless it was read where anybody may."""
+    is_private = entry.labels is None or entry.labels.read_private_data
+    readers = account.own_addresses if is_private else None
+    at = time_in_json(call["at"])
+    return _answer(
+        call["answer"],
+        _CALLED.get(entry.tool, f"what {entry.tool} told"),
+        entry.labels,
+        readers=readers,
+        day=_day(at, account.zone),
+    )
+
+
+def _free(account: Account, calls: Sequence[Mapping[str, Any]]) -> Iterator[Source]:
+    """What our own look into the calendar says of free time is the person's own."""
+    for call in calls:
+        if call["tool"] == "check_calendar_tool" and call["server"] is None and call["answer"]:
+            day = _day(time_in_json(call["at"]), account.zone)
+            yield _read("\n".join(_FREE.findall(call["answer"])), label="your calendar", by="own", day=day)
+
+
+def _before(row: Mapping[str, Any]) -> Iterator[GateEntry]:
+    """What an earlier version, which kept no calls, has noted of a chat: where it read; null: not even that."""
+    if row["is_chat"] and row["heard"] is None:
+        yield replace(EARLIER, labels=None)
+    for place in set(row["heard"] or ()) - {call["server"] or HERE for call in row["calls"]}:
+        yield replace(EARLIER, server=None if place == HERE else place)
+
+
+def _addresses(calls: Sequence[Mapping[str, Any]]) -> list[str]:
+    found = [span.key for call in calls for span in spans(str(call)) if span.kind == "address"]
+    return list(dict.fromkeys(found))
+
+
+def _day(at: datetime | None, zone: ZoneInfo) -> Any:
+    return at.astimezone(zone).date() if at else None
