@@ -3,7 +3,7 @@
 apis.py       what tool files tell, as names and schemas that models take
 tools.py      a tool for each API, which asks the virtual server
 retrieval.py  which of many tools fit a query
-toolbox.py    which tools go with a query
+toolset.py    which tools go with a query
 queries.py    the test sets
 agent.py      what an agent is to the benchmark, and our own
 answers.py    what came of a query, in the benchmark's forms

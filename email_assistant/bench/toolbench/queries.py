@@ -14,7 +14,7 @@ QUERIES_DIR: Final = Path("StableToolBench/solvable_queries/test_instruction")
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class BenchQuery:
     id: str
     text: str
     own: Mapping[Named, Mapping[str, Any]] = field(default_factory=dict)
@@ -23,7 +23,7 @@ class Query:
     """Those that it can't be answered without: tools, and APIs of theirs."""
 
 
-def read_queries(test_set: str | Path) -> list[Query]:
+def read_queries(test_set: str | Path) -> list[BenchQuery]:
     """`test_set`: a file, or the name of one in `QUERIES_DIR`. Raises BenchError."""
     path = Path(test_set)
     if not path.is_file():
@@ -36,10 +36,10 @@ def read_queries(test_set: str | Path) -> list[Query]:
         raise BenchError(f"{path} is no file of queries: {type(error).__name__} {error}") from None
 
 
-def _query(number: int, told: Mapping[str, Any]) -> Query:
+def _query(number: int, told: Mapping[str, Any]) -> BenchQuery:
     own = {_named(each): each for each in told.get("api_list") or ()}
     relevant = [(str(tool), str(api)) for tool, api in told.get("relevant APIs") or ()]
-    return Query(str(told.get("query_id", number)), str(told["query"]), own, relevant)
+    return BenchQuery(str(told.get("query_id", number)), str(told["query"]), own, relevant)
 
 
 def _named(told: Mapping[str, Any]) -> Named:

@@ -6,12 +6,12 @@ from dataclasses import asdict, dataclass
 from typing import Any, get_args
 
 from email_assistant.bench.toolbench.answers import Played
-from email_assistant.bench.toolbench.queries import Query
+from email_assistant.bench.toolbench.queries import BenchQuery
 from email_assistant.bench.toolbench.tools import Fault
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class Scores:
     """Rates are from 0 to 1, and None where nothing was there to measure them by."""
 
     agent: str
@@ -44,15 +44,15 @@ class Report:
 def report(
     agent: str,
     test_set: str,
-    played: Sequence[tuple[Query, Played]],
+    played: Sequence[tuple[BenchQuery, Played]],
     recall: float | None,
     judge: str | None = None,
     verdicts: Iterable[float] = (),
-) -> Report:
+) -> Scores:
     calls = [call for _, each in played for call in each.calls]
     watched = [call for _, each in played for call in each.calls if each.is_watched]
     failed = Counter(call.fault for call in calls)
-    return Report(
+    return Scores(
         agent=agent,
         test_set=test_set,
         queries=len(played),
@@ -69,7 +69,7 @@ def report(
     )
 
 
-def markdown(reports: Iterable[Report]) -> str:
+def markdown(reports: Iterable[Scores]) -> str:
     """One row for each run."""
     columns = ["agent", "test set", "queries", "API-call score", "hit rate", "routed rate", "recall@20"]
     columns += ["calls", "failed: model / ours / server", "errors", "crashes", "solved (judge)"]
@@ -77,7 +77,7 @@ def markdown(reports: Iterable[Report]) -> str:
     return "".join(f"| {' | '.join(cell.replace('|', '/') for cell in row)} |\n" for row in rows)
 
 
-def _row(of: Report) -> list[str]:
+def _row(of: Scores) -> list[str]:
     return [
         *(of.agent, of.test_set, str(of.queries)),
         *map(_rate, (of.api_call_score, of.hit_rate, of.routed_rate, of.recall_at_20)),
@@ -92,7 +92,7 @@ def mean(values: Iterable[float]) -> float | None:
     return sum(given) / len(given) if given else None
 
 
-def _called(query: Query, played: Played) -> float:
+def _called(query: BenchQuery, played: Played) -> float:
     called = {(tool, api) for tool, api in played.called_apis}
     return len(called & set(query.relevant)) / len(set(query.relevant))
 

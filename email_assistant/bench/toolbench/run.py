@@ -1,7 +1,7 @@
 """A run of the benchmark: queries side by side, each kept as soon as it is answered, so that a stop loses nothing."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,16 +12,14 @@ from pydantic import TypeAdapter
 from rich.console import Console
 from rich.progress import Progress
 
-from email_assistant.bench.toolbench.agent import BaseAgent
+from email_assistant.bench.toolbench.agent import BaseAgent, LangGraphAgent
 from email_assistant.bench.toolbench.answers import Played, converted
 from email_assistant.bench.toolbench.apis import plain_name
-from email_assistant.bench.toolbench.queries import Query, read_queries
-from email_assistant.bench.toolbench.report import Report, markdown, mean, report
+from email_assistant.bench.toolbench.queries import BenchQuery, read_queries
+from email_assistant.bench.toolbench.report import Scores, markdown, mean, report
 
 RESULTS_DIR: Final = Path("toolbench-results")
 PARALLEL: Final = 4
-Judge = Callable[[Query, Played], float]
-"""How far an answer solves its query, from 0 to 1."""
 
 
 def run_benchmark(
@@ -32,10 +30,9 @@ def run_benchmark(
     *,
     results_dir: str | Path = RESULTS_DIR,
     parallel: int = PARALLEL,
-    judge: Judge | None = None,
-    judge_name: str | None = None,
+    judge: LangGraphAgent | None = None,
 ) -> dict[str, Any]:
-    """Have an agent answer the queries of a test set, and say how well it did (`Report`).
+    """Have an agent answer the queries of a test set, and say how well it did (`Scores`).
 
     What is answered is kept in `results_dir` under the agent's name, and not asked again by the next run of that name;
     what ended for a reason that may pass is. There, too, are the report, and the answers in the scorer's form.
@@ -45,18 +42,18 @@ def run_benchmark(
     """
     queries, name = read_queries(test_set)[:max_queries], plain_name(agent_name, ())
     folder, called = Path(results_dir), Path(test_set).stem
-    kept = _Kept(folder / name / f"{called}.jsonl", queries)
+    kept = _Journal(folder / name / f"{called}.jsonl", queries)
     _play_all(agent, [query for query in queries if query.id not in kept.played], kept, parallel)
     played = [(query, kept.played[query.id]) for query in queries]
     with ThreadPoolExecutor(parallel) as pool:
-        verdicts = list(pool.map(lambda each: judge(*each), played)) if judge else []
+        verdicts = list(pool.map(lambda each: judge.judge(*each), played)) if judge else []
     found = [share for query in queries if (share := agent.recall(query)) is not None]
-    made = report(agent_name, called, played, mean(found), judge_name, verdicts)
+    made = report(agent_name, called, played, mean(found), judge.model if judge else None, verdicts)
     _write(folder, name, called, played, made)
     return made.json()
 
 
-def _play_all(agent: BaseAgent, queries: Sequence[Query], kept: "_Kept", parallel: int) -> None:
+def _play_all(agent: BaseAgent, queries: Sequence[BenchQuery], kept: "_Journal", parallel: int) -> None:
     with Progress(console=Console(stderr=True)) as bar, ThreadPoolExecutor(parallel) as pool:
         task = bar.add_task("queries", total=len(queries))
         try:
@@ -70,7 +67,7 @@ def _play_all(agent: BaseAgent, queries: Sequence[Query], kept: "_Kept", paralle
             raise
 
 
-def _play(agent: BaseAgent, query: Query) -> Played:
+def _play(agent: BaseAgent, query: BenchQuery) -> Played:
     try:
         return agent.play(query)
     except Exception as error:  # whatever agent it is, the other queries go on
@@ -88,10 +85,10 @@ class _Line:
 _LINE: Final = TypeAdapter(_Line)
 
 
-class _Kept:
+class _Journal:
     """The queries that are answered, a line for each in a file; the last one may be torn."""
 
-    def __init__(self, path: Path, queries: Sequence[Query]) -> None:
+    def __init__(self, path: Path, queries: Sequence[BenchQuery]) -> None:
         self._path = path
         self._lock = Lock()
         self.played: dict[str, Played] = {}
@@ -101,7 +98,7 @@ class _Kept:
         path.parent.mkdir(parents=True, exist_ok=True)
         _replace(path, "".join(f"{_LINE.dump_json(line).decode()}\n" for line in lines))
 
-    def add(self, query: Query, played: Played) -> None:
+    def add(self, query: BenchQuery, played: Played) -> None:
         line = _LINE.dump_json(_Line(query.id, query.text, played)).decode()
         with self._lock, self._path.open("a", encoding="utf-8") as file:
             file.write(f"{line}\n")
@@ -117,7 +114,7 @@ class _Kept:
         return lines
 
 
-def _write(folder: Path, name: str, called: str, played: Sequence[tuple[Query, Played]], made: Report) -> None:
+def _write(folder: Path, name: str, called: str, played: Sequence[tuple[BenchQuery, Played]], made: Scores) -> None:
     for_scorer = {query.id: converted(query.text, each, name) for query, each in played}
     answers = {query.id: each.answer() for query, each in played}
     _replace(folder / name / f"{called}.json", _json({"report": made.json(), "answers": answers}))
