@@ -118,10 +118,11 @@ def toolbench(
 ) -> None:
     """How well a model uses tools: StableToolBench's queries, answered by the loop that works on mail.
 
-    Each answer is kept as it comes: after a stop, the same command goes on where it was. The results are JSON, a table in
-    Markdown, and the answers in the form that StableToolBench's own scorer reads."""
+    Each answer is kept as it comes: after a stop, the same command goes on where it was. The results are JSON, a table
+    in Markdown, and the answers in the form that StableToolBench's own scorer reads."""
     with ended_in_words():
         from email_assistant.bench.toolbench import LangGraphAgent, run_benchmark
+        from email_assistant.bench.toolbench.scores import shown
         from email_assistant.telemetry import log_to_stderr
 
         log_to_stderr("WARNING")
@@ -139,19 +140,7 @@ def toolbench(
     if as_json:
         print_json(scores)
     else:
-        print_table(["score", ""], [[score.replace("_", " "), _said(value)] for score, value in scores.items()])
-
-
-def _said(value: object) -> str:
-    match value:
-        case None:
-            return "-"
-        case float():
-            return f"{value:.3f}"
-        case dict():
-            return ", ".join(f"{key} {each}" for key, each in value.items())
-        case _:
-            return str(value)
+        print_table(["score", ""], [list(each) for each in shown(scores).items()])
 
 
 def _machine() -> dict[str, str]:

@@ -51,6 +51,7 @@ HARD_NAMES: list[tuple[str, str]] = [
     ("tab\tand\nline", 'quotes " and \\'),
     ("-", "_"),
     ("123", "456"),
+    ("half \ud800", "half \udc00"),
 ]
 
 
