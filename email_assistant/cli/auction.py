@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 
     from email_assistant.agents.auction.backends import Tools
     from email_assistant.agents.auction.bidders import Bidder
-    from email_assistant.agents.auction.events import Event, Listener
-    from email_assistant.agents.auction.table import Table
+    from email_assistant.agents.auction.events import AuctionEvent, Listener
+    from email_assistant.agents.auction.table import SaleTable
 
 _STEPS = 60  # of one bidder for one lot
+_VERBS = {"bid": ("BID", "amount"), "ask": ("ASK_SELLER", "question")}  # that take more than themselves
 
 
 @awaited
@@ -52,11 +53,10 @@ async def auction(
     from email_assistant.agents.auction.episode import play
     from email_assistant.agents.auction.graph import AuctionAgent
     from email_assistant.agents.auction.lots import read_lots
-    from email_assistant.agents.auction.rules import Limits
-    from email_assistant.agents.auction.transcript import as_json as told_as_json
+    from email_assistant.agents.auction.rules import Terms
     from email_assistant.agents.auction.transcript import lines, page, summary
 
-    def say(event: "Event") -> None:
+    def say(event: "AuctionEvent") -> None:
         for line in lines(event):
             print_text(line)
 
@@ -64,11 +64,11 @@ async def auction(
     listeners: Sequence[Listener] = () if as_json else (say,)
     async with opened_tools(config, lots) as tools, _seated(names, seed, seat, model, tools) as seated:
         agent = AuctionAgent(seated, tools, _STEPS)
-        episode = await play(agent, read_lots(lots), _money(purse), seed, Limits(rounds=rounds), listeners)
+        episode = await play(agent, read_lots(lots), _money(purse), seed, Terms(rounds=rounds), listeners)
     if html:
         html.write_text(page(episode), encoding="utf-8")
     if as_json:
-        print_json(told_as_json(episode))
+        print_json(episode)
     else:
         for line in summary(episode):
             print_text(line)
@@ -81,7 +81,7 @@ async def _seated(
     from email_assistant.agents.auction.bidders import ModelBidder, RuleBidder
 
     def with_person(others: "dict[str, Bidder]") -> "dict[str, Bidder]":
-        return {**others, seat: Person(seat)} if seat else others
+        return {**others, seat: PersonBidder(seat)} if seat else others
 
     if model is None:
         yield with_person({name: RuleBidder(name, seed) for name in names})
@@ -95,33 +95,25 @@ async def _seated(
         tell(f"{tally.calls} model calls, {tally.prompt_tokens} + {tally.completion_tokens} tokens")
 
 
-class Person:
+class PersonBidder:
     """Who sits at the terminal; the end of their input takes them out of the lot."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
-    async def propose(self, messages: "Sequence[AnyMessage]", table: "Table") -> "AIMessage":
+    async def propose(self, messages: "Sequence[AnyMessage]", table: "SaleTable") -> "AIMessage":
         from email_assistant.agents.auction.action import Action
         from email_assistant.agents.auction.tools import FINISH
 
-        seen = table.seen_by(self.name)
         print_text(messages[-1].text)
         tell("bid AMOUNT, call, fold, ask QUESTION, status or finish:")
         try:
-            words = (await asyncio.to_thread(input, f"{self.name}, {seen['purse']}> ")).strip()
+            words = await asyncio.to_thread(input, f"{self.name}, {table.seen_by(self.name)['purse']}> ")
         except EOFError:
-            words = "finish"
-        verb, _, rest = words.partition(" ")
-        match verb.lower():
-            case "bid":
-                return Action(tool="BID", args={"amount": rest.strip()}).as_message()
-            case "ask":
-                return Action(tool="ASK_SELLER", args={"question": rest.strip()}).as_message()
-            case "finish":
-                return Action(tool=FINISH).as_message()
-            case other:
-                return Action(tool=other.upper()).as_message()
+            words = FINISH
+        verb, _, rest = words.strip().partition(" ")
+        tool, takes = _VERBS.get(verb.lower(), (verb.upper(), None))
+        return Action(tool=tool, args={takes: rest.strip()} if takes else {}).as_message()
 
 
 def _money(text: str) -> Decimal:

@@ -8,16 +8,7 @@ from typing import Final
 
 from mcp import types
 
-from email_assistant.agents.auction.tools import (
-    AskSeller,
-    Bid,
-    BidderCall,
-    CheckTermination,
-    Finish,
-    Fold,
-    Status,
-    Stay,
-)
+from email_assistant.agents.auction.tools import HERE, AskSeller, BidderCall
 from email_assistant.gate.source import Source
 from email_assistant.programs import command
 from email_assistant.tools.config import LOCAL, ServerConfig, Shipped, ToolConfig, ToolsConfig, read_tools
@@ -26,7 +17,7 @@ from email_assistant.tools.mcp.reader import Reader
 from email_assistant.tools.spec import AnyTool
 
 Tools = Mapping[str, AnyTool[BidderCall]]
-_HERE: Final = {tool.spec.name: tool for tool in (Bid(), Stay(), Fold(), Status(), CheckTermination(), Finish())}
+_HERE: Final = {tool.spec.name: tool for tool in HERE}
 _ASK: Final = AskSeller.spec.name
 
 

@@ -11,8 +11,9 @@ from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolMe
 from email_assistant.agents.auction.action import Action, read_action
 from email_assistant.agents.auction.prompt import system_prompt
 from email_assistant.agents.auction.rules import Lot, Money
-from email_assistant.agents.auction.table import Table
+from email_assistant.agents.auction.table import SaleTable
 from email_assistant.agents.auction.tools import FINISH
+from email_assistant.agents.loop import UNREADABLE
 
 if TYPE_CHECKING:
     from email_assistant.model import Models
@@ -30,7 +31,7 @@ NAMES: Final = ("Ada", "Ben", "Cleo", "Dara", "Emil", "Fay", "Gus", "Hana", "Ivo
 class Bidder(Protocol):
     name: str
 
-    async def propose(self, messages: Sequence[AnyMessage], table: Table) -> AIMessage:
+    async def propose(self, messages: Sequence[AnyMessage], table: SaleTable) -> AIMessage:
         """The next action. `messages`: what was said and done of this lot, the opening first."""
         ...
 
@@ -50,7 +51,7 @@ class RuleBidder:
     _chance: dict[str, Random] = field(default_factory=dict)
     _curious: set[tuple[str, int]] = field(default_factory=set)
 
-    async def propose(self, messages: Sequence[AnyMessage], table: Table) -> AIMessage:
+    async def propose(self, messages: Sequence[AnyMessage], table: SaleTable) -> AIMessage:
         auction, seen = table.auction, table.seen_by(self.name)
         chance = self._chance.setdefault(auction.lot.name, _chance(self.seed, auction.lot, self.name, "moves"))
         turn = (auction.lot.name, int(seen["round"]))
@@ -95,7 +96,7 @@ class ModelBidder:
     models: "Models"
     schemas: Sequence[Mapping[str, Any]]
 
-    async def propose(self, messages: Sequence[AnyMessage], table: Table) -> AIMessage:
+    async def propose(self, messages: Sequence[AnyMessage], table: SaleTable) -> AIMessage:
         """Raises ModelDown, ModelFault, ModelRefused, BadAnswer."""
         if _faults(messages) >= _MOST_FAULTS:
             return Action(tool=FINISH, commentary="(could not be understood)").as_message()
@@ -109,7 +110,7 @@ def _faults(messages: Sequence[AnyMessage]) -> int:
     """How many of the last answers were refused, one after the other."""
     count = 0
     for message in reversed(messages):
-        if isinstance(message, ToolMessage) and message.text.startswith("Error: "):
+        if isinstance(message, ToolMessage) and (message.name == UNREADABLE or message.text.startswith("Error: ")):
             count += 1
         elif not isinstance(message, AIMessage):
             break

@@ -12,18 +12,18 @@ from langchain_core.messages import HumanMessage
 from langgraph.graph.state import CompiledStateGraph
 
 from email_assistant.agents.auction.bidders import worth
-from email_assistant.agents.auction.events import Event, Listener
+from email_assistant.agents.auction.events import AuctionEvent, Listener
 from email_assistant.agents.auction.graph import AuctionAgent
 from email_assistant.agents.auction.prompt import opening_message
-from email_assistant.agents.auction.rules import Auction, Illegal, Limits, Lot, Money
-from email_assistant.agents.auction.table import Table
+from email_assistant.agents.auction.rules import Auction, Illegal, Lot, Money, Terms
+from email_assistant.agents.auction.table import SaleTable
 from email_assistant.errors import AssistantError
 
 _NODES = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class Sale:
     lot: str
     title: str
     winner: str | None  # None: it was not sold
@@ -34,11 +34,11 @@ class Result:
 @dataclass(frozen=True, slots=True)
 class Episode:
     seed: int
-    results: Sequence[Result]
+    results: Sequence[Sale]
     purses: dict[str, Money]  # what each bidder has left
     takings: Money  # of all sellers
     tool_usage: dict[str, int]
-    events: Sequence[Event]
+    events: Sequence[AuctionEvent]
 
 
 async def play(
@@ -46,22 +46,22 @@ async def play(
     lots: Sequence[Lot],
     purse: Money,
     seed: int,
-    limits: Limits,
+    terms: Terms,
     listeners: Sequence[Listener] = (),
 ) -> Episode:
     """Sell one lot after the other. `purse`: what each bidder begins with."""
-    events: list[Event] = []
+    events: list[AuctionEvent] = []
     purses, takings = dict.fromkeys(agent.bidders, purse), Decimal(0)
-    results: list[Result] = []
+    results: list[Sale] = []
     graph = agent.graph()
 
-    def tell(event: Event) -> None:
+    def tell(event: AuctionEvent) -> None:
         for listen in (events.append, *listeners):
             listen(event)
 
     for lot in lots:
-        auction = Auction(lot, dict(purses), limits)
-        table = agent.tables[lot.name] = Table(auction, tell)
+        auction = Auction(lot, dict(purses), terms)
+        table = agent.tables[lot.name] = SaleTable(auction, tell)
         async with asyncio.TaskGroup() as tasks:
             for name in agent.bidders:
                 tasks.create_task(_takes_part(graph, agent, table, name, seed))
@@ -69,12 +69,12 @@ async def play(
         if winner := auction.winner:
             purses[winner] -= auction.price
             takings += auction.price
-        results.append(Result(lot.name, lot.title, auction.winner, auction.price, auction.round))
+        results.append(Sale(lot.name, lot.title, auction.winner, auction.price, auction.round))
     return Episode(seed, results, purses, takings, dict(sorted(agent.usage.items())), events)
 
 
 async def _takes_part(
-    graph: "CompiledStateGraph[Any, Any, Any, Any]", agent: AuctionAgent, table: Table, name: str, seed: int
+    graph: "CompiledStateGraph[Any, Any, Any, Any]", agent: AuctionAgent, table: SaleTable, name: str, seed: int
 ) -> None:
     """Run a bidder's graph; who stops early, for whatever reason, keeps their bid and makes no other."""
     auction = table.auction

@@ -10,7 +10,7 @@ Happening = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class AuctionEvent:
     kind: Happening
     lot: str
     round: int
@@ -19,4 +19,4 @@ class Event:
     """Plain JSON."""
 
 
-Listener = Callable[[Event], None]
+Listener = Callable[[AuctionEvent], None]

@@ -14,7 +14,7 @@ from langgraph.graph.state import CompiledStateGraph
 from email_assistant.agents.agent import Agent, Judged, LoopState, Ran
 from email_assistant.agents.auction.bidders import Bidder
 from email_assistant.agents.auction.rules import Illegal
-from email_assistant.agents.auction.table import Table
+from email_assistant.agents.auction.table import SaleTable
 from email_assistant.agents.auction.tools import FINISH, BidderCall
 from email_assistant.agents.loop import Loop
 from email_assistant.gate.policy import GateEntry, GateSession
@@ -31,7 +31,7 @@ class AuctionAgent(Agent):
     bidders: Mapping[str, Bidder]
     tools: Mapping[str, AnyTool[BidderCall]]
     max_steps: int
-    tables: dict[str, Table] = field(default_factory=dict)
+    tables: dict[str, SaleTable] = field(default_factory=dict)
     """By lot."""
     usage: Counter[str] = field(default_factory=Counter)
     """How often each tool was used."""
@@ -86,5 +86,5 @@ class AuctionAgent(Agent):
             return Ran(f"Error: {error}", well=False, ends=table.has_ended_for(bidder))
         return Ran(text, ends=name in _ENDING and table.has_ended_for(bidder))
 
-    def _seat(self, run: Mapping[str, Any]) -> tuple[str, Table]:
+    def _seat(self, run: Mapping[str, Any]) -> tuple[str, SaleTable]:
         return run["bidder"], self.tables[run["lot"]]

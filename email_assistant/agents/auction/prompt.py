@@ -24,8 +24,8 @@ It opens at {opening}; each bid is {increment} above the price at least. You hav
 
 
 def system_prompt(name: str, auction: Auction, tools: Mapping[str, Any]) -> str:
-    limits = auction.limits
-    return _SYSTEM.format(name=name, rounds=limits.rounds, questions=limits.questions, tools=", ".join(tools))
+    terms = auction.terms
+    return _SYSTEM.format(name=name, rounds=terms.rounds, questions=terms.questions, tools=", ".join(tools))
 
 
 def opening_message(name: str, auction: Auction, worth: str) -> str:
@@ -37,7 +37,7 @@ def opening_message(name: str, auction: Auction, worth: str) -> str:
         opening=lot.opening,
         increment=lot.increment,
         purse=auction.purses[name],
-        bids=auction.limits.bids,
+        bids=auction.terms.bids,
         worth=f"It is worth {worth} to you.\n",
     )
 

@@ -51,7 +51,7 @@ class Lot(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class Terms:
     rounds: int = 12
     """Of one lot."""
     bids: int = 8
@@ -66,7 +66,7 @@ class Auction:
 
     lot: Lot
     purses: Mapping[str, Money]
-    limits: Limits = field(default_factory=Limits)
+    terms: Terms = field(default_factory=Terms)
     price: Money = field(init=False)
     leader: str | None = field(default=None, init=False)
     round: int = field(default=1, init=False)
@@ -109,8 +109,8 @@ class Auction:
             raise Illegal(f"the price is {self.price}: bid {self.least} at least")
         if amount > self.purses[bidder]:
             raise Illegal(f"you have {self.purses[bidder]}, and can't bid more")
-        if self.bids[bidder] >= self.limits.bids:
-            raise Illegal(f"you have made your {self.limits.bids} bids for this lot")
+        if self.bids[bidder] >= self.terms.bids:
+            raise Illegal(f"you have made your {self.terms.bids} bids for this lot")
         if amount != amount.quantize(_CENT):
             raise Illegal("a bid has two decimal places at most")
         self.price, self.leader, self._bid_in_round = amount, bidder, True
@@ -137,8 +137,8 @@ class Auction:
     def ask(self, bidder: str) -> None:
         """Count a question to the seller. Raises Illegal."""
         self._check_in(bidder)
-        if self._questions[bidder] >= self.limits.questions:
-            raise Illegal(f"you may ask {self.limits.questions} in a round; ask again in the next one")
+        if self._questions[bidder] >= self.terms.questions:
+            raise Illegal(f"you may ask {self.terms.questions} in a round; ask again in the next one")
         self._questions[bidder] += 1
 
     def snapshot(self) -> dict[str, Any]:
@@ -146,7 +146,7 @@ class Auction:
         return {
             "lot": self.lot.name,
             "round": self.round,
-            "rounds": self.limits.rounds,
+            "rounds": self.terms.rounds,
             "price": str(self.price),
             "least": str(self.least),
             "reserve_met": self.is_reserve_met,
@@ -173,7 +173,7 @@ class Auction:
         if not self._moved.issuperset(self.bidding):
             return
         alone = len(self.bidding) == 1 and self.is_reserve_met
-        self.is_over = not self._bid_in_round or alone or self.round == self.limits.rounds
+        self.is_over = not self._bid_in_round or alone or self.round == self.terms.rounds
         if not self.is_over:
             self.round += 1
             self._moved, self._bid_in_round, self._questions = set(), False, Counter()

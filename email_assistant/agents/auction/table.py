@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from email_assistant.agents.auction.events import Event, Happening, Listener
+from email_assistant.agents.auction.events import AuctionEvent, Happening, Listener
 from email_assistant.agents.auction.rules import Auction
 
 
 @dataclass
-class Table:
+class SaleTable:
     auction: Auction
     tell: Listener
     commentary: dict[str, str] = field(default_factory=dict)
@@ -22,14 +22,14 @@ class Table:
     """How it stood when the round began."""
     _heard: set[str] = field(default_factory=set)
     """Those whose turn has come in this round."""
-    _kept: dict[str, list[Event]] = field(default_factory=dict)
+    _kept: dict[str, list[AuctionEvent]] = field(default_factory=dict)
     """What each did before their turn: told with it, or the order would depend on who is quick."""
     _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     def __post_init__(self) -> None:
         lot = self.auction.lot
         told = {"title": lot.title, "opening": str(lot.opening), "increment": str(lot.increment)}
-        self.tell(Event("lot", lot.name, 1, None, told))
+        self.tell(AuctionEvent("lot", lot.name, 1, None, told))
         self._begin_round()
 
     def seen_by(self, bidder: str) -> Mapping[str, Any]:
@@ -37,7 +37,7 @@ class Table:
         is_live = bidder in self._heard or self.auction.is_over
         seen = self.auction.snapshot() if is_live else self._opening
         auction = self.auction
-        own = {"bids_left": auction.limits.bids - auction.bids[bidder], "purse": str(auction.purses[bidder])}
+        own = {"bids_left": auction.terms.bids - auction.bids[bidder], "purse": str(auction.purses[bidder])}
         return {**seen, "you": bidder, **own}
 
     def has_ended_for(self, bidder: str) -> bool:
@@ -80,9 +80,9 @@ class Table:
         for bidder in self.auction.purses:
             self._tell_kept(bidder)
 
-    def _event(self, kind: Happening, round_: int, bidder: str, data: dict[str, Any]) -> Event:
+    def _event(self, kind: Happening, round_: int, bidder: str, data: dict[str, Any]) -> AuctionEvent:
         said = self.commentary.pop(bidder, "")
-        return Event(kind, self.auction.lot.name, round_, bidder, data | ({"says": said} if said else {}))
+        return AuctionEvent(kind, self.auction.lot.name, round_, bidder, data | ({"says": said} if said else {}))
 
     def _begin_round(self) -> None:
         bidding = list(self.auction.bidding)
@@ -95,7 +95,7 @@ class Table:
         auction = self.auction
         kind: Happening = "sold" if auction.winner else "unsold"
         told = {"price": str(auction.price), "reserve_met": auction.is_reserve_met}
-        self.tell(Event(kind, auction.lot.name, auction.round, auction.winner, told))
+        self.tell(AuctionEvent(kind, auction.lot.name, auction.round, auction.winner, told))
 
     def _tell_kept(self, bidder: str) -> None:
         for event in self._kept.pop(bidder, ()):

@@ -1,19 +1,19 @@
 """What a bidder can do. All of it runs here, but for questions to the seller, which a server may answer."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
 from pydantic import ConfigDict, Field
 
-from email_assistant.agents.auction.rules import Lot
+from email_assistant.agents.auction.rules import Auction
 from email_assistant.agents.auction.seller import answer
-from email_assistant.agents.auction.table import Table
+from email_assistant.agents.auction.table import SaleTable
 from email_assistant.tools.mcp.reader import Reader
-from email_assistant.tools.spec import AnyTool, Arguments, FilledIn, Progress, ToolSpec
+from email_assistant.tools.spec import AnyTool, Arguments, FilledIn, ToolSpec
 
 FINISH: Final = "FINISH"
 
@@ -25,13 +25,15 @@ class BidderCall:
     id: str
     run_id: UUID
     bidder: str
-    table: Table
-    progress: Progress = field(default=lambda text: None)
+    table: SaleTable
     filled_in: Sequence[FilledIn] = ()
     account_id: None = None
 
+    def progress(self, text: str) -> None:
+        """Nobody waits to hear what a server says while it works."""
 
-class _Nothing(Arguments):
+
+class _NoArguments(Arguments):
     # Many models say more than is asked for, and refusing that would cost a whole call.
     model_config = ConfigDict(extra="ignore")
 
@@ -40,7 +42,7 @@ class BidArguments(Arguments):
     amount: Decimal = Field(gt=0, max_digits=12, decimal_places=2)
 
 
-class Question(Arguments):
+class QuestionArguments(Arguments):
     question: str = Field(min_length=1, max_length=500)
 
 
@@ -48,35 +50,21 @@ def _spec(name: str, description: str, arguments: type[Arguments], **properties:
     return ToolSpec(name, description, {"properties": properties, "required": list(properties)}, arguments, None)
 
 
-class Bid(AnyTool[BidderCall]):
-    spec = _spec(
-        "BID",
-        "Bid for the lot; answers when the round is over.",
-        BidArguments,
-        amount={"type": "string", "description": "Such as 120 or 120.50"},
-    )
+class Move(AnyTool[BidderCall]):
+    """What is made of a bidder's turn."""
+
+    def __init__(self, spec: ToolSpec, act: Callable[[Auction, str, dict[str, Any]], None]) -> None:
+        self.spec = spec
+        self._act = act
 
     async def run(self, call: BidderCall, arguments: dict[str, Any]) -> str:
-        amount, auction = BidArguments.model_validate(arguments).amount, call.table.auction
-        return await call.table.move(call.bidder, lambda: auction.bid(call.bidder, amount), amount=str(amount))
+        given = self.spec.parse(arguments).model_dump()
+        told = {name: str(value) for name, value in given.items()}
+        return await call.table.move(call.bidder, lambda: self._act(call.table.auction, call.bidder, given), **told)
 
 
-class Stay(AnyTool[BidderCall]):
-    spec = _spec("CALL", "Stay in without a bid; answers when the round is over.", _Nothing)
-
-    async def run(self, call: BidderCall, arguments: dict[str, Any]) -> str:
-        return await call.table.move(call.bidder, lambda: call.table.auction.call(call.bidder))
-
-
-class Fold(AnyTool[BidderCall]):
-    spec = _spec("FOLD", "Leave this lot for good.", _Nothing)
-
-    async def run(self, call: BidderCall, arguments: dict[str, Any]) -> str:
-        return await call.table.move(call.bidder, lambda: call.table.auction.fold(call.bidder))
-
-
-class Status(AnyTool[BidderCall]):
-    spec = _spec("STATUS", "How the auction stands, as JSON.", _Nothing)
+class ShowStatus(AnyTool[BidderCall]):
+    spec = _spec("STATUS", "How the auction stands, as JSON.", _NoArguments)
 
     async def run(self, call: BidderCall, arguments: dict[str, Any]) -> str:
         call.table.note("status", call.bidder)
@@ -84,7 +72,7 @@ class Status(AnyTool[BidderCall]):
 
 
 class CheckTermination(AnyTool[BidderCall]):
-    spec = _spec("CHECK_TERMINATION", "Whether the auction of this lot is over: continue or end.", _Nothing)
+    spec = _spec("CHECK_TERMINATION", "Whether the auction of this lot is over: continue or end.", _NoArguments)
 
     async def run(self, call: BidderCall, arguments: dict[str, Any]) -> str:
         says = "end" if call.table.has_ended_for(call.bidder) else "continue"
@@ -93,7 +81,7 @@ class CheckTermination(AnyTool[BidderCall]):
 
 
 class Finish(AnyTool[BidderCall]):
-    spec = _spec(FINISH, "Take no further part in this lot.", _Nothing)
+    spec = _spec(FINISH, "Take no further part in this lot.", _NoArguments)
 
     async def run(self, call: BidderCall, arguments: dict[str, Any]) -> str:
         return "Done."
@@ -102,21 +90,35 @@ class Finish(AnyTool[BidderCall]):
 class AskSeller(AnyTool[BidderCall]):
     """`reader`: of the server that answers for the seller; None: it is answered here."""
 
-    spec = _spec(
-        "ASK_SELLER", "Ask the lot's seller about it.", Question, question={"type": "string", "maxLength": 500}
-    )
+    spec = _spec("ASK_SELLER", "Ask the lot's seller about it.", QuestionArguments, question={"type": "string"})
 
     def __init__(self, reader: Reader | None = None) -> None:
         self._reader = reader
 
     async def run(self, call: BidderCall, arguments: dict[str, Any]) -> str:
-        question, auction = Question.model_validate(arguments).question, call.table.auction
+        question, auction = str(arguments["question"]), call.table.auction
         auction.ask(call.bidder)
-        said = await self._answered(call, auction.lot, question)
+        if self._reader is None:
+            said = answer(auction.lot, question)
+        else:
+            said = await self._reader.read(call, {"lot": auction.lot.name, "question": question}, {})
         call.table.note("ask_seller", call.bidder, question=question, answer=said)
         return said
 
-    async def _answered(self, call: BidderCall, lot: Lot, question: str) -> str:
-        if self._reader is None:
-            return answer(lot, question)
-        return await self._reader.read(call, {"lot": lot.name, "question": question}, {})
+
+_AMOUNT: Final = {"type": "string", "description": "Such as 120 or 120.50"}
+HERE: Final[Sequence[AnyTool[BidderCall]]] = (
+    Move(
+        _spec("BID", "Bid for the lot; answers when the round is over.", BidArguments, amount=_AMOUNT),
+        lambda auction, bidder, given: auction.bid(bidder, given["amount"]),
+    ),
+    Move(
+        _spec("CALL", "Stay in without a bid; answers when the round is over.", _NoArguments),
+        lambda auction, bidder, given: auction.call(bidder),
+    ),
+    Move(_spec("FOLD", "Leave this lot for good.", _NoArguments), lambda auction, bidder, given: auction.fold(bidder)),
+    ShowStatus(),
+    CheckTermination(),
+    Finish(),
+)
+"""The tools that run here, whatever a file says."""

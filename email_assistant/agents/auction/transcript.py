@@ -1,14 +1,13 @@
-"""An episode told: as lines, as JSON, and as a page with the curve of each lot's price."""
+"""An episode told: as lines, and as a page with the curve of each lot's price."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from decimal import Decimal
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import jinja2
 
 from email_assistant.agents.auction.episode import Episode
-from email_assistant.agents.auction.events import Event
+from email_assistant.agents.auction.events import AuctionEvent
 
 _WIDTH, _HEIGHT, _EDGE = 640, 240, 40
 _SAID: Final = {
@@ -25,7 +24,7 @@ _SAID: Final = {
 }
 
 
-def lines(event: Event) -> Iterator[str]:
+def lines(event: AuctionEvent) -> Iterator[str]:
     """What happened, in words."""
     data = event.data
     if event.kind == "lot":
@@ -41,12 +40,6 @@ def summary(episode: Episode) -> Iterator[str]:
         yield f"{result.title}: " + (f"{result.winner}, {result.price}" if result.winner else "not sold")
     yield "Left: " + ", ".join(f"{name} {purse}" for name, purse in episode.purses.items())
     yield f"The sellers took {episode.takings}."
-
-
-def as_json(episode: Episode) -> dict[str, Any]:
-    """Plain JSON; amounts are texts, so that they stay exact."""
-    told: dict[str, Any] = _plain(asdict(episode))
-    return told
 
 
 def page(episode: Episode) -> str:
@@ -70,7 +63,7 @@ class Point(NamedTuple):
     label: str
 
 
-def _curve(events: Sequence[Event]) -> Sequence[Point]:
+def _curve(events: Sequence[AuctionEvent]) -> Sequence[Point]:
     """The price after each bid, from left to right, in the picture's units."""
     opening = Decimal(events[0].data["opening"])
     bids = [(event.bidder, event.round, Decimal(event.data["amount"])) for event in events if event.kind == "bid"]
@@ -81,15 +74,3 @@ def _curve(events: Sequence[Event]) -> Sequence[Point]:
         y = _HEIGHT - _EDGE - float((amount - opening) / span) * (_HEIGHT - 2 * _EDGE)
         points.append(Point(round(_EDGE + number * step, 1), round(y, 1), f"round {round_}: {bidder} {amount}"))
     return points
-
-
-def _plain(value: Any) -> Any:
-    match value:
-        case dict():
-            return {key: _plain(each) for key, each in value.items()}
-        case list() | tuple():
-            return [_plain(each) for each in value]
-        case Decimal():
-            return str(value)
-        case _:
-            return value

@@ -14,7 +14,7 @@ from email_assistant.agents.auction.seller import answer
 _NAME: Final = "ASK_SELLER"
 
 
-class Arguments(BaseModel):
+class AskedArguments(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     lot: str = Field(description="Name of the lot")
@@ -31,7 +31,7 @@ def create_seller_server(lots: Sequence[Lot]) -> Server[Any, Any]:
             types.Tool(
                 name=_NAME,
                 description="Ask the seller of a lot about it.",
-                inputSchema=Arguments.model_json_schema(),
+                inputSchema=AskedArguments.model_json_schema(),
                 annotations=types.ToolAnnotations(readOnlyHint=True, idempotentHint=True, openWorldHint=False),
             )
         ]
@@ -40,7 +40,7 @@ def create_seller_server(lots: Sequence[Lot]) -> Server[Any, Any]:
         if name != _NAME:
             return _said(f"there is no such tool; there is: {_NAME}", well=False)
         try:
-            given = Arguments.model_validate(arguments)
+            given = AskedArguments.model_validate(arguments)
         except ValidationError as error:
             return _said("; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()), well=False)
         if given.lot not in known:
