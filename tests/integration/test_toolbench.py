@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import subprocess
 import sys
 import threading
@@ -532,22 +533,25 @@ class TestRun:
         assert json.loads(example["answer"]["final_answer"])["final_answer"] == "done"
         assert {tool["name"] for tool in example["available_tools"]} >= {"Tool 1_get 0", "Tool 0_get 0"}
 
-    def test_the_table_names_what_needs_a_judge(
-        self, tmp_path: Path, server: VirtualServerDouble, oracle: Oracle
+    def test_what_is_solved_only_a_judge_tells(
+        self, tmp_path: Path, server: VirtualServerDouble, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         files = plain_files(tmp_path / "tools")
-        queries = asked(tmp_path / "G1.json", [files.query(n, [n], own=range(9)) for n in range(2)])
-        agent = LangGraphAgent(server_url=server.url)
-        agent.bind_tools(tmp_path / "tools")
+        queries = asked(tmp_path / "G1.json", [files.query(n, [n], own=range(9)) for n in range(3)])
+        with Oracle(judging) as model:
+            use(model, tmp_path, monkeypatch)
+            agent = LangGraphAgent(server_url=server.url)
+            agent.bind_tools(tmp_path / "tools")
+            without = self.run(agent, queries, tmp_path / "results")
+            [table] = (tmp_path / "results").rglob("G1.md")
+            first = table.read_text()
+            judged = self.run(agent, queries, tmp_path / "results", judge=LangGraphAgent("a judge"))
 
-        without = self.run(agent, queries, tmp_path / "results")
-        [table] = (tmp_path / "results").rglob("G1.md")
-        first = table.read_text()
-
-        assert without["solved_rate"] is None
-        assert "needs a judge model" in first
+        assert (without["judge"], without["solved_rate"]) == (None, None)
+        assert "| needs a judge model |" in first
+        assert (judged["judge"], judged["solved_rate"]) == ("a judge", 0.5)
+        assert "| a judge | 0.500 |" in table.read_text()
         assert first.count("\n") == 3
-        assert "| 1.000 | 1.000 | 1.000 |" in first
 
     def test_files_that_hold_no_queries_are_named(self, tmp_path: Path) -> None:
         with pytest.raises(BenchError, match="is no file of queries: FileNotFoundError"):
@@ -566,6 +570,13 @@ def followed(example: dict[str, Any]) -> tuple[list[dict[str, Any]], str]:
         if not node["next"]:
             return found, final
         node = node["next"][0]
+
+
+def judging(query: str, step: int) -> Turn | None:
+    """Says of the three queries that one is solved, of one that it is not, and can't tell of the last."""
+    verdicts = {"#0": "solved", "#1": "unsure", "#2": "unsolved"}
+    said = json.dumps({"reason": "", "verdict": next((v for mark, v in verdicts.items() if mark in query), "")})
+    return (lambda functions: said) if query.startswith("<question>") else None
 
 
 class Foreign(BaseAgent):
@@ -652,3 +663,34 @@ API: dict[str, Any] = {
         {"name": f"page {n}", "type": "NUMBER", "description": "", "default": "1"} for n in range(3)
     ],
 }
+
+
+class TestCommand:
+    def run(self, tmp_path: Path, server: VirtualServerDouble, *more: str) -> "subprocess.CompletedProcess[str]":
+        files = ["--tools", str(tmp_path / "tools"), "--queries", str(tmp_path / "G1.json"), "--results", str(tmp_path)]
+        command = [sys.executable, "-m", "email_assistant", "bench", "toolbench", *files, "--server", server.url, *more]
+        return subprocess.run(command, env=dict(os.environ), cwd=tmp_path, capture_output=True, text=True, timeout=120)
+
+    def test_it_prints_scores(self, tmp_path: Path, server: VirtualServerDouble, oracle: Oracle) -> None:
+        files = plain_files(tmp_path / "tools")
+        asked(tmp_path / "G1.json", [files.query(n, [n], own=range(9)) for n in range(4)])
+
+        first = self.run(tmp_path, server, "--model", "oracle", "--max-queries", "3")
+        again = self.run(tmp_path, server, "--model", "oracle", "--json")
+
+        assert first.returncode == 0, first.stderr
+        lines = {" ".join(line.split()) for line in first.stdout.splitlines()}
+        assert lines >= {"queries 3", "hit rate 1.000", "recall at 20 1.000", "solved rate needs a judge model"}
+        scores = json.loads(again.stdout)
+        assert (scores["queries"], scores["api_call_score"], scores["agent"]) == (4, 1.0, "oracle")
+        assert len(oracle.queries) == 4
+        assert not (tmp_path / "home").exists()
+
+    def test_what_is_missing_is_told_in_one_line(
+        self, tmp_path: Path, server: VirtualServerDouble, oracle: Oracle
+    ) -> None:
+        done = self.run(tmp_path, server)
+
+        assert done.returncode == 1
+        assert "holds no tool files" in " ".join(done.stderr.split())
+        assert "Traceback" not in done.stderr
