@@ -3,6 +3,7 @@
 As there, a cache's key is the text of the arguments as they came, so that their order and types tell.
 """
 
+import asyncio
 import json
 import threading
 from collections import Counter
@@ -42,7 +43,9 @@ class Asked(BaseModel):
 
 
 class VirtualServerDouble:
-    def __init__(self, *, answers_all: bool = True) -> None:
+    """`meets`: it answers none before so many are asked at one time."""
+
+    def __init__(self, *, answers_all: bool = True, meets: int = 1) -> None:
         self.asked: list[Asked] = []
         """Every request, in order."""
         self.refused: list[str] = []
@@ -52,6 +55,7 @@ class VirtualServerDouble:
         self.faults: dict[tuple[str, str, str], Fault] = {}
         self._answers_all = answers_all
         self._lock = threading.Lock()
+        self._meeting = asyncio.Barrier(meets)
         self._server = Server(Starlette(routes=[Route("/virtual", self._endpoint, methods=["POST"])]))
         self.url = f"{self._server.urls[0]}/virtual"
 
@@ -75,6 +79,8 @@ class VirtualServerDouble:
             return JSONResponse({"detail": error.errors()}, 422)
         with self._lock:
             self.asked.append(asked)
+        async with asyncio.timeout(30):
+            await self._meeting.wait()
         return self._faulty(asked) or self._answered(asked)
 
     def _answered(self, asked: Asked) -> Response:

@@ -462,6 +462,16 @@ class TestRun:
         assert (result["errors"], result["crashes"], result["api_call_score"]) == (0, 0, 1.0)
         assert agent.usage.calls == 80
 
+    def test_as_many_calls_are_under_way_as_queries(self, tmp_path: Path, oracle: Oracle) -> None:
+        files = plain_files(tmp_path / "tools")
+        queries = asked(tmp_path / "q.json", [files.query(n, [n % 9], own=range(9)) for n in range(20)])
+        with VirtualServerDouble(meets=20) as server:
+            agent = LangGraphAgent(server_url=server.url)
+            agent.bind_tools(tmp_path / "tools")
+            result = self.run(agent, queries, tmp_path / "results", parallel=20)
+
+        assert result["failed"] == {"model": 0, "ours": 0, "server": 0}
+
     def test_no_more_run_at_once_than_were_allowed(self, tmp_path: Path) -> None:
         agent = Crowd(meets=3)
         queries = asked(tmp_path / "q.json", [{"query": f"q{n}", "query_id": n} for n in range(12)])
@@ -552,6 +562,22 @@ class TestRun:
         assert (judged["judge"], judged["solved_rate"]) == ("a judge", 0.5)
         assert "| a judge | 0.500 |" in table.read_text()
         assert first.count("\n") == 3
+
+    def test_a_model_that_repeats_itself_breaks_no_file(
+        self, tmp_path: Path, server: VirtualServerDouble, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        files = plain_files(tmp_path / "tools")
+        with Oracle(lambda query, step: None if step else lambda functions: [("nothing", "{}")] * 1000) as stuck:
+            use(stuck, tmp_path, monkeypatch)
+            agent = LangGraphAgent(server_url=server.url)
+            agent.bind_tools(tmp_path / "tools")
+            result = self.run(agent, asked(tmp_path / "q.json", [files.query(1, [0])]), tmp_path / "results")
+
+        assert (result["calls"], result["crashes"]) == (1000, 0)
+        [path] = (tmp_path / "results/model_predictions_converted").rglob("q.json")
+        found, final = followed(json.loads(path.read_text())["1"])
+        assert len(found) == 300
+        assert "'name': 'Finish'" in final
 
     def test_files_that_hold_no_queries_are_named(self, tmp_path: Path) -> None:
         with pytest.raises(BenchError, match="is no file of queries: FileNotFoundError"):

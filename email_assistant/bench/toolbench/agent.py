@@ -5,6 +5,7 @@ import json
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
@@ -101,6 +102,7 @@ class LangGraphAgent(BaseAgent):
         self._max_steps = max_steps
         self._toolset: Toolset | None = None
         self._events = asyncio.new_event_loop()
+        self._events.set_default_executor(ThreadPoolExecutor(64))  # calls of tools at one time
         threading.Thread(target=self._events.run_forever, daemon=True).start()
         self._opened = AsyncExitStack()
         opening = open_models(settings.model_copy(update={"model": self.model}))

@@ -10,6 +10,7 @@ from typing import Any, Final
 from email_assistant.bench.toolbench.tools import Fault, Named
 
 FINISH: Final = "Finish"
+_DEEPEST: Final = 300  # steps in one another; JSON is read no deeper than about 500
 _json = partial(json.dumps, ensure_ascii=False)
 
 
@@ -52,7 +53,7 @@ class Played:
     def converted(self, query: str, method: str) -> dict[str, Any]:
         """An entry of the files that StableToolBench's scorer reads (`model_predictions_converted`): it follows `next`
         from the system node on; messages are objects in it, and arguments are JSON."""
-        steps = [step | {"arguments": _json(step["arguments"])} for step in self._steps()]
+        steps = [step | {"arguments": _json(step["arguments"])} for step in self._steps()[-_DEEPEST:]]
         nodes = [_node("system", ""), _node("user", query), *(_node("tool", step) for step in steps)]
         for node, following in pairwise(nodes):
             node["next"].append(following)

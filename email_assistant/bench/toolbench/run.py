@@ -18,8 +18,6 @@ from email_assistant.bench.toolbench.apis import plain_name
 from email_assistant.bench.toolbench.queries import BenchQuery, read_queries
 from email_assistant.bench.toolbench.scores import markdown, mean, scored
 
-RESULTS_DIR: Final = Path("toolbench-results")
-PARALLEL: Final = 4
 _LINE: Final = TypeAdapter(tuple[str, str, Played])  # a query's id and text, and what came of it
 
 
@@ -29,8 +27,8 @@ def run_benchmark(
     max_queries: int | None = None,
     agent_name: str = "agent",
     *,
-    results_dir: str | Path = RESULTS_DIR,
-    parallel: int = PARALLEL,
+    results_dir: str | Path = "toolbench-results",
+    parallel: int = 4,
     judge: LangGraphAgent | None = None,
 ) -> dict[str, Any]:
     """Have an agent answer the queries of a test set, and say how well it did (`scored`).

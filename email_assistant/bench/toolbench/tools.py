@@ -22,8 +22,7 @@ _TOO_LATE_OR_MANY: Final = (408, 429)  # of 4xx, those that don't tell of a wron
 
 Fault = Literal["model", "ours", "server"]
 """Who made a call fail: the model asked for what there is not; we sent what can't be; the server did not do it."""
-Named = tuple[str, str, str]
-"""A category, a tool of it, and one of the tool's APIs."""
+Named = tuple[str, str, str]  # a category, a tool of it, and one of the tool's APIs
 
 
 @dataclass(slots=True)
