@@ -340,7 +340,7 @@ def _fill_toolbox(app: App) -> Toolbox:
     return Toolbox(
         Registry(
             rules,
-            mail_tools(ledger, app.accounts, app.settings),
+            mail_tools(app.pool, ledger, app.accounts, app.settings),
             chat_tools(app.pool, app.accounts, app.clients, ledger, app.inbox, app.mails),
             servers,
             ledger,
@@ -373,15 +373,16 @@ def own_servers(accounts: Accounts, clients: Clients, outbox: KeyedOutbox, setti
     return {"calendar": calendar, "mail": mail, "agent": agent}
 
 
-def mail_tools(ledger: Ledger, accounts: Accounts, settings: Settings) -> list[Tool]:
+def mail_tools(pool: Pool, ledger: Ledger, accounts: Accounts, settings: Settings) -> list[Tool]:
     """The mail agent's tools, as they run here."""
     from email_assistant.tools.check_calendar import CheckCalendarTool
     from email_assistant.tools.control import DoneTool, QuestionTool
+    from email_assistant.tools.offered_times import OfferedTimes
     from email_assistant.tools.schedule_meeting import ScheduleMeetingTool
     from email_assistant.tools.send_email import SendEmailTool
 
     return [
-        SendEmailTool(ledger, accounts),
+        SendEmailTool(ledger, accounts, OfferedTimes(pool)),
         ScheduleMeetingTool(ledger, accounts, meet_links=settings.meet_links),
         CheckCalendarTool(WorkingHours.parse(settings.working_hours)),
         QuestionTool(),

@@ -7,10 +7,13 @@ from uuid import UUID
 
 from pydantic import Field
 
+from email_assistant.accounts.accounts import Accounts
 from email_assistant.mail.address import address_of, is_recipient
 from email_assistant.mail.compose import compose_mail, reply_subject
+from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.letters import Letter
 from email_assistant.tools import senders
+from email_assistant.tools.offered_times import OfferedTimes
 from email_assistant.tools.sending import SendingTool
 from email_assistant.tools.spec import Arguments, Call, Review, StringList, ToolError, ToolSpec
 
@@ -44,6 +47,13 @@ SPEC = ToolSpec(
 
 class SendEmailTool(SendingTool):
     spec = SPEC
+
+    def __init__(self, ledger: Ledger, accounts: Accounts, offered: OfferedTimes) -> None:
+        super().__init__(ledger, accounts)
+        self._offered = offered
+
+    async def check(self, call: Call, arguments: Mapping[str, Any]) -> None:
+        await self._offered.check(call, str(arguments["response_text"]))
 
     async def complete(self, run: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
         given = SendEmail.model_validate(self.spec.parse(arguments).model_dump())

@@ -26,6 +26,9 @@ class SendingTool(Tool):
         """What these arguments stand for; at a repeat the same but for its date. Raises ToolError: it can't be written,
         or no longer."""
 
+    async def check(self, call: Call, arguments: Mapping[str, Any]) -> None:
+        """Whether what it says still holds, just before it goes out. Raises ToolError."""
+
     async def run(self, call: Call, arguments: dict[str, Any]) -> str:
         to = address_of(str(arguments.get("email_address") or ""))
         effect = await self._ledger.plan(call.run_id, call.id, self.spec.name, arguments, to, call.place)
@@ -33,6 +36,8 @@ class SendingTool(Tool):
             raise ToolError(effect.result or "refused")
         if effect.state == "done":
             return effect.result or ""
+        if effect.state == "planned":
+            await self.check(call, arguments)
         # At a repeat too: Gmail would send what was drafted from an alias that is gone, but not from there.
         return await self._ledger.uninterrupted(self._send(call, effect, await self._letter(call, effect)))
 
