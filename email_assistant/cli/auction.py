@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
     from email_assistant.agents.auction.backends import Tools
     from email_assistant.agents.auction.bidders import Bidder
-    from email_assistant.agents.auction.events import AuctionEvent, Listener
-    from email_assistant.agents.auction.table import SaleTable
+    from email_assistant.agents.auction.table import AuctionEvent, Listener, SaleTable
 
 _STEPS = 60  # of one bidder for one lot
 _VERBS = {"bid": ("BID", "amount"), "ask": ("ASK_SELLER", "question")}  # that take more than themselves
@@ -27,22 +26,13 @@ _VERBS = {"bid": ("BID", "amount"), "ask": ("ASK_SELLER", "question")}  # that t
 async def auction(
     bidders: Annotated[int, typer.Option(min=1, max=12, help="How many bid.")] = 4,
     seed: Annotated[int, typer.Option(help="The same seed, the same auction.")] = 1,
-    lots: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="A file of lots; left out: five that ship.")
-    ] = None,
+    lots: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="A file of lots.")] = None,
     purse: Annotated[str, typer.Option(help="What each bidder has to spend.")] = "1500",
     rounds: Annotated[int, typer.Option(min=1, max=100, help="The most rounds of a lot.")] = 12,
     seat: Annotated[str | None, typer.Option(metavar="NAME", help="Bid yourself, under this name.")] = None,
-    model: Annotated[
-        str | None, typer.Option(help="Have this model bid, at the server that the settings name.")
-    ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(exists=True, dir_okay=False, help="Where each tool runs: local, or a server of tools."),
-    ] = None,
-    html: Annotated[
-        Path | None, typer.Option(dir_okay=False, help="Write a page with the curve of each price to this file.")
-    ] = None,
+    model: Annotated[str | None, typer.Option(help="Have this model bid, at the settings' server.")] = None,
+    config: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="Where each tool runs.")] = None,
+    html: Annotated[Path | None, typer.Option(dir_okay=False, help="Write a page with the price's curves.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Play an auction: rules bid by default, a model with --model, and you with --seat.
@@ -64,7 +54,7 @@ async def auction(
     listeners: Sequence[Listener] = () if as_json else (say,)
     async with opened_tools(config, lots) as tools, _seated(names, seed, seat, model, tools) as seated:
         agent = AuctionAgent(seated, tools, _STEPS)
-        episode = await play(agent, read_lots(lots), _money(purse), seed, Terms(rounds=rounds), listeners)
+        episode = await play(agent, read_lots(lots), _money(purse), seed, Terms(rounds=rounds), *listeners)
     if html:
         html.write_text(page(episode), encoding="utf-8")
     if as_json:
@@ -80,18 +70,16 @@ async def _seated(
 ) -> "AsyncIterator[dict[str, Bidder]]":
     from email_assistant.agents.auction.bidders import ModelBidder, RuleBidder
 
-    def with_person(others: "dict[str, Bidder]") -> "dict[str, Bidder]":
-        return {**others, seat: PersonBidder(seat)} if seat else others
-
+    person: dict[str, Bidder] = {seat: PersonBidder(seat)} if seat else {}
     if model is None:
-        yield with_person({name: RuleBidder(name, seed) for name in names})
+        yield {name: RuleBidder(name, seed) for name in names} | person
         return
     from email_assistant.app import open_models
 
     settings = load_settings().model_copy(update={"model": model})
     schemas = [tool.spec.schema() for tool in tools.values()]
     async with open_models(settings) as (models, tally):
-        yield with_person({name: ModelBidder(name, models, schemas) for name in names})
+        yield {name: ModelBidder(name, models, schemas) for name in names} | person
         tell(f"{tally.calls} model calls, {tally.prompt_tokens} + {tally.completion_tokens} tokens")
 
 

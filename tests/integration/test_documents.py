@@ -103,6 +103,7 @@ ON_THE_DEMO = {
     "uv run email-assistant notify status": Comes("."),
     "uv run email-assistant notify test": Comes("there is nobody to tell yet", code=1),
     "uv run email-assistant mcp config": Comes('"mcpServers"'),
+    "uv run email-assistant auction --bidders 4 --seed 7": Comes("Sold to .*The sellers took"),
     "uv run email-assistant mcp serve mail --http": Comes(
         "Serving at http", stays=True, put={"--http": "--http --port 0"}
     ),

@@ -1,8 +1,9 @@
 """Who sits at the table: a rule, a model; a person's seat is the terminal's."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import ROUND_DOWN, Decimal
+from itertools import takewhile
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -48,18 +49,13 @@ class RuleBidder:
 
     name: str
     seed: int
-    _chance: dict[str, Random] = field(default_factory=dict)
-    _curious: set[tuple[str, int]] = field(default_factory=set)
 
     async def propose(self, messages: Sequence[AnyMessage], table: SaleTable) -> AIMessage:
-        auction, seen = table.auction, table.seen_by(self.name)
-        chance = self._chance.setdefault(auction.lot.name, _chance(self.seed, auction.lot, self.name, "moves"))
-        turn = (auction.lot.name, int(seen["round"]))
-        if turn not in self._curious:
-            self._curious.add(turn)
-            if curious := _curiosity(chance, turn[1]):
-                return curious.as_message()
-        return self._moves(auction.lot, seen, chance).as_message()
+        lot, seen = table.auction.lot, table.seen_by(self.name)
+        chance = _chance(self.seed, lot, self.name, str(len(messages)))
+        is_new_round = messages[-1].name in (None, "BID", "CALL") and not messages[-1].text.startswith("Error: ")
+        action = _curiosity(chance, seen["round"]) if is_new_round else None
+        return (action or self._moves(lot, seen, chance)).as_message()
 
     def _moves(self, lot: Lot, seen: Mapping[str, Any], chance: Random) -> Action:
         least, most = Decimal(seen["least"]), min(worth(lot, self.name, self.seed), Decimal(seen["purse"]))
@@ -107,11 +103,6 @@ class ModelBidder:
 
 
 def _faults(messages: Sequence[AnyMessage]) -> int:
-    """How many of the last answers were refused, one after the other."""
-    count = 0
-    for message in reversed(messages):
-        if isinstance(message, ToolMessage) and (message.name == UNREADABLE or message.text.startswith("Error: ")):
-            count += 1
-        elif not isinstance(message, AIMessage):
-            break
-    return count
+    """How many of the last calls were refused, one after the other."""
+    answers = [message for message in reversed(messages) if isinstance(message, ToolMessage)]
+    return len(list(takewhile(lambda each: each.name == UNREADABLE or each.text.startswith("Error: "), answers)))

@@ -12,11 +12,10 @@ from langchain_core.messages import HumanMessage
 from langgraph.graph.state import CompiledStateGraph
 
 from email_assistant.agents.auction.bidders import worth
-from email_assistant.agents.auction.events import AuctionEvent, Listener
 from email_assistant.agents.auction.graph import AuctionAgent
 from email_assistant.agents.auction.prompt import opening_message
 from email_assistant.agents.auction.rules import Auction, Illegal, Lot, Money, Terms
-from email_assistant.agents.auction.table import SaleTable
+from email_assistant.agents.auction.table import AuctionEvent, Listener, SaleTable
 from email_assistant.errors import AssistantError
 
 _NODES = 2
@@ -42,12 +41,7 @@ class Episode:
 
 
 async def play(
-    agent: AuctionAgent,
-    lots: Sequence[Lot],
-    purse: Money,
-    seed: int,
-    terms: Terms,
-    listeners: Sequence[Listener] = (),
+    agent: AuctionAgent, lots: Sequence[Lot], purse: Money, seed: int, terms: Terms, *listeners: Listener
 ) -> Episode:
     """Sell one lot after the other. `purse`: what each bidder begins with."""
     events: list[AuctionEvent] = []
@@ -65,7 +59,7 @@ async def play(
         async with asyncio.TaskGroup() as tasks:
             for name in agent.bidders:
                 tasks.create_task(_takes_part(graph, agent, table, name, seed))
-        table.clear()
+        table.tell_kept(*agent.bidders)
         if winner := auction.winner:
             purses[winner] -= auction.price
             takings += auction.price
@@ -77,18 +71,11 @@ async def _takes_part(
     graph: "CompiledStateGraph[Any, Any, Any, Any]", agent: AuctionAgent, table: SaleTable, name: str, seed: int
 ) -> None:
     """Run a bidder's graph; who stops early, for whatever reason, keeps their bid and makes no other."""
-    auction = table.auction
-    run = {
-        "id": str(uuid5(NAMESPACE_URL, f"{seed}/{auction.lot.name}/{name}")),
-        "bidder": name,
-        "lot": auction.lot.name,
-    }
-    opening = opening_message(name, auction, str(worth(auction.lot, name, seed)))
-    why = "takes no further part"
+    auction, lot, why = table.auction, table.auction.lot, "they have finished"
+    run = {"id": str(uuid5(NAMESPACE_URL, f"{seed}/{lot.name}/{name}")), "bidder": name, "lot": lot.name}
+    opening = HumanMessage(opening_message(name, auction, worth(lot, name, seed)))
     try:
-        await graph.ainvoke(
-            {"run": run, "messages": [HumanMessage(opening)]}, {"recursion_limit": _NODES * (agent.max_steps + 1)}
-        )
+        await graph.ainvoke({"run": run, "messages": [opening]}, {"recursion_limit": _NODES * (agent.max_steps + 1)})
     except AssistantError as error:
         why = str(error)
     if not table.has_ended_for(name):

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 from uuid import UUID
 
 from langchain_core.messages import AIMessage
@@ -19,9 +19,6 @@ from email_assistant.agents.auction.tools import FINISH, BidderCall
 from email_assistant.agents.loop import Loop
 from email_assistant.gate.policy import GateEntry, GateSession
 from email_assistant.tools.spec import AnyTool, FilledIn, ServerDown, ToolError
-
-_ENDING: Final = ("BID", "CALL", "FOLD", "CHECK_TERMINATION")
-"""Tools that say whether it is over for the bidder."""
 
 
 @dataclass
@@ -52,15 +49,13 @@ class AuctionAgent(Agent):
 
     async def judge(self, run: Mapping[str, Any], name: str, args: dict[str, Any], session: GateSession) -> Judged:
         """What the rules say is said where they are asked in turn; here it is only whether it is a call at all."""
-        tool = self.tools.get(name)
-        if tool is None:
-            return Judged(
-                kind="say", args=args, text=f"Error: there is no tool {name!r}; there are {', '.join(self.tools)}"
-            )
         try:
-            return Judged(kind="run", args=await tool.complete(run, args), text="")
+            return Judged(kind="run", args=await self.tools[name].complete(run, args), text="")
+        except KeyError:
+            why = f"there is no tool {name!r}; there are {', '.join(self.tools)}"
         except ToolError as error:
-            return Judged(kind="say", args=args, text=f"Error: {error}")
+            why = str(error)
+        return Judged(kind="say", args=args, text=f"Error: {why}")
 
     async def run_tool(
         self,
@@ -79,12 +74,12 @@ class AuctionAgent(Agent):
         self.usage[name] += 1
         call = BidderCall(call_id, UUID(run["id"]), bidder, table)
         try:
-            text = await self.tools[name].run(call, args)
+            ran = Ran(await self.tools[name].run(call, args))
         except (ToolError, ServerDown) as error:
             if isinstance(error, Illegal):
                 table.note("refused", bidder, tool=name, why=str(error))
-            return Ran(f"Error: {error}", well=False, ends=table.has_ended_for(bidder))
-        return Ran(text, ends=name in _ENDING and table.has_ended_for(bidder))
+            ran = Ran(f"Error: {error}", well=False)
+        return ran._replace(ends=table.has_ended_for(bidder))
 
     def _seat(self, run: Mapping[str, Any]) -> tuple[str, SaleTable]:
         return run["bidder"], self.tables[run["lot"]]

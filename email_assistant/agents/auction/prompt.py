@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from email_assistant.agents.auction.rules import Auction
+from email_assistant.agents.auction.rules import Auction, Money
 
 _SYSTEM = """\
 You are {name}, a bidder at an auction. Buy what is worth its price to you, and no dearer; keep what you don't spend.
@@ -20,7 +20,8 @@ _OPENING = """\
 {description}
 </lot>
 It opens at {opening}; each bid is {increment} above the price at least. You have {purse}, and {bids} bids for this lot.
-{worth}Round 1 begins."""
+It is worth {worth} to you. Round 1 begins."""
+_INERT = str.maketrans("<>", "‹›")  # so that nothing closes its block
 
 
 def system_prompt(name: str, auction: Auction, tools: Mapping[str, Any]) -> str:
@@ -28,20 +29,15 @@ def system_prompt(name: str, auction: Auction, tools: Mapping[str, Any]) -> str:
     return _SYSTEM.format(name=name, rounds=terms.rounds, questions=terms.questions, tools=", ".join(tools))
 
 
-def opening_message(name: str, auction: Auction, worth: str) -> str:
+def opening_message(name: str, auction: Auction, worth: Money) -> str:
     """`worth`: what the lot is worth to the bidder."""
     lot = auction.lot
     return _OPENING.format(
-        title=_inert(lot.title),
-        description=_inert(lot.description),
+        title=lot.title.translate(_INERT),
+        description=lot.description.translate(_INERT),
         opening=lot.opening,
         increment=lot.increment,
         purse=auction.purses[name],
         bids=auction.terms.bids,
-        worth=f"It is worth {worth} to you.\n",
+        worth=worth,
     )
-
-
-def _inert(text: str) -> str:
-    """Text that can't close its block."""
-    return text.replace("<", "‹").replace(">", "›")

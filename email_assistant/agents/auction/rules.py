@@ -1,7 +1,7 @@
 """The rules of one lot's auction: an ascending price, in rounds, without clock or chance."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final
@@ -23,10 +23,8 @@ class Seller(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(min_length=1, max_length=60)
-    greeting: str = Field("", max_length=200)
-    """How their answers begin."""
-    shrug: str = Field(min_length=1, max_length=200)
-    """What they say to what they don't know."""
+    greeting: str = Field("", max_length=200)  # how their answers begin
+    shrug: str = Field(min_length=1, max_length=200)  # what they say to what they don't know
 
 
 class Lot(BaseModel):
@@ -36,12 +34,9 @@ class Lot(BaseModel):
     title: str = Field(min_length=1, max_length=100)
     description: str = Field(min_length=1, max_length=4000)
     seller: Seller
-    opening: Money = Field(ge=0, lt=_MOST, decimal_places=2)
-    """The price that bidding starts above."""
-    reserve: Money = Field(gt=0, lt=_MOST, decimal_places=2)
-    """Below it nothing is sold; bidders are only told whether it is met."""
-    increment: Money = Field(gt=0, lt=_MOST, decimal_places=2)
-    """The least by which a bid is above the price."""
+    opening: Money = Field(ge=0, lt=_MOST, decimal_places=2)  # the price that bidding starts above
+    reserve: Money = Field(gt=0, lt=_MOST, decimal_places=2)  # bidders are told no more than whether it is met
+    increment: Money = Field(gt=0, lt=_MOST, decimal_places=2)  # the least by which a bid is above the price
 
     @model_validator(mode="after")
     def _opens_below_its_reserve(self) -> "Lot":
@@ -52,12 +47,9 @@ class Lot(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    rounds: int = 12
-    """Of one lot."""
-    bids: int = 8
-    """Of one bidder for one lot."""
-    questions: int = 1
-    """Of one bidder to the seller in one round."""
+    rounds: int = 12  # of one lot
+    bids: int = 8  # of one bidder for one lot
+    questions: int = 1  # of one bidder to the seller in one round
 
 
 @dataclass(slots=True)
@@ -82,7 +74,7 @@ class Auction:
         self.is_over = not self.purses
 
     @property
-    def bidding(self) -> Sequence[str]:
+    def bidding(self) -> list[str]:
         """Those who have not folded, in the order of their seats."""
         return [name for name in self.purses if name not in self.folded]
 
@@ -151,7 +143,7 @@ class Auction:
             "least": str(self.least),
             "reserve_met": self.is_reserve_met,
             "leader": self.leader,
-            "bidding": list(self.bidding),
+            "bidding": self.bidding,
             "over": self.is_over,
         }
 

@@ -5,14 +5,8 @@ from typing import Final
 
 from email_assistant.agents.auction.rules import Lot
 
-_WORD: Final = re.compile(r"[^\W_]{3,}")
-_EMPTY: Final = frozenset(
-    [
-        *("about", "and", "any", "are", "been", "but", "can", "could", "did", "does", "for", "from", "had", "has"),
-        *("have", "how", "into", "its", "may", "much", "not", "she", "the", "their", "them", "there", "they", "this"),
-        *("was", "were", "what", "when", "where", "which", "who", "why", "will", "with", "would", "you", "your"),
-    ]
-)
+_WORD: Final = re.compile(r"[^\W_]{4,}")
+_EMPTY: Final = frozenset(["about", "been", "does", "from", "have", "that", "them", "they", "this", "what", "when"])
 _STEM: Final = 5  # letters by which words are compared, so that "repaired" finds "repairs"
 
 

@@ -4,24 +4,37 @@ in. Each round begins at the next seat."""
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
-from email_assistant.agents.auction.events import AuctionEvent, Happening, Listener
 from email_assistant.agents.auction.rules import Auction
+
+Happening = Literal[
+    "lot", "bid", "call", "fold", "status", "check_termination", "ask_seller", "refused", "left", "sold", "unsold"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class AuctionEvent:
+    """Told to whoever listens, and kept outside the graphs' state, which holds JSON only."""
+
+    kind: Happening
+    lot: str
+    round: int
+    bidder: str | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)  # plain JSON
+
+
+Listener = Callable[[AuctionEvent], None]
 
 
 @dataclass
 class SaleTable:
     auction: Auction
     tell: Listener
-    commentary: dict[str, str] = field(default_factory=dict)
-    """What each bidder said with their last action."""
-    _line: list[str] = field(default_factory=list)
-    """Those who are still to move in this round, the next one first."""
-    _opening: dict[str, Any] = field(default_factory=dict)
-    """How it stood when the round began."""
-    _heard: set[str] = field(default_factory=set)
-    """Those whose turn has come in this round."""
+    commentary: dict[str, str] = field(default_factory=dict)  # what each bidder said with their last action
+    _line: list[str] = field(default_factory=list)  # those who are still to move in this round, the next one first
+    _opening: dict[str, Any] = field(default_factory=dict)  # how it stood when the round began
+    _heard: set[str] = field(default_factory=set)  # those whose turn has come in this round
     _kept: dict[str, list[AuctionEvent]] = field(default_factory=dict)
     """What each did before their turn: told with it, or the order would depend on who is quick."""
     _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
@@ -29,14 +42,13 @@ class SaleTable:
     def __post_init__(self) -> None:
         lot = self.auction.lot
         told = {"title": lot.title, "opening": str(lot.opening), "increment": str(lot.increment)}
-        self.tell(AuctionEvent("lot", lot.name, 1, None, told))
+        self.tell(AuctionEvent("lot", lot.name, 1, data=told))
         self._begin_round()
 
     def seen_by(self, bidder: str) -> Mapping[str, Any]:
         """How it stands, for one bidder: as of the round's beginning until it is their turn."""
-        is_live = bidder in self._heard or self.auction.is_over
-        seen = self.auction.snapshot() if is_live else self._opening
         auction = self.auction
+        seen = auction.snapshot() if bidder in self._heard or auction.is_over else self._opening
         own = {"bids_left": auction.terms.bids - auction.bids[bidder], "purse": str(auction.purses[bidder])}
         return {**seen, "you": bidder, **own}
 
@@ -56,58 +68,49 @@ class SaleTable:
         Illegal: it is still their turn."""
         auction = self.auction
         async with self._changed:
-            await self._changed.wait_for(
-                lambda: self.has_ended_for(bidder) or (bool(self._line) and self._line[0] == bidder)
-            )
+            await self._changed.wait_for(lambda: self.has_ended_for(bidder) or self._line[0] == bidder)
             before = auction.round
             self._heard.add(bidder)
-            self._tell_kept(bidder)
+            self.tell_kept(bidder)
             bids = auction.bids[bidder]
             act()
-            kind: Happening = "fold" if bidder in auction.folded else "bid" if auction.bids[bidder] > bids else "call"
-            self.tell(self._event(kind, before, bidder, data))
+            made: Happening = "fold" if bidder in auction.folded else "bid" if auction.bids[bidder] > bids else "call"
+            self.tell(self._event(made, before, bidder, data))
             self._line.remove(bidder)
             if auction.is_over:
-                self._end()
+                ended: Happening = "sold" if auction.winner else "unsold"
+                told = {"price": str(auction.price)}
+                self.tell(AuctionEvent(ended, auction.lot.name, before, auction.winner, told))
             elif not self._line:
                 self._begin_round()
             self._changed.notify_all()
             await self._changed.wait_for(lambda: self.has_ended_for(bidder) or auction.round > before)
         return self._outcome(bidder)
 
-    def clear(self) -> None:
-        """Tell what was done after it was over for those who did it."""
-        for bidder in self.auction.purses:
-            self._tell_kept(bidder)
+    def tell_kept(self, *bidders: str) -> None:
+        """Tell what was kept back: of one whose turn it is, or, in the end, of all."""
+        for event in [event for bidder in bidders for event in self._kept.pop(bidder, ())]:
+            self.tell(event)
 
     def _event(self, kind: Happening, round_: int, bidder: str, data: dict[str, Any]) -> AuctionEvent:
         said = self.commentary.pop(bidder, "")
         return AuctionEvent(kind, self.auction.lot.name, round_, bidder, data | ({"says": said} if said else {}))
 
     def _begin_round(self) -> None:
-        bidding = list(self.auction.bidding)
+        bidding = self.auction.bidding
         first = (self.auction.round - 1) % max(1, len(bidding))
         self._line = bidding[first:] + bidding[:first]
         self._opening = self.auction.snapshot()
         self._heard.clear()
 
-    def _end(self) -> None:
-        auction = self.auction
-        kind: Happening = "sold" if auction.winner else "unsold"
-        told = {"price": str(auction.price), "reserve_met": auction.is_reserve_met}
-        self.tell(AuctionEvent(kind, auction.lot.name, auction.round, auction.winner, told))
-
-    def _tell_kept(self, bidder: str) -> None:
-        for event in self._kept.pop(bidder, ()):
-            self.tell(event)
-
     def _outcome(self, bidder: str) -> str:
-        auction = self.auction
+        auction, now = self.auction, self._opening
         if auction.is_over:
             buyer = "you" if auction.winner == bidder else auction.winner
             sold = f"it is sold to {buyer} for {auction.price}" if buyer else "it is not sold"
             return f"The auction of this lot is over: {sold}."
         if bidder in auction.folded:
             return "You have left this lot."
-        leads = "you lead" if auction.leader == bidder else f"{auction.leader or 'nobody'} leads"
-        return f"Round {auction.round}: the price is {auction.price}, {leads}; the least bid is {auction.least}."
+        # As the round began: others may have moved in it by now.
+        leads = "you lead" if now["leader"] == bidder else f"{now['leader'] or 'nobody'} leads"
+        return f"Round {now['round']}: the price is {now['price']}, {leads}; the least bid is {now['least']}."

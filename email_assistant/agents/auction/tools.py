@@ -53,14 +53,14 @@ def _spec(name: str, description: str, arguments: type[Arguments], **properties:
 class Move(AnyTool[BidderCall]):
     """What is made of a bidder's turn."""
 
-    def __init__(self, spec: ToolSpec, act: Callable[[Auction, str, dict[str, Any]], None]) -> None:
+    def __init__(self, spec: ToolSpec, act: Callable[..., None]) -> None:
         self.spec = spec
         self._act = act
 
     async def run(self, call: BidderCall, arguments: dict[str, Any]) -> str:
         given = self.spec.parse(arguments).model_dump()
         told = {name: str(value) for name, value in given.items()}
-        return await call.table.move(call.bidder, lambda: self._act(call.table.auction, call.bidder, given), **told)
+        return await call.table.move(call.bidder, lambda: self._act(call.table.auction, call.bidder, **given), **told)
 
 
 class ShowStatus(AnyTool[BidderCall]):
@@ -107,18 +107,11 @@ class AskSeller(AnyTool[BidderCall]):
 
 
 _AMOUNT: Final = {"type": "string", "description": "Such as 120 or 120.50"}
+_BID: Final = _spec("BID", "Bid for the lot; answers when the round is over.", BidArguments, amount=_AMOUNT)
+_CALL: Final = _spec("CALL", "Stay in without a bid; answers when the round is over.", _NoArguments)
+_FOLD: Final = _spec("FOLD", "Leave this lot for good.", _NoArguments)
 HERE: Final[Sequence[AnyTool[BidderCall]]] = (
-    Move(
-        _spec("BID", "Bid for the lot; answers when the round is over.", BidArguments, amount=_AMOUNT),
-        lambda auction, bidder, given: auction.bid(bidder, given["amount"]),
-    ),
-    Move(
-        _spec("CALL", "Stay in without a bid; answers when the round is over.", _NoArguments),
-        lambda auction, bidder, given: auction.call(bidder),
-    ),
-    Move(_spec("FOLD", "Leave this lot for good.", _NoArguments), lambda auction, bidder, given: auction.fold(bidder)),
-    ShowStatus(),
-    CheckTermination(),
-    Finish(),
+    *(Move(_BID, Auction.bid), Move(_CALL, Auction.call), Move(_FOLD, Auction.fold)),
+    *(ShowStatus(), CheckTermination(), Finish()),
 )
 """The tools that run here, whatever a file says."""

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from typing import Final, NamedTuple
+from typing import Final
 
 import jinja2
 
 from email_assistant.agents.auction.episode import Episode
-from email_assistant.agents.auction.events import AuctionEvent
+from email_assistant.agents.auction.table import AuctionEvent
 
 _WIDTH, _HEIGHT, _EDGE = 640, 240, 40
 _SAID: Final = {
@@ -47,30 +47,18 @@ def page(episode: Episode) -> str:
     loader = jinja2.PackageLoader("email_assistant.agents.auction", ".")
     template = jinja2.Environment(loader=loader, autoescape=True).get_template("page.html")
     lots = [(result, _curve([e for e in episode.events if e.lot == result.lot])) for result in episode.results]
-    return template.render(
-        episode=episode,
-        lots=lots,
-        lines=[line for event in episode.events for line in lines(event)],
-        width=_WIDTH,
-        height=_HEIGHT,
-        edge=_EDGE,
-    )
+    told = [line for event in episode.events for line in lines(event)]
+    return template.render(episode=episode, lots=lots, lines=told, width=_WIDTH, height=_HEIGHT, edge=_EDGE)
 
 
-class Point(NamedTuple):
-    x: float
-    y: float
-    label: str
-
-
-def _curve(events: Sequence[AuctionEvent]) -> Sequence[Point]:
-    """The price after each bid, from left to right, in the picture's units."""
+def _curve(events: Sequence[AuctionEvent]) -> Sequence[tuple[float, float, str]]:
+    """The price after each bid, from left to right, in the picture's units, with what it was."""
     opening = Decimal(events[0].data["opening"])
     bids = [(event.bidder, event.round, Decimal(event.data["amount"])) for event in events if event.kind == "bid"]
     highest = max([amount for _, _, amount in bids], default=opening)
     step, span = (_WIDTH - 2 * _EDGE) / max(1, len(bids)), highest - opening or Decimal(1)
-    points = [Point(_EDGE, _HEIGHT - _EDGE, f"opens at {opening}")]
+    points: list[tuple[float, float, str]] = [(_EDGE, _HEIGHT - _EDGE, f"opens at {opening}")]
     for number, (bidder, round_, amount) in enumerate(bids, 1):
         y = _HEIGHT - _EDGE - float((amount - opening) / span) * (_HEIGHT - 2 * _EDGE)
-        points.append(Point(round(_EDGE + number * step, 1), round(y, 1), f"round {round_}: {bidder} {amount}"))
+        points.append((round(_EDGE + number * step, 1), round(y, 1), f"round {round_}: {bidder} {amount}"))
     return points

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from email_assistant.cli.context import awaited, ensure_output, flush_output, load_settings, tell
+from email_assistant.cli.context import awaited, ensure_output, flush_output, load_settings
 
 
 def main() -> None:
@@ -27,23 +27,16 @@ async def serve(
     """Answer questions about the lots of an auction."""
     from email_assistant.agents.auction.lots import read_lots
     from email_assistant_servers.ask_seller.server import create_seller_server
-    from email_assistant_servers.mcp.transport import PATH, create_http_app, serve_stdio
+    from email_assistant_servers.mcp.transport import serve_http, serve_stdio
 
     server = create_seller_server(read_lots(lots))
     if not http:
         await serve_stdio(server)
         return
-    from email_assistant.cli.serve import bound, serve_app
-    from email_assistant.home import mcp_token
-    from email_assistant.settings import is_loopback
+    from email_assistant.cli.serve import bound
 
-    settings = load_settings()
     with bound(host, port) as listener:
-        address, bound_to = listener.getsockname()[:2]
-        tell(f"Serving at http://{f'[{address}]' if ':' in address else address}:{bound_to}{PATH}. Ctrl-C stops.")
-        await serve_app(
-            create_http_app(server, token=lambda: mcp_token(settings), is_loopback=is_loopback(host)), listener
-        )
+        await serve_http(load_settings(), server, listener, host)
 
 
 if __name__ == "__main__":

@@ -27,25 +27,20 @@ def create_seller_server(lots: Sequence[Lot]) -> Server[Any, Any]:
     server: Server[Any, Any] = Server("email-assistant-ask-seller", version("email-assistant"))
 
     async def list_tools() -> list[types.Tool]:
-        return [
-            types.Tool(
-                name=_NAME,
-                description="Ask the seller of a lot about it.",
-                inputSchema=AskedArguments.model_json_schema(),
-                annotations=types.ToolAnnotations(readOnlyHint=True, idempotentHint=True, openWorldHint=False),
-            )
-        ]
+        hints = types.ToolAnnotations(readOnlyHint=True, idempotentHint=True, openWorldHint=False)
+        schema = AskedArguments.model_json_schema()
+        return [types.Tool(name=_NAME, description="Ask a lot's seller.", inputSchema=schema, annotations=hints)]
 
     async def call_tool(name: str, arguments: dict[str, Any]) -> types.CallToolResult:
         if name != _NAME:
             return _said(f"there is no such tool; there is: {_NAME}", well=False)
         try:
             given = AskedArguments.model_validate(arguments)
+            return _said(answer(known[given.lot], given.question))
         except ValidationError as error:
             return _said("; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()), well=False)
-        if given.lot not in known:
+        except KeyError:
             return _said(f"there is no such lot; there are: {', '.join(known)}", well=False)
-        return _said(answer(known[given.lot], given.question))
 
     server.list_tools()(list_tools)  # type: ignore[no-untyped-call]
     # It checks its arguments itself: the library's refusals quote the whole schema's wording.
