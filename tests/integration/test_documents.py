@@ -54,6 +54,8 @@ NOT_RUN = {
     "uv run python -m tests.benchmark.mail --mails 20 --burst 1000": "it measures, by hand",
     "uv run email-assistant bench cost": "`test_bench.py` does",
     "uv run email-assistant bench inbox": "`test_bench.py` does, with a smaller inbox",
+    "uv run email-assistant bench toolbench --tools toolenv/tools --queries G1_instruction.json "
+    "--server http://localhost:8080/virtual": "`test_toolbench.py` does, with servers of its own",
 }
 
 
