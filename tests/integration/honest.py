@@ -4,7 +4,7 @@ import html
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from random import Random
 from typing import Any, Final
 
@@ -30,7 +30,7 @@ _OFFER: Final = {
     "en": "{w} works for me. I am free from {t}, so let's say {t}; I have sent you an invitation for 45 minutes.",
     "de": "am {w} passt es gut. Ich bin ab {t} frei, sagen wir also {t}; die Einladung für 45 Minuten ist unterwegs.",
     "fr": "{w} me convient. Je suis libre à partir de {t}, disons donc {t} ; l'invitation pour 45 minutes suit.",
-    "es": "el {w} me va bien. Estoy libre desde las {t}, así que a las {t}; le he enviado una invitación de 45 minutos.",
+    "es": "el {w} me va bien. Estoy libre desde las {t}, así que a las {t}; le envío una invitación de 45 minutos.",
 }
 _CALL_ME: Final = {
     "en": "You can also reach me at {p}.",
@@ -147,7 +147,7 @@ def who_wants_to_meet(c: Correspondence) -> Honest:
     def offer(request: ModelRequest) -> Answer:
         found = _FREE.search(request.tool_results[-1])
         assert found
-        start = datetime.combine(day, datetime.strptime(found[1], "%H:%M").time(), BERLIN)
+        start = datetime.combine(day, time.fromisoformat(found[1]), BERLIN)
         weekday = WEEKDAYS[c.lang][day.weekday()]
         said = _OFFER[c.lang].format(w=weekday, t=SAY["t"](c.rng, start.hour * 60 + start.minute, c.lang))
         meeting = tool(
