@@ -10,6 +10,7 @@ from email_assistant.cli import (
     backup,
     bench,
     chat,
+    gate,
     health,
     inbox,
     mails,
@@ -51,7 +52,8 @@ for command in (
     app.command(command.__name__)(command)
 for name, group in (
     *(("auth", auth), ("account", accounts), ("inbox", inbox), ("chat", chat), ("mails", mails), ("memory", memory)),
-    *(("notify", notify), ("session", session), ("mcp", mcp), ("tools", tools), ("bench", bench)),
+    *(("notify", notify), ("session", session), ("mcp", mcp), ("tools", tools), ("gate", gate)),
+    ("bench", bench),
 ):
     app.add_typer(group.app, name=name)
 

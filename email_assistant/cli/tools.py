@@ -48,7 +48,7 @@ async def show_all(context: typer.Context, as_json: AsJson = False) -> None:
         return
     print_table(
         ["name", "type", "runs on", "asked", "touches", "state"],
-        [[r.name, r.type or "", r.backend, r.review, _touches(r.labels), _state(r)] for r in rows],
+        [[r.name, r.type or "", r.backend, r.review, touches(r.labels), _state(r)] for r in rows],
     )
     for remark in remarks:
         print_text(f"Note: {remark}.")
@@ -65,7 +65,7 @@ async def show(name: Name, as_json: AsJson = False) -> None:
 
         print_json({**ToolOut.model_validate(row).model_dump(), "seen": seen})
         return
-    print_text(f"{row.name}: {_state(row)}; runs on {row.backend}; asked: {row.review}; {_touches(row.labels)}")
+    print_text(f"{row.name}: {_state(row)}; runs on {row.backend}; asked: {row.review}; {touches(row.labels)}")
     if seen is not None:
         _print(seen)
         if seen.has_changed:
@@ -127,13 +127,15 @@ def _lines(description: str, schema: dict[str, Any]) -> list[str]:
     return [*description.splitlines(), *json.dumps(schema, indent=2, ensure_ascii=False, sort_keys=True).splitlines()]
 
 
-def _touches(labels: "Labels | None") -> str:
+def touches(labels: "Labels | None") -> str:
+    """What a tool touches, in words."""
     if labels is None:
         return "unknown"
     named = {
         "writes": labels.write_operation,
         "private": labels.read_private_data,
         "untrusted": labels.read_untrusted_public_data,
+        "reaches others": labels.external,
     }
     return ", ".join(name for name, is_so in named.items() if is_so) or "nothing"
 

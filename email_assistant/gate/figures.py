@@ -86,7 +86,12 @@ def phone_at(text: str, at: int) -> Figure | None:
     is_sum = unit is not None and _currency(unit[3]) is not None and "+" not in whole[0]
     if not is_told or is_sum or cues & ACCOUNT_CUES:
         return None
-    return Figure(whole.start(), whole.end(), "phone", digits.lstrip("0")[-_LAST:])
+    return Figure(whole.start(), whole.end(), "phone", last(digits))
+
+
+def last(digits: str) -> str:
+    """Those by which a phone number is told from others."""
+    return digits.lstrip("0")[-_LAST:]
 
 
 def code_after(text: str, cue_end: int) -> Figure | None:

@@ -28,7 +28,7 @@ EARLIER: Final = GateEntry(
     cleared=True,
 )
 """A call of a version that kept no calls, of which only is known that it read something, and where."""
-_LONGEST: Final = 200_000  # characters of an answer; what stands in a longer one has no source
+_LONGEST: Final = 50_000  # characters of an answer; what stands behind them has no source
 
 
 class GateLedger:
@@ -49,9 +49,8 @@ class GateLedger:
 
     async def answered(self, run_id: UUID, call_id: str, text: str) -> None:
         """What the model is about to be told of a call."""
-        if len(text) <= _LONGEST:
-            query = "update gate_calls set answer = %s where run_id = %s and call_id = %s"
-            await fetched(self._pool, query, (text, run_id, call_id))
+        query = "update gate_calls set answer = %s where run_id = %s and call_id = %s"
+        await fetched(self._pool, query, (text[:_LONGEST], run_id, call_id))
 
 
 def entry_in(row: Mapping[str, Any]) -> GateEntry:

@@ -173,14 +173,14 @@ def decide(
 
 def _find(session: GateSession, call: Proposed) -> Grounds:
     """What matters in a call. An answer to a mail does what the mail asks for: where a person reviews it, and it is
-    done here, they need only be told whom it reaches."""
+    done here, they need only be told whom it reaches, and where it leads them."""
     subject = call.subject
     places = session.places - (set() if subject.may_tell_others or subject.server is None else {subject.server})
     reviewed = subject.review == "always"
     found = find(call, session.known(reviewed=reviewed), handed_on=subject.server is not None and bool(places))
     if not reviewed or session.thread is None or call.arguments is None or subject.server is not None:
         return found
-    strange = [mark for mark in found.marks if mark.what == "goes to" and not mark.grounded]
+    strange = [mark for mark in found.marks if mark.what in ("goes to", "leads to") and not mark.grounded]
     return replace(found, lacks=unnamed(strange[0]) if strange else "")
 
 
@@ -189,10 +189,10 @@ def _because(session: GateSession, call: Proposed, found: Grounds) -> str:
     labels, flags = call.subject.labels, session.flags
     if labels is None:
         return _UNKNOWN
+    if found.handed_on and (found.lacks or not found.marks):
+        return _HANDED_ON.format(call.subject.server)
     if not found.lacks and (found.marks or call.subject.review == "always"):
         return ""
-    if found.lacks and call.subject.server is not None and found.external:
-        return _HANDED_ON.format(call.subject.server)
     if found.lacks:
         return f"it {'reaches others' if found.external else 'changes something of yours'}, and {found.lacks}"
     if flags.all and not labels.touches_nothing:

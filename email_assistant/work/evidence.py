@@ -36,6 +36,7 @@ from email_assistant.memory.rules import Rule, is_by_hand
 from email_assistant.work.conversations import Conversations, StoredMail, read_mails
 
 _ANSWERS: Final = 100  # of a conversation's calls, the newest, whose answers are sources
+_MOST_TEXT: Final = 50_000  # characters of a mail that are traced
 _MOST_MAILS: Final = 50  # of a conversation, the newest, that are sources
 _FREE: Final = re.compile(r"^(?:\w+ \d\d-\d\d-\d{4} \(.*\)|Free: .*)$", re.MULTILINE)
 """The lines of `check_calendar_tool` that nobody who invites has written."""
@@ -49,8 +50,10 @@ _CALLED: Final = {
 }
 """What the person knows the answers of our own tools as."""
 
-_read = lru_cache(maxsize=1024)(provenance.read)
-_answer = lru_cache(maxsize=512)(answers.answer)
+_KEPT: Final = 128  # indexes of each kind, of up to a megabyte; most are of some kilobytes
+
+_read = lru_cache(maxsize=_KEPT)(provenance.read)
+_answer = lru_cache(maxsize=_KEPT)(answers.answer)
 
 
 @dataclass(frozen=True)
@@ -180,7 +183,8 @@ def _mail(account: Account, letter: StoredMail) -> Iterator[Source]:
     label = _called(mail, account.zone, own=letter.own)
     said = {"label": label, "writer": writer, "readers": readers, "day": _day(mail.date, account.zone)}
     if letter.own:  # what it quotes is not theirs
-        yield _read("\n".join([*map(str, (*mail.to, *mail.cc, *mail.bcc)), mail.subject, mail.body]), by="own", **said)
+        theirs = [*map(str, (*mail.to, *mail.cc, *mail.bcc)), mail.subject, mail.body[:_MOST_TEXT]]
+        yield _read("\n".join(theirs), by="own", **said)
     yield _read("\n".join(_parts(mail, account.zone)), by="stranger", **said)
 
 
@@ -190,7 +194,7 @@ def _parts(mail: Mail, zone: ZoneInfo) -> Iterator[str]:
     yield from (attachment.name for attachment in mail.attachments)
     if mail.event:
         yield from (f"{at.astimezone(zone):%Y-%m-%d %H:%M}" for at in (mail.event.start, mail.event.end) if at)
-    yield mail.text
+    yield mail.text[:_MOST_TEXT]
 
 
 def _called(mail: Mail, zone: ZoneInfo, *, own: bool) -> str:

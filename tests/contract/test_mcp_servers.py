@@ -264,6 +264,11 @@ class TestWhoMayCall:
         assert answer.status_code == status
         assert ("search_mail" in answer.text or "list_events" in answer.text) == (status == 200)
 
+    def test_a_request_has_a_largest_size(self, stage: Stage) -> None:
+        headers = {"authorization": f"Bearer {MCP_TOKEN}", "accept": "application/json, text/event-stream"}
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": {"x": "y" * 1_000_000}}}
+        assert httpx.post(stage.urls["mail"], headers=headers, json=body, trust_env=False).status_code == 413
+
     def test_its_token_opens_nothing_else(self, stage: Stage) -> None:
         api = stage.daemon.api()
         mine = {"authorization": f"Bearer {MCP_TOKEN}"}

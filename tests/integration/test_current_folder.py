@@ -18,6 +18,7 @@ import pytest
 import typer
 
 from email_assistant.cli import app
+from email_assistant.gate.trial import EXAMPLE
 from tests.doubles.daemon import WAIT_SECONDS, Daemon
 from tests.doubles.google import Google
 from tests.doubles.model import Model
@@ -67,6 +68,7 @@ ARGUMENTS: Final[dict[str, list[str]]] = {
     "mcp serve": ["mail"],
     "tools show": ["create_event"],
     "tools accept": ["create_event"],
+    "gate explain": ["{home}/call.json"],
     "bench inbox": ["--items", "1000"],
 }
 """What each command needs, to come as far as it can; what is not here needs nothing."""
@@ -185,6 +187,7 @@ def program(connect: Start, model: Model) -> Daemon:
     home.rename(daemon.home / ".email-assistant")
     environment = daemon.environment
     kept = {name: environment.pop(name) for name in list(environment) if "_" in name}
+    (daemon.home / "call.json").write_text(EXAMPLE)
     (daemon.home / ".email-assistant" / ".env").write_text("".join(f"{n}={v!r}\n" for n, v in kept.items()))
     return daemon
 

@@ -20,7 +20,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
+from typer.testing import CliRunner
 
+from email_assistant.cli import app
 from tests.documents import ROOT, documents
 from tests.doubles.daemon import WAIT_SECONDS
 from tests.doubles.model import Model
@@ -98,6 +100,8 @@ ON_THE_DEMO = {
     'uv run email-assistant memory background "I teach at a school, and answer parents formally."': Comes("."),
     "uv run email-assistant tools": Comes("list_waiting"),
     "uv run email-assistant tools show list_waiting": Comes("list_waiting"),
+    "uv run email-assistant gate explain --example > call.json": Comes("^$"),
+    "uv run email-assistant gate explain call.json": Comes("you would be asked"),
     "uv run email-assistant notify status": Comes("."),
     "uv run email-assistant notify test": Comes("there is nobody to tell yet", code=1),
     "uv run email-assistant mcp config": Comes('"mcpServers"'),
@@ -138,6 +142,17 @@ def test_every_command_is_in_a_table() -> None:
     shown = {command for document in documents() for command in document.commands}
     ours = {command for command in shown if command.split()[0] not in OF_OTHERS}
     assert ours == {*ON_THE_DEMO, THE_DEMO, *DEMOS, *ON_ONES_OWN, *NOT_RUN}
+
+
+def test_what_the_gate_explains_is_what_is_shown(tmp_path: Path) -> None:
+    [page] = [document for document in documents() if document.name == "docs/gate.md"]
+    shown = dict(page.blocks)
+    said = [
+        CliRunner().invoke(app, ["gate", "explain", *given], env={"EMAIL_ASSISTANT_HOME": str(tmp_path)}, input=stdin)
+        for given, stdin in ((["--example"], ""), (["-"], shown["json"]))
+    ]
+    assert said[0].stdout == shown["json"]
+    assert [line.rstrip() for line in said[1].stdout.splitlines()] == shown["text"].splitlines()
 
 
 class Shell:

@@ -653,7 +653,7 @@ CANARY = "Zugspitze"
 
 
 class TestSecrets:
-    """Neither they nor mail are in logs, in job arguments, or with a tracing service."""
+    """Neither they nor mail are in logs, in job arguments, or with a tracing service; no model is told them."""
 
     def test_logs_and_jobs_of_a_troubled_day_hold_none(self, tmp_path: Path, database_url: str, google: Google) -> None:
         with Model() as model:
@@ -707,6 +707,10 @@ class TestSecrets:
                 **{token: token for token in google.access_tokens},
             }
             assert {name for name, secret in secrets.items() if secret in log} == set()
+            asked = json.dumps([request.body for request in model.requests])
+            assert CANARY in asked  # what is to be answered is read, or this test shows nothing
+            keys = {name: secret for name, secret in secrets.items() if name not in ("mail", "a server's words")}
+            assert {name for name, secret in {"API token": API_TOKEN, **keys}.items() if secret in asked} == set()
             # The link that is printed at the start is how a person gets in; it stands there once.
             assert [line for line in log.splitlines() if API_TOKEN in line and not line.startswith("Your inbox:")] == []
             assert {type(value) for args in jobs.arguments for value in args.values()} <= {str, int}

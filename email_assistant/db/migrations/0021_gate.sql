@@ -11,7 +11,7 @@ create table gate_calls (
     labels     jsonb,                    -- what it touches, as was said then; null: nobody had said
     external   boolean not null,         -- it reached others than the person
     cleared    boolean not null,         -- all that matters in it came from the person, or their own records
-    answer     text,                     -- what it told; null: nothing, or too much to be traced
+    answer     text,                     -- what it told, up to a length; null: nothing yet
     at         timestamptz not null default clock_timestamp(),
     unique (run_id, call_id)
 );
