@@ -15,7 +15,7 @@ _STEMS: Final[Mapping[Act, str]] = {
     "change": "chang updat edit modif set renam mov reschedul adjust correct replac reset switch rewrit postpon shift "
     "delay mark archiv enabl disabl increas decreas ander verschieb aktualisier",
     "send": "send email mail messag repl forward post notif tell answer ask contact schick antwort",
-    "add": "add append creat insert schedul writ save draft upload hinzu erstell",
+    "add": "add append creat insert schedul invit writ save draft upload hinzu erstell einlad lade",
 }
 """How their words begin, in English and in German without accents. Of other languages nothing is known, so that is
 asked."""

@@ -125,7 +125,7 @@ def _session(
     mails = [source for letter in letters[-_MOST_MAILS:] for source in _mail(account, letter)]
     told = [(call, entry_in(call)) for call in row["calls"]]
     return GateSession(
-        sources=[*_words(row), *_records(account, run, written, rules), *mails, *_free(account, row["calls"])],
+        sources=[*_words(row), *_records(account, run, written, rules, letters), *mails, *_free(account, row["calls"])],
         answers=[_told(account, call, entry) for call, entry in told if call["answer"]],
         calls=[*_before(row), *(entry for _, entry in told)],
         thread=wrote if began else None,
@@ -165,13 +165,18 @@ def _put_in(proposed: Mapping[str, Any], final: Mapping[str, Any]) -> Iterator[s
 
 
 def _records(
-    account: Account, run: Mapping[str, Any], written: Sequence[str], rules: Sequence[Rule]
+    account: Account,
+    run: Mapping[str, Any],
+    written: Sequence[str],
+    rules: Sequence[Rule],
+    letters: Sequence[StoredMail],
 ) -> Iterator[Source]:
     """The person's own, and what was learned from them, which vouches for nobody."""
     own = [f"{each.name} <{each.address}>\n{each.signature}" for each in account.identities]
     yield _read("\n".join([*own, account.background]), label="your account", by="own")
     yield _read("\n".join(written), label="whom you have written to", by="own")
-    ids = [*run.get("mails", ()), run.get("thread"), run.get("invitation")]
+    # Which of their mails is answered says nothing of whom that reaches.
+    ids = [*run.get("mails", ()), run.get("thread"), run.get("invitation"), *(letter.gmail_id for letter in letters)]
     yield _read("\n".join(filter(None, ids)), label="this conversation", by="own")
     for rule in rules:
         by_hand = is_by_hand(rule.origin)
