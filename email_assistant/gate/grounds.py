@@ -226,8 +226,13 @@ def _mark(leaf: _Leaf, value: str, what: What, known: Known, to: frozenset[str])
     told = holders(value, [*known.sources, *(answer.source for answer in known.answers)])
     # A title may be made up, as long as nobody else did so; and who told something may be told it again.
     is_made_up = what == "title" and not leaf.mentions and (not told or len(value.split()) < _SPOKEN)
-    is_returned = what == "leads to" and any(to == {source.writer} for source in told)
+    is_returned = what == "leads to" and any(_answers_all(source, to) for source in told)
     return Origin(leaf.place, value, what, is_made_up or is_returned, _labels(told))
+
+
+def _answers_all(source: Source, to: frozenset[str]) -> bool:
+    """Whether a letter goes back to whoever wrote something, and else only to those who have it from them."""
+    return source.writer in to and (source.readers is None or to <= source.readers | {source.writer})
 
 
 def _is_theirs(value: str, known: Known) -> bool:
