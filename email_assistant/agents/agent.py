@@ -79,6 +79,26 @@ class CallState(TypedDict):
     """Where it would be done."""
 
 
+class ToRun(NamedTuple):
+    """A decided call that is run now."""
+
+    run: Mapping[str, Any]
+    """The run's own data."""
+    id: str
+    """The same, however often it is tried."""
+    name: str
+    args: dict[str, Any]
+    """As they were judged, or as the person edited them."""
+    filled_in: Sequence[FilledIn]
+    """The forms that the tool's server asked for before."""
+    place: str
+    """Where it is to be done."""
+    noted: GateEntry
+    """What the gate's ledger is to keep of it."""
+    approved: bool
+    """A person has decided it."""
+
+
 class Ran(NamedTuple):
     """What came of a call that was run."""
 
@@ -118,25 +138,8 @@ class Agent(ABC):
         """
 
     @abstractmethod
-    async def run_tool(
-        self,
-        run: Mapping[str, Any],
-        call_id: str,
-        name: str,
-        args: dict[str, Any],
-        filled_in: Sequence[FilledIn],
-        place: str,
-        config: RunnableConfig,
-        *,
-        noted: GateEntry,
-        approved: bool,
-    ) -> Ran:
-        """Run one decided call where it is to be done; raises to come back later.
-
-        Args:
-            noted: what the gate's ledger is to keep of it.
-            approved: a person has decided it.
-        """
+    async def run_tool(self, call: ToRun, config: RunnableConfig) -> Ran:
+        """Run one decided call where it is to be done; raises to come back later."""
 
     async def session(self, run: Mapping[str, Any], calls: Sequence[ToolCall], config: RunnableConfig) -> GateSession:
         """What the gate judges these calls by."""

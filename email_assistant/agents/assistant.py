@@ -13,7 +13,7 @@ from langgraph.config import get_stream_writer
 from email_assistant.accounts.account import Account
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
-from email_assistant.agents.agent import Agent, Judged, Ran, asking
+from email_assistant.agents.agent import Agent, Judged, Ran, ToRun, asking
 from email_assistant.db.checkpoints import lease_of
 from email_assistant.db.lease import Lease
 from email_assistant.gate.call import Proposed
@@ -24,7 +24,7 @@ from email_assistant.model import Models
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.outgoing.entry import Effect
 from email_assistant.tools.registry import AgentName, Registry
-from email_assistant.tools.spec import Call, FilledIn, ServerDown, ToolError
+from email_assistant.tools.spec import Call, ServerDown, ToolError
 
 
 class SessionSource(Protocol):
@@ -51,34 +51,23 @@ class Assistant(Agent):
     gate: GateLedger
     max_steps: int
 
-    async def run_tool(
-        self,
-        run: Mapping[str, Any],
-        call_id: str,
-        name: str,
-        args: dict[str, Any],
-        filled_in: Sequence[FilledIn],
-        place: str,
-        config: RunnableConfig,
-        *,
-        noted: GateEntry,
-        approved: bool,
-    ) -> Ran:
-        account = await self.account(run)
-        if is_noted := self.tools.touches(name):
-            await self.gate.append(UUID(run["id"]), call_id, noted)
+    async def run_tool(self, call: ToRun, config: RunnableConfig) -> Ran:
+        account, run_id = await self.account(call.run), UUID(call.run["id"])
+        if is_noted := self.tools.touches(call.name):
+            await self.gate.append(run_id, call.id, call.noted)
         client, tell = await self.clients.if_any(account), get_stream_writer()
 
         def progress(text: str) -> None:
-            tell({"tool_name": name, "text": text})
+            tell({"tool_name": call.name, "text": text})
 
-        call = Call(run, call_id, account, client, lease_of(config), progress, filled_in, approved, place)
+        lease = lease_of(config)
+        given = Call(call.run, call.id, account, client, lease, progress, call.filled_in, call.approved, call.place)
         try:
-            ran = await self.ran(call, name, args)
+            ran = await self.ran(given, call.name, call.args)
         except ToolError as error:
             ran = Ran(f"Error: {error}", well=False)
         if is_noted:
-            await self.gate.answered(UUID(run["id"]), call_id, ran.text)
+            await self.gate.answered(run_id, call.id, ran.text)
         return ran
 
     @abstractmethod

@@ -1,4 +1,5 @@
-"""Propose → decide → act: the only functions in which tools run. Each agent's `graph.py` names and wires them.
+"""Propose → decide → act: the only functions in which tools run. An agent that asks a person names and wires them in
+its `graph.py`; for one that asks nobody, `Loop.graph` does.
 
 LangGraph runs a node again from its top after an interrupt or a crash. So proposing, deciding and acting are separate
 steps: no step before `act` has an effect, each question to a person is a task of its own, and `act` goes through the
@@ -15,10 +16,11 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.graph import END
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, Overwrite, Send, interrupt
 
-from email_assistant.agents.agent import Agent, CallState, Decided, FormField, Judged, LoopState, Ran
+from email_assistant.agents.agent import Agent, CallState, Decided, FormField, Judged, LoopState, Ran, ToRun
 from email_assistant.agents.forms import described, filled_in
 from email_assistant.errors import AssistantError
 from email_assistant.gate.policy import GateSession
@@ -63,6 +65,14 @@ class Loop:
     again: str = "llm_call"
     acts: str = "act"
     on_link: str = END
+
+    def graph(self) -> "CompiledStateGraph[Any, Any, Any, Any]":
+        """Of an agent that asks no person: it proposes, has it done, and proposes again."""
+        graph = StateGraph(LoopState)
+        graph.add_node(self.again, self.llm_call, destinations=(self.acts, END))
+        graph.add_node(self.acts, self.act, destinations=(self.again, END))
+        graph.add_edge(START, self.again)
+        return graph.compile()
 
     async def llm_call(self, state: LoopState, config: RunnableConfig) -> Command[str]:
         """Propose, and judge what was proposed: both are stored together, before anybody is asked or anything acts.
@@ -176,9 +186,8 @@ class Loop:
         except ValueError as error:
             return Ran(f"Error: {error}", well=False)
         noted = self.agent.noted(session, name, args, approved=decision["asked"])
-        ran = await self.agent.run_tool(
-            run, call_id, name, args, forms, place, config, noted=noted, approved=decision["asked"]
-        )
+        to_run = ToRun(run, call_id, name, args, forms, place, noted, approved=decision["asked"])
+        ran = await self.agent.run_tool(to_run, config)
         if decision["asked"] and ran.down and self.together:
             raise ran.down
         # What a person decided is theirs: only what nobody did goes back to the model.

@@ -37,7 +37,7 @@ from email_assistant.settings.values import (
 )
 
 AccountRole = Literal["triage", "response", "memory", "chat"]  # for which an account pays
-Role = Literal[AccountRole, "auction", "bench"]
+Role = Literal[AccountRole, "pack"]  # an agent that has nothing to do with mail
 
 GOOGLE: Final = "google"  # the provider of accounts at Google itself, which has a root for each of its services
 LOCAL_SERVER: Final = "loopback:"  # before the name of a server on this machine

@@ -99,7 +99,7 @@ class ModelBidder:
         tools = {str(schema["function"]["name"]): schema for schema in self.schemas}
         prompt = system_prompt(self.name, table.auction, tools)
         asked = [SystemMessage(prompt), *messages]
-        return read_action(await self.models.call("auction", asked, tools=self.schemas, tool_choice="required"))
+        return read_action(await self.models.call("pack", asked, tools=self.schemas, tool_choice="required"))
 
 
 def _faults(messages: Sequence[AnyMessage]) -> int:

@@ -1,24 +1,23 @@
-"""A bidder's part in one lot, as a graph of two nodes: propose, and have it done. This page is the whole graph."""
+"""A bidder's part in one lot, as a graph of two nodes: propose, and have it done."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from email_assistant.agents.agent import Agent, Judged, LoopState, Ran
+from email_assistant.agents.agent import Agent, Judged, LoopState, Ran, ToRun
 from email_assistant.agents.auction.bidders import Bidder
 from email_assistant.agents.auction.rules import Illegal
 from email_assistant.agents.auction.table import SaleTable
 from email_assistant.agents.auction.tools import FINISH, BidderCall
 from email_assistant.agents.loop import Loop
-from email_assistant.gate.policy import GateEntry, GateSession
-from email_assistant.tools.spec import AnyTool, FilledIn, ServerDown, ToolError
+from email_assistant.gate.policy import GateSession
+from email_assistant.tools.spec import AnyTool, ServerDown, ToolError
 
 
 @dataclass
@@ -34,12 +33,7 @@ class AuctionAgent(Agent):
     """How often each tool was used."""
 
     def graph(self) -> "CompiledStateGraph[Any, Any, Any, Any]":
-        loop = Loop(self, ask_tool=None, done_tool=FINISH, again="agent", acts="tool_dispatcher")
-        graph = StateGraph(LoopState)
-        graph.add_node("agent", loop.llm_call, destinations=("tool_dispatcher", END))
-        graph.add_node("tool_dispatcher", loop.act, destinations=("agent", END))
-        graph.add_edge(START, "agent")
-        return graph.compile()
+        return Loop(self, ask_tool=None, done_tool=FINISH, again="agent", acts="tool_dispatcher").graph()
 
     async def propose(self, state: LoopState) -> AIMessage:
         bidder, table = self._seat(state["run"])
@@ -57,27 +51,15 @@ class AuctionAgent(Agent):
             why = str(error)
         return Judged(kind="say", args=args, text=f"Error: {why}")
 
-    async def run_tool(
-        self,
-        run: Mapping[str, Any],
-        call_id: str,
-        name: str,
-        args: dict[str, Any],
-        filled_in: Sequence[FilledIn],
-        place: str,
-        config: RunnableConfig,
-        *,
-        noted: GateEntry,
-        approved: bool,
-    ) -> Ran:
-        bidder, table = self._seat(run)
-        self.usage[name] += 1
-        call = BidderCall(call_id, UUID(run["id"]), bidder, table)
+    async def run_tool(self, call: ToRun, config: RunnableConfig) -> Ran:
+        bidder, table = self._seat(call.run)
+        self.usage[call.name] += 1
+        made = BidderCall(call.id, UUID(call.run["id"]), bidder, table)
         try:
-            ran = Ran(await self.tools[name].run(call, args))
+            ran = Ran(await self.tools[call.name].run(made, call.args))
         except (ToolError, ServerDown) as error:
             if isinstance(error, Illegal):
-                table.note("refused", bidder, tool=name, why=str(error))
+                table.note("refused", bidder, tool=call.name, why=str(error))
             ran = Ran(f"Error: {error}", well=False)
         return ran._replace(ends=table.has_ended_for(bidder))
 

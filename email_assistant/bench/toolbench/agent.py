@@ -16,10 +16,9 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
-from langgraph.graph import END, START, StateGraph
 from pydantic import BaseModel
 
-from email_assistant.agents.agent import Agent, Judged, LoopState, Ran
+from email_assistant.agents.agent import Agent, Judged, LoopState, Ran, ToRun
 from email_assistant.agents.loop import Loop
 from email_assistant.bench.toolbench.answers import FINISH, Called, Played
 from email_assistant.bench.toolbench.apis import BenchError
@@ -27,10 +26,9 @@ from email_assistant.bench.toolbench.queries import BenchQuery
 from email_assistant.bench.toolbench.tools import VIRTUAL_SERVER, Witness, load_tools, named, title, watching
 from email_assistant.bench.toolbench.toolset import Toolset
 from email_assistant.errors import AssistantError
-from email_assistant.gate.policy import GateEntry, GateSession
+from email_assistant.gate.policy import GateSession
 from email_assistant.model import Models
 from email_assistant.settings import Settings
-from email_assistant.tools.spec import FilledIn
 from email_assistant.tracing import keep_langsmith_off
 
 MOST_STEPS: Final = 16  # model calls for one query
@@ -139,7 +137,7 @@ class LangGraphAgent(BaseAgent):
     def judge(self, query: BenchQuery, played: Played) -> float:
         """How far an answer solves its query, as the model sees it: 1, 0, or 0.5 where it can't tell."""
         asked = f"<question>\n{query.text}\n</question>\n<answer>\n{played.final_answer}\n</answer>"
-        said = self._run(self._models.parse("bench", [SystemMessage(_JUDGE), HumanMessage(asked)], _Verdict, "verdict"))
+        said = self._run(self._models.parse("pack", [SystemMessage(_JUDGE), HumanMessage(asked)], _Verdict, "verdict"))
         return {"solved": 1.0, "unsure": 0.5, "unsolved": 0.0}[said.verdict]
 
     def _run(self, made: Coroutine[Any, Any, T]) -> T:
@@ -160,15 +158,11 @@ class _Player(Agent):
     seen: dict[str, Witness] = field(default_factory=dict)  # what became of each call that was run, by its id
 
     async def play(self, query: str) -> Played:
-        loop = Loop(self, ask_tool=None)
-        graph = StateGraph(LoopState)
-        graph.add_node("llm_call", loop.llm_call, destinations=("act", END))
-        graph.add_node("act", loop.act, destinations=("llm_call",))
-        graph.add_edge(START, "llm_call")
+        graph = Loop(self, ask_tool=None).graph()
         messages: Sequence[AnyMessage] = [HumanMessage(query)]
         begin = LoopState(run={}, messages=list(messages))
         try:
-            async for state in graph.compile().astream(begin, stream_mode="values"):
+            async for state in graph.astream(begin, stream_mode="values"):
                 messages = state["messages"]
         except AssistantError as error:
             return replace(self._played(messages, str(error)), passes=error.passes != "never")
@@ -178,30 +172,20 @@ class _Player(Agent):
 
     async def propose(self, state: LoopState) -> AIMessage:
         functions = [convert_to_openai_tool(tool) for tool in self.tools.values()]
-        return await self.models.call("bench", [SystemMessage(_PROMPT), *state["messages"]], tools=functions)
+        return await self.models.call("pack", [SystemMessage(_PROMPT), *state["messages"]], tools=functions)
 
     async def judge(self, run: Mapping[str, Any], name: str, args: dict[str, Any], session: GateSession) -> Judged:
         if name not in self.tools:
             return Judged(kind="say", args=args, text=f"Error: there is no tool {name!r}")
         return Judged(kind="run", args=args, text="")
 
-    async def run_tool(
-        self,
-        run: Mapping[str, Any],
-        call_id: str,
-        name: str,
-        args: dict[str, Any],
-        filled_in: Sequence[FilledIn],
-        place: str,
-        config: RunnableConfig,
-        *,
-        noted: GateEntry,
-        approved: bool,
-    ) -> Ran:
-        witness = self.seen[call_id] = Witness()
+    async def run_tool(self, call: ToRun, config: RunnableConfig) -> Ran:
+        witness = self.seen[call.id] = Witness()
         watching.set(witness)
         try:
-            message = await self.tools[name].ainvoke(ToolCall(name=name, args=args, id=call_id, type="tool_call"))
+            message = await self.tools[call.name].ainvoke(
+                ToolCall(name=call.name, args=call.args, id=call.id, type="tool_call")
+            )
         except Exception as error:  # whatever tools were bound, the run goes on
             witness.fault = "ours"
             return Ran(f"Error: {error}", well=False)
