@@ -48,7 +48,8 @@ def kinds(item: Item) -> dict[str, set[str]]:
     """What each address is marked for."""
     found: dict[str, set[str]] = {}
     for mark in item.marks:
-        found.setdefault(mark.address, set()).add(mark.kind)
+        if mark.address:
+            found.setdefault(mark.address, set()).add(mark.kind)
     return found
 
 
