@@ -204,8 +204,8 @@ def _because(session: GateSession, call: Proposed, found: Grounds) -> str:
 
 
 def _tells(session: GateSession, call: Proposed, found: Grounds) -> bool:
-    """Whether an answer to a mail, of which the person asked nothing, goes beyond what those know whom it reaches."""
-    if session.thread is None or call.arguments is None:
+    """Whether what nobody reviews tells those whom it reaches what they have not seen, and the person did not say."""
+    if call.arguments is None:
         return False
     to = {address_of(mark.value) for mark in found.marks if mark.what == "goes to"} - session.own
     return bool(leaking(call.arguments, to, session.texts, session.day))

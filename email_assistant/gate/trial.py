@@ -28,7 +28,7 @@ EXAMPLE: Final = """\
     "response_text": "Thursday is fine. The offer of €4,000 is attached, and valid until 15 June."
   },
   "before": [
-    {"tool": "check_calendar_tool", "arguments": {"days": ["2026-05-07"]}, "answer": "2026-05-07: free all day"}
+    {"tool": "check_calendar_tool", "arguments": {"dates": ["07-05-2026"]}, "answer": "2026-05-07: free all day"}
   ],
   "mails": [
     {

@@ -21,6 +21,13 @@ _STEMS: Final[Mapping[Act, str]] = {
 asked."""
 _NAMED: Final[Mapping[Act, str]] = {**_STEMS, "pay": f"{_STEMS['pay'].replace(' send', '')} money amount fund"}
 """The same of names of tools, which say what it is done to."""
+_SAID: Final[Mapping[Act, str]] = {
+    **_STEMS,
+    "add": f"{_STEMS['add']} put set block pencil plan arrang organi book reserv trag eintrag buch ajout mets mett "
+    "planifi pon agend anad agreg crea",
+}
+"""The same of what people say, who put, block and set up what programs create; of what is only added in French and
+Spanish too."""
 _GRAVE: Final[Sequence[Act]] = ("delete", "cancel", "pay")  # whatever else a name says
 _IRREGULAR: Final = {"took": "take", "sent": "send", "wrote": "write", "made": "make", "told": "tell"}
 _NOT: Final = frozenset(("not", "never", "no", "without", "dont", "don", "nicht", "kein", "keine", "nie"))
@@ -59,7 +66,7 @@ def is_named(tool: str, said: Iterable[str]) -> bool:
 
 
 def _places(text: list[str], tool: str, act: Act | None) -> Iterator[int]:
-    stems = _STEMS[act].split() if act else [word for word in _words(tool) if len(word) > 2]
+    stems = _SAID[act].split() if act else [word for word in _words(tool) if len(word) > 2]
     for at, word in enumerate(text):
         if _IRREGULAR.get(word, word).startswith(tuple(stems)) and not _NOT.intersection(
             text[max(0, at - _REACH) : at]

@@ -36,6 +36,7 @@ from email_assistant.memory.profiles import Memory
 from email_assistant.memory.rules import Rule, is_by_hand
 from email_assistant.work.conversations import Conversations, StoredMail, read_mails
 
+_ADDRESS: Final = re.compile(r"[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+")
 _ANSWERS: Final = 100  # of a conversation's calls, the newest, whose answers are sources
 _NAME: Final = 60  # characters of what somebody calls themselves
 _MOST_TEXT: Final = 50_000  # characters of a mail that are traced
@@ -88,9 +89,12 @@ class Evidence:
         if letters is None:
             letters = await self._named(account, [str(args["email_id"]) for args in calls if args.get("email_id")])
         [row] = await fetched(self.pool, _SQL["of_run"], {"run": run["id"], "answers": _ANSWERS})
-        written = await self.recipients.written_to(
-            account, _addresses([*calls, {"to": run.get("reply", {}).get("to")}])
-        )
+        named = _addresses([*calls, {"to": run.get("reply", {}).get("to")}])
+        if began:  # a stranger's mail has nothing written to those who have no part in it, whoever they are
+            named = [each for each in named if each in {person for letter in letters for person in _people(letter)}]
+        else:
+            named += [each.lower() for call in row["calls"] for each in _ADDRESS.findall(call["answer"] or "")]
+        written = await self.recipients.written_to(account, list(dict.fromkeys(named)))
         rules = [rule for of in (await self.memory.in_force(account.id)).values() for rule in of]
         return await asyncio.to_thread(_session, account, run, row, letters, written, rules, began=began)
 
@@ -243,8 +247,13 @@ def _before(row: Mapping[str, Any]) -> Iterator[GateEntry]:
 
 
 def _addresses(calls: Sequence[Mapping[str, Any]]) -> list[str]:
-    found = [span.key for call in calls for span in spans(str(call)) if span.kind == "address"]
-    return list(dict.fromkeys(found))
+    return [span.key for call in calls for span in spans(str(call)) if span.kind == "address"]
+
+
+def _people(letter: StoredMail) -> Iterator[str]:
+    mail = letter.mail
+    for each in (*([mail.sender] if mail.sender else []), *mail.reply_to, *mail.to, *mail.cc, *mail.bcc):
+        yield each.email.lower()
 
 
 def _day(at: datetime | None, zone: ZoneInfo) -> Any:

@@ -72,3 +72,19 @@ async def test_an_invitation_that_they_ask_for_bears_none(home: Home, model: Mod
     given = {"start": NOON.isoformat(), "end": (NOON + timedelta(hours=1)).isoformat()}
     invite = [tool("create_event", title="Lunch with Bob", attendees=["bob@example.org"], **given)]
     assert await marks(home, model, "Invite Bob to lunch tomorrow at 12", invite) == []
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        "Put lunch in my calendar tomorrow at 12",
+        "Block tomorrow 12 o'clock for lunch",
+        "Trag für morgen um 12 lunch ein",
+        "Ajoute lunch demain à 12 h",
+    ],
+)
+async def test_an_event_of_their_own_bears_none_however_they_say_it(
+    home: Home, model: Model, mails: tuple[str, str], request_: str
+) -> None:
+    times = {"start": NOON.isoformat(), "end": (NOON + timedelta(hours=1)).isoformat()}
+    assert await marks(home, model, request_, [tool("create_event", title="lunch", **times)]) == []
