@@ -351,3 +351,18 @@ class TestWithoutAMailbox:
         at_once(ask, die)
         stage.daemon.wait_for(lambda: talk.shown()["status"] == "success", "it is taken up", timeout=60)
         assert talk.shown()["response"] == "Hello."
+
+
+def test_what_was_approved_of_a_tool_that_is_gone_since_is_not_done_and_said(
+    stage: Stage, web: CalendarServer, tmp_path: Path
+) -> None:
+    talk = stage.talk()
+    talk.run("read")
+    call = is_asked(talk, "search")
+    file = tmp_path / "tools.yaml"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "tools": {}}))
+    moved = talk.approve(call)
+    assert "tools.yaml has changed" in moved.body["message"]
+    gone = talk.approve(moved.call_id)
+    assert "there is no tool 'clear_calendar'" in gone.body["message"]
+    assert web.calls == []
