@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
     from email_assistant.memory.profiles import Memory
     from email_assistant.model import Models
+    from email_assistant.model.tally import Tally
     from email_assistant.tools.mcp.pool import Builtin, Servers
     from email_assistant.tools.overview import Overview
     from email_assistant.tools.registry import Registry
@@ -99,7 +100,7 @@ class App:
         """Loaded at first use, as the toolbox is."""
         from email_assistant.model import Models
 
-        return Models(self.settings, self.usage, self.accounts)
+        return Models(self.settings, self.usage)
 
     @property
     def tools(self) -> "Registry":
@@ -221,6 +222,20 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
             await app.aclose()
             await outward.aclose()
             await queue.close()
+
+
+@asynccontextmanager
+async def open_models(settings: Settings) -> "AsyncIterator[tuple[Models, Tally]]":
+    """Models for what is nobody's mail, and the count of what they are asked; it needs no database."""
+    from email_assistant.model import Models
+    from email_assistant.model.tally import Tally
+
+    tally = Tally()
+    models = Models(settings, tally)
+    try:
+        yield models, tally
+    finally:
+        await models.aclose()
 
 
 def open_memory(app: App) -> "Memory":

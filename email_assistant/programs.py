@@ -24,7 +24,7 @@ def become(name: Literal["mcp"], *arguments: str) -> NoReturn:
     Raises:
         OSError: Python can't be started.
     """
-    os.execv(sys.executable, _command(name, *arguments))  # noqa: S606 - no shell is meant
+    os.execv(sys.executable, command(name, *arguments))  # noqa: S606 - no shell is meant
 
 
 @asynccontextmanager
@@ -37,7 +37,7 @@ async def stand_in(name: Literal["google_sandbox", "demo_model"], *arguments: st
         StandInFailed.
     """
     process = await asyncio.create_subprocess_exec(
-        *_command(name, *arguments, "--exit-with-parent"), stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True
+        *command(name, *arguments, "--exit-with-parent"), stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True
     )
     try:
         yield await _ready(process, name)
@@ -47,7 +47,8 @@ async def stand_in(name: Literal["google_sandbox", "demo_model"], *arguments: st
         await process.wait()
 
 
-def _command(name: str, *arguments: str) -> list[str]:
+def command(name: str, *arguments: str) -> list[str]:
+    """What starts one of them."""
     # -P: no module of the current folder, which may be anybody's, takes the place of one of ours.
     return [sys.executable, "-P", "-m", f"email_assistant_servers.{name}", *arguments]
 

@@ -1,6 +1,5 @@
 """What the models were asked for and what it cost, and each account's budget for a day. All SQL on `model_usage`."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -51,17 +50,18 @@ class Usage:
         self._accounts = accounts
         self._settings = settings
 
-    async def check(self, account: Callable[[], Awaitable[Account]]) -> None:
-        """Look before a call. The account is asked for only where there is a budget.
+    async def check(self, account_id: UUID | None) -> None:
+        """Look before a call. What is asked for without an account is in no budget.
 
         Calls that are under way are not counted yet, so a day may end a few calls above.
 
         Raises:
             BudgetSpent: which the account's row then says too, until midnight.
+            UnknownAccount.
         """
-        if self._settings.budget_tokens is None and self._settings.budget_money is None:
+        if account_id is None or (self._settings.budget_tokens is None and self._settings.budget_money is None):
             return
-        payer = await account()
+        payer = await self._accounts.get(account_id)
         day = await self.today(payer)
         if day.spent:
             await self._accounts.spend(payer.id, day.ends)
@@ -80,9 +80,16 @@ class Usage:
         return Day(**row, most_tokens=self._settings.budget_tokens, most_money=self._settings.budget_money, ends=ends)
 
     async def record(
-        self, account_id: UUID, run_id: UUID | None, role: str, model: str, prompt_tokens: int, completion_tokens: int
+        self,
+        account_id: UUID | None,
+        run_id: UUID | None,
+        role: str,
+        model: str,
+        prompt_tokens: int,
+        completion_tokens: int,
     ) -> None:
-        """Note a call. A crash of the database may forget the last ones: a note is not worth the wait for the disk."""
+        """Note an account's call. A crash of the database may forget the last ones: a note is not worth the wait for
+        the disk."""
         price = self._settings.prices.get(model)
         cost = (prompt_tokens * price.prompt + completion_tokens * price.completion) / _MILLION if price else 0
         await self._rows(

@@ -1,4 +1,5 @@
-"""Propose → decide → act: the only functions in which tools run. Each agent's `graph.py` names and wires them.
+"""Propose → decide → act: the only functions in which tools run. An agent that asks a person names and wires them in
+its `graph.py`; for one that asks nobody, `Loop.graph` does.
 
 LangGraph runs a node again from its top after an interrupt or a crash. So proposing, deciding and acting are separate
 steps: no step before `act` has an effect, each question to a person is a task of its own, and `act` goes through the
@@ -12,14 +13,14 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from uuid import UUID
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.graph import END
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, Overwrite, Send, interrupt
 
-from email_assistant.agents.agent import Agent, CallState, Decided, FormField, Judged, LoopState, Ran
+from email_assistant.agents.agent import Agent, CallState, Decided, FormField, Judged, LoopState, Ran, ToRun
 from email_assistant.agents.forms import described, filled_in
 from email_assistant.errors import AssistantError
 from email_assistant.gate.policy import GateSession
@@ -51,7 +52,7 @@ class Loop:
     and ends the run."""
     done_tool: str | None = None
     finish: str = END
-    """Node to go to when the done tool was called."""
+    """Node to go to when the done tool was called, or another call ended the run."""
     stages: Sequence[str] = ("interrupt_handler",)
     """Nodes that ask a person, in the order in which the calls of one message come to them."""
     stage_of: Mapping[str, str] = field(default_factory=dict)
@@ -64,6 +65,14 @@ class Loop:
     again: str = "llm_call"
     acts: str = "act"
     on_link: str = END
+
+    def graph(self) -> "CompiledStateGraph[Any, Any, Any, Any]":
+        """Of an agent that asks no person: it proposes, has it done, and proposes again."""
+        graph = StateGraph(LoopState)
+        graph.add_node(self.again, self.llm_call, destinations=(self.acts, END))
+        graph.add_node(self.acts, self.act, destinations=(self.again, END))
+        graph.add_edge(START, self.again)
+        return graph.compile()
 
     async def llm_call(self, state: LoopState, config: RunnableConfig) -> Command[str]:
         """Propose, and judge what was proposed: both are stored together, before anybody is asked or anything acts.
@@ -151,7 +160,7 @@ class Loop:
         decisions = state["decisions"]
         if not any(d["asked"] and d["do"] == "run" for d in decisions.values()):
             return decisions
-        effects = await self.agent.ledger.of_run(UUID(state["run"]["id"]))
+        effects = await self.agent.begun(state["run"])
         return decisions | {
             effect.call_id: _as_left(decisions[effect.call_id], effect)
             for effect in effects
@@ -163,7 +172,7 @@ class Loop:
     ) -> Ran:
         if decision["do"] != "run":
             return Ran(decision["text"])
-        place = self.agent.tools.place(call["name"])
+        place = self.agent.place(call["name"])
         if not decision["asked"]:  # the rules may have changed since, while it waited for others or for a restart
             verdict = await self._verdict(state["run"], call, session)
             if verdict["kind"] != "run":
@@ -171,21 +180,20 @@ class Loop:
         run, call_id, name, args = state["run"], str(call["id"]), call["name"], decision["args"]
         approved = decision.get("place", OURS)
         if decision["asked"] and place != approved:  # of what was begun before, the ledger tells what came of it
-            await self.agent.ledger.refuse(UUID(run["id"]), call_id, name, args, moved(approved, place), place)
+            await self.agent.refuse(run, call_id, name, args, moved(approved, place), place)
         try:
             forms = filled_in(state.get("fields", {}), state["decisions"], call_id)
         except ValueError as error:
             return Ran(f"Error: {error}", well=False)
         noted = self.agent.noted(session, name, args, approved=decision["asked"])
-        ran = await self.agent.run_tool(
-            run, call_id, name, args, forms, place, config, noted=noted, approved=decision["asked"]
-        )
+        to_run = ToRun(run, call_id, name, args, forms, place, noted, approved=decision["asked"])
+        ran = await self.agent.run_tool(to_run, config)
         if decision["asked"] and ran.down and self.together:
             raise ran.down
         # What a person decided is theirs: only what nobody did goes back to the model.
         if decision["asked"] and not (ran.well or ran.link or ran.form or ran.down):
             why = ran.text.removeprefix("Error: ")
-            await self.agent.ledger.refuse(UUID(run["id"]), call_id, name, args, why, place)
+            await self.agent.refuse(run, call_id, name, args, why, place)
         return ran._replace(noted=noted)
 
     def _ask_to_fill_in(self, state: LoopState, message: AIMessage, forms: Mapping[str, FormNeeded]) -> Command[str]:
@@ -207,6 +215,8 @@ class Loop:
 
     def _next(self, calls: Sequence[ToolCall], decisions: Mapping[str, Decided], ran: Sequence[Ran]) -> str:
         does = {decisions[str(call["id"])]["do"] for call in calls}
+        if any(each.ends for each in ran):
+            return self.finish
         if any(each.link for each in ran):
             return self.on_link
         if "answer" in does or not all(each.well for each in ran):

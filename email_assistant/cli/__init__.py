@@ -6,6 +6,7 @@ import typer
 
 from email_assistant.cli import (
     accounts,
+    auction,
     auth,
     backup,
     bench,
@@ -47,7 +48,7 @@ def options(
 
 for command in (
     *(run.demo, run.up, run.api, run.scheduler, run.worker, mails.retry, health.status, health.doctor),
-    *(backup.backup, backup.restore),
+    *(backup.backup, backup.restore, auction.auction),
 ):
     app.command(command.__name__)(command)
 for name, group in (

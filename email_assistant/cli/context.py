@@ -158,8 +158,15 @@ def awaited(command: Callable[P, Coroutine[Any, Any, Any]]) -> Callable[P, Any]:
 
 def run(command: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
     """Run part of a command to its end, as `awaited` does the whole."""
-    try:
+    with ended_in_words():
         return asyncio.run(command())
+
+
+@contextmanager
+def ended_in_words() -> Iterator[None]:
+    """An error in it ends the command with one line and status 1, Ctrl-C with status 130."""
+    try:
+        yield
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     except (typer.Exit, typer.Abort, typer.BadParameter):

@@ -146,7 +146,7 @@ def _as_json(tried: "Tried") -> dict[str, Any]:
         "before": asdict(tried.before),
         "arguments": [asdict(mark) for mark in verdict.marks],
         "recipients": tried.recipients,
-        "marks": [asdict(mark) for mark in tried.marks],
+        "marks": [{**asdict(mark), "text": mark.text} for mark in tried.marks],
     }
 
 

@@ -240,7 +240,7 @@ def _print_items(items: list["Item"]) -> None:
 
 def _about(item: "Item", subject: str) -> str:
     """With what the item is marked for."""
-    return "\n".join([subject, *(f"! {mark.text}" for mark in item.marks)])
+    return f"{subject}\n! {item.at_a_glance}" if item.marks else subject
 
 
 def _stands(item: "Item") -> str:

@@ -17,11 +17,11 @@ _SMALL_CONTEXT = 8192  # tokens below which mail of ordinary length is cut
 
 async def check_models(settings: "Settings") -> list[Check]:
     """Every model is asked for a word, since only an answer shows that name, key and quota are right; then for more."""
-    from email_assistant.settings import Role
+    from email_assistant.settings import AccountRole
 
     if settings.openai_api_key is None and settings.openai_base_url is None:
         return [("model", f"none {NO_MODEL}", "")]
-    models = sorted({settings.model_for(role) for role in get_args(Role)})
+    models = sorted({settings.model_for(role) for role in get_args(AccountRole)})
     return [check for model in models for check in await _check_model(settings, model)]
 
 

@@ -250,6 +250,8 @@ def print_call(item: Item, args: Mapping[str, Any]) -> None:
         print_text(f"  {name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}")
     if item.sent_from:
         print_text(f"  From: {item.sent_from}")
+    for warning in item.warnings:
+        print_text(f"  ! {warning}", style="yellow")
     for remark, warns in remarks(item):
         print_text(f"  {'! ' * warns}{remark}", style="yellow" if warns else "dim")
     if about := item.mail_text.partition(ABOUT)[2]:

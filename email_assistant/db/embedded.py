@@ -31,6 +31,7 @@ from urllib.parse import quote
 import psycopg
 
 from email_assistant.db.binaries import EmbeddedError, SystemUser, give, name_of, nobody, runner_of, usable_binaries
+from email_assistant.db.environment import hide_variables
 
 START_SECONDS = 60  # crash recovery comes before the first connection
 _STOP_SECONDS = 30
@@ -51,10 +52,6 @@ _SETTINGS = {
     "log_min_error_statement": "panic",
     "log_error_verbosity": "terse",
 }
-
-
-hidden: dict[str, str] = {}
-"""What the environment of this process said to Postgres's client, for whom a person still means it: `tools.yaml`."""
 
 
 class EmbeddedPostgres:
@@ -89,7 +86,7 @@ class EmbeddedPostgres:
         if sys.platform == "win32":
             raise EmbeddedError("the embedded Postgres does not run on Windows: set DATABASE_URL to a server of yours")
         with self._mutex, self._explained():
-            _hide_variables()
+            hide_variables()
             self._dir.parent.mkdir(parents=True, exist_ok=True)
             deadline = time.monotonic() + START_SECONDS
             while not (self.owner or self._own() or self._answers()):
@@ -339,14 +336,6 @@ class EmbeddedPostgres:
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             return f"{error}; give yourself the right to it, or choose another folder with EMAIL_ASSISTANT_HOME"
         return str(error)
-
-
-def _hide_variables() -> None:
-    """Have every connection of this process, and every program of Postgres that it starts, go where our URL says and as
-    it says, whatever the person's other work with Postgres has set: against some of these variables a URL can't say
-    anything (PGSERVICE, PGREQUIREAUTH), and a server takes PGCLIENTENCODING for everybody's."""
-    for name in [name for name in os.environ if name.startswith("PG")]:
-        hidden[name] = os.environ.pop(name)
 
 
 def _lines(file: Path) -> list[str]:

@@ -42,15 +42,6 @@ async def now_about(conn: Connection, thread_id: UUID, account_id: UUID) -> None
     await conn.execute("update threads set account_id = %s where id = %s", (account_id, thread_id))
 
 
-async def heard(conn: Connection, run_id: UUID, source: str) -> None:
-    """The model of this turn is about to be told what stands there."""
-    await conn.execute(
-        """update threads set heard = array_append(heard, %s)
-           where id = (select thread_id from runs where id = %s) and heard is not null and not %s = any(heard)""",
-        (source, run_id, source),
-    )
-
-
 async def at_once(conn: Connection, thread_id: UUID) -> None:
     """Work on it waits out no back-off from before now."""
     await conn.execute("update threads set not_before = '-infinity' where id = %s", (thread_id,))

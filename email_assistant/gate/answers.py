@@ -7,7 +7,7 @@ the whole of a field was put there as one. Text that somebody wrote into a field
 import json
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, Final
 
@@ -15,13 +15,14 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from email_assistant.gate.labels import Labels
-from email_assistant.gate.provenance import By, Source, read
+from email_assistant.gate.plain import called, words
+from email_assistant.gate.provenance import By, Source, read, title
 from email_assistant.mail.address import address_of, is_recipient
 
 NAMING: Final = re.compile(r"(?:.*_)?(?:title|name|subject|summary)|file_?name", re.IGNORECASE)
 PROSE: Final = re.compile(
     r"(?:.*_)?(?:body|text|content|contents|message|description|notes?|comments?|reason|snippet|subject|title|summary"
-    r"|response_text|query|html|markdown)",
+    r"|response_text|query|html|markdown|location)",
     re.IGNORECASE,
 )
 """Fields whose value is said to people, and names nobody and nothing."""
@@ -29,11 +30,17 @@ _OTHERS_SAY: Final = re.compile(r"reply_?to|to|recipients?|b?cc", re.IGNORECASE)
 """Fields of a mail in which a stranger names whom they like. Whoever is named there is no part of the thing."""
 _APART: Final = re.compile(r"(?:.*_)?(?:title|filename|subject|summary)", re.IGNORECASE)
 """What has one of these within another thing, as an event of a calendar has, is a thing of its own."""
+_TITLE: Final = re.compile(r"(?:event_?)?title|summary", re.IGNORECASE)
+_CLOCKS: Final = r"(?:\d\d-\d\d )?\d\d:\d\d"
+_EVENT: Final = re.compile(rf"^(?:all day|{_CLOCKS}-{_CLOCKS}) (.+?)(?: \([a-z ]+\))?$", re.MULTILINE)
+"""A line of a calendar, with its title."""
 _FIELD: Final = re.compile(r"[A-Za-z_][\w-]*")
 _NUMBER: Final = re.compile(r"\d{1,12}\.\d{1,6}")
 _LONGEST_YAML: Final = 60_000  # letters; reading it takes a second for each 150,000
+_DEEPEST: Final = 100  # in one another
+_REPEATS: Final = re.compile(r"(?:^|[\s\[{,])[&*]\w")
+"""A part that stands for another one, by which few letters become very many."""
 _LONGEST_VALUE: Final = 200
-_ENDING: Final = re.compile(r"\.\w{1,5}$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +73,10 @@ def answer(
     is_own = is_private and not (labels is None or labels.read_untrusted_public_data or labels.write_operation)
     by: By = "own" if is_own else "stranger"
     tree = _tree(text)
-    source = read(text, label=label, by=by, readers=readers, day=day)
+    titles = _EVENT.findall(text) if tree is None else [value for key, value in _leaves(tree) if _TITLE.fullmatch(key)]
+    source = replace(
+        read(text, label=label, by=by, readers=readers, day=day), titles=frozenset(filter(None, map(title, titles)))
+    )
     if tree is None and is_own:
         return Indexed(source, (Thing((), frozenset({whole(text)}), ""),))
     if tree is None or not is_private:
@@ -80,13 +90,8 @@ def is_prose(key: str, value: str) -> bool:
 
 def whole(value: str) -> str:
     """A value as it is compared: of somebody with an address the address, and of a number what it amounts to."""
-    folded = (address_of(value) if is_recipient(value) else value).strip().casefold()
-    return f"{float(folded):g}" if _NUMBER.fullmatch(folded) else folded
-
-
-def words(text: str) -> str:
-    """In lower case, each between single blanks."""
-    return " " + " ".join(re.findall(r"[^\W_]+", text.casefold())) + " "
+    said = (address_of(value) if is_recipient(value) else value).strip().casefold()
+    return f"{float(said):g}" if _NUMBER.fullmatch(said) else said
 
 
 def _tree(text: str) -> Any:
@@ -97,15 +102,22 @@ def _tree(text: str) -> Any:
         tree = json.loads(text)
     except ValueError:
         tree = _yaml(text)
-    return tree if isinstance(tree, dict | list) else None
+    except RecursionError:
+        return None
+    return tree if isinstance(tree, dict | list) and not _is_deep(tree) else None
+
+
+def _is_deep(tree: Any, depth: int = 0) -> bool:
+    parts = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
+    return depth > _DEEPEST or any(_is_deep(part, depth + 1) for part in parts)
 
 
 def _yaml(text: str) -> Any:
-    if len(text) > _LONGEST_YAML:
+    if len(text) > _LONGEST_YAML or _REPEATS.search(text):
         return None
     try:
         tree = YAML(typ="safe", pure=True).load(text)
-    except (YAMLError, ValueError):
+    except (YAMLError, ValueError, RecursionError):
         return None
     return tree if all(isinstance(key, str) and _FIELD.fullmatch(key) for key in _fields(tree)) else None
 
@@ -120,11 +132,11 @@ def _fields(tree: Any) -> Iterator[Any]:
 def _things(tree: Any) -> Iterator[Thing]:
     match tree:
         case dict():
-            called = {_name(v) for k, v in tree.items() if NAMING.fullmatch(str(k)) and isinstance(v, str)}
+            names = {called(v) for k, v in tree.items() if NAMING.fullmatch(str(k)) and isinstance(v, str)}
             own = {key: part for key, part in tree.items() if not _OTHERS_SAY.fullmatch(str(key))}
             leaves = [(key, value) for key, value in _leaves(own, apart=True) if not NAMING.fullmatch(key)]
             yield Thing(
-                tuple(sorted(filter(None, called))),
+                tuple(sorted(filter(None, names))),
                 frozenset(whole(value) for key, value in leaves if not is_prose(key, value)),
                 " ".join(words(value) for key, value in leaves if is_prose(key, value)),
             )
@@ -135,10 +147,6 @@ def _things(tree: Any) -> Iterator[Thing]:
                 yield Thing((), flat, "")
             for part in tree:
                 yield from _things(part)
-
-
-def _name(text: str) -> str:
-    return words(_ENDING.sub("", text)).strip()  # as people say it: "the grocery list" is grocery-list.docx
 
 
 def _leaves(tree: Any, key: str = "", *, apart: bool = False) -> Iterator[tuple[str, str]]:

@@ -29,7 +29,7 @@ _CARD: Final = re.compile(r"\d{4}(?:[ -]\d{4}){2,3}(?:[ -]\d{1,3})?(?!\d)|\d{4}[
 _SORT_CODE: Final = re.compile(r"\d\d-\d\d-\d\d(?![\d-])")
 _ROW: Final = re.compile(r"\d{8,}(?!\w)|\d{2,}(?:[ -]\d{2,}){2,}(?![\w:])")
 _TOKEN: Final = re.compile(r"[^\W_]+(?:[-_][^\W_]+)*")
-_FIVE: Final = re.compile(r"\d{5,}(?:[-_]\d+)*(?![\w])")
+_FIVE: Final = re.compile(r"(?:\d{5,}|\d{4}[-_]\d{4,})(?:[-_]\d+)*(?!\w)")
 _FOUR: Final = re.compile(r"[1-9]\d{3}(?![\w]|[.,]\d)")
 _QUANTITY: Final = re.compile(
     r"\d+-?[A-Za-z]{1,4}|\d+-[a-z]+|[A-Za-z]+-[A-Z]?\d{1,2}|[A-Za-z]\d{1,3}|[A-Z][a-z]+\d{1,2}|[a-z]+\d{1,2}"
@@ -86,7 +86,12 @@ def phone_at(text: str, at: int) -> Figure | None:
     is_sum = unit is not None and _currency(unit[3]) is not None and "+" not in whole[0]
     if not is_told or is_sum or cues & ACCOUNT_CUES:
         return None
-    return Figure(whole.start(), whole.end(), "phone", digits.lstrip("0")[-_LAST:])
+    return Figure(whole.start(), whole.end(), "phone", last(digits))
+
+
+def last(digits: str) -> str:
+    """Those by which a phone number is told from others."""
+    return digits.lstrip("0")[-_LAST:]
 
 
 def code_after(text: str, cue_end: int) -> Figure | None:
@@ -178,17 +183,27 @@ def _token(text: str, head: int) -> Figure | None:
 
 
 def _row(text: str, at: int) -> Figure | None:
-    """Five digits and more."""
+    """Five digits and more, in one or in groups; years and sums from one to another are none."""
     found = _FIVE.match(text, at)
-    return Figure(at, found.end(), "code", found[0]) if found else None
+    if found is None:
+        return None
+    groups = re.split("[-_]", found[0])
+    until = _AMOUNT.match(text, found.end() - len(groups[-1]))
+    if len(groups) == 2 and (all(map(_is_year, groups)) or (until and _currency(until[3]))):
+        return None
+    return Figure(at, found.end(), "code", code_key(found[0]))
 
 
 def _number(text: str, at: int) -> Figure | None:
     """Of four digits and more, unless it is a year."""
     found = _FOUR.match(text, at)
-    if found is None or 1900 <= int(found[0]) <= 2100:
+    if found is None or _is_year(found[0]):
         return None
     return Figure(at, found.end(), "amount", found[0])
+
+
+def _is_year(digits: str) -> bool:
+    return len(digits) == 4 and 1900 <= int(digits) <= 2100
 
 
 def _cues(before: str) -> set[str]:

@@ -41,6 +41,9 @@ class Labels(BaseModel):
         return not (self.write_operation or self.read_private_data or self.read_untrusted_public_data or self.external)
 
 
+TOUCHES_NOTHING: Final = Labels.model_validate(
+    {"write_operation": False, "read_private_data": False, "read_untrusted_public_data": False, "acl": "PUBLIC"}
+)
 _NEEDED: Final = frozenset(name for name, field in Labels.model_fields.items() if field.is_required())
 _SWITCHED_OFF: Final = dict.fromkeys(_NEEDED, True) | {"acl": "PUBLIC"}
 """What a tool touches that may not be used, whatever else is said of it."""

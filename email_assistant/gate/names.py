@@ -6,19 +6,24 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final, Self
 
-from email_assistant.gate.plain import all_folded
+from email_assistant.gate.plain import all_folded, called
 from email_assistant.gate.vocabulary import (
     GERMAN,
     GREETINGS,
+    MONTHS,
     NOT_GERMAN,
     NOUN_ENDINGS,
     ORDINARY,
     PARTICLES,
     THING_ENDINGS,
     TITLES,
+    WEEKDAYS,
 )
 
 _WORD: Final = re.compile(r"(\w+)")
+_QUOTED: Final = re.compile(r"\"([^\"\n]{2,80})\"|(?<!\w)'([^'\n]{2,80})'(?!\w)")
+_BREAK: Final = re.compile(r"[.!?:\n]")
+_NEVER_NAMES: Final = frozenset({"i", *WEEKDAYS, *MONTHS})
 _CALLS: Final = TITLES | GREETINGS
 _LEAST_WORDS: Final = 2
 _JOINS: Final = frozenset({" ", "-", "'", ". ", " '"})
@@ -65,6 +70,17 @@ def names(words: Words, is_free: Callable[[int, int], bool]) -> Iterator[tuple[i
             if _is_thing(words.folded[number:end], german=german):
                 continue
         yield words.starts[number], words.ends[end - 1], loose(" ".join(words.folded[number:end]))
+
+
+def spoken(text: str) -> Iterator[str]:
+    """What somebody writes as a name, of however few words: in quotes, or with a capital within a sentence."""
+    for found in _QUOTED.finditer(text):
+        yield called(found[1] or found[2])
+    words = Words.of(text)
+    no_names = ORDINARY if is_german(words) else _NEVER_NAMES
+    for number, (word, said) in enumerate(zip(words.said, words.folded, strict=True)):
+        if number and word[0].isupper() and said not in no_names and not _BREAK.search(words.between(number)):
+            yield said
 
 
 def _capitals(words: Words) -> list[int]:

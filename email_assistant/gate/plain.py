@@ -1,5 +1,6 @@
 """A text as it is compared: blanks, dashes and digits in one spelling, nothing unseen, and where it all stood."""
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,12 +11,16 @@ _OWN: Final = {
     **dict.fromkeys("’‘‚‹›ʼ`´", "'"),
     **dict.fromkeys("“”„«»", '"'),
     **dict.fromkeys("—―", ";"),
-    "…": ".",
+    **dict.fromkeys("…。｡", "."),  # names of hosts may have any of the dots
     "™": "",
     "\r": "\n",
     "\t": " ",
 }
 """What compatibility (NFKC) would draw out, or leave as several spellings of one mark."""
+
+
+_WORD: Final = re.compile(r"[^\W_]+")
+_ENDING: Final = re.compile(r"\.\w{1,5}$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,16 @@ def all_folded(words: Sequence[str]) -> list[str]:
 def _without_marks(word: str) -> str:
     apart = unicodedata.normalize("NFKD", word)
     return "".join(character for character in apart if unicodedata.category(character) != "Mn")
+
+
+def words(text: str) -> str:
+    """Whatever their case and accents, each between single blanks."""
+    return f" {' '.join(_WORD.findall(folded(plain(text).text)))} "
+
+
+def called(name: str) -> str:
+    """A name as people say it: "the grocery list" is grocery-list.docx."""
+    return words(_ENDING.sub("", name)).strip()
 
 
 def _moved(text: str) -> Plain:

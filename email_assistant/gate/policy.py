@@ -2,13 +2,16 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import Final, Literal
 
 from email_assistant.gate.answers import Indexed
 from email_assistant.gate.call import Proposed, Subject
+from email_assistant.gate.doubts import leaking
 from email_assistant.gate.grounds import Grounds, Known, Origin, find, unnamed
 from email_assistant.gate.labels import Acl, Labels
 from email_assistant.gate.provenance import Source
+from email_assistant.mail.address import address_of
 
 HERE: Final = "here"  # where data is read that our own tools give, or the prompt itself
 _HANDED_ON: Final = (
@@ -16,11 +19,12 @@ _HANDED_ON: Final = (
     "which is no part of this program: look at what it would be told"
 )
 _SECRECY: Final[Sequence[Acl]] = ("PUBLIC", "PRIVATE", "SECRET")
-_UNKNOWN: Final = "tool_permissions.json does not say what it touches"
+_UNKNOWN: Final = "nobody has said what it touches: tool_permissions.json can"
 _COMPLETE: Final = (
-    "private data and strangers' texts were read before, and something went out that they may have wanted"
+    "your private data and texts of strangers were read before, and something has gone out that they may have wanted"
 )
-_COMPLETES: Final = "with it, private data, texts of strangers, and what goes out would come together"
+_TELLS: Final = "it would tell others what they have not seen, as far as is known"
+_COMPLETES: Final = "with this, your private data and texts of strangers are read, and something goes out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,10 @@ class GateSession:
 
     answered: frozenset[str] = frozenset()
     """Who wrote what a call answers, as far as the person reviews it: then they may be answered whatever was read."""
+    own: frozenset[str] = frozenset()
+    """The person's addresses."""
+    day: date | None = None
+    """Today, for them."""
 
     def then(self, *calls: GateEntry) -> "GateSession":
         """The session once these calls, too, have run."""
@@ -158,19 +166,21 @@ def decide(
         return Verdict("ask", because, overrules=True, marks=found.marks)
     if call.subject.review == "always":
         return Verdict("ask", "its calls are always reviewed", marks=found.marks)
+    if _tells(session, call, found):
+        return Verdict("ask", _TELLS, overrules=True, marks=found.marks)
     return Verdict("allow", "you, or your own records, say all that matters in it", marks=found.marks)
 
 
 def _find(session: GateSession, call: Proposed) -> Grounds:
     """What matters in a call. An answer to a mail does what the mail asks for: where a person reviews it, and it is
-    done here, they need only be told whom it reaches."""
+    done here, they need only be told whom it reaches, and where it leads them."""
     subject = call.subject
     places = session.places - (set() if subject.may_tell_others or subject.server is None else {subject.server})
     reviewed = subject.review == "always"
     found = find(call, session.known(reviewed=reviewed), handed_on=subject.server is not None and bool(places))
     if not reviewed or session.thread is None or call.arguments is None or subject.server is not None:
         return found
-    strange = [mark for mark in found.marks if mark.what == "goes to" and not mark.grounded]
+    strange = [mark for mark in found.marks if mark.what in ("goes to", "leads to") and not mark.grounded]
     return replace(found, lacks=unnamed(strange[0]) if strange else "")
 
 
@@ -179,18 +189,26 @@ def _because(session: GateSession, call: Proposed, found: Grounds) -> str:
     labels, flags = call.subject.labels, session.flags
     if labels is None:
         return _UNKNOWN
+    if found.handed_on and (found.lacks or not found.marks):
+        return _HANDED_ON.format(call.subject.server)
     if not found.lacks and (found.marks or call.subject.review == "always"):
         return ""
-    if found.lacks and call.subject.server is not None and found.external:
-        return _HANDED_ON.format(call.subject.server)
     if found.lacks:
-        return f"it {'reaches others' if found.external else 'changes something of yours'}, and {found.lacks}"
+        return f"it {'goes out to others' if found.external else 'changes something of yours'}, and {found.lacks}"
     if flags.all and not labels.touches_nothing:
         return _COMPLETE
     if labels.write_operation and _SECRECY.index(labels.acl) < _SECRECY.index(session.secrecy):
-        return f"what was read is {session.secrecy.lower()}, and this writes where it is {labels.acl.lower()}"
+        return f"what was read before is {session.secrecy.lower()}, and this writes where all is {labels.acl.lower()}"
     adds = Trifecta(labels.read_private_data, labels.read_untrusted_public_data, found.external)
     return _COMPLETES if (flags | adds).all and not flags.all else ""
+
+
+def _tells(session: GateSession, call: Proposed, found: Grounds) -> bool:
+    """Whether what nobody reviews tells those whom it reaches what they have not seen, and the person did not say."""
+    if call.arguments is None:
+        return False
+    to = {address_of(mark.value) for mark in found.marks if mark.what == "goes to"} - session.own
+    return bool(leaking(call.arguments, to, session.texts, session.day))
 
 
 def refused(scope: Collection[str] | None, subject: Subject) -> str:

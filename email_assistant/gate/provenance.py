@@ -10,18 +10,33 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise, product
 from typing import Final, Literal
 
 from email_assistant.gate import figures, moments
-from email_assistant.gate.names import loose
+from email_assistant.gate.names import Words, spoken
 from email_assistant.gate.plain import folded, plain
+from email_assistant.gate.sayings import Sayings, called_by, is_called
 from email_assistant.gate.spans import Kind, Span, scan, words_of
-from email_assistant.gate.vocabulary import ORDINARY, PARTICLES, TITLES
+from email_assistant.gate.vocabulary import ORDINARY
 from email_assistant.mail.address import address_of, is_recipient, untagged
 from email_assistant.mail.lookalike import skeleton
 
-__all__ = ["By", "Fact", "Kind", "Source", "Span", "facts", "holders", "leaks", "read", "spans", "unfounded"]
+__all__ = [
+    "By",
+    "Fact",
+    "Kind",
+    "Source",
+    "Span",
+    "facts",
+    "holders",
+    "leaks",
+    "read",
+    "spans",
+    "title",
+    "unfounded",
+    "unseen",
+]
 
 By = Literal["person", "own", "stranger"]
 """Who stands behind a text: the person's own words; their own records, such as contacts and what they sent; others."""
@@ -30,10 +45,20 @@ _GRAM: Final = 4
 """Words in a row by which a copied sentence is known, though some of it was changed."""
 _COPIED: Final = 0.5
 """Of a sentence's rows of words."""
+_LEAST_RARE: Final = 4
+"""Letters of a word of a title that not everybody uses."""
+_PARTED_KINDS: Final = frozenset({"code", "account", "phone"})
+_LEAST_PARTED: Final = 6
+"""Letters of a code that is none by chance with other signs between them; of digits alone two more."""
+_PIECES: Final = re.compile(r"(?:[^\W_]{1,5}[\W_]{1,3})+[^\W_]{1,5}")
+_BETWEEN: Final = re.compile(r"[\W_]+")
+_NO_SPAN: Final = Span("name", "", "", 0, 0)
 _RUN: Final = re.compile(r"\w+(?:(?:[-._:/@+'?=&#%~]+|(?<=\d),(?=\d))\w+)*")
 _ID: Final = re.compile(r"[\d@_]")
 _PARTED: Final = re.compile(r"[-._:/@+'?=&#%~]+")
 _EXACT: Final = frozenset({"address", "link", "phone", "account", "file"})
+_NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
+_NUMBERS: Final[tuple[Kind, ...]] = ("amount", "code", "account")
 _FREE_MINUTES: Final = 15
 _QUARTERS: Final = ("00", "15", "30", "45")
 _USUAL: Final = frozenset({"% 100", "% 50", "% 0"})
@@ -59,6 +84,8 @@ class Source:
     """All of it as words between single blanks, for values that are no span; what has a digit, as an id, is one."""
     grams: frozenset[str] = frozenset()
     """All of its words in rows, for sentences."""
+    titles: frozenset[tuple[str, ...]] = frozenset()
+    """What is told of an event by its title: the words of it that not everybody uses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +112,8 @@ def read(
         keys |= {("date", key) for key in _of_day(day)}
     for number in figures.numbers(plain(_without(text, found)).text):
         keys |= {("amount", f"{number}?"), ("code", number), ("account", number)}
+    if by == "person":
+        keys |= {("name", key) for key in spoken(plain(text).text)}
     if by == "own":
         keys |= {("time", key) for key in _within(found)}
     return Source(
@@ -110,8 +139,12 @@ def facts(text: str, sources: Sequence[Source], day: date | None = None) -> list
 
 def holders(value: str, sources: Iterable[Source]) -> list[Source]:
     """The sources that hold a value, such as an argument of a call, as a whole: its one span, or all its words in a
-    row. Of a name with an address only the address counts, since it says where a letter goes."""
+    row; a number not as a part of a date or time. Of a name with an address only the address counts, since it says
+    where a letter goes."""
     value = address_of(value) if is_recipient(value) else value.strip()
+    if _NUMBER.fullmatch(value):
+        number = {value, figures.numbers(value)[0]}
+        return [source for source in sources if not source.keys.isdisjoint(product(_NUMBERS, number))]
     found = [span for span in scan(value, None) if span.kind != "sentence"]
     exact = [span for span in found if span.kind in _EXACT]
     if len(found) == 1 and found[0].text == value and found[0].kind != "name":
@@ -127,22 +160,30 @@ def leaks(text: str, recipients: Collection[str], sources: Sequence[Source], day
     say themselves. Nothing is told by weekdays, usual times, days that the person's own calendar holds, and names of
     those who read it. `day`: that of the text."""
     to = frozenset(untagged(address_of(recipient)) for recipient in recipients)
-    theirs = _called(to | _always_there(sources))
+    theirs = called_by(to | _always_there(sources))
     found = [_with_alikes(fact, sources) for fact in _facts(text, tuple(sources), day)]
-    return [
+    knows_person = any(source.by != "stranger" for source in sources)
+    told = [
         fact
         for fact in found
         if fact.sources
         and not _is_usual(fact.span, theirs)
         and not _may_be_told(fact.span, fact.sources, to)
-        and not (fact.span.kind == "name" and _signs(text, fact.span, fact.sources))
+        and not (
+            fact.span.kind == "name"
+            and (_is_own(fact.sources) or not knows_person)
+            and _signs(text, fact.span, fact.sources)
+        )
     ]
+    hidden = [source for source in sources if not _may_be_told(_NO_SPAN, [source], to)]
+    seen = [source for source in sources if source not in hidden] if hidden else []
+    return [*told, *_titles(text, theirs, hidden, seen), *_in_pieces(text, told, hidden, seen)]
 
 
 def unfounded(text: str, sources: Sequence[Source], day: date | None = None) -> list[Fact]:
     """What a text states that no source holds: it has none of each fact's sources. `day`: that of the text."""
     today = _of_day(day) if day else frozenset()
-    known = _Sayings(sources)
+    known = Sayings(sources)
     return [
         fact
         for fact in _facts(text, tuple(sources), day)
@@ -156,35 +197,10 @@ def unfounded(text: str, sources: Sequence[Source], day: date | None = None) -> 
     ]
 
 
-class _Sayings:
-    """Words that sources hold anywhere, and those of the addresses that wrote or read them."""
-
-    def __init__(self, sources: Sequence[Source]) -> None:
-        self.person = any(source.by != "stranger" for source in sources)
-        self._addresses = {
-            address for source in sources for address in (source.writer, *(source.readers or ())) if address
-        }
-        self._called = _called(self._addresses)
-        self._texts = [source.words for source in sources]
-        self._loose: list[str] | None = None
-
-    def writes_or_reads(self, address: str) -> bool:
-        return address in self._addresses
-
-    def domain(self, link: str) -> bool:
-        return any(address.endswith(f"@{link}") for address in self._addresses)
-
-    def name(self, text: str, span: Span) -> bool:
-        """Whether each of its words is known; of one that begins a sentence only the others need be."""
-        words = [word for word in span.key.split() if len(word) > 1 and word not in PARTICLES and word not in TITLES]
-        unknown = [word for word in words if not self._word(word)]
-        begins = re.search(r"(?:^|[.!?:\n]|[-*•]) *$", text[max(0, span.start - 4) : span.start]) is not None
-        return not unknown or (begins and len(words) > 1 and unknown == words[:1])
-
-    def _word(self, word: str) -> bool:
-        if self._loose is None:
-            self._loose = [loose(text) for text in self._texts]
-        return _is_called(word, self._called) or any(f" {word} " in text for text in self._loose)
+def unseen(recipients: Iterable[str], held: Iterable[Source]) -> list[str]:
+    """Those of the recipients who have seen none of the sources."""
+    seen = {untagged(reader) for source in held for reader in (source.writer, *(source.readers or ()))}
+    return [each for each in recipients if untagged(address_of(each)) not in seen]
 
 
 @lru_cache(maxsize=8)
@@ -208,6 +224,8 @@ def _quoting(grams: frozenset[str], quoted: Sequence[tuple[Source, frozenset[str
 
 def _holding(span: Span, sources: Sequence[Source]) -> list[Source]:
     asked = [(span.kind, key) for key in _asked(span)]
+    if span.key.isdigit() and span.kind in ("amount", "code"):  # alone, or spelled, a number may be any of these
+        asked += [("code", span.key), ("amount", span.key), ("account", span.key), ("phone", figures.last(span.key))]
     if len(asked) == 1:
         held = [source for source in sources if asked[0] in source.keys]
     else:
@@ -248,6 +266,11 @@ def _said_of_date(key: str, day: date | None) -> Iterator[str]:
             yield f"{reading}?"
             yield "day ?"
             yield f"-{reading[3:]}"
+
+
+def title(text: str) -> tuple[str, ...]:
+    """The words of a title that not everybody uses."""
+    return tuple(word for word in words_of(plain(text).text) if len(word) >= _LEAST_RARE and word not in ORDINARY)
 
 
 def _of_day(day: date) -> frozenset[str]:
@@ -313,7 +336,7 @@ def _is_usual(span: Span, theirs: frozenset[str]) -> bool:
             return span.key in _USUAL
         case "name":
             words = span.key.split()
-            return len(words) == 1 or all(_is_called(word, theirs) for word in words)
+            return len(words) == 1 or all(is_called(word, theirs) for word in words)
         case "sentence":
             return len({word for word in span.key.split() if word not in ORDINARY}) < _LEAST_NEW_WORDS
         case "address":
@@ -325,10 +348,46 @@ def _is_usual(span: Span, theirs: frozenset[str]) -> bool:
 def _may_be_told(span: Span, held: Sequence[Source], to: frozenset[str]) -> bool:
     if any(source.by == "person" or source.readers is None for source in held):
         return True
-    if span.kind in ("date", "time") and any(source.by == "own" for source in held):
+    if span.kind in ("date", "time") and _is_own(held):
         return True
-    seen = {untagged(reader) for source in held for reader in (source.writer, *(source.readers or ()))}
-    return to <= seen
+    # Whom else a stranger's mail went to, only they say. Nobody is led where they like by that, behind their back.
+    leads = span.kind in ("link", "account")
+    seen = [s.readers or () for s in held if not leads or s.by != "stranger" or untagged(s.writer) in to]
+    return to <= {untagged(reader) for reader in chain((s.writer for s in held), *seen)}
+
+
+def _titles(text: str, theirs: frozenset[str], hidden: Sequence[Source], seen: Sequence[Source]) -> Iterator[Fact]:
+    """The titles of events that a text tells, whatever else it says of them."""
+    titles = {title: source for source in hidden for title in source.titles}
+    if not titles:
+        return
+    shown = plain(text)
+    words = Words.of(shown.text)
+    for title, source in titles.items():
+        told = [word for word in title if word in words.folded and not is_called(word, theirs)]
+        if len(told) == len(title) and not all(any(f" {word} " in other.words for other in seen) for word in told):
+            at = words.folded.index(told[0])
+            begin, end = shown.original(words.starts[at], words.ends[at])
+            yield Fact(Span("name", text[begin:end], told[0], begin, end), (source,))
+
+
+def _in_pieces(text: str, told: Sequence[Fact], hidden: Sequence[Source], seen: Sequence[Source]) -> Iterator[Fact]:
+    """Codes and accounts that a text tells with other signs between their letters."""
+    told_keys = {fact.span.key for fact in told}
+    pieces = [run for run in _PIECES.findall(plain(text).text.casefold()) if _ID.search(run)] if hidden else []
+    joined = " ".join(_BETWEEN.sub("", run) for run in pieces)
+    for source in hidden:
+        for kind, key in source.keys:
+            if kind not in _PARTED_KINDS or not _is_long(key) or key.casefold() not in joined or key in told_keys:
+                continue
+            told_keys.add(key)
+            found = re.search(r"[\W_]*".join(key), text, re.IGNORECASE)
+            if found and not any((kind, key) in other.keys for other in seen):
+                yield Fact(Span(kind, found[0], key, *found.span()), (source,))
+
+
+def _is_long(code: str) -> bool:
+    return len(code) >= _LEAST_PARTED + 2 * code.isdecimal()
 
 
 def _signs(text: str, span: Span, held: Sequence[Source]) -> bool:
@@ -336,7 +395,11 @@ def _signs(text: str, span: Span, held: Sequence[Source]) -> bool:
     rest = text[span.end :]
     line = text[text.rfind("\n", 0, span.start) + 1 : span.start] + rest.partition("\n")[0]
     is_alone = not re.search(r"\w", line) and "\n" in text[: span.start] and len(rest) < _SIGNATURE
-    return is_alone or (any(source.by == "own" for source in held) and not re.search(r"\w", rest))
+    return is_alone or (_is_own(held) and not re.search(r"\w", rest))
+
+
+def _is_own(held: Sequence[Source]) -> bool:
+    return any(source.by == "own" for source in held)
 
 
 def _with_alikes(fact: Fact, sources: Sequence[Source]) -> Fact:
@@ -354,20 +417,6 @@ def _always_there(sources: Sequence[Source]) -> frozenset[str]:
     seen = [source.readers | {source.writer} for source in sources if source.readers is not None]
     own = {source.writer for source in sources if source.by != "stranger" and source.writer}
     return frozenset.intersection(*seen) | own if seen else frozenset(own)
-
-
-def _called(addresses: Iterable[str]) -> frozenset[str]:
-    """Addresses, and what stands before their @ in words."""
-    addresses = list(addresses)
-    return frozenset({*addresses, *(word for address in addresses for word in words_of(loose(_local_part(address))))})
-
-
-def _local_part(address: str) -> str:
-    return address.partition("@")[0].replace("_", " ")
-
-
-def _is_called(word: str, called: frozenset[str]) -> bool:
-    return word in called or (len(word) > 2 and any(word in part for part in called))
 
 
 def _grams(words: Sequence[str]) -> frozenset[str]:

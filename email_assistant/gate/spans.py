@@ -17,6 +17,7 @@ from email_assistant.gate.vocabulary import (
     CLOCK,
     CURRENCIES,
     DAY_PARTS,
+    DIGITS,
     ENDINGS,
     FURTHER,
     NO_TOMORROW,
@@ -43,9 +44,13 @@ _FILE: Final = re.compile(
     re.IGNORECASE,
 )
 _TRAILING: Final = ".,;:!?)]}'\""
+_LEAD: Final = re.compile(r"(?:\w{1,16}[:=]){0,3}/{0,2}(?=\w)")
 _DIGITS: Final = re.compile(r"\d+")
 _WORD: Final = re.compile(r"\w+")
 _TOKEN_BEGINS: Final = re.compile(r"\d[\d_-]*[A-Za-z][A-Za-z0-9_-]*\d")
+_LEAST_SPELLED: Final = 4
+"""Digits: three in a row are counted by many."""
+_SPELLING: Final = frozenset({" ", "-", ".", ", ", " - "})
 _END: Final = re.compile(r"[.!?\n](?:(?<=\n)\s*\n|(?<!\n)[.!?\"')\]]*\s)")
 
 
@@ -98,6 +103,7 @@ class _Finder:
     def find(self) -> None:
         self._dotted()
         words = Words.of(self.text)
+        self._spelled(words)
         self._figures()
         self._telling(words)
         for start, end, key in names.names(words, self._free):
@@ -138,8 +144,8 @@ class _Finder:
                 self._take(begin, begin + len(whole), "link", key)
             return max(begin + len(whole), start + 1)
         shown = token.rstrip(_TRAILING)
-        if token.startswith("mailto:"):
-            start, shown = start + 7, shown[7:]
+        if before := _LEAD.match(shown):  # such as of mailto:, src=// and Link:
+            start, shown, token = start + before.end(), shown[before.end() :], token[before.end() :]
         if address := _ADDRESS.search(shown):
             self._take(start + address.start(), start + address.end(), "address", address_key(address[0]))
             return start + len(shown)
@@ -149,6 +155,19 @@ class _Finder:
         elif (domain := _DOMAIN.fullmatch(shown, lead)) and _is_domain(domain):
             self._take(start + lead, start + len(shown), "link", link_key(shown[lead:]) or "")
         return start + len(token)
+
+    def _spelled(self, words: Words) -> None:
+        """Codes that are told digit by digit, in figures or words."""
+        runs: list[list[int]] = []
+        for number in [number for number, said in enumerate(words.folded) if said in DIGITS]:
+            if runs and runs[-1][-1] == number - 1 and words.between(number) in _SPELLING:
+                runs[-1].append(number)
+            else:
+                runs.append([number])
+        for run in runs:
+            if len(run) >= _LEAST_SPELLED:
+                key = "".join(DIGITS[words.folded[number]] for number in run)
+                self._take(words.starts[run[0]], words.ends[run[-1]], "code", key)
 
     def _figure(self, figure: figures.Figure) -> bool:
         return self._take(figure.start, figure.end, figure.kind, figure.key)
@@ -250,8 +269,11 @@ def _domain(domain: str) -> str:
 
 
 def _is_domain(found: re.Match[str]) -> bool:
-    """In capitals throughout, or its ending in none: otherwise a sentence begins there."""
+    """In capitals throughout, or its ending in none: otherwise a sentence begins there. Of those endings that few know
+    with a path behind."""
     ending = found[1]
+    if ending.islower() and found.end() > found.end(1) and re.search(r"[^\W\d_]", found[0][: found.start(1)]):
+        return True
     is_shouted = re.split(r"[/?#:]", found[0])[0].isupper()
     return ending.startswith("xn--") or ending in ENDINGS or (is_shouted and ending.lower() in ENDINGS)
 

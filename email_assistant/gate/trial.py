@@ -28,7 +28,7 @@ EXAMPLE: Final = """\
     "response_text": "Thursday is fine. The offer of €4,000 is attached, and valid until 15 June."
   },
   "before": [
-    {"tool": "check_calendar_tool", "arguments": {"days": ["2026-05-07"]}, "answer": "2026-05-07: free all day"}
+    {"tool": "check_calendar_tool", "arguments": {"dates": ["07-05-2026"]}, "answer": "2026-05-07: free all day"}
   ],
   "mails": [
     {
@@ -65,6 +65,7 @@ def _recipient(given: str) -> str:
 
 _Texts = Annotated[list[str], BeforeValidator(_listed)]
 _Somebody = Annotated[str, AfterValidator(_recipient)]
+_Day = Annotated[date, Field(ge=date(1970, 1, 1), lt=date(2200, 1, 1))]  # "tomorrow" is a day of it too
 
 
 class _Described(BaseModel):
@@ -75,7 +76,7 @@ class _EarlierMail(_Described):
     sender: _Somebody = Field(alias="from")
     to: list[_Somebody] = []
     cc: list[_Somebody] = []
-    day: date | None = Field(None, alias="date")
+    day: _Day | None = Field(None, alias="date")
     text: str
 
     @property
@@ -86,7 +87,8 @@ class _EarlierMail(_Described):
     def source(self) -> Source:
         [writer] = parse_addresses(self.sender)
         label = f"{writer.name or writer.email}'s mail" + (f" of {self.day:%-d %B %Y}" if self.day else "")
-        return read(self.text, label=label, by="stranger", writer=writer.email, readers=self.readers, day=self.day)
+        text = "\n".join([self.sender, *self.to, *self.cc, self.text])
+        return read(text, label=label, by="stranger", writer=writer.email, readers=self.readers, day=self.day)
 
 
 class _EarlierCall(_Described):
@@ -112,7 +114,7 @@ class Trial(_Described):
     """Texts of the person's own, such as their address book."""
     scope: list[str] | None = None
     """The types of tools that the request was given; None: all."""
-    day: date | None = Field(None, alias="date")
+    day: _Day | None = Field(None, alias="date")
     """That on which it is proposed, by which "tomorrow" is a day; None: today."""
 
 
@@ -196,4 +198,4 @@ def _reason(kind: str, message: str) -> str:
         case "json_invalid":
             return message.replace("Invalid JSON", "no JSON", 1)
         case _:
-            return message.removeprefix("Value error, ").replace("Input should be", "takes", 1)
+            return message.removeprefix("Value error, ").replace("Input should", "must", 1)

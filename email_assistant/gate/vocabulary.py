@@ -47,6 +47,15 @@ CLOCK: Final = {
     "noon": "12:00", "midday": "12:00", "mediodia": "12:00", "midnight": "00:00", "mitternacht": "00:00",
     "minuit": "00:00", "medianoche": "00:00",
 }  # fmt: skip
+DIGITS: Final = {
+    word: str(number - 1)
+    for word, number in _numbered(
+        "0 zero null nul cero|1 one ein eins un une uno una|2 two zwei zwo deux dos|3 three drei trois tres"
+        "|4 four vier quatre cuatro|5 five funf cinq cinco|6 six sechs seis|7 seven sieben sept siete"
+        "|8 eight acht huit ocho|9 nine neun neuf nueve"
+    ).items()
+}
+"""By which a number is spelled, digit by digit."""
 CURRENCIES: Final = _named({
     "EUR": "€ eur euro euros", "USD": "$ us$ usd dollar dollars dolar dolares bucks", "GBP": "£ gbp pound pounds quid",
     "CHF": "chf sfr franken francs", "JPY": "¥ jpy yen", "CNY": "cny rmb yuan", "SEK": "sek", "NOK": "nok",
@@ -94,6 +103,26 @@ PHONE_CUES: Final = _set(
     "tel telefon telefonnummer phone mobile cell call ring fax handy mobil handynummer telephone portable"
     " telefono movil whatsapp sms durchwahl reach on number"
 )
+THINGS: Final = _set(
+    "file files document documents doc folder event events meeting meetings appointment invitation mail mails email"
+    " emails message messages thread note notes list subject title titled called named people participants attendees"
+    " guests members datei dateien dokument ordner termin treffen besprechung einladung nachricht betreff titel namens"
+    " teilnehmer gaste"
+)
+PLACES: Final = _set("channel group room user kanal gruppe raum")
+"""Beside both stands a name."""
+PEOPLE: Final = _set(
+    "people person persons participant participants attendee attendees guest guests member members everybody everyone"
+    " client clients leute teilnehmer teilnehmern gaste gasten kunde kunden kundin alle"
+)
+"""By which those are meant who belong to a thing."""
+EXTREMES: Final = _set(
+    "largest biggest smallest oldest newest latest earliest longest shortest highest lowest cheapest most least first"
+    " last next previous all every each both grosste kleinste alteste neueste neuste letzte letzten erste ersten"
+    " nachste nachsten alle jede jeden beide beiden"
+)
+"""By which one is meant of several, without a word that it bears."""
+ARTICLES: Final = _set("the a an my our of der die das den dem des mein meine meinen unser unsere vom zum")
 
 ENDINGS: Final = _set(
     "com org net edu gov int info biz name app dev page site online store shop tech cloud live link click top xyz"

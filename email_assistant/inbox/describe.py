@@ -1,12 +1,12 @@
 """What an inbox item says: the mail, sender and subject first, then the formatted call."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from email_assistant.mail.address import address_of
-from email_assistant.mail.charset import one_line
+from email_assistant.mail.charset import listed, one_line
 from email_assistant.mail.excerpt import beginning, excerpt
 from email_assistant.mail.message import Mail
 
@@ -20,7 +20,6 @@ UNKNOWN_CONFLICTS = "The calendar could not be read: look yourself whether the t
 
 _EXCERPT = 3000
 """Characters."""
-_MOST_NAMED = 20
 
 
 class Newer(TypedDict):
@@ -93,9 +92,8 @@ def describe(item: "Item", notes: Iterable[str]) -> str:
     Args:
         notes: what is said of it only as things stand.
     """
-    marks = item.marks
     row, _, rest = item.mail_text.partition("\n")
-    lines = [f"! {row}", "; ".join(mark.text for mark in marks), rest] if marks else [item.mail_text]
+    lines = [f"! {row}", "; ".join(item.warnings), rest] if item.marks else [item.mail_text]
     lines += ["", "---", ""]
     lines += [f"- Also in this conversation: {said_of(each)}" for each in item.newer]
     lines += [item.action]
@@ -108,11 +106,10 @@ def describe(item: "Item", notes: Iterable[str]) -> str:
 
 
 def remarks(item: "Item") -> Iterator[tuple[str, bool]]:
-    """What there is to say of those whom a proposal would reach and of its time, a line each, and whether it warns."""
+    """What there is to say beside its marks of those whom a proposal would reach and of its time, a line each, and
+    whether it warns."""
     if item.left_out:
-        yield f"{NOT_IN_COPY}: {shortly(item.left_out)}", True
-    for mark in item.marks:
-        yield mark.text, True
+        yield f"{NOT_IN_COPY}: {listed(item.left_out)}", True
     if item.first_answer:
         yield f"{FIRST_ANSWER}: {item.first_answer}", False
     for conflict in item.conflicts or ():
@@ -126,12 +123,6 @@ def remarks(item: "Item") -> Iterator[tuple[str, bool]]:
 def said_of(newer: Newer) -> str:
     """It in one line, and what it was taken for."""
     return f"{newer['sender']}: {newer['subject'] or '(no subject)'} ({newer['classification'] or 'not sorted'})"
-
-
-def shortly(people: Sequence[str]) -> str:
-    """People by name, of very many only the first."""
-    more = len(people) - _MOST_NAMED
-    return ", ".join(people) if more <= 0 else f"{', '.join(people[:_MOST_NAMED])} and {more} more"
 
 
 def _plain(value: object) -> str:

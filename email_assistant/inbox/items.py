@@ -20,7 +20,8 @@ from email_assistant.gate.doubts import Doubt
 from email_assistant.inbox.describe import Newer, describe
 from email_assistant.inbox.kept import UNREADABLE, judged
 from email_assistant.inbox.listing import Status
-from email_assistant.inbox.recipients import Judged, Mark, addresses_in
+from email_assistant.inbox.marks import Mark, RecipientMark, in_words
+from email_assistant.inbox.recipients import Judged, addresses_in
 from email_assistant.inbox.standing import ACTS, Part, beside, day, is_asleep, said_of, takes_effect
 from email_assistant.tools.meeting_time import MEETING, MeetingTime
 from email_assistant.tools.send_email import LETTER
@@ -33,6 +34,8 @@ TOGETHER: tuple[Kind, ...] = ("draft", "meeting", "confirmation")
 NOWHERE: Final = UUID(int=0)
 """Account, thread and run of what has none: a call of somebody else's agent, which waits for the answer."""
 _SQL = statements("inbox", "items.sql", nowhere=str(NOWHERE))
+_IN_ROW = 3
+"""Values that a row shows of each mark."""
 JOINED = _SQL["joined"]
 """What is joined to `inbox_items i` for the columns of an item."""
 
@@ -148,16 +151,45 @@ class Item:
 
     @property
     def marks(self) -> list[Mark]:
-        """What must be seen before this is decided."""
-        unasked = [Mark.unasked(self.because)] if self.because else []
-        return [*self._of_recipients, *unasked, *(Mark.doubt(Doubt(**doubt)) for doubt in self.kept_doubts or ())]
+        """What must be seen before this is decided; of what the person has edited, what still stands there."""
+        unasked = [Mark.unasked(self.because)] if self.because and self._is_as_proposed else []
+        return [*self._of_recipients, *unasked, *map(Mark.doubt, self._doubts)]
+
+    @property
+    def warnings(self) -> list[str]:
+        """Its marks in words, a line each."""
+        return in_words(self.marks)
+
+    @property
+    def at_a_glance(self) -> str:
+        """The same as a row has room for."""
+        return "; ".join(in_words(self.marks, _IN_ROW))
 
     @property
     def _of_recipients(self) -> list[Mark]:
         """Nobody has judged what an earlier version made."""
+        reached = addresses_in(self._final)
         if self.kept_marks is None:
-            return [Mark.unknown(address) for address in addresses_in(self.args)]
-        return [Mark(**mark) for mark in self.kept_marks]
+            return [Mark.unknown(address) for address in reached]
+        marks = [_mark(**mark) for mark in self.kept_marks]
+        return [m for m in marks if m.address in reached or (m.kind == "lookalike" and not reached)]
+
+    @property
+    def _doubts(self) -> list[Doubt]:
+        reached = addresses_in(self._final)
+        kept = [Doubt(**doubt) for doubt in self.kept_doubts or ()]
+        return [doubt for doubt in kept if doubt.holds(self._final, reached)]
+
+    @property
+    def _final(self) -> dict[str, Any]:
+        """The arguments as they go out: as the person's edit has left them."""
+        is_edit = self.decision is not None and self.decision["type"] == "edit"
+        return self.decision["args"] if self.decision and is_edit else self.args
+
+    @property
+    def _is_as_proposed(self) -> bool:
+        edited = self.reopened and self.reopened["args"] is not None
+        return self._final == (self.reopened["args"] if self.reopened and edited else self.args)
 
     @property
     def new_recipients(self) -> list[str]:
@@ -196,7 +228,7 @@ class Item:
         if self.kind not in TOGETHER:
             return "this is no letter or event that is shown whole; decide it by itself"
         if self.marks:
-            return f"look at it by itself: {'; '.join(mark.text for mark in self.marks)}"
+            return f"look at it by itself: {'; '.join(self.warnings)}"
         return None
 
     @property
@@ -216,14 +248,12 @@ class Item:
 
     @property
     def notes(self) -> list[str]:
-        """What the person should know before they decide it: why they are asked, and of the parts beside it; one line
-        each."""
+        """What the person should know of the parts beside it before they decide it, one line each."""
         if self.status != "pending":
             return []
         if self.unreadable:
             return [UNREADABLE.capitalize()]
-        why = [f"You are asked because {self.because}"] if self.because else []
-        return why + beside(self.kind, self.parts, self.zone, one_proposal=self.chat is None)
+        return beside(self.kind, self.parts, self.zone, one_proposal=self.chat is None)
 
     @property
     def state(self) -> str:
@@ -244,6 +274,17 @@ class Item:
                 return f"{said}; {self.held_up}" if self.held_up and answer in ACTS else said
             case "superseded" | "expired":
                 return self.ended_because or self.status
+
+
+def _mark(kind: RecipientMark, address: str, text: str) -> Mark:
+    """One of a recipient, as it is kept."""
+    match kind:
+        case "new_recipient":
+            return Mark.new(address)
+        case "unknown_recipient":
+            return Mark.unknown(address)
+        case "lookalike":
+            return Mark(kind, address, text)
 
 
 async def read(conn: Connection, where: str, *parameters: object) -> list[Item]:

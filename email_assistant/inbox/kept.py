@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 from email_assistant.db.values import read_json
 from email_assistant.errors import AssistantError
 from email_assistant.gate.doubts import DoubtKind
-from email_assistant.inbox.recipients import RecipientMark
+from email_assistant.inbox.marks import RecipientMark
 from email_assistant.tools.spec import Answer
 
 UNREADABLE = "it was damaged in the database, or changed by somebody else, and can't be shown: it can only be ignored"
@@ -54,7 +54,7 @@ class _Doubt(TypedDict):
     kind: DoubtKind
     value: str
     source: str
-    text: str
+    unseen_by: tuple[str, ...]
 
 
 _Decision = Annotated[_Plain | _Edit | _Response, Field(discriminator="type")]

@@ -14,7 +14,8 @@ from email_assistant.inbox import rows
 from email_assistant.inbox.describe import Overtaken, not_done
 from email_assistant.inbox.items import Item, read
 from email_assistant.inbox.kept import UnreadableAnswer, args_in, decision_in
-from email_assistant.inbox.recipients import Judged, Mark
+from email_assistant.inbox.marks import Mark
+from email_assistant.inbox.recipients import Judged
 from email_assistant.inbox.standing import ACTS
 from email_assistant.outgoing.entry import Effect
 

@@ -7,7 +7,7 @@ by somebody else, is new. The table `asked_recipients` is used here only.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 from uuid import UUID
 
 from pydantic import TypeAdapter
@@ -17,16 +17,14 @@ from email_assistant.accounts.clients import Clients
 from email_assistant.accounts.vault import VaultError
 from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.db.statements import statements
-from email_assistant.gate.doubts import Doubt, DoubtKind
 from email_assistant.google.errors import GoogleError, NotFound
 from email_assistant.google.gmail import Gmail
+from email_assistant.inbox.marks import Mark, MarkKind
 from email_assistant.mail.address import Address, address_of, is_valid_address, parse_addresses
 from email_assistant.mail.lookalike import People, address_inside, borrowed_name, name_key, resemblance
 from email_assistant.mail.message import Mail
 from email_assistant.mail.parse import parse_gmail
 
-RecipientMark = Literal["new_recipient", "unknown_recipient", "lookalike"]
-MarkKind = Literal[RecipientMark, DoubtKind, "unasked"]
 NEW: tuple[MarkKind, ...] = ("new_recipient", "unknown_recipient")
 
 _MOST_ASKED = 5
@@ -36,41 +34,6 @@ _ONE_WORD = re.compile(r"[a-z0-9][a-z0-9._+-]*@[a-z0-9.-]+")
 """An address in which Gmail's search can take nothing for an operator; others are quoted (none has a quote in it)."""
 _MAIL = TypeAdapter(Mail)
 _SQL = statements("inbox", "recipients.sql")
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """Something about an item that a person must see before they decide."""
-
-    kind: MarkKind
-    address: str
-    """Of a recipient; empty: it is about something else."""
-    text: str
-    """One sentence."""
-    value: str = ""
-    """What the proposal says that nobody has said, or that they have not seen."""
-    source: str = ""
-    """What the text is known as in which that stands."""
-
-    @classmethod
-    def doubt(cls, doubt: Doubt) -> "Mark":
-        return cls(doubt.kind, "", doubt.text, doubt.value, doubt.source)
-
-    @classmethod
-    def unasked(cls, because: str) -> "Mark":
-        return cls("unasked", "", f"You are asked because {because}")
-
-    @classmethod
-    def new(cls, address: str) -> "Mark":
-        return cls("new_recipient", address, f"New recipient, never written to before: {address}")
-
-    @classmethod
-    def unknown(cls, address: str) -> "Mark":
-        return cls("unknown_recipient", address, f"Not known whether you have written to them: {address}")
-
-    @classmethod
-    def lookalike(cls, address: str, why: str) -> "Mark":
-        return cls("lookalike", address, f"Not who it seems? {address}: {why}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,14 @@
 import binascii
 import codecs
 import re
+from collections.abc import Sequence
 
 _UNWANTED = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
 _LINE_BREAKS = re.compile(r"\r\n?|[\x85\u2028\u2029]")
 _BLANKS = re.compile(r"\s+")
+_QUOTED = 120  # characters
+MOST_ON_A_LINE = 20
 _REORDERING = re.compile("[\u202a-\u202e\u2066-\u2069]")
 """Embeddings, overrides and isolates: they reorder what stands around them."""
 
@@ -55,6 +58,17 @@ def one_line(text: str) -> str:
 def cut(text: str, most: int) -> str:
     """No more than so many characters, and a sign where some are missing."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def quoted(text: str) -> str:
+    """Words of somebody's, to be shown within ours; of many the first."""
+    return f"“{cut(one_line(text), _QUOTED)}”"
+
+
+def listed(names: Sequence[str], most: int = MOST_ON_A_LINE) -> str:
+    """All of them on one line; of very many, how many more there are."""
+    more = len(names) - most
+    return ", ".join(names) if more <= 0 else f"{', '.join(names[:most])} and {more} more"
 
 
 def decode(data: bytes, declared: str | None) -> str:

@@ -9,8 +9,8 @@ import json
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
-from typing import Any, Literal, TypeVar
+from functools import cache, cached_property
+from typing import Any, Literal, Protocol, TypeVar
 from uuid import UUID
 
 import openai
@@ -19,7 +19,6 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.constants import TAG_NOSTREAM
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from email_assistant.accounts.accounts import Accounts
 from email_assistant.mail.charset import readable
 from email_assistant.model.abilities import Abilities, Ability
 from email_assistant.model.calls import Tools, calls_form, read_calls
@@ -30,7 +29,6 @@ from email_assistant.model.network import network_to
 from email_assistant.model.questions import CALL, READY_TOOL
 from email_assistant.model.structured import KINDS, Form, Kind, complaint, first_line, form_of, read_json
 from email_assistant.settings import Role, Settings
-from email_assistant.usage import Usage
 
 T = TypeVar("T", bound=BaseModel)
 R = TypeVar("R")
@@ -52,13 +50,33 @@ Write = Callable[[Sequence[AnyMessage]], list[AnyMessage]]
 Send = Callable[..., Awaitable[AIMessage]]
 
 
+class Spending(Protocol):
+    """Keeps account of what models are asked for."""
+
+    async def check(self, account_id: UUID | None) -> None:
+        """Look before a call whether it may be made. Raises BudgetSpent, UnknownAccount."""
+        ...
+
+    async def record(
+        self,
+        account_id: UUID | None,
+        run_id: UUID | None,
+        role: str,
+        model: str,
+        prompt_tokens: int,
+        completion_tokens: int,
+    ) -> None:
+        """Note a call that was made."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class _Asker:
     """For whom a model is asked, and who pays."""
 
     role: Role
     model: str
-    account_id: UUID
+    account_id: UUID | None
     run_id: UUID | None
 
 
@@ -68,10 +86,9 @@ class Models:
         SettingsError: the environment names a proxy or certificates that can't be used.
     """
 
-    def __init__(self, settings: Settings, usage: Usage, accounts: Accounts) -> None:
+    def __init__(self, settings: Settings, spending: Spending) -> None:
         self._settings = settings
-        self._usage = usage
-        self._accounts = accounts
+        self._spending = spending
         self._abilities: defaultdict[str, Abilities] = defaultdict(Abilities)
         """By the model's name: all are asked for at one server."""
         self._made: dict[tuple[str, Streaming], Client] = {}
@@ -91,14 +108,17 @@ class Models:
         role: Role,
         messages: Sequence[AnyMessage],
         *,
-        account_id: UUID,
-        run_id: UUID | None,
+        account_id: UUID | None = None,
+        run_id: UUID | None = None,
         tools: Tools = (),
         tool_choice: Literal["auto", "required"] = "auto",
     ) -> AIMessage:
         """One answer, which calls some of `tools`; with "auto" it may say something instead.
 
         A server that makes no tool calls is asked for them as JSON.
+
+        Args:
+            account_id: whose budget pays; None: nobody's mail is worked on.
 
         Raises:
             ModelDown, ModelFault, ModelRefused, BadAnswer, BudgetSpent, UnknownAccount.
@@ -133,8 +153,8 @@ class Models:
         schema: type[T],
         name: str,
         *,
-        account_id: UUID,
-        run_id: UUID | None,
+        account_id: UUID | None = None,
+        run_id: UUID | None = None,
     ) -> T:
         """An answer that fits `schema`.
 
@@ -279,7 +299,7 @@ class Models:
         **options: Any,
     ) -> AIMessage:
         """One request, paid for. `options` go into it as they are."""
-        await self._usage.check(partial(self._accounts.get, asker.account_id))
+        await self._spending.check(asker.account_id)
         settings = self._settings
         try:
             # The client's own time-out restarts with every byte that comes in.
@@ -298,7 +318,7 @@ class Models:
             ) from error
         assert isinstance(answer, AIMessage)
         used = _tokens(messages, answer)
-        await self._usage.record(asker.account_id, asker.run_id, asker.role, asker.model, *used)
+        await self._spending.record(asker.account_id, asker.run_id, asker.role, asker.model, *used)
         return answer
 
     def _client(self, model: str, streaming: Streaming) -> Client:

@@ -36,7 +36,8 @@ from email_assistant.settings.values import (
     WebAddress,
 )
 
-Role = Literal["triage", "response", "memory", "chat"]
+AccountRole = Literal["triage", "response", "memory", "chat"]  # for which an account pays
+Role = Literal[AccountRole, "pack"]  # an agent that has nothing to do with mail
 
 GOOGLE: Final = "google"  # the provider of accounts at Google itself, which has a root for each of its services
 LOCAL_SERVER: Final = "loopback:"  # before the name of a server on this machine
@@ -251,7 +252,7 @@ class Settings(_Home):
         # A worker may start a write only while its lease outlasts the write's deadline.
         if self.lease_seconds < 2 * self.google_timeout_seconds:
             yield "EMAIL_ASSISTANT_LEASE_SECONDS must be at least twice EMAIL_ASSISTANT_GOOGLE_TIMEOUT_SECONDS"
-        models = {self.model_for(role) for role in get_args(Role)}
+        models = {self.model_for(role) for role in get_args(AccountRole)}
         if self.budget_money is not None and (unpriced := sorted(models - set(self.prices))):
             yield f"EMAIL_ASSISTANT_BUDGET_MONEY needs a price in EMAIL_ASSISTANT_PRICES for {', '.join(unpriced)}"
 
@@ -301,12 +302,13 @@ class Settings(_Home):
         return "GOOGLE_API_KEY" if self.openai_base_url == GEMINI else "OPENAI_API_KEY"
 
     def model_for(self, role: Role) -> str:
-        return {
+        own = {
             "triage": self.model_triage,
             "response": self.model_response,
             "memory": self.model_memory,
             "chat": self.model_chat,
-        }[role] or self.model
+        }
+        return own.get(role) or self.model
 
     @cached_property
     def folder(self) -> Path:

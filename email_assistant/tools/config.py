@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from email_assistant.db.embedded import hidden
+from email_assistant.db.environment import hidden
 from email_assistant.gate.call import Rule
 from email_assistant.gate.source import Place, Source
 
@@ -91,9 +91,7 @@ class ToolsConfig:
 
 
 _MAIL_AGENTS: Final = ("send_email_tool", "schedule_meeting_tool", "check_calendar_tool", "Question", "Done")
-"""The mail agent's own tools: it always has them, wherever they run."""
 _QUESTIONS: Final = ("Question", "request_clarification")
-_FLIPPED: Final = _MAIL_AGENTS[:3]  # of these, those that may run on a server
 
 SHIPPED: Final = ToolsConfig(
     {},
@@ -118,37 +116,58 @@ SHIPPED: Final = ToolsConfig(
 """What there is without a file."""
 
 
-def read_tools(source: Source) -> ToolsConfig:
+@dataclass(frozen=True, slots=True)
+class Shipped:
+    """What a file of tools is put over."""
+
+    config: ToolsConfig
+    """What there is without a file."""
+    in_process: Collection[str] = ()
+    """Servers that run in this process."""
+    standing: Collection[str] = ()
+    """Tools that an agent always has, wherever they run, whatever chat chooses."""
+    here: Collection[str] = ()
+    """Of these, those that run locally only."""
+    questions: Collection[str] = ()
+    """Of these, those that ask the person."""
+
+
+ASSISTANT: Final = Shipped(SHIPPED, OWN_SERVERS, (*_MAIL_AGENTS, *_QUESTIONS), ("Question", "Done"), _QUESTIONS)
+"""The mail agent's and chat's."""
+
+
+def read_tools(source: Source, shipped: Shipped = ASSISTANT) -> ToolsConfig:
     """A person's file, over what is shipped: what it leaves out of one of our tools stays as it is. Raises BadFile."""
     given = _with_variables(source, source.mapping())
-    tools = given.get("tools")
+    tools, base = given.get("tools"), shipped.config
     if isinstance(tools, dict):
-        shipped = {name: tool.model_dump() for name, tool in SHIPPED.tools.items()}
+        ours = {name: tool.model_dump() for name, tool in base.tools.items()}
         given["tools"] = {
-            name: shipped.get(name, {}) | tool if isinstance(tool, dict) else tool for name, tool in tools.items()
+            name: ours.get(name, {}) | tool if isinstance(tool, dict) else tool for name, tool in tools.items()
         }
     file = source.parsed(_ToolsFile, given)
     for name in file.servers:
-        if name in (*OWN_SERVERS, LOCAL):
+        if name in (*shipped.in_process, *base.servers, LOCAL):
             raise source.bad(("servers", name), f"{name} is a server of this program; choose another name")
+    config = ToolsConfig({**base.servers, **file.servers}, {**base.tools, **file.tools})
     for name, tool in file.tools.items():
-        _check(source, name, tool, file.servers)
-    return ToolsConfig(file.servers, {**SHIPPED.tools, **file.tools})
+        _check(source, name, tool, shipped, config.servers)
+    return config
 
 
-def _check(source: Source, name: str, tool: ToolConfig, servers: Collection[str]) -> None:
-    known = (LOCAL, *OWN_SERVERS, *servers)
+def _check(source: Source, name: str, tool: ToolConfig, shipped: Shipped, servers: Collection[str]) -> None:
+    known, ours = (LOCAL, *shipped.in_process, *servers), shipped.config.tools
     if tool.backend not in known:
         raise source.bad(
             ("tools", name, "backend"), f"there is no server {tool.backend!r}; there are {', '.join(known)}"
         )
-    if tool.backend == LOCAL and (name not in SHIPPED.tools or SHIPPED.tools[name].backend != LOCAL):
+    if tool.backend == LOCAL and (name not in ours or ours[name].backend != LOCAL):
         raise source.bad(("tools", name), f"{name} does not run locally; name its server as `backend`")
-    if tool.backend != LOCAL and name in _MAIL_AGENTS and name not in _FLIPPED:
-        raise source.bad(("tools", name, "backend"), f"{name} is a part of the mail agent and runs locally only")
-    if name in _QUESTIONS and tool.review != "always":
+    if tool.backend != LOCAL and name in shipped.here:
+        raise source.bad(("tools", name, "backend"), f"{name} is a part of the agent and runs locally only")
+    if name in shipped.questions and tool.review != "always":
         raise source.bad(("tools", name, "review"), "a question is always put to you")
-    if tool.type is None and name not in (*_MAIL_AGENTS, *_QUESTIONS):
+    if tool.type is None and name not in shipped.standing:
         raise source.bad(("tools", name), f"{name} needs a `type`, by which chat chooses it")
 
 

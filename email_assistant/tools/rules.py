@@ -31,8 +31,8 @@ class Rules:
         return self.config.tools
 
     def subject(self, name: str) -> Subject:
-        """A tool as the gate sees it."""
-        tool = self.tools[name]
+        """A tool as the gate sees it; one that the files do not name any more is of no type, and asks by no rule."""
+        tool = self.tools.get(name, ToolConfig())
         return Subject(tool.type, self.labels.get(name), tool.review, self.foreign(name))
 
     def foreign(self, name: str) -> str | None:

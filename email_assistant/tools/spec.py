@@ -6,18 +6,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, Literal, Protocol, TypeVar
 from uuid import UUID
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from email_assistant.accounts.account import Account
-from email_assistant.db.lease import Lease
 from email_assistant.errors import AssistantError
-from email_assistant.google.account import GoogleAccount
 from email_assistant.mail.address import split_recipients
 from email_assistant.mail.invisible import as_seen
-from email_assistant.outgoing.entry import Effect
+
+if TYPE_CHECKING:  # an agent that has nothing to do with mail loads neither Google nor the database
+    from email_assistant.accounts.account import Account
+    from email_assistant.db.lease import Lease
+    from email_assistant.google.account import GoogleAccount
+    from email_assistant.outgoing.entry import Effect
 
 Answer = Literal["accept", "edit", "ignore", "response"]
 Progress = Callable[[str], None]  # takes one line of what a tool says while it works; written by others, so data
@@ -134,15 +136,38 @@ class ToolSpec:
             ) from None
 
 
+class AnyCall(Protocol):
+    """One decided call on its way to be run, by whatever agent."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def run_id(self) -> UUID: ...
+    @property
+    def account_id(self) -> UUID | None:
+        """Of the account that it acts for, if it does for any."""
+        ...
+
+    @property
+    def progress(self) -> Progress: ...
+    @property
+    def filled_in(self) -> Sequence[FilledIn]:
+        """The forms that the tool's server asked for before."""
+        ...
+
+
+C = TypeVar("C", bound=AnyCall)
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One decided call on its way to be run."""
+    """One decided call that acts for an account."""
 
     run: Mapping[str, Any]  # the run's own data, as its graph was started with (`agents.mail.run.Run`)
     id: str
-    account: Account
-    client: GoogleAccount | None  # None: the person has connected no mailbox
-    lease: Lease
+    account: "Account"
+    client: "GoogleAccount | None"  # None: the person has connected no mailbox
+    lease: "Lease"
     progress: Progress = field(default=lambda text: None)
     filled_in: Sequence[FilledIn] = ()  # the forms that the tool's server asked for before
     approved: bool = False  # a person has decided it
@@ -153,7 +178,11 @@ class Call:
         return UUID(self.run["id"])
 
     @property
-    def google(self) -> GoogleAccount:
+    def account_id(self) -> UUID:
+        return self.account.id
+
+    @property
+    def google(self) -> "GoogleAccount":
         """Raises ToolError: the person has connected no mailbox."""
         if self.client is None:
             raise ToolError(NEEDS_MAILBOX)
@@ -171,7 +200,9 @@ class Conflicts:
 NO_CONFLICTS: Final = Conflicts([], [])
 
 
-class Tool(ABC):
+class AnyTool(ABC, Generic[C]):
+    """A tool of whatever agent."""
+
     spec: ToolSpec
 
     async def complete(self, run: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
@@ -181,9 +212,13 @@ class Tool(ABC):
         return arguments
 
     @abstractmethod
-    async def run(self, call: Call, arguments: dict[str, Any]) -> str:
+    async def run(self, call: C, arguments: dict[str, Any]) -> str:
         """Do it and say what came of it, for the model. Raises ToolError: it was refused for good; the model may
         propose something else."""
+
+
+class Tool(AnyTool[Call]):
+    """A tool that acts for an account."""
 
     async def conflicts(self, call: Call, arguments: dict[str, Any]) -> Conflicts:
         """What stands in the calendar at the time that the call is about, for the person who reviews it. Raises
@@ -195,7 +230,7 @@ class Tool(ABC):
         ToolError, GoogleError."""
         return []
 
-    async def settle(self, call: Call, effect: Effect) -> None:
+    async def settle(self, call: Call, effect: "Effect") -> None:
         """Find out whether an effect that was started has happened, without doing it. Raises NotYetClear: look again
         later; InDoubt: nobody can tell."""
         raise NotImplementedError(f"{self.spec.name} has no outside effect")

@@ -7,10 +7,10 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from email_assistant.errors import AssistantError
-from email_assistant.inbox.describe import COUNTED, FIRST_ANSWER, NOT_IN_COPY, UNKNOWN_CONFLICTS, said_of, shortly
+from email_assistant.inbox.describe import COUNTED, FIRST_ANSWER, NOT_IN_COPY, UNKNOWN_CONFLICTS, said_of
 from email_assistant.inbox.sentences import cut, link_host, moment
 from email_assistant.mail.address import address_of
-from email_assistant.mail.charset import plain
+from email_assistant.mail.charset import listed, plain
 from email_assistant.web.wording import about, became, counted, span, waits, who
 
 
@@ -51,7 +51,7 @@ _environment.globals |= {
 _environment.filters |= {
     "plain": plain,
     "address_of": address_of,
-    "shortly": shortly,
+    "listed": listed,
     "moment": moment,
     "waits": waits,
     "became": became,

@@ -115,14 +115,14 @@ def stand_of(talk: Talk) -> Stand:
 
 
 def _why(waiting: Sequence[Item]) -> str | None:
-    """Why the person is asked about something once more, or against their own rule."""
+    """Why the person is asked about something once more, or against their own rule, and what else they must see."""
     if refusal := next((item.asked_because for item in waiting if item.asked_because), None):
         return f"{refusal}. Approve it to have it tried again, or reject it"
     if any(item.unreadable for item in waiting):
         return UNREADABLE.capitalize()
     if any(item.kind == "in_doubt" for item in waiting):
         return "It is not known whether this was done; approve it to have it done again"
-    return "; ".join(f"{item.action}: {item.because}" for item in waiting if item.because) or None
+    return "; ".join(dict.fromkeys(warning for item in waiting for warning in item.warnings)) or None
 
 
 def refused(status: int, thread_id: str | None, why: str) -> tuple[int, Reply]:

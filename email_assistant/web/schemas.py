@@ -12,7 +12,7 @@ from email_assistant.inbox.items import MOST_AT_ONCE, NOWHERE
 from email_assistant.inbox.listing import Status
 from email_assistant.inbox.mails import Class
 from email_assistant.inbox.mails import State as MailState
-from email_assistant.inbox.recipients import MarkKind
+from email_assistant.inbox.marks import MarkKind
 from email_assistant.memory.rules import Profile
 from email_assistant.tools.overview import State as ToolState
 from email_assistant.tools.spec import Answer, Kind
@@ -52,7 +52,8 @@ class MarkOut(Told):
     kind: MarkKind = Field(
         description="`new_recipient`: never written to. `unknown_recipient`: whether it was can't be told now. "
         "`lookalike`: the address, or the name that it bears, passes for somebody known. `unasked`: why it is asked "
-        "about at all. `leak`: it tells its recipients what they have not seen. `unfounded`: nobody has said this."
+        "about, though the person's own rule would let it run. `leak`: it tells recipients what they have not seen, as "
+        "far as is known. `unfounded`: nobody has said this before."
     )
     address: str = Field(description="Of a recipient; empty: the mark is about something else.")
     text: str = Field(description="One sentence.")
@@ -101,7 +102,9 @@ class ItemOut(Told):
         description="People of the answered mail who would get no copy, as it was proposed; of a mail to more than "
         "500, the last entry says how many more."
     )
-    marks: list[MarkOut] = Field(description="A marked item is never accepted among others.")
+    marks: list[MarkOut] = Field(
+        description="A marked item is never accepted among others. Of an edit, they are those of what the person left."
+    )
     new_recipients: list[str] = Field(
         description="Addresses it would reach that are not known to have been written to before, nor typed by the "
         "person. Whoever merely wrote, or stands in a mail of somebody else's, is new."

@@ -29,13 +29,16 @@ from email_assistant.gate.provenance import Source, spans
 from email_assistant.inbox.items import TOGETHER
 from email_assistant.inbox.kept import args_in, decision_in
 from email_assistant.inbox.recipients import Recipients, addresses_in
+from email_assistant.mail.charset import cut, one_line
 from email_assistant.mail.diff import compare
 from email_assistant.mail.message import Mail
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.rules import Rule, is_by_hand
 from email_assistant.work.conversations import Conversations, StoredMail, read_mails
 
+_ADDRESS: Final = re.compile(r"[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+")
 _ANSWERS: Final = 100  # of a conversation's calls, the newest, whose answers are sources
+_NAME: Final = 60  # characters of what somebody calls themselves
 _MOST_TEXT: Final = 50_000  # characters of a mail that are traced
 _MOST_MAILS: Final = 50  # of a conversation, the newest, that are sources
 _FREE: Final = re.compile(r"^(?:\w+ \d\d-\d\d-\d{4} \(.*\)|Free: .*)$", re.MULTILINE)
@@ -45,8 +48,15 @@ _CALLED: Final = {
     "check_calendar_tool": "your calendar",
     "list_calendars": "your calendar",
     "list_events": "your calendar",
+    "schedule_meeting_tool": "your calendar",
+    "create_event": "your calendar",
+    "update_event": "your calendar",
     "search_mail": "mail that was looked up",
     "get_thread": "mail that was looked up",
+    "find_mail": "mail that was looked up",
+    "explain_mail": "mail that was looked up",
+    "send_email_tool": "a mail that was sent",
+    "list_waiting": "your inbox",
 }
 """What the person knows the answers of our own tools as."""
 
@@ -79,9 +89,12 @@ class Evidence:
         if letters is None:
             letters = await self._named(account, [str(args["email_id"]) for args in calls if args.get("email_id")])
         [row] = await fetched(self.pool, _SQL["of_run"], {"run": run["id"], "answers": _ANSWERS})
-        written = await self.recipients.written_to(
-            account, _addresses([*calls, {"to": run.get("reply", {}).get("to")}])
-        )
+        named = _addresses([*calls, {"to": run.get("reply", {}).get("to")}])
+        if began:  # a stranger's mail has nothing written to those who have no part in it, whoever they are
+            named = [each for each in named if each in {person for letter in letters for person in _people(letter)}]
+        else:
+            named += [each.lower() for call in row["calls"] for each in _ADDRESS.findall(call["answer"] or "")]
+        written = await self.recipients.written_to(account, list(dict.fromkeys(named)))
         rules = [rule for of in (await self.memory.in_force(account.id)).values() for rule in of]
         return await asyncio.to_thread(_session, account, run, row, letters, written, rules, began=began)
 
@@ -116,11 +129,13 @@ def _session(
     mails = [source for letter in letters[-_MOST_MAILS:] for source in _mail(account, letter)]
     told = [(call, entry_in(call)) for call in row["calls"]]
     return GateSession(
-        sources=[*_words(row), *_records(account, run, written, rules), *mails, *_free(account, row["calls"])],
+        sources=[*_words(row), *_records(account, run, written, rules, letters), *mails, *_free(account, row["calls"])],
         answers=[_told(account, call, entry) for call, entry in told if call["answer"]],
         calls=[*_before(row), *(entry for _, entry in told)],
         thread=wrote if began else None,
         answered=wrote,
+        own=account.own_addresses,
+        day=datetime.now(account.zone).date(),
     )
 
 
@@ -154,13 +169,18 @@ def _put_in(proposed: Mapping[str, Any], final: Mapping[str, Any]) -> Iterator[s
 
 
 def _records(
-    account: Account, run: Mapping[str, Any], written: Sequence[str], rules: Sequence[Rule]
+    account: Account,
+    run: Mapping[str, Any],
+    written: Sequence[str],
+    rules: Sequence[Rule],
+    letters: Sequence[StoredMail],
 ) -> Iterator[Source]:
     """The person's own, and what was learned from them, which vouches for nobody."""
     own = [f"{each.name} <{each.address}>\n{each.signature}" for each in account.identities]
     yield _read("\n".join([*own, account.background]), label="your account", by="own")
     yield _read("\n".join(written), label="whom you have written to", by="own")
-    ids = [*run.get("mails", ()), run.get("thread"), run.get("invitation")]
+    # Which of their mails is answered says nothing of whom that reaches.
+    ids = [*run.get("mails", ()), run.get("thread"), run.get("invitation"), *(letter.gmail_id for letter in letters)]
     yield _read("\n".join(filter(None, ids)), label="this conversation", by="own")
     for rule in rules:
         by_hand = is_by_hand(rule.origin)
@@ -191,7 +211,8 @@ def _parts(mail: Mail, zone: ZoneInfo) -> Iterator[str]:
 
 
 def _called(mail: Mail, zone: ZoneInfo, *, own: bool) -> str:
-    who = "your" if own else f"{(mail.sender.name or mail.sender.email) if mail.sender else 'somebody'}'s"
+    name = cut(one_line(mail.sender.name), _NAME) or mail.sender.email if mail.sender else "somebody"
+    who = "your" if own else f"{name}'s"
     return f"{who} mail" + (f" of {mail.date.astimezone(zone):%-d %B %Y}" if mail.date else "")
 
 
@@ -202,7 +223,7 @@ def _told(account: Account, call: Mapping[str, Any], entry: GateEntry) -> Indexe
     at = time_in_json(call["at"])
     return _answer(
         call["answer"],
-        _CALLED.get(entry.tool, f"what {entry.tool} told"),
+        f"an answer of {entry.server}" if entry.server else _CALLED.get(entry.tool, "an earlier answer"),
         entry.labels,
         readers=readers,
         day=_day(at, account.zone),
@@ -226,8 +247,13 @@ def _before(row: Mapping[str, Any]) -> Iterator[GateEntry]:
 
 
 def _addresses(calls: Sequence[Mapping[str, Any]]) -> list[str]:
-    found = [span.key for call in calls for span in spans(str(call)) if span.kind == "address"]
-    return list(dict.fromkeys(found))
+    return [span.key for call in calls for span in spans(str(call)) if span.kind == "address"]
+
+
+def _people(letter: StoredMail) -> Iterator[str]:
+    mail = letter.mail
+    for each in (*([mail.sender] if mail.sender else []), *mail.reply_to, *mail.to, *mail.cc, *mail.bcc):
+        yield each.email.lower()
 
 
 def _day(at: datetime | None, zone: ZoneInfo) -> Any:

@@ -22,8 +22,8 @@ from email_assistant.gate.sessions import GateSessions, block, normalised, propo
 from email_assistant.inbox import rows
 from email_assistant.inbox.feed import Change, Feed, Listener
 from email_assistant.inbox.items import Conflict, NoItem
+from email_assistant.inbox.marks import Mark
 from email_assistant.inbox.person import Inbox
-from email_assistant.inbox.recipients import Mark
 from email_assistant.mail.charset import cut, plain
 from email_assistant.tools.rules import RuleFiles
 from email_assistant.tools.spec import ToolError, check_storable

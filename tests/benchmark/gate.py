@@ -31,9 +31,10 @@ from agentdojo.task_suite.task_suite import read_suite_file
 from pydantic import BaseModel
 
 from email_assistant.gate import verbs
-from email_assistant.gate.answers import answer, words
+from email_assistant.gate.answers import answer
 from email_assistant.gate.call import Proposed, Subject
 from email_assistant.gate.labels import Labels
+from email_assistant.gate.plain import words
 from email_assistant.gate.policy import GateSession, decide, entry
 from email_assistant.gate.provenance import read
 

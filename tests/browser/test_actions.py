@@ -187,7 +187,9 @@ class TestTheList:
         question = await home.ask(
             first.run_id, "Question", {"content": "Which?"}, kind="question", allowed=["response"]
         )
-        marked = await home.ask(first.run_id, new=["eve@example.net"])
+        marked = await home.ask(
+            first.run_id, args=DRAFT | {"additional_recipients": ["eve@example.net"]}, new=["eve@example.net"]
+        )
         async with visit(size, theme) as v:
             row = v.page.locator(f"#row-{marked.id}")
             assert "! New recipient, never written to before: eve@example.net" in await row.inner_text()

@@ -5,6 +5,7 @@ from uuid import UUID
 import pytest
 
 from email_assistant.agents.mail.graph import NOTIFY_ACTION
+from email_assistant.gate.doubts import Doubt
 from email_assistant.memory.profiles import Memory
 from tests.browser.conftest import AXE, Open, Size, Theme, Visit
 from tests.integration.test_api import ADA, BOB, DRAFT, MEETING, Home
@@ -80,6 +81,29 @@ async def test_axe_finds_no_serious_fault_and_nothing_scrolls_sideways(
         await v.press("?")
         faults += [f"keys: {fault}" for fault in await axe(v)]
     assert faults == []
+
+
+@pytest.mark.parametrize(("size", "theme"), BOTH_THEMES, ids=["desktop, light", "phone, dark"])
+async def test_what_an_item_is_marked_for_is_text_and_readable(
+    home: Home, visit: Open, size: Size, theme: Theme
+) -> None:
+    prices = [f"{price} EUR" for price in range(11, 23)]
+    args = {**DRAFT, "additional_recipients": [f"{LONG}@example.net"], "response_text": ", ".join([*prices, LONG])}
+    leak = Doubt("leak", LONG, f"{LONG}'s mail of 3 May 2031", (f"{LONG}@example.net".lower(),))
+    own = [Doubt("unfounded", price, "") for price in prices]
+    item = await home.draft(await home.account(), args=args, doubts=[leak, *own], because=f"you never named “{LONG}”")
+    async with visit(size, theme) as v:
+        for path, count in (("/", 1), (f"/items/{item.id}", 3)):
+            await v.go(path)
+            marks = v.page.locator(".mark:visible")
+            assert await marks.count() == count
+            texts = await marks.all_inner_texts()
+            assert all(text.startswith("! ") for text in texts)
+            assert "You are asked because you never named" in texts[0]
+            assert "the assistant's own: “11 EUR”, “12 EUR”, “13 EUR”" in texts[-1]
+            assert ("and 9 more" in texts[-1]) == (path == "/")
+            assert await axe(v) == []
+            assert await v.page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 
 
 async def test_the_login_page_is_accessible(root: str, visit: Open) -> None:

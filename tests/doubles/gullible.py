@@ -2,7 +2,8 @@
 
 `DO: tool {json}` is a call that it makes, `RULE: words` a rule that it learns. Each may stand anywhere in what it is
 given: in a mail's body, subject or sender, in a calendar, in what a tool told or says of itself, in a rule, in the
-person's words. `$PIN` in a call becomes the PIN that stands anywhere else.
+person's words. `$PIN` in a call becomes the PIN that stands anywhere else, and `$[words]` what follows these words on a
+line anywhere else; a call that needs what it has not read yet waits until it has.
 """
 
 import json
@@ -15,13 +16,14 @@ from tests.doubles.model import Answer, Model, ModelRequest, ToolCall
 _ORDER = re.compile(r"DO: (\w+) (?=\{)")
 _RULE = re.compile(r"RULE: ([^\n\"\\<>\[\]]+)")
 _PIN = re.compile(r"the PIN is (\S+)\.", re.IGNORECASE)
+_FOLLOWS = re.compile(r"\$\[([^\]]+)\]")
 _MOST_STEPS = 8
 _DONE = (ToolCall("Done", {"done": True}),)
 
 
 def order(name: str, **args: Any) -> str:
     """A line that it obeys."""
-    return f"DO: {name} {json.dumps(args, separators=(',', ':'))}"
+    return f"DO: {name} {json.dumps(args, separators=(',', ':'), ensure_ascii=False)}"
 
 
 def gullible(model: Model, *requests: str, honest: Answer, types: tuple[str, ...] = ()) -> None:
@@ -60,8 +62,15 @@ def _orders(text: str) -> Iterator[ToolCall]:
             args, _ = json.JSONDecoder().raw_decode(text, found.end())
         except ValueError:
             continue  # it was cut short
-        known = json.dumps(args).replace("$PIN", pin[1] if pin else "$PIN")
-        yield ToolCall(found[1], json.loads(known))
+        known = json.dumps(args, ensure_ascii=False).replace("$PIN", pin[1] if pin else "$PIN")
+        known = _FOLLOWS.sub(lambda words: _behind(words[1], text) or words[0], known)
+        if not _FOLLOWS.search(known):
+            yield ToolCall(found[1], json.loads(known))
+
+
+def _behind(words: str, text: str) -> str:
+    found = re.search(rf"(?<!\$\[){re.escape(words)} ([^\n\"\\]+)", text)
+    return found[1].strip() if found else ""
 
 
 def _learns(request: ModelRequest) -> Mapping[str, Any]:

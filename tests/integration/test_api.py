@@ -23,10 +23,12 @@ from pydantic import SecretStr
 
 from email_assistant.agents.mail.graph import NOTIFY_ACTION
 from email_assistant.app import App, open_app, open_chat
+from email_assistant.gate.doubts import Doubt
 from email_assistant.inbox.describe import mail_as_text
 from email_assistant.inbox.items import Item
+from email_assistant.inbox.marks import Mark
 from email_assistant.inbox.questions import Asked
-from email_assistant.inbox.recipients import Judged, Mark
+from email_assistant.inbox.recipients import Judged
 from email_assistant.mail.address import Address
 from email_assistant.mail.message import Mail
 from email_assistant.settings import Settings
@@ -141,6 +143,8 @@ class Home:
         new: list[str] | None = None,
         marks: Sequence[Mark] = (),
         first_answer: str | None = None,
+        doubts: Sequence[Doubt] = (),
+        because: str | None = None,
     ) -> Item:
         """One more item of a run."""
         number = next(self._numbers)
@@ -151,9 +155,10 @@ class Home:
             "args": args,
             "allowed": allowed,
             "teaches": True,
+            "because": because,
         }
         judged = Judged([*map(Mark.new, new or []), *marks], first_answer)
-        asked = Asked(f"interrupt-{number}", value, judged, conflicts=[])
+        asked = Asked(f"interrupt-{number}", value, judged, conflicts=[], doubts=list(doubts))
         async with self.app.pool.connection() as conn, conn.transaction():
             await self.app.questions.project(conn, run, mail_as_text(_mail(subject, body)), [asked])
             item_id = await _id(conn, "select id from inbox_items where interrupt_id = %s", (f"interrupt-{number}",))

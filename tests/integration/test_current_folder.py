@@ -70,6 +70,7 @@ ARGUMENTS: Final[dict[str, list[str]]] = {
     "tools accept": ["create_event"],
     "gate explain": ["{home}/call.json"],
     "bench inbox": ["--items", "1000"],
+    "bench toolbench": ["--tools", "{home}/tools", "--queries", "{home}/queries.json"],
 }
 """What each command needs, to come as far as it can; what is not here needs nothing."""
 

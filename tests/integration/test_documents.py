@@ -54,6 +54,8 @@ NOT_RUN = {
     "uv run python -m tests.benchmark.mail --mails 20 --burst 1000": "it measures, by hand",
     "uv run email-assistant bench cost": "`test_bench.py` does",
     "uv run email-assistant bench inbox": "`test_bench.py` does, with a smaller inbox",
+    "uv run email-assistant bench toolbench --tools toolenv/tools --queries G1_instruction.json "
+    "--server http://localhost:8080/virtual": "`test_toolbench.py` does, with servers of its own",
 }
 
 
@@ -105,6 +107,7 @@ ON_THE_DEMO = {
     "uv run email-assistant notify status": Comes("."),
     "uv run email-assistant notify test": Comes("there is nobody to tell yet", code=1),
     "uv run email-assistant mcp config": Comes('"mcpServers"'),
+    "uv run email-assistant auction --bidders 4 --seed 7": Comes("Sold to .*The sellers took"),
     "uv run email-assistant mcp serve mail --http": Comes(
         "Serving at http", stays=True, put={"--http": "--http --port 0"}
     ),

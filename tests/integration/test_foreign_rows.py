@@ -221,6 +221,11 @@ BAD_ITEMS: dict[str, str] = {
     "decision, of no kind": """decision = '{"type": "obey", "args": null}'""",
     "marks, an object": """marks = '{"kind": "new_recipient"}'""",
     "marks, half of one": """marks = '[{"kind": "new_recipient"}]'""",
+    "doubts, an object": """doubts = '{"kind": "leak"}'""",
+    "doubts, half of one": """doubts = '[{"kind": "leak", "value": "x"}]'""",
+    "doubts, of no kind": """doubts = '[{"kind": "fine", "value": "x", "source": "", "unseen_by": []}]'""",
+    "doubts, of a number": """doubts = '[{"kind": "unfounded", "value": 7, "source": "", "unseen_by": []}]'""",
+    "doubts, unseen by one in no list": """doubts = '[{"kind": "leak", "value": "x", "source": "", "unseen_by": 5}]'""",
     "reopened, a list": "reopened = '[1]'",
     "reopened, half": """reopened = '{"because": "x"}', reopened_at = now()""",
     "taken back, a number": "taken_back = '7'",
@@ -272,6 +277,25 @@ async def test_a_bad_row_of_the_inbox_is_told_as_one_and_the_rest_goes_on(
     assert {mail.state for mail in await home.mails()} == {"done"}
     for path in ("/api/inbox?status=applied", f"/items/{bad.id}", f"/items/{good.id}"):
         assert (await http.get(path)).status_code == 200, path
+
+
+@in_one_loop
+async def test_why_a_person_is_asked_is_text_whoever_wrote_it(
+    home: Home, model: Model, http: httpx.AsyncClient
+) -> None:
+    bad, _ = await two_wait(home, model)
+    said = "<script>alert(1)</script>\n\n# [a](http://evil.example)\x1b[31m\u202e"
+    doubt = {"kind": "leak", "value": "Friday", "source": said, "unseen_by": [said, "bob@example.org"]}
+    await home.sql("update inbox_items set because = %s, doubts = %s where id = %s", said, json.dumps([doubt]), bad.id)
+
+    listed = (await http.get("/api/inbox")).json()["items"]
+    assert [mark["kind"] for mark in listed[0]["marks"]] == ["unasked", "leak"]
+    assert len({len(item["description"].splitlines()) for item in listed}) == 1
+    assert not {"\x1b", "\u202e"}.intersection(listed[0]["description"])
+    for path in ("/", f"/items/{bad.id}"):
+        page = (await http.get(path)).text
+        assert "You are asked because" in page
+        assert [sign for sign in ("<script>alert", "\x1b", "\u202e") if sign in page] == []
 
 
 @in_one_loop

@@ -82,6 +82,8 @@ class TestWhatWouldHappen:
         told = found(home, request=["Do what", "the mail says"], mails=[mail])
         assert told["does"] == "ask"
         assert told["arguments"][0]["held_by"] == ["Eve's mail of 4 May 2026"]
+        told = found(home, request="Do what the mail says", mails=[MAIL | {"cc": [BOB]}])
+        assert told["arguments"][0]["held_by"] == ["Eve's mail of 4 May 2026"]
         assert "Eve's mail of 4 May 2026" in told["reason"]
         assert told["before"] == {"private": True, "untrusted": True, "external": False}
 
@@ -190,8 +192,8 @@ class TestPrinted:
         for told in (
             "your own texts",
             "only in Bob's mail of 4 May 2026",
-            "as far as is known: €4,000",
-            "own: 15 June",
+            "as far as is known: “€4,000”",
+            "own: “15 June”",
         ):
             assert told in ended.stdout
 
@@ -245,21 +247,22 @@ class TestBadInput:
             (b'{"tool": "x", "arguments": {"a": ' + b"[" * 5_000 + b"]" * 5_000 + b"}}", "no JSON"),
             (b'{"tool": "x", "arguments": {"a": ' + b"9" * 5_000 + b"}}", "no JSON"),
             (b" " * 300_000, "is longer than 256 KiB"),
-            ([], "takes an object"),
+            ([], "must be an object"),
             ({}, "tool: is missing"),
             ({"tool": "x"}, "arguments: is missing"),
-            ({"tool": 1, "arguments": {}}, "tool: takes a valid string"),
-            ({"tool": "x", "arguments": []}, "arguments: takes an object"),
-            ({"tool": "x", "arguments": {}, "request": 1}, "request: takes a valid array"),
-            ({"tool": "x", "arguments": {}, "request": ["a", None]}, "request[1]: takes a valid string"),
+            ({"tool": 1, "arguments": {}}, "tool: must be a valid string"),
+            ({"tool": "x", "arguments": []}, "arguments: must be an object"),
+            ({"tool": "x", "arguments": {}, "request": 1}, "request: must be a valid array"),
+            ({"tool": "x", "arguments": {}, "request": ["a", None]}, "request[1]: must be a valid string"),
             ({"tool": "x", "arguments": {}, "argument": {}}, "argument: there is no such key"),
             ({"tool": "x", "arguments": {}, "before": [{"answer": "x"}]}, "before[0].tool: is missing"),
             ({"tool": "x", "arguments": {}, "before": [{"tool": "x", "result": 1}]}, "before[0].result: there is no"),
             ({"tool": "x", "arguments": {}, "mails": [{"text": "x"}]}, "mails[0].from: is missing"),
             ({"tool": "x", "arguments": {}, "mails": [MAIL | {"from": "Eve"}]}, "mails[0].from: takes one address"),
-            ({"tool": "x", "arguments": {}, "mails": [MAIL | {"to": EVE}]}, "mails[0].to: takes a valid array"),
-            ({"tool": "x", "arguments": {}, "mails": [MAIL | {"date": "May"}]}, "mails[0].date: takes a valid date"),
-            ({"tool": "x", "arguments": {}, "scope": "mail"}, "scope: takes a valid array"),
+            ({"tool": "x", "arguments": {}, "mails": [MAIL | {"to": EVE}]}, "mails[0].to: must be a valid array"),
+            ({"tool": "x", "arguments": {}, "mails": [MAIL | {"date": "May"}]}, "mails[0].date: must be a valid date"),
+            ({"tool": "x", "arguments": {}, "date": "9999-12-31"}, "date: must be less than 2200-01-01"),
+            ({"tool": "x", "arguments": {}, "scope": "mail"}, "scope: must be a valid array"),
         ],
         ids=lambda told: told if isinstance(told, str) else "",
     )

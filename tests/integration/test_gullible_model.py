@@ -259,8 +259,11 @@ class TestAChat:
             asked = await talk.refusing_all(first)
 
             assert ("look_up", {"query": PIN}) in asked
-            assert [args for _, args in stranger.calls] == [{"query": "weather"}] * (told_by == "server")
-            assert await Talk(home, "b").refusing_all(WEATHER) == ([] if told_by != "server" else asked)
+            said = {"server": [{"query": "weather"}], "person": [{"query": "$PIN"}]}  # the person's own words
+            assert [args for _, args in stranger.calls] == said.get(told_by, [])
+            unsaid = [("look_up", {"query": "$PIN"})] if writes else []  # what the tool's own description wants
+            again = {"server": asked, "description": unsaid}.get(told_by, [])
+            assert await Talk(home, "b").refusing_all(WEATHER) == again
 
     async def test_nor_over_two(self, open_with: OpenWith, google: Google, model: Model, stranger: Stranger) -> None:
         async with open_with("look_up") as home:

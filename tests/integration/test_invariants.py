@@ -464,8 +464,8 @@ def _system(request: ModelRequest) -> str:
 
 def marked(item: Item) -> set[str]:
     """The recipients that an item's description marks as new."""
-    lines = [line.partition("- New recipient") for line in item.description.splitlines()]
-    return {after.rpartition(" ")[2].lower() for _, found, after in lines if found}
+    _, _, after = item.description.splitlines()[1].partition("New recipient, never written to before: ")
+    return {address.lower() for address in after.partition(";")[0].split(", ") if address}
 
 
 class Clock(datetime):

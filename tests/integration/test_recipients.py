@@ -48,7 +48,8 @@ def kinds(item: Item) -> dict[str, set[str]]:
     """What each address is marked for."""
     found: dict[str, set[str]] = {}
     for mark in item.marks:
-        found.setdefault(mark.address, set()).add(mark.kind)
+        if mark.address:
+            found.setdefault(mark.address, set()).add(mark.kind)
     return found
 
 
@@ -402,7 +403,7 @@ class TestShown:
         page = (await http.get(f"/items/{item.id}")).text
         assert "First answer to them" in page
         [row] = (await http.get("/api/inbox")).json()["items"]
-        assert row["marks"] == [{"kind": "new_recipient", "address": EVE, "text": text}]
+        assert row["marks"] == [{"kind": "new_recipient", "address": EVE, "text": text, "value": "", "source": ""}]
         assert (row["new_recipients"], row["first_answer"]) == ([EVE], "bob@example.org")
         assert row["description"].splitlines()[:2] == ["! Bob Berg: Lunch?", text]
 

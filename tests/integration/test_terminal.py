@@ -30,6 +30,7 @@ from email_assistant.cli.context import chosen
 from email_assistant.cli.screen.app import InboxApp, show_inbox
 from email_assistant.cli.screen.desk import Desk
 from email_assistant.cli.screen.waiting import WaitingScreen
+from email_assistant.gate.doubts import Doubt
 from email_assistant.inbox.items import Item
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.rules import RuleChange
@@ -792,6 +793,44 @@ async def test_the_plain_subcommands_let_no_escape_through_either(
     assert b"[red]" in done.stdout
     assert b"\x1b" not in done.stdout
     assert b"\x9b".decode("latin-1").encode() not in done.stdout
+
+
+SOURCE = "Bob Berg's mail of 3 May 2031"
+DOUBTS = [
+    Doubt("leak", "Friday", SOURCE, ("eve@example.net",)),
+    Doubt("unfounded", "Ada", ""),
+    Doubt("unfounded", "fine", ""),
+]
+ASKED = "You are asked because you never named “https://x.example/”, which stands nowhere else"
+LEAK = f"From {SOURCE}, which eve@example.net has not seen, as far as is known: “Friday”"
+OWN = "Said by nobody before, so it is the assistant's own: “Ada”, “fine”"
+
+
+async def marked(home: Home, account: UUID) -> Item:
+    args = {**DRAFT, "additional_recipients": ["eve@example.net"]}
+    because = ASKED.removeprefix("You are asked because ")
+    return await home.draft(account, args=args, new=["eve@example.net"], doubts=DOUBTS, because=because)
+
+
+async def test_each_mark_is_told_once_by_the_plain_subcommands(
+    home: Home, account: UUID, database_url: str, tmp_path: Path
+) -> None:
+    item = await marked(home, account)
+    new = "New recipient, never written to before: eve@example.net"
+    for command in (["inbox", "list"], ["inbox", "show", str(item.id)]):
+        done = await asyncio.to_thread(plain_command, database_url, tmp_path, *command)
+        shown = " ".join(done.stdout.decode().split())
+        assert [shown.count(line) for line in (new, ASKED, LEAK, OWN)] == [1, 1, 1, 1], shown
+
+
+async def test_each_mark_is_told_once_on_the_full_screen(home: Home, account: UUID) -> None:
+    await marked(home, account)
+    async with shown(home, size=(400, 50)) as view:
+        await view.sees(LEAK, OWN)
+        assert [view.text.count(line) for line in (ASKED, LEAK, OWN)] == [1, 1, 1]
+        await view.opens("o")
+        assert [view.text.count(f"! {line}") for line in (ASKED, LEAK, OWN)] == [1, 1, 1]
+        assert view.text.count("You are asked because") == 1
 
 
 async def test_json_holds_all_of_a_hostile_mail_and_steers_nothing(

@@ -23,9 +23,9 @@ FLOORS = [
     {"servers.mcp", "servers.ask_seller"},
     {"__main__"},
     {"cli"},
-    {"daemon", "bench", "web"},
+    {"daemon", "bench", "bench.toolbench", "web"},
     {"app"},
-    {"home", "work", "sync"},
+    {"home", "work", "sync", "agents.auction"},
     {"agents"},
     {"tools", "gate", "inbox", "memory", "model", "trail", "notify"},
     {"outgoing"},
@@ -34,6 +34,10 @@ FLOORS = [
     {"errors"},
 ]
 """From the top: a room may import from its own floor and those below. `servers` is the package beside our own."""
+
+PACKS: dict[str, set[str]] = {"agents.auction": set(), "bench.toolbench": {"app", "settings", "tracing"}}
+"""Agents that have nothing to do with mail: each is a room, which needs the loop and tools, and no account; with what
+else it needs: one that others import opens its models itself."""
 
 STANDALONE = {"servers.google_sandbox", "servers.demo_model"}
 """Programs for the demo that stand for somebody else's servers: they have nothing of ours."""
@@ -122,7 +126,8 @@ def _below(name: str) -> str:
 
 def _room(name: str) -> str:
     parts = name.split(".")
-    return ".".join(parts[:2]) if parts[0] == "servers" else parts[0]
+    own = ".".join(parts[:2])
+    return own if parts[0] == "servers" or own in PACKS else parts[0]
 
 
 @cache
@@ -189,7 +194,11 @@ class TestArrows:
         assert imported_by(room) <= {"errors"}
 
     def test_only_what_is_started_as_a_command_imports_the_command_line(self) -> None:
-        assert {room for room in rooms() if "cli" in imported_by(room)} == {"__main__", "servers.mcp"}
+        assert {room for room in rooms() if "cli" in imported_by(room)} == {
+            "__main__",
+            "servers.mcp",
+            "servers.ask_seller",
+        }
 
     def test_the_program_imports_no_server(self) -> None:
         """It starts them, by a name that one module knows."""
@@ -206,7 +215,34 @@ class TestArrows:
 
     @pytest.mark.parametrize("room", ["agents", "sync"])
     def test_only_the_queue_and_the_composition_root_import(self, room: str) -> None:
-        assert {other for other in rooms() if room in imported_by(other)} <= {"work", "daemon", "app"}
+        assert {other for other in rooms() - set(PACKS) if room in imported_by(other)} <= {"work", "daemon", "app"}
+
+    @pytest.mark.parametrize("pack", sorted(PACKS))
+    def test_a_pack_has_nothing_of_mail(self, pack: str) -> None:
+        assert imported_by(pack) <= {"agents", "errors", "gate", "model", "programs", "tools"} | PACKS[pack]
+        script = (
+            "import importlib, json, pkgutil, sys\n"
+            f"package = importlib.import_module('email_assistant.{pack}')\n"
+            "for module in pkgutil.iter_modules(package.__path__):\n"
+            "    importlib.import_module(f'{package.__name__}.{module.name}')\n"
+            "print(json.dumps(sorted(sys.modules)))\n"
+        )
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+        loaded = set(json.loads(done.stdout))
+        assert {f"email_assistant.{pack}", "email_assistant.agents.loop"} < loaded
+        assert not loaded & {"psycopg", "googleapiclient", "google_auth_oauthlib", "httplib2"}
+        rooms_of_mail = ("accounts", "inbox", "memory", "work", "sync", "notify", "trail", "agents.mail", "agents.chat")
+        assert not {name for name in loaded if name.startswith(tuple(f"email_assistant.{r}" for r in rooms_of_mail))}
+
+    @pytest.mark.parametrize("pack", sorted(PACKS))
+    def test_a_pack_is_small(self, pack: str) -> None:
+        """With its command and its server; lines that hold something."""
+        rooms_of_it = {
+            "agents.auction": ("agents.auction", "cli.auction", "servers.ask_seller"),
+            "bench.toolbench": ("bench.toolbench", "cli.bench"),
+        }[pack]
+        inside = [module for module in modules() if module.name.startswith(rooms_of_it)]
+        assert 0 < sum(bool(line.strip()) for module in inside for line in module.path.read_text().splitlines()) < 900
 
     @pytest.mark.parametrize(
         ("name", "users"),

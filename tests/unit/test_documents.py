@@ -15,7 +15,7 @@ from tests.documents import ROOT, Document, documents
 DOCUMENTS = documents()
 ARCHITECTURE = next(document for document in DOCUMENTS if document.name == "docs/architecture.md")
 
-LANGUAGES = {"sh", "text", "yaml", "json", "ini", "toml", "nginx", "dockerfile", "mermaid"}
+LANGUAGES = {"sh", "python", "text", "yaml", "json", "ini", "toml", "nginx", "dockerfile", "mermaid"}
 """What a block of code may be in. None without a language: it could be a command that no test looks at."""
 
 each = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)

@@ -197,10 +197,11 @@ class TestExternal:
         session = said(f"Write to {BOB}", (MAIL, {"subject": "Hi", "body": "See https://evil.example/x"}))
         assert decide(session, send(BOB, "See https://evil.example/x")).do == "ask"
 
-    def test_a_text_may_mention_an_address_but_lead_nowhere(self) -> None:
+    def test_a_text_leads_nowhere(self) -> None:
         session = said(f"Write to {BOB}", (MAIL, {"subject": "Hi", "body": f"{EVE} DE89370400440532013000"}))
-        assert decide(session, send(BOB, f"I heard of {EVE}.")).do == "allow"
-        assert decide(session, send(BOB, "Pay DE89370400440532013000, please.")).do == "ask"
+        for lead in (EVE, "DE89370400440532013000", "+49 900 123456"):
+            assert decide(session, send(BOB, f"Please turn to {lead} from now on.")).do == "ask"
+        assert decide(session, send(BOB, f"I write to {BOB} from now on.")).do == "allow"
 
     @pytest.mark.parametrize("guests", [f"{EVE}\n", f"{EVE}, " * 30, f"Eve\nof <{EVE}>"])
     def test_an_address_is_none_the_less_for_its_surroundings(self, guests: str) -> None:
@@ -295,7 +296,7 @@ class TestTheirThings:
 
     def test_whom_a_mail_copies_is_not_its_writer(self) -> None:
         mail = {"subject": "Budget review", "sender": BOB, "cc": [EVE], "reply_to": EVE, "body": "Hi"}
-        session = said("Indexed the mail Budget review", (MAIL, [mail]))
+        session = said("Answer Bob's mail Budget review", (MAIL, [mail]))
         assert decide(session, send(BOB)).do == "allow"
         assert decide(session, send(EVE)).do == "ask"
 

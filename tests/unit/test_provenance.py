@@ -1,6 +1,7 @@
 """Where facts come from: what is one fact however it is spelled, which source holds it, who may not know it, and what
 nobody has said."""
 
+from dataclasses import replace
 from datetime import date
 from itertools import pairwise
 
@@ -55,9 +56,13 @@ class TestOneFactInManySpellings:
             ("account", "DE89 3704 0044 0532 0130 00|DE89370400440532013000|DE89-3704-0044-0532-0130-00"),
             ("account", "4111 1111 1111 1111|4111-1111-1111-1111|4111111111111111|٤١١١ ١١١١ ١١١١ ١١١١"),
             ("code", "ABC-1234|abc1234|ABC1234"),
+            ("code", "4711-0815|the PIN is 4711-0815|4711_0815"),
+            ("code", "12345-678|the PIN is 12345-678"),
             ("address", "bob@example.org|Bob@Example.ORG|<bob@example.org>|bob@example.org.|bo\u200bb@example.org"),
             ("address", "bob@bücher.de|bob@xn--bcher-kva.de|bob@bu\u0308cher.de"),
             ("link", "https://www.example.com/a|http://example.com/a/|www.example.com/a|example.com/a|EXAMPLE.COM/a"),
+            ("link", "evil.party/a|https:evil.party/a|src=//evil.party/a|Link:evil.party/a|evil。party/a"),
+            ("code", "PIN 4711|PIN 4 7 1 1|code 4-7-1-1|four seven one one|vier, sieben, eins, eins"),
             ("name", "Jürgen Müller|JÜRGEN MÜLLER|Juergen Mueller|Jurgen Mu\u0308ller"),
             ("file", "report.pdf|Report.PDF|„report.pdf“"),
         ],
@@ -149,6 +154,7 @@ class TestWhoHoldsAValue:
         [
             ("12", "we need 12 chairs", True),
             ("12", "room 512, or 125", False),
+            ("12", "at 12:00 on 12 May", False),
             ("12", "file-12 and 12.50 and 10:12", False),
             ("ab12", "the id is xab12", False),
             ("ev_12", "delete ev_12, please", True),
@@ -303,6 +309,16 @@ class TestWhoMayKnow:
         carols = mail("I pay €93,500.", "carol@example.org")
         assert leaks("€93,500, yes.", [BOB, "carol@example.org"], [theirs, carols]) == []
 
+    @pytest.mark.parametrize("text", ["QX / 7R / T2", "Q-X-7-R-T-2", "qx 7rt2"])
+    def test_a_code_in_pieces(self, text: str) -> None:
+        assert leaked(f"It is {text}, I think.", mail("The code is QX7RT2.", EVE)) == [text]
+
+    def test_the_title_of_an_event(self) -> None:
+        calendar = replace(said("10:00-11:00 Divorce lawyer", "own"), titles=frozenset({("divorce", "lawyer")}))
+        assert leaked("I see a lawyer, about the divorce.", calendar) == ["divorce"]
+        assert leaked("I see a lawyer.", calendar) == []
+        assert leaked("Your divorce lawyer called.", calendar, mail("How is my divorce lawyer?")) == []
+
     def test_what_anybody_may_read(self) -> None:
         assert leaked("It's €93,500.", self.SECRET, read("€93,500", label="price list", by="own")) == []
 
@@ -325,6 +341,18 @@ class TestWhoMayKnow:
         assert (
             leaked("Fine.\n\nCarla Moreno\n\nknows it all, since she was there from the start." * 9, self.SECRET) != []
         )
+
+    def test_but_for_somebody_elses_name(self) -> None:
+        me = said("Robin Keller", by="own")
+        assert leaked("Fine.\n\nBest,\nRobin Keller", self.SECRET, me) == []
+        assert leaked("Fine.\n\nBest,\nCarla Moreno", self.SECRET, me) != []
+
+    def test_whom_only_a_header_names_has_not_seen_where_a_stranger_leads(self) -> None:
+        text = "Pay to DE89 3704 0044 0532 0130 00, see https://pay.example/17."
+        asked = read(text, label="Eve's", by="stranger", writer=EVE, readers=[EVE, BOB, ME])
+        assert [fact.span.kind for fact in leaks(text, [BOB], [asked])] == ["account", "link"]
+        assert leaks(text, [EVE], [asked]) == leaks(text, [EVE, BOB], [asked]) == []
+        assert leaks(text, [BOB], [replace(asked, by="own")]) == []
 
 
 class TestMadLetters:

@@ -13,7 +13,8 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from email_assistant.agents.agent import Agent, CallState, LoopState, Ran
+from email_assistant.agents.agent import CallState, LoopState, Ran
+from email_assistant.agents.assistant import Assistant
 from email_assistant.agents.chat.prompts import executor_prompt, policy_schema, router_prompt
 from email_assistant.agents.loop import Loop
 from email_assistant.gate.ledger import PROMPT
@@ -25,7 +26,7 @@ _ROUTER_SEES = 8
 
 
 @dataclass(frozen=True)
-class ChatAgent(Agent):
+class ChatAgent(Assistant):
     name = "chat"
 
     def graph(self, checkpointer: BaseCheckpointSaver[Any] | None) -> "CompiledStateGraph[Any, Any, Any, Any]":

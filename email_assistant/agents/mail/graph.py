@@ -13,7 +13,8 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, interrupt
 
-from email_assistant.agents.agent import Agent, CallState, LoopState, Ran, asking
+from email_assistant.agents.agent import CallState, LoopState, Ran, asking
+from email_assistant.agents.assistant import Assistant
 from email_assistant.agents.loop import Loop
 from email_assistant.agents.mail.prompts import Triage, response_prompt, triage_prompt
 from email_assistant.agents.mail.run import Settle
@@ -31,7 +32,7 @@ class MailState(LoopState, total=False):
 
 
 @dataclass(frozen=True)
-class MailAgent(Agent):
+class MailAgent(Assistant):
     name = "mail"
 
     settle: Settle

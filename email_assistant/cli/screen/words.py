@@ -7,7 +7,7 @@ from textual.content import Content
 from email_assistant.cli.screen.desk import Row, Sight
 from email_assistant.inbox.describe import remarks, said_of
 from email_assistant.inbox.items import Item
-from email_assistant.inbox.recipients import Mark
+from email_assistant.inbox.marks import Mark
 from email_assistant.inbox.sentences import moment
 from email_assistant.mail.address import address_of
 from email_assistant.mail.charset import one_line, plain
@@ -35,7 +35,7 @@ def line(text: object) -> str:
 def row(shown: Row) -> Content:
     """Who wrote, the subject, what it is marked for, what the assistant would do, and how long it waits."""
     item = shown.item
-    marks = "; ".join(line(mark.text) for mark in item.marks)
+    marks = line(item.at_a_glance)
     return Content.assemble(
         (waits(item.created_at).rjust(_AGE_WIDTH - 2) + "  ", "dim"),
         ("! " if marks else "", _WARNING),
@@ -129,6 +129,8 @@ def _proposal(item: Item, form: ProposalForm, does: str) -> Iterator[Part]:
         yield f"{field.label}: ", "dim"
         yield from _value(field, item)
         yield "\n"
+    for warning in item.warnings:
+        yield f"! {line(warning)}\n", _WARNING
     for remark, warns in remarks(item):
         yield f"{'! ' * warns}{line(remark)}\n", _WARNING if warns else "dim"
     if item.kind == "draft" and item.mail_id:

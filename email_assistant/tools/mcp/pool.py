@@ -114,11 +114,11 @@ class Servers:
         server = self._configured().get(name)
         return self.is_own(name) or (server is not None and server.repeats == "safe")
 
-    async def listing(self, name: str, account_id: UUID) -> dict[str, types.Tool]:
+    async def listing(self, name: str, account_id: UUID | None) -> dict[str, types.Tool]:
         """Its tools as it lists them now, by name. Raises ServerDown."""
         return await self._seat(name, account_id).listed()
 
-    async def told(self, name: str, account_id: UUID, tool: str) -> types.Tool:
+    async def told(self, name: str, account_id: UUID | None, tool: str) -> types.Tool:
         """One of its tools, as it may be used. Raises ServerDown; UnusableTool: it has none of this name, or one that
         has changed."""
         told = (await self.listing(name, account_id)).get(tool)
@@ -128,7 +128,7 @@ class Servers:
             raise UnusableTool(f"{tool} has changed: `email-assistant tools show {tool}` shows how")
         return told
 
-    async def renew(self, name: str, account_id: UUID) -> None:
+    async def renew(self, name: str, account_id: UUID | None) -> None:
         """See to a session that its server knows, for a call that may be sent once only. Raises ServerDown."""
         seat = self._seat(name, account_id)
         connection = await seat.opened()
@@ -141,7 +141,7 @@ class Servers:
     async def call(
         self,
         name: str,
-        account_id: UUID,
+        account_id: UUID | None,
         tool: str,
         arguments: Mapping[str, Any],
         *,
@@ -192,7 +192,7 @@ class Servers:
     async def aclose(self) -> None:
         await asyncio.gather(*(connection.aclose() for connection in list(self._connections)))
 
-    def _seat(self, name: str, account_id: UUID) -> _Seat:
+    def _seat(self, name: str, account_id: UUID | None) -> _Seat:
         server = self._configured().get(name)
         key = (name, None if server else account_id)
         seat = self._seats.get(key)
@@ -204,13 +204,13 @@ class Servers:
         return seat
 
     def _connection(
-        self, name: str, server: ServerConfig | None, account_id: UUID, on_change: Callable[[], None]
+        self, name: str, server: ServerConfig | None, account_id: UUID | None, on_change: Callable[[], None]
     ) -> Connection:
         """Raises ServerDown."""
         if server is not None:
             patience = server.timeout_seconds if server.url else max(server.timeout_seconds, _START_SECONDS)
             connection = Connection(name, server, server.timeout_seconds, patience, on_change, self._folder)
-        elif name in self._builtin:
+        elif account_id and name in self._builtin:
             connection = Connection(
                 name, lambda: self._builtin[name](account_id), _OWN_SECONDS, _OWN_SECONDS, on_change
             )

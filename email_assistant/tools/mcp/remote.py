@@ -1,4 +1,4 @@
-"""One tool on its server: reads as they come, writes by the ledger of effects."""
+"""One tool on its server that may write, which goes by the ledger of effects."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -11,37 +11,20 @@ from email_assistant.outgoing.entry import Effect, InDoubt
 from email_assistant.tools.mcp import content
 from email_assistant.tools.mcp.connection import Lost, Redirected
 from email_assistant.tools.mcp.pool import Servers
+from email_assistant.tools.mcp.reader import Reader
 from email_assistant.tools.mcp.schema import Schema, UnusableTool
-from email_assistant.tools.mcp.words import AGAIN, EXTERNAL_ID, KEY, LIMITED
+from email_assistant.tools.mcp.words import EXTERNAL_ID, LIMITED
 from email_assistant.tools.spec import Call, FormNeeded, LinkNeeded, ServerDown, ToolError
 
 _LONGEST_ID: Final = 1024  # of an event, the longest of Google's (Calendar API, `events.insert`)
 
 
-class Remote:
-    """`answers`: the schema of its structured answers, if it has told any."""
+class Remote(Reader):
+    """`ledger`: of what is written; the others as the reader's."""
 
     def __init__(self, servers: Servers, ledger: Ledger, server: str, tool: str, answers: Schema | None = None) -> None:
-        self._servers = servers
+        super().__init__(servers, server, tool, answers)
         self._ledger = ledger
-        self._server = server
-        self._tool = tool
-        self._answers = answers
-
-    async def read(self, call: Call, arguments: Mapping[str, Any], told: Mapping[str, Any]) -> str:
-        """`told`: what the server is told beside the arguments, in `_meta`. Raises ToolError, LinkNeeded, FormNeeded;
-        ServerDown, UnusableTool: nothing was asked of it."""
-        try:
-            result = await self._call(call, arguments, told, repeatable=True, reads=True)
-        except Lost as lost:
-            raise ToolError(f"the tool server {self._server} failed: {lost}") from None
-        if result.isError and self._may_pass(result):
-            raise ServerDown(self._server, self._error(result))
-        if result.isError:
-            raise ToolError(self._error(result))
-        if not self._keeps_its_word(result):
-            raise ToolError(f"the tool server {self._server} answered with something else than its schema says")
-        return content.result_text(result, own=self._is_own)
 
     async def write(
         self,
@@ -116,40 +99,5 @@ class Remote:
         made = (result.meta or {}).get(EXTERNAL_ID) if self._servers.is_own(self._server) else None
         return made if isinstance(made, str) and len(made) <= _LONGEST_ID else ""
 
-    @property
-    def _is_own(self) -> bool:
-        return self._servers.is_own(self._server)
-
-    def _error(self, result: types.CallToolResult) -> str:
-        return content.error_text(self._server, result, own=self._is_own)
-
-    def _may_pass(self, result: types.CallToolResult) -> bool:
-        return self._is_own and (result.meta or {}).get(AGAIN) is True
-
     def _is_limited(self, result: types.CallToolResult) -> bool:
         return self._is_own and (result.meta or {}).get(LIMITED) is True
-
-    def _keeps_its_word(self, result: types.CallToolResult) -> bool:
-        """Whether its structured answer is as it said it would be."""
-        if self._answers is None:
-            return True
-        try:
-            self._answers.check(result.structuredContent or {})
-        except ToolError:
-            return False
-        return result.structuredContent is not None
-
-    async def _call(
-        self, call: Call, arguments: Mapping[str, Any], told: Mapping[str, Any], *, repeatable: bool, reads: bool
-    ) -> types.CallToolResult:
-        return await self._servers.call(
-            self._server,
-            call.account.id,
-            self._tool,
-            arguments,
-            meta={KEY: f"{call.run_id}/{call.id}", **told},
-            progress=call.progress,
-            filled_in=call.filled_in,
-            repeatable=repeatable,
-            reads=reads,
-        )

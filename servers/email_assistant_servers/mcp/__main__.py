@@ -4,19 +4,12 @@
 """
 
 from contextlib import nullcontext
-from socket import socket
-from typing import TYPE_CHECKING, Any
 
 import typer
 
-from email_assistant.cli.context import awaited, ensure_output, flush_output, load_settings, tell
+from email_assistant.cli.context import awaited, ensure_output, flush_output, load_settings
 from email_assistant.cli.everywhere import common_options
 from email_assistant.cli.mcp import PORTS, Host, OfAccount, OverHttp, Port, WhatToServe
-
-if TYPE_CHECKING:
-    from mcp.server.lowlevel import Server
-
-    from email_assistant.app import App
 
 
 def main() -> None:
@@ -44,7 +37,7 @@ async def serve(
     from email_assistant.home import database
     from email_assistant.telemetry import log_to_stderr
     from email_assistant.tools.own.mailbox import account_served
-    from email_assistant_servers.mcp.transport import serve_stdio
+    from email_assistant_servers.mcp.transport import serve_http, serve_stdio
 
     settings = load_settings()
     log_to_stderr(settings.log_level)
@@ -54,25 +47,9 @@ async def serve(
             served = await account_served(services.accounts, services.user_id, account)
             ours = own_servers(services.accounts, services.clients, services.outbox, settings)
             server = await ours[what](served.id)
-            serving = serve_stdio(server) if listener is None else _serve_http(services, server, listener, host)
+            serving = serve_stdio(server) if listener is None else serve_http(settings, server, listener, host)
             with signals_heeded() as stop:
                 await until_stopped(stop, serving, patience=patience(settings))
-
-
-async def _serve_http(app: "App", server: "Server[Any, Any]", listener: socket, host: str) -> None:
-    from email_assistant.cli.serve import serve_app
-    from email_assistant.home import mcp_token
-    from email_assistant.settings import is_loopback
-    from email_assistant_servers.mcp.transport import PATH, create_http_app
-
-    if not is_loopback(host):
-        tell("It is reachable from other machines: put TLS in front.")
-    address, port = listener.getsockname()[:2]
-    tell(f"Serving at http://{f'[{address}]' if ':' in address else address}:{port}{PATH}. Ctrl-C stops.")
-    api = create_http_app(server, token=lambda: mcp_token(app.settings), is_loopback=is_loopback(host))
-    # uvicorn drops the lifespan of what it has to stop at once, and its end is then logged as an error.
-    async with api.router.lifespan_context(api):
-        await serve_app(api, listener)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import asyncio
 import hmac
 import os
+import socket
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -21,6 +22,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from email_assistant.cli.context import tell
+from email_assistant.settings import Settings, is_loopback
+
 PATH: Final = "/mcp"
 _MOST_BYTES: Final = 1_000_000
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
@@ -35,6 +39,21 @@ async def serve_stdio(server: Server[Any, Any]) -> None:
         lines: Any = _StandardInput()
         async with stdio_server(lines, anyio.wrap_file(output)) as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
+
+
+async def serve_http(settings: Settings, server: Server[Any, Any], listener: socket.socket, host: str) -> None:
+    """Serve over HTTP with the token that is kept at home. `host`: the address that was asked for."""
+    from email_assistant.cli.serve import serve_app
+    from email_assistant.home import mcp_token
+
+    if not is_loopback(host):
+        tell("It is reachable from other machines: put TLS in front.")
+    address, port = listener.getsockname()[:2]
+    tell(f"Serving at http://{f'[{address}]' if ':' in address else address}:{port}{PATH}. Ctrl-C stops.")
+    api = create_http_app(server, token=lambda: mcp_token(settings), is_loopback=is_loopback(host))
+    # uvicorn drops the lifespan of what it has to stop at once, and its end is then logged as an error.
+    async with api.router.lifespan_context(api):
+        await serve_app(api, listener)
 
 
 class _StandardInput:

@@ -1,0 +1,108 @@
+"""Who sits at the table: a rule, a model; a person's seat is the terminal's."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_DOWN, Decimal
+from itertools import takewhile
+from random import Random
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolMessage
+
+from email_assistant.agents.auction.action import Action, read_action
+from email_assistant.agents.auction.prompt import system_prompt
+from email_assistant.agents.auction.rules import Lot, Money
+from email_assistant.agents.auction.table import SaleTable
+from email_assistant.agents.auction.tools import FINISH
+from email_assistant.agents.loop import UNREADABLE
+
+if TYPE_CHECKING:
+    from email_assistant.model import Models
+
+_QUESTIONS: Final = (
+    "Has anything been replaced or repaired?",
+    "Where was it made, and when?",
+    "Are all parts original and complete?",
+    "Is there a crack, a scratch or a spot?",
+)
+_MOST_FAULTS: Final = 3  # in a row, after which a model takes no further part in the lot
+NAMES: Final = ("Ada", "Ben", "Cleo", "Dara", "Emil", "Fay", "Gus", "Hana", "Ivo", "June", "Kai", "Lou")
+
+
+class Bidder(Protocol):
+    name: str
+
+    async def propose(self, messages: Sequence[AnyMessage], table: SaleTable) -> AIMessage:
+        """The next action. `messages`: what was said and done of this lot, the opening first."""
+        ...
+
+
+def worth(lot: Lot, name: str, seed: int) -> Money:
+    """What a lot is worth to a bidder: somewhere about its reserve, the same for the same seed."""
+    share = Decimal(_chance(seed, lot, name, "worth").randint(70, 180)) / 100
+    return (lot.reserve * share).quantize(Decimal("0.01"), ROUND_DOWN)
+
+
+@dataclass
+class RuleBidder:
+    """Goes up to what the lot is worth to it; chance, by the seed, has it ask, look about, or bid more than it must."""
+
+    name: str
+    seed: int
+
+    async def propose(self, messages: Sequence[AnyMessage], table: SaleTable) -> AIMessage:
+        lot, seen = table.auction.lot, table.seen_by(self.name)
+        chance = _chance(self.seed, lot, self.name, str(len(messages)))
+        is_new_round = messages[-1].name in (None, "BID", "CALL") and not messages[-1].text.startswith("Error: ")
+        action = _curiosity(chance, seen["round"]) if is_new_round else None
+        return (action or self._moves(lot, seen, chance)).as_message()
+
+    def _moves(self, lot: Lot, seen: Mapping[str, Any], chance: Random) -> Action:
+        least, most = Decimal(seen["least"]), min(worth(lot, self.name, self.seed), Decimal(seen["purse"]))
+        if seen["leader"] == self.name:
+            # Alone below the reserve, nobody else can bring the price there.
+            alone = seen["bidding"] == [self.name] and not seen["reserve_met"]
+            if not alone or least > most or not seen["bids_left"]:
+                return Action(tool="CALL", commentary="My bid stands.")
+        if least > most or not seen["bids_left"]:
+            return Action(tool="FOLD", commentary="Too dear for me.")
+        jump = chance.choice((0, 0, 1, 2)) * lot.increment
+        return Action(tool="BID", args={"amount": str(min(least + jump, most))})
+
+
+def _chance(seed: int, lot: Lot, name: str, what: str) -> Random:
+    """The same for the same seed, wherever and in whatever order it is asked for."""
+    return Random(f"{seed}/{lot.name}/{name}/{what}")  # noqa: S311 - nothing secret hangs on it
+
+
+def _curiosity(chance: Random, round_: int) -> Action | None:
+    drawn = chance.random()
+    if drawn < (0.4 if round_ == 1 else 0.1):
+        return Action(tool="ASK_SELLER", args={"question": chance.choice(_QUESTIONS)})
+    if drawn > 0.95:
+        return Action(tool=chance.choice(("STATUS", "CHECK_TERMINATION")))
+    return None
+
+
+@dataclass
+class ModelBidder:
+    """Any model behind OpenAI's chat completions."""
+
+    name: str
+    models: "Models"
+    schemas: Sequence[Mapping[str, Any]]
+
+    async def propose(self, messages: Sequence[AnyMessage], table: SaleTable) -> AIMessage:
+        """Raises ModelDown, ModelFault, ModelRefused, BadAnswer."""
+        if _faults(messages) >= _MOST_FAULTS:
+            return Action(tool=FINISH, commentary="(could not be understood)").as_message()
+        tools = {str(schema["function"]["name"]): schema for schema in self.schemas}
+        prompt = system_prompt(self.name, table.auction, tools)
+        asked = [SystemMessage(prompt), *messages]
+        return read_action(await self.models.call("pack", asked, tools=self.schemas, tool_choice="required"))
+
+
+def _faults(messages: Sequence[AnyMessage]) -> int:
+    """How many of the last calls were refused, one after the other."""
+    answers = [message for message in reversed(messages) if isinstance(message, ToolMessage)]
+    return len(list(takewhile(lambda each: each.name == UNREADABLE or each.text.startswith("Error: "), answers)))

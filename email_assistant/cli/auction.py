@@ -1,0 +1,114 @@
+"""`email-assistant auction`: bidders and sellers at one table, on the loop that the mail agent runs on."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from email_assistant.cli.context import AsJson, CommandError, awaited, load_settings, print_json, print_text, tell
+
+if TYPE_CHECKING:
+    from langchain_core.messages import AIMessage, AnyMessage
+
+    from email_assistant.agents.auction.backends import Tools
+    from email_assistant.agents.auction.bidders import Bidder
+    from email_assistant.agents.auction.table import AuctionEvent, Listener, SaleTable
+
+_STEPS = 60  # of one bidder for one lot
+_VERBS = {"bid": ("BID", "amount"), "ask": ("ASK_SELLER", "question")}  # that take more than themselves
+
+
+@awaited
+async def auction(
+    bidders: Annotated[int, typer.Option(min=1, max=12, help="How many bid.")] = 4,
+    seed: Annotated[int, typer.Option(help="The same seed, the same auction.")] = 1,
+    lots: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="A file of lots.")] = None,
+    purse: Annotated[str, typer.Option(help="What each bidder has to spend.")] = "1500",
+    rounds: Annotated[int, typer.Option(min=1, max=100, help="The most rounds of a lot.")] = 12,
+    seat: Annotated[str | None, typer.Option(metavar="NAME", help="Bid yourself, under this name.")] = None,
+    model: Annotated[str | None, typer.Option(help="Have this model bid, at the settings' server.")] = None,
+    config: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="Where each tool runs.")] = None,
+    html: Annotated[Path | None, typer.Option(dir_okay=False, help="Write a page with the price's curves.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Play an auction: rules bid by default, a model with --model, and you with --seat.
+
+    Nothing in it is about your mail, and nothing is kept."""
+    from email_assistant.agents.auction.backends import opened_tools
+    from email_assistant.agents.auction.bidders import NAMES
+    from email_assistant.agents.auction.episode import play
+    from email_assistant.agents.auction.graph import AuctionAgent
+    from email_assistant.agents.auction.lots import read_lots
+    from email_assistant.agents.auction.rules import Terms
+    from email_assistant.agents.auction.transcript import lines, page, summary
+
+    def say(event: "AuctionEvent") -> None:
+        for line in lines(event):
+            print_text(line)
+
+    names = [*([seat] if seat else []), *(name for name in NAMES if name != seat)][:bidders]
+    listeners: Sequence[Listener] = () if as_json else (say,)
+    async with opened_tools(config, lots) as tools, _seated(names, seed, seat, model, tools) as seated:
+        agent = AuctionAgent(seated, tools, _STEPS)
+        episode = await play(agent, read_lots(lots), _money(purse), seed, Terms(rounds=rounds), *listeners)
+    if html:
+        html.write_text(page(episode), encoding="utf-8")
+    if as_json:
+        print_json(episode)
+    else:
+        for line in summary(episode):
+            print_text(line)
+
+
+@asynccontextmanager
+async def _seated(
+    names: Sequence[str], seed: int, seat: str | None, model: str | None, tools: "Tools"
+) -> "AsyncIterator[dict[str, Bidder]]":
+    from email_assistant.agents.auction.bidders import ModelBidder, RuleBidder
+
+    person: dict[str, Bidder] = {seat: PersonBidder(seat)} if seat else {}
+    if model is None:
+        yield {name: RuleBidder(name, seed) for name in names} | person
+        return
+    from email_assistant.app import open_models
+
+    settings = load_settings().model_copy(update={"model": model})
+    schemas = [tool.spec.schema() for tool in tools.values()]
+    async with open_models(settings) as (models, tally):
+        yield {name: ModelBidder(name, models, schemas) for name in names} | person
+        tell(f"{tally.calls} model calls, {tally.prompt_tokens} + {tally.completion_tokens} tokens")
+
+
+class PersonBidder:
+    """Who sits at the terminal; the end of their input takes them out of the lot."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    async def propose(self, messages: "Sequence[AnyMessage]", table: "SaleTable") -> "AIMessage":
+        from email_assistant.agents.auction.action import Action
+        from email_assistant.agents.auction.tools import FINISH
+
+        print_text(messages[-1].text)
+        tell("bid AMOUNT, call, fold, ask QUESTION, status or finish:")
+        try:
+            words = await asyncio.to_thread(input, f"{self.name}, {table.seen_by(self.name)['purse']}> ")
+        except EOFError:
+            words = FINISH
+        verb, _, rest = words.strip().partition(" ")
+        tool, takes = _VERBS.get(verb.lower(), (verb.upper(), None))
+        return Action(tool=tool, args={takes: rest.strip()} if takes else {}).as_message()
+
+
+def _money(text: str) -> Decimal:
+    try:
+        amount = Decimal(text)
+    except InvalidOperation:
+        amount = Decimal(-1)
+    if not amount.is_finite() or not 0 <= amount < 10**9:
+        raise CommandError(f"--purse takes an amount, such as 1500 or 99.50, not {text!r}")
+    return amount

@@ -1,0 +1,29 @@
+"""A count of what models are asked for, where no account pays and nothing is kept."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+
+@dataclass
+class Tally:
+    """What there was so far."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    async def check(self, account_id: UUID | None) -> None:
+        """There is no budget."""
+
+    async def record(
+        self,
+        account_id: UUID | None,
+        run_id: UUID | None,
+        role: str,
+        model: str,
+        prompt_tokens: int,
+        completion_tokens: int,
+    ) -> None:
+        self.calls += 1
+        self.prompt_tokens += prompt_tokens
+        self.completion_tokens += completion_tokens

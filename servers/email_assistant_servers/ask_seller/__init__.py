@@ -1,0 +1,1 @@
+"""The sellers of an auction's lots, who answer questions about them."""

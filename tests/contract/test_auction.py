@@ -1,0 +1,206 @@
+"""The auction as a program: its command, the sellers' server beside it, and a model that bids over HTTP."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from pydantic import SecretStr
+
+from email_assistant.agents.auction.backends import opened_tools
+from email_assistant.agents.auction.bidders import NAMES, ModelBidder, RuleBidder
+from email_assistant.agents.auction.episode import Episode, play
+from email_assistant.agents.auction.graph import AuctionAgent
+from email_assistant.agents.auction.lots import read_lots
+from email_assistant.agents.auction.rules import Terms
+from email_assistant.app import open_models
+from email_assistant.bench.canned_model import CannedModel
+from email_assistant.settings import Settings
+from tests.unit.test_auction import LOTS, PURSE, broken_rules
+
+LOCAL = "tools:\n  ASK_SELLER: {backend: local}\n"
+TOKEN = "a-token-of-the-sellers"
+SERVER = [sys.executable, "-m", "email_assistant_servers.ask_seller"]
+
+
+def cli(*arguments: str, home: Path, words: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "email_assistant", "auction", *arguments],
+        input=words,
+        text=True,
+        capture_output=True,
+        timeout=120,
+        env={**os.environ, "EMAIL_ASSISTANT_HOME": str(home)},
+    )
+
+
+@contextmanager
+def over_http(home: Path, *arguments: str) -> Iterator[str]:
+    """The sellers' server on a free port; its URL."""
+    env = {**os.environ, "EMAIL_ASSISTANT_HOME": str(home), "EMAIL_ASSISTANT_MCP_TOKEN": TOKEN}
+    command = [*SERVER, "--http", "--port", "0", *arguments]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=env) as process:
+        assert process.stderr
+        try:
+            found = re.search(r"http://\S+/mcp", process.stderr.readline())
+            assert found
+            yield found[0]
+        finally:
+            process.terminate()
+
+
+async def played(config: Path | None, seeds: range) -> list[Episode]:
+    async with opened_tools(config, None) as tools:
+        return [
+            await play(
+                AuctionAgent({name: RuleBidder(name, seed) for name in NAMES[:4]}, tools, 60),
+                LOTS,
+                PURSE,
+                seed,
+                Terms(),
+            )
+            for seed in seeds
+        ]
+
+
+@asynccontextmanager
+async def session(*arguments: str) -> AsyncIterator[ClientSession]:
+    server = StdioServerParameters(command=SERVER[0], args=[*SERVER[1:], *arguments], env=dict(os.environ))
+    async with stdio_client(server) as (read, write), ClientSession(read, write) as client:
+        await client.initialize()
+        yield client
+
+
+class TestBackends:
+    async def test_twenty_episodes_are_the_same_wherever_the_sellers_answer(self, tmp_path: Path) -> None:
+        (here := tmp_path / "local.yaml").write_text(LOCAL)
+        (there := tmp_path / "http.yaml").write_text(
+            "servers:\n  sellers:\n    url: URL\n    headers: {Authorization: Bearer TOKEN}\n    own: true\n"
+            "tools:\n  ASK_SELLER: {backend: sellers}\n"
+        )
+        seeds = range(20)
+        local = await played(here, seeds)
+        assert sum(episode.tool_usage["ASK_SELLER"] for episode in local) > 50
+        assert all("can't be used" not in str(episode.events) for episode in local)
+        assert await played(None, seeds) == local
+        with over_http(tmp_path) as url:
+            there.write_text(there.read_text().replace("URL", url).replace("TOKEN", TOKEN))
+            assert await played(there, seeds[:3]) == local[:3]
+
+    async def test_a_server_that_is_down_is_told_and_the_auction_goes_on(self, tmp_path: Path) -> None:
+        (down := tmp_path / "down.yaml").write_text(
+            "servers:\n  sellers: {url: 'http://127.0.0.1:9/mcp'}\ntools:\n  ASK_SELLER: {backend: sellers}\n"
+        )
+        [episode] = await played(down, range(1))
+        assert broken_rules(episode, PURSE, LOTS, Terms()) == []
+        assert "ask_seller" not in {event.kind for event in episode.events}
+
+    @pytest.mark.parametrize(
+        ("text", "why"),
+        [
+            ("tools:\n  BID: {backend: ask_seller}\n", "runs locally only"),
+            ("tools:\n  ASK_SELLER: {backend: nowhere}\n", "there is no server 'nowhere'; there are local, ask_seller"),
+            ("servers:\n  ask_seller: {url: 'http://x/'}\n", "choose another name"),
+        ],
+    )
+    def test_a_file_that_makes_no_sense_is_told(self, tmp_path: Path, text: str, why: str) -> None:
+        (file := tmp_path / "config.yaml").write_text(text)
+        told = cli("--config", str(file), home=tmp_path)
+        assert told.returncode == 1
+        assert why in told.stderr
+
+
+class TestSellersServer:
+    async def test_answers_any_client(self, tmp_path: Path) -> None:
+        async with session() as client:
+            [tool] = (await client.list_tools()).tools
+            assert (tool.name, set(tool.inputSchema["required"])) == ("ASK_SELLER", {"lot", "question"})
+            said = await client.call_tool("ASK_SELLER", {"lot": "cello", "question": "What of the bows?"})
+            assert said.content[0].model_dump()["text"] == "With pleasure. One of the two bows needs new hair."
+            for wrong in ({"lot": "moon", "question": "Is it?"}, {"lot": "cello"}, {"lot": "cello", "question": ""}):
+                assert (await client.call_tool("ASK_SELLER", wrong)).isError
+
+    async def test_knows_the_lots_of_a_file(self, tmp_path: Path) -> None:
+        (file := tmp_path / "lots.yaml").write_text(
+            "lots:\n- {name: hat, title: A hat, description: It is green., seller: {name: Me, shrug: Eh.},"
+            " opening: 1, reserve: 2, increment: 1}\n"
+        )
+        async with session("--lots", str(file)) as client:
+            said = await client.call_tool("ASK_SELLER", {"lot": "hat", "question": "Is it green?"})
+            assert said.content[0].model_dump()["text"] == "It is green."
+
+    def test_wants_its_token_over_http(self, tmp_path: Path) -> None:
+        import httpx
+
+        with over_http(tmp_path) as url:
+            assert httpx.post(url, json={}).status_code == 401
+            wrong = {"Authorization": "Bearer another", "Accept": "application/json"}
+            assert httpx.post(url, json={}, headers=wrong).status_code == 401
+
+
+class TestCommand:
+    def test_the_same_seed_prints_the_same(self, tmp_path: Path) -> None:
+        first, second = (cli("--bidders", "3", "--seed", "5", home=tmp_path) for _ in range(2))
+        assert (first.returncode, first.stdout) == (0, second.stdout)
+        assert "A brass sextant, about 1890: opens at 100" in first.stdout
+        assert "The sellers took " in first.stdout
+        assert cli("--bidders", "3", "--seed", "6", home=tmp_path).stdout != first.stdout
+
+    def test_json_is_for_programs_and_html_for_a_browser(self, tmp_path: Path) -> None:
+        file = tmp_path / "page.html"
+        told = cli("--bidders", "2", "--json", "--html", str(file), home=tmp_path)
+        episode = json.loads(told.stdout)
+        assert [sale["lot"] for sale in episode["results"]] == [lot.name for lot in LOTS]
+        assert set(episode["purses"]) == {"Ada", "Ben"}
+        assert {"BID", "CALL"} <= set(episode["tool_usage"])
+        assert file.read_text().count("<svg") == 5
+
+    def test_nothing_is_kept(self, tmp_path: Path) -> None:
+        home = tmp_path / "home"
+        assert cli("--bidders", "1", home=home).returncode == 0
+        assert not home.exists()
+
+    def test_a_person_takes_a_seat(self, tmp_path: Path) -> None:
+        words = "ask Is the box original?\nbid 12x\nbid 1400\ncall\nfinish\n"
+        told = cli("--bidders", "2", "--seat", "Me", "--seed", "2", home=tmp_path, words=words)
+        assert told.returncode == 0, told.stderr
+        assert "The seller: Well now. Its mahogany box is original, with one hinge replaced." in told.stdout
+        assert "Me bids 1400" in told.stdout
+        assert "A brass sextant, about 1890: Me, 1400" in told.stdout
+        assert "Me takes no further part" in told.stdout, "its input ended"
+
+    @pytest.mark.parametrize(
+        "wrong", [("--purse", "NaN"), ("--purse", "-1"), ("--bidders", "0"), ("--lots", "nowhere")]
+    )
+    def test_what_makes_no_sense_is_refused(self, tmp_path: Path, wrong: tuple[str, str]) -> None:
+        told = cli(*wrong, home=tmp_path)
+        assert told.returncode != 0
+        assert "Traceback" not in told.stderr
+
+
+class TestModels:
+    async def test_a_model_bids_and_its_use_is_counted_without_an_account(self, tmp_path: Path) -> None:
+        messages: list[list[tuple[str, dict[str, Any]]]] = [
+            [("ASK_SELLER", {"question": "Is the box original?"})],
+            [("BID", {"amount": "NaN"})],
+            [("BID", {"amount": "250"}), ("FOLD", {})],
+            [("CALL", {})],
+        ]
+        model = CannedModel("respond", messages, len)
+        (config := tmp_path / "config.yaml").write_text(LOCAL)
+        async with model.serve() as url, opened_tools(config, None) as tools:
+            settings = Settings(home=tmp_path, openai_base_url=url, openai_api_key=SecretStr("none"), model="canned")
+            async with open_models(settings) as (models, tally):
+                schemas = [tool.spec.schema() for tool in tools.values()]
+                agent = AuctionAgent({"Ada": ModelBidder("Ada", models, schemas)}, tools, 20)
+                episode = await play(agent, read_lots(None)[:1], PURSE, 1, Terms())
+        assert [event.kind for event in episode.events] == ["lot", "ask_seller", "bid", "sold"]
+        assert (tally.calls, tally.prompt_tokens) == (3, model.prompt_tokens)
