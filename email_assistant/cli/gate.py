@@ -72,7 +72,8 @@ async def verify(as_json: AsJson = False) -> None:
         print_json(asdict(found))
     else:
         for fault in found.faults:
-            print_text(f"Row {fault.id} ({fault.what} {fault.row_id}): {fault.why}.")
+            row = f"Row {fault.place}" if fault.place else "No row"
+            print_text(f"{row} ({fault.what} {fault.row_id}): {fault.why}.")
         if not found.faults:
             print_text(f"{found.rows} rows, all of them as they were written. The last seal: {found.seal or 'none'}")
     if found.faults:

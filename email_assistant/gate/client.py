@@ -14,11 +14,11 @@ import atexit
 import inspect
 import json
 import os
+import queue
 import time
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from functools import wraps
-from queue import Empty, Queue
 from threading import Lock, Thread
 from typing import Any, Final, TypeVar, cast
 from uuid import uuid4
@@ -223,7 +223,7 @@ class _Reports:
     def __init__(self, url: str, settings: dict[str, Any]) -> None:
         self._url = url
         self._settings = settings
-        self._queue: Queue[dict[str, Any]] = Queue()
+        self._queue = queue.Queue[dict[str, Any]]()
         self._lock = Lock()
         self._thread: Thread | None = None
 
@@ -245,7 +245,7 @@ class _Reports:
             while True:
                 try:
                     report = self._queue.get(timeout=3600)
-                except Empty:
+                except queue.Empty:
                     continue
                 try:
                     self._send(http, report)

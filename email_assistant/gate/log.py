@@ -1,4 +1,5 @@
-"""The gate's log: what it decided and what ran, each row sealed with the one before it by triggers of the database."""
+"""The gate's log: what it decided and what ran, each row sealed with the one before it. Triggers of the database write
+it; it is sealed afterwards, so that no call waits for another's row."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -12,8 +13,8 @@ _MOST: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    id: int
-    """Of the row, counted from 1."""
+    place: int | None
+    """Of the row in the log, counted from 1; None: it has none."""
     what: str
     """What the row tells: begun, ran, answered, ended."""
     row_id: str
@@ -30,9 +31,15 @@ class Checked:
     """The first of each kind."""
 
 
+async def seal(pool: Pool) -> None:
+    """Seal what is new. What is altered from then on, `check` finds."""
+    await fetched(pool, _SQL["seal"])
+
+
 async def check(pool: Pool) -> Checked:
-    """Look for rows that were altered, or are missing, in the log and in what it tells of."""
+    """Seal what is new, then look for rows that were altered, or are missing, in the log and in what it tells of."""
+    await seal(pool)
     found = [await fetched_as(Flaw, pool, _SQL[kind], (_MOST,)) for kind in ("broken", "changed", "unlogged")]
     last = next(iter(await fetched(pool, _SQL["last"])), None)
     faults = [fault for kind in found for fault in kind]
-    return Checked(last["id"] if last else 0, last["seal"] if last else "", faults)
+    return Checked(last["place"] if last else 0, last["seal"] if last else "", faults)

@@ -11,7 +11,7 @@ from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
@@ -64,6 +64,18 @@ def arguments_in(summary: str | None) -> Mapping[str, Any] | None:
             return None
 
 
+@dataclass(frozen=True, slots=True)
+class OnHold:
+    """What a person must say of a call."""
+
+    item: UUID
+    """By which they are asked."""
+    patience: timedelta
+    """How long the client still waits."""
+    holder: int | None
+    """The process that keeps it waiting; None: others can't tell whether that is there."""
+
+
 @dataclass
 class _Remembered:
     requests: list[Source] = field(default_factory=list)
@@ -86,7 +98,9 @@ class _Remembered:
 
     @property
     def session(self) -> GateSession:
-        return GateSession(tuple(self.requests), (*self.own, *self.others), tuple(self.calls))
+        return GateSession(
+            tuple(self.requests), (*self.own, *self.others), tuple(self.calls), day=datetime.now(UTC).date()
+        )
 
 
 class GateSessions:
@@ -100,15 +114,14 @@ class GateSessions:
         if request:
             await fetched(self._pool, _SQL["say"], {"user": user_id, "name": name, "request": request})
 
-    async def make(self, conn: Connection, user_id: UUID, name: str) -> None:
-        """As `enter`, in the caller's transaction."""
-        await conn.execute(_SQL["enter"].encode(), (user_id, name))
-
-    async def lock(self, conn: Connection, user_id: UUID, name: str) -> tuple[int, GateSession] | None:
-        """The session's number, and what it is judged by, until the caller's transaction ends; None: there is none."""
-        row = await (await conn.execute(_SQL["lock"].encode(), (user_id, name))).fetchone()
+    async def lock(self, conn: Connection, user_id: UUID, name: str) -> tuple[int, GateSession]:
+        """The session's number, and what it is judged by, until the caller's transaction ends; it is made if there is
+        none."""
+        row = await self._locked(conn, user_id, name)
         if row is None:
-            return None
+            await conn.execute(_SQL["enter"].encode(), (user_id, name))
+            row = await self._locked(conn, user_id, name)
+            assert row is not None
         kept = self._kept.setdefault(row["id"], _Remembered())
         self._kept.move_to_end(row["id"])
         if len(self._kept) > _MOST_KEPT:
@@ -123,20 +136,23 @@ class GateSessions:
         conn: Connection,
         session: int,
         call_id: str,
-        tool: str,
         verdict: Verdict,
         entry: GateEntry,
-        *,
         arguments: str | None,
         agent: tuple[str | None, str | None],
-        item: UUID | None = None,
-        patience: timedelta | None = None,
+        held: OnHold | None,
     ) -> None:
-        """Note what was asked and decided. `item`: by which a person is asked, for so long."""
+        """Note what was asked and decided.
+
+        Args:
+            entry: the call once it has run.
+            arguments: as the client told them.
+            agent: its name and its type.
+        """
         row = {
             "session": session,
             "call": call_id,
-            "tool": tool,
+            "tool": entry.tool,
             "arguments": arguments,
             "agent_name": agent[0],
             "agent_type": agent[1],
@@ -145,8 +161,9 @@ class GateSessions:
             "labels": Json(entry.labels.model_dump()) if entry.labels else None,
             "external": entry.external,
             "cleared": entry.cleared,
-            "item": item,
-            "patience": patience,
+            "item": held.item if held else None,
+            "patience": held.patience if held else None,
+            "holder": held.holder if held else None,
         }
         await conn.execute(_SQL["begin"].encode(), row)
 
@@ -161,13 +178,16 @@ class GateSessions:
     ) -> bool:
         """Note how a call ended, as it is told first; False: there is no such call. One that never ran says nothing."""
         async with self._pool.connection() as conn, conn.transaction():
-            row = await (await conn.execute(_SQL["lock"].encode(), (user_id, name))).fetchone()
+            row = await self._locked(conn, user_id, name)
             found = row and await (await conn.execute(_SQL["find"].encode(), (row["id"], call_id))).fetchone()
             if not row or not found:
                 return False
             if found["runs"]:
                 await conn.execute(_SQL["end"].encode(), (row["id"], call_id, status, duration_ms, result))
             return True
+
+    async def _locked(self, conn: Connection, user_id: UUID, name: str) -> dict[str, Any] | None:
+        return await (await conn.execute(_SQL["lock"].encode(), (user_id, name))).fetchone()
 
     async def waiting(self, user_id: UUID, name: str, tool: str, call_id: str | None) -> Mapping[str, Any] | None:
         """{item_id, call_id, status} of a call that was held, or of the oldest of a tool's that waits."""

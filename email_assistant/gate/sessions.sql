@@ -20,9 +20,9 @@ where e.session_id = %s and e.id > %s and e.result is not null order by e.id
 
 -- name: begin
 insert into gate_begun (session_id, call_id, tool, arguments, agent_name, agent_type, verdict, reason, labels, external,
-                        cleared, item_id, waits_until)
+                        cleared, item_id, waits_until, holder)
 values (%(session)s, %(call)s, %(tool)s, %(arguments)s, %(agent_name)s, %(agent_type)s, %(verdict)s, %(reason)s,
-        %(labels)s, %(external)s, %(cleared)s, %(item)s, clock_timestamp() + %(patience)s)
+        %(labels)s, %(external)s, %(cleared)s, %(item)s, clock_timestamp() + %(patience)s, %(holder)s)
 
 -- name: block
 insert into gate_ended (session_id, call_id, status, reason)

@@ -176,8 +176,10 @@ class Item:
 
     @property
     def _doubts(self) -> list[Doubt]:
-        reached = addresses_in(self._final)
         kept = [Doubt(**doubt) for doubt in self.kept_doubts or ()]
+        if self.is_held:  # it is never edited, and its arguments have names of somebody else's
+            return kept
+        reached = addresses_in(self._final)
         return [doubt for doubt in kept if doubt.holds(self._final, reached)]
 
     @property

@@ -32,7 +32,7 @@ _LOCK_THREAD = "select from threads where id = (select thread_id from inbox_item
 _LOCK_SESSION = """select from gate_sessions where id = (select session_id from gate_begun where item_id = %s)
                    for no key update"""
 _OVERDUE = """select b.item_id from inbox_items i join gate_begun b on b.item_id = i.id
-              where i.status = 'pending' and i.run_id is null and b.waits_until <= clock_timestamp() limit 200"""
+              where i.status = 'pending' and i.run_id is null and not gate_waits(b) limit 200"""
 _AGAIN = "you are asked again about this: see why, and answer once more"
 
 
@@ -320,7 +320,7 @@ class Inbox(Items):
 
     async def expire(self, provider: str) -> None:
         """Ignore what has waited too long; nothing is learned from that. What a server that died held is over."""
-        await self._let_go_overdue()
+        await self.let_go_overdue()
         if self._lifetime is None:
             return
         overdue = await self._items(
@@ -335,7 +335,8 @@ class Inbox(Items):
             with suppress(NoItem, Conflict):  # answered, or gone, just now
                 await self.decide(item.user_id, item.id, {"type": "ignore", "args": None}, by=EXPIRY, teaches=False)
 
-    async def _let_go_overdue(self) -> None:
+    async def let_go_overdue(self) -> None:
+        """Close what a server held that died."""
         for row in await fetched(self._pool, _OVERDUE):
             async with self._pool.connection() as conn, conn.transaction():
                 await conn.execute(_LOCK_SESSION, (row["item_id"],))

@@ -43,11 +43,10 @@ async def insert_refused(conn: Connection, effect: Effect, mail_text: str) -> No
 async def hold(
     conn: Connection, item_id: UUID, user_id: UUID, text: str, question: Mapping[str, Any], because: str
 ) -> None:
-    """Make a row of a call of somebody else's agent, {call_id, action, args, marks, doubts}."""
+    """Make a row of a call of somebody else's agent, {call_id, action, args, doubts}."""
     args = question["args"]
     row = (item_id, user_id, text, question["call_id"], question["action"], Json(args))
-    noted = (Json(question["marks"]), Json(question["doubts"]), because)
-    await _run(conn, _SQL["hold"], *row, *noted, *words(text, args))
+    await _run(conn, _SQL["hold"], *row, Json(question["doubts"]), because, *words(text, args))
 
 
 async def release(conn: Connection, item: Item, decision: Mapping[str, Any], by: str) -> bool:

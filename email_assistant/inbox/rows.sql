@@ -20,13 +20,13 @@ on conflict do nothing
 -- name: hold
 insert into inbox_items (id, user_id, mail_text, call_id, kind, action, args, allowed, new_recipients, marks, doubts,
                          teaches, because, words)
-values (%s, %s, %s, %s, 'confirmation', %s, %s, '{accept,ignore}', '{}', %s, %s, false, %s, {words})
+values (%s, %s, %s, %s, 'confirmation', %s, %s, '{accept,ignore}', '{}', '[]', %s, false, %s, {words})
 
 -- name: release
 update inbox_items i set status = 'applied', decision = %s, decided_by = %s, decided_at = statement_timestamp(),
        applied_at = clock_timestamp(), learned_at = clock_timestamp()
 where i.id = %s and i.user_id = %s and i.status = 'pending'
-and exists (select from gate_begun b where b.item_id = i.id and b.waits_until > clock_timestamp())
+and exists (select from gate_begun b where b.item_id = i.id and gate_waits(b))
 
 -- name: let_go
 update inbox_items set status = 'expired' where id = %s and run_id is null and status = 'pending'

@@ -102,7 +102,7 @@ def create_api(
     api.state.contexts = Contexts(app.pool, learned)
     api.state.activity = Activity(app.pool)
     api.state.feed = feed = Feed(app.pool)
-    api.state.gatehouse = Gatehouse(app.pool, app.rules, app.inbox, feed, app.user_id)
+    api.state.gatehouse = Gatehouse(app.pool, app.holder, app.rules, app.inbox, feed, app.user_id)
     programs = APIRouter(dependencies=_CREDENTIALS, responses=documented(401, 503))
     for room in (inbox, mails, memory, activity, events, agent_inbox, push, tools, gate, chat_routes, chats):
         programs.include_router(room.router)

@@ -23,6 +23,8 @@ _LONGEST_NAME = 500
 
 Asked = Annotated[Gatehouse, served("gatehouse")]
 Name = Annotated[str, Field(min_length=1, max_length=_LONGEST_NAME, pattern=r"^[^\x00]*$")]
+Told = Annotated[str, Field(max_length=1_000_000)]
+"""`open_edison` cuts what it tells at so many characters."""
 
 router = APIRouter(tags=["gate"])
 
@@ -35,7 +37,7 @@ class SessionIn(BaseModel):
 class BeginIn(BaseModel):
     session_id: Name | None = None
     name: Name
-    args_summary: str | None = Field(None, description="The arguments as JSON; anything else can't be read, and asks.")
+    args_summary: Told | None = Field(None, description="The arguments as JSON; anything else can't be read, and asks.")
     timeout_s: float | None = Field(None, gt=0, allow_inf_nan=False, description="Seconds that the caller waits.")
     agent_name: Name | None = None
     agent_type: Name | None = None
@@ -46,7 +48,7 @@ class EndIn(BaseModel):
     call_id: Name
     status: Literal["ok", "error", "blocked"]
     duration_ms: float | None = Field(None, ge=0, allow_inf_nan=False)
-    result_summary: str | None = Field(None, description="The text that the call returned.")
+    result_summary: Told | None = Field(None, description="The text that the call returned.")
 
 
 class DecisionIn(BaseModel):

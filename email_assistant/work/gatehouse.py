@@ -4,35 +4,41 @@ Whoever waits holds neither a thread nor a connection to the database: one liste
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID, uuid4
 
+import psycopg
+
+from email_assistant.db.holder import Holder
 from email_assistant.db.pool import Pool, fetched
 from email_assistant.errors import AssistantError
 from email_assistant.gate import ledger
 from email_assistant.gate.call import Proposed
 from email_assistant.gate.doubts import doubts
+from email_assistant.gate.log import seal
 from email_assistant.gate.policy import GateEntry, GateSession, Verdict, decide, entry
 from email_assistant.gate.provenance import spans
-from email_assistant.gate.sessions import GateSessions, block, normalised, proposed
+from email_assistant.gate.sessions import GateSessions, OnHold, block, normalised, proposed
 from email_assistant.inbox import rows
 from email_assistant.inbox.feed import Change, Feed, Listener
 from email_assistant.inbox.items import Conflict, NoItem
-from email_assistant.inbox.marks import Mark
 from email_assistant.inbox.person import Inbox
-from email_assistant.mail.charset import cut, plain
+from email_assistant.mail.charset import plain
 from email_assistant.tools.rules import RuleFiles
 from email_assistant.tools.spec import ToolError, check_storable
+
+log = logging.getLogger(__name__)
 
 PATIENCE: Final = 30.0  # seconds that a client waits that does not say how long, as `open_edison` does
 MOST_PATIENCE: Final = 3600.0
 Gone = Callable[[], Coroutine[Any, Any, None]]
 _EARLIER: Final = 0.5  # seconds before the client gives up, at which it is answered; of a short wait, a tenth
-_LONGEST_SHOWN: Final = 20_000  # characters of arguments that can't be read
+_KEEP_SECONDS: Final = 5.0
 _TIMED_OUT: Final = "nobody answered in time"
 _GONE: Final = "the program that asked has gone"
 
@@ -49,6 +55,17 @@ class Begun:
     """Seconds that the client waits."""
     agent_name: str | None = None
     agent_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AskedCall:
+    """The same, as the gate sees it."""
+
+    tool: str
+    call: Proposed
+    call_id: str
+    item: UUID
+    """By which the person is asked, if they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +99,10 @@ class _HeldCalls(Listener):
 
 
 class Gatehouse:
-    def __init__(self, pool: Pool, rules: RuleFiles, inbox: Inbox, feed: Feed, user_id: UUID) -> None:
+    def __init__(self, pool: Pool, holder: Holder, rules: RuleFiles, inbox: Inbox, feed: Feed, user_id: UUID) -> None:
         self.sessions = GateSessions(pool)
         self._pool = pool
+        self._holder = holder
         self._rules = rules
         self._inbox = inbox
         self._feed = feed
@@ -107,64 +125,62 @@ class Gatehouse:
         Raises:
             BadFile: what tools touch can't be read now.
         """
-        tool, call_id = normalised(begun.name), uuid4().hex
+        clock = asyncio.get_running_loop().time
+        until = clock() + _patience(begun)
+        tool, call_id, item = normalised(begun.name), uuid4().hex, uuid4()
         call = proposed(tool, self._rules.now().labels, begun.arguments)
-        if not await self._try(begun, tool, call, call_id, item=None):
-            with self._expecting(item := uuid4()) as wake:
-                await self._feed.listening()
-                if not await self._try(begun, tool, call, call_id, item=item):
-                    told = {"session_id": begun.session, "kind": "tool", "name": tool, "call_id": call_id}
-                    self._tell("mcp_pre_block", told)
-                    await self._wait(begun, item, wake, gone, told)
+        with ExitStack() as waiting:
+
+            async def wake() -> asyncio.Event:
+                found = waiting.enter_context(self._expecting(item))
+                async with asyncio.timeout_at(until):
+                    await asyncio.gather(self._feed.listening(), self._holder.open())
+                return found
+
+            woken = await self._judge(begun, AskedCall(tool, call, call_id, item), wake, lambda: until - clock())
+            if woken:
+                told = {"session_id": begun.session, "kind": "tool", "name": tool, "call_id": call_id}
+                self._tell("mcp_pre_block", told)
+                await self._wait(begun.session, item, woken, gone, until)
+                self._tell("mcp_approve_or_deny_once", told)
         self._tell("sessions_db_changed", {})
         return await self._answer(call_id)
 
-    async def _try(self, begun: Begun, tool: str, call: Proposed, call_id: str, *, item: UUID | None) -> bool:
-        """Decide it, unless a person must: False. Then `item` is what they are asked by, if one is given."""
-        async with self._pool.connection() as conn, conn.transaction():
-            found = await self.sessions.lock(conn, self._user_id, begun.session)
-            if found is None:
-                await self.sessions.make(conn, self._user_id, begun.session)
-                found = await self.sessions.lock(conn, self._user_id, begun.session)
-            assert found is not None
-            number, session = found
-            verdict, noted = await asyncio.to_thread(_judged, session, call)
-            asks = verdict.do == "ask"
-            if asks and item is None:
-                return False
-            if asks and item is not None:
-                text, question = await asyncio.to_thread(_question, begun, tool, call, session, verdict)
-                await rows.hold(conn, item, self._user_id, text, {**question, "call_id": call_id}, verdict.reason)
-            await self.sessions.begin(
-                conn,
-                number,
-                call_id,
-                tool,
-                verdict,
-                noted,
-                arguments=_storable(begun.arguments),
-                agent=(begun.agent_name, begun.agent_type),
-                item=item if asks else None,
-                patience=_patience(begun) if asks else None,
-            )
-            if verdict.do == "allow":
-                await ledger.runs(conn, call_id)
-            elif verdict.do == "deny":
-                await block(conn, verdict.reason, call_id=call_id)
-            return not asks
-
-    async def _wait(
+    async def _judge(
         self,
         begun: Begun,
-        item: UUID,
-        wake: asyncio.Event,
-        gone: Gone,
-        told: dict[str, Any],
-    ) -> None:
-        """Until it is answered, or nobody waits for that any more."""
+        asked: AskedCall,
+        wake: Callable[[], Coroutine[Any, Any, asyncio.Event]],
+        left: Callable[[], float],
+    ) -> asyncio.Event | None:
+        """Note what was asked and decided, and ask the person if they must decide: then, what tells of their answer.
+
+        Args:
+            wake: awaited before anybody can answer.
+            left: seconds that the client still waits.
+        """
+        async with self._pool.connection() as conn, conn.transaction():
+            number, session = await self.sessions.lock(conn, self._user_id, begun.session)
+            verdict, noted = await asyncio.to_thread(_judged, session, asked.call)
+            woken = None
+            if verdict.do == "ask":
+                woken = await wake()
+                text, question = await asyncio.to_thread(_question, begun, asked, session, verdict)
+                await rows.hold(conn, asked.item, self._user_id, text, question, verdict.reason)
+            held = OnHold(asked.item, timedelta(seconds=left()), self._holder.name) if woken else None
+            agent, arguments = (begun.agent_name, begun.agent_type), _storable(begun.arguments)
+            noted = replace(noted, tool=asked.tool)
+            await self.sessions.begin(conn, number, asked.call_id, verdict, noted, arguments, agent, held)
+            if verdict.do == "allow":
+                await ledger.runs(conn, asked.call_id)
+            elif verdict.do == "deny":
+                await block(conn, verdict.reason, call_id=asked.call_id)
+        return woken
+
+    async def _wait(self, session: str, item: UUID, wake: asyncio.Event, gone: Gone, until: float) -> None:
+        """Until it is answered, or nobody waits for that any more. `until`: by the loop's clock."""
         left = asyncio.ensure_future(gone())
         clock = asyncio.get_running_loop().time
-        until = clock() + _patience(begun).total_seconds()
         try:
             while await self._is_pending(item):
                 waking = asyncio.ensure_future(wake.wait())
@@ -172,13 +188,12 @@ class Gatehouse:
                 waking.cancel()
                 wake.clear()
                 if left.done() or clock() >= until:
-                    await self._let_go(begun.session, item, _GONE if left.done() else _TIMED_OUT)
+                    await self._let_go(session, item, _GONE if left.done() else _TIMED_OUT)
         except asyncio.CancelledError:
-            await asyncio.shield(self._let_go(begun.session, item, _GONE))
+            await asyncio.shield(self._let_go(session, item, _GONE))
             raise
         finally:
             left.cancel()
-        self._tell("mcp_approve_or_deny_once", told)
 
     async def _is_pending(self, item: UUID) -> bool:
         query = "select id from inbox_items where id = %s and status = 'pending'"
@@ -212,6 +227,16 @@ class Gatehouse:
         answer = {"type": "accept" if approve else "ignore", "args": None}
         await self._inbox.decide(self._user_id, found["item_id"], answer, by=by)
         return str(found["call_id"])
+
+    async def keep(self) -> None:
+        """Close what servers held that died, and seal the log, until cancelled."""
+        while True:
+            try:
+                await self._inbox.let_go_overdue()
+                await seal(self._pool)
+            except psycopg.Error as error:
+                log.warning("the gate's log is not sealed: the database is not available (%s)", type(error).__name__)
+            await asyncio.sleep(_KEEP_SECONDS)
 
     @property
     def is_open(self) -> bool:
@@ -259,33 +284,29 @@ def _judged(session: GateSession, call: Proposed) -> tuple[Verdict, GateEntry]:
     return decide(session, call), entry(session, call)
 
 
-def _question(
-    begun: Begun, tool: str, call: Proposed, session: GateSession, verdict: Verdict
-) -> tuple[str, dict[str, Any]]:
+def _question(begun: Begun, asked: AskedCall, session: GateSession, verdict: Verdict) -> tuple[str, dict[str, Any]]:
     """What the person is shown, and by which marks."""
-    args = dict(call.arguments) if call.arguments is not None else {"arguments": begun.arguments or ""}
+    args = dict(asked.call.arguments) if asked.call.arguments is not None else _as_text(begun)
     try:
         check_storable(args)
     except ToolError:
-        args = {"arguments": begun.arguments or ""}
-    if call.arguments is None or args.keys() == {"arguments"}:
-        args = {name: cut(plain(str(value)), _LONGEST_SHOWN) for name, value in args.items()}
+        args = _as_text(begun)
     reached = dict.fromkeys(mark.value for mark in verdict.marks if mark.what == "goes to" and not mark.grounded)
     strange = [span.key for value in reached for span in spans(value) if span.kind == "address"]
-    told = doubts(args, strange, session.texts, datetime.now(UTC).date()) if strange else []
-    agent = plain(begun.agent_name or "An agent of yours")
-    marks = [{"kind": m.kind, "address": m.address, "text": m.text} for m in map(Mark.unknown, strange)]
-    return f"{agent}: {tool}", {
-        "action": tool,
-        "args": args,
-        "marks": marks,
-        "doubts": [asdict(doubt) for doubt in told],
-    }
+    told = doubts(args, strange, session.texts, session.day or datetime.now(UTC).date()) if strange else []
+    question = {"call_id": asked.call_id, "action": asked.tool, "args": args, "doubts": [asdict(each) for each in told]}
+    return f"{plain(begun.agent_name or 'An agent of yours')}: {asked.tool}", question
 
 
-def _patience(begun: Begun) -> timedelta:
+def _as_text(begun: Begun) -> dict[str, str]:
+    """Arguments that can't be read."""
+    return {"arguments": plain(begun.arguments or "")}
+
+
+def _patience(begun: Begun) -> float:
+    """Seconds until it is answered at the latest: before its client, which may count from earlier, gives up."""
     seconds = min(begun.patience, MOST_PATIENCE)
-    return timedelta(seconds=seconds - min(_EARLIER, seconds / 10))
+    return seconds - min(_EARLIER, seconds / 10)
 
 
 def _storable(text: str | None) -> str | None:

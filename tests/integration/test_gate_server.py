@@ -180,7 +180,7 @@ class TestHolds:
         async with agent.holding() as task:
             [item] = await agent.held()
             assert "eve@evil.example" in (item.because or "")
-            assert [mark.kind for mark in item.marks] == ["unknown_recipient", "unasked"]
+            assert [mark.kind for mark in item.marks] == ["unasked"]
             told = (await agent.http.get(f"/api/inbox/{item.id}")).json()
             assert (told["run"], told["account"], told["status"]) == (None, "", "pending")
             assert (await agent.http.get("/api/inbox/counts")).json()["by_status"]["pending"] == 1
@@ -330,15 +330,16 @@ class TestLog:
     @pytest.mark.parametrize(
         ("statement", "why"),
         [
-            ("update gate_log set digest = '' where id = 2", "it was altered"),
-            ("delete from gate_log where id = 2", "a row before it is missing"),
-            ("delete from gate_log where id = 3", "it is missing"),
+            ("update gate_log set digest = '' where place = 2", "it was altered"),
+            ("delete from gate_log where place = 2", "a row before it is missing"),
+            ("delete from gate_log where place = 3", "the log tells nothing of it"),
             ("update gate_begun set tool = 'agent_other'", "what it tells of was altered"),
             ("delete from gate_calls", "what it tells of is missing"),
         ],
     )
     async def test_what_was_changed_is_found(self, agent: Agent, statement: str, why: str) -> None:
         await agent.call("add")
+        assert (await check(agent.app.pool)).rows == 3
         async with agent.app.pool.connection() as conn:
             await conn.execute("alter table gate_log disable trigger user")
             await conn.execute(statement.encode())

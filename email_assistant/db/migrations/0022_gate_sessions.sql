@@ -30,6 +30,7 @@ create table gate_begun (                    -- what was asked, and what the gat
     cleared     boolean not null,
     item_id     uuid unique references inbox_items,  -- by which a person is asked
     waits_until timestamptz,                 -- for the person, and no longer
+    holder      bigint,                      -- the process that keeps the client waiting (holder.py); null: not known
     at          timestamptz not null default clock_timestamp()
 );
 create index gate_begun_of_session on gate_begun (session_id, id);
@@ -54,39 +55,59 @@ alter table gate_calls
 create unique index gate_calls_of_session on gate_calls (session_id, call_id) where session_id is not null;
 create index gate_calls_since on gate_calls (session_id, id) where session_id is not null;
 
--- What the gate decided and what ran, each row sealed with the one before it. Triggers write it, whoever writes the
--- rest; it holds no word of mail, so it outlives the account.
+-- Whether the client of a held call still waits.
+create function gate_waits(b gate_begun) returns boolean language sql volatile as $$
+    select b.waits_until > clock_timestamp() and (b.holder is null or exists (
+        select from pg_locks where locktype = 'advisory' and objsubid = 1 and granted
+        and (classid::bigint << 32 | objid::bigint) = b.holder))
+$$;
+
+-- What the gate decided and what ran. Triggers write it, whoever writes the rest, and no insert waits for another:
+-- `seal_gate_log` links the rows afterwards. It holds no word of mail, so it outlives the account.
 create table gate_log (
-    id     bigint primary key,               -- without gaps
+    id     bigint generated always as identity primary key,
     at     timestamptz not null default clock_timestamp(),
     what   text not null check (what in ('begun', 'ran', 'answered', 'ended')),
     row_id text not null,                    -- of `gate_begun`, `gate_calls`, `inbox_items` or `gate_ended`
     whose  uuid,                             -- the account that goes with it when it is removed
     digest bytea not null,                   -- of what that row says for good
-    seal   bytea not null                    -- of this row and the seal before it
+    place  bigint unique,                    -- in the chain, without gaps; null: it is not sealed yet
+    seal   bytea,                            -- of this row and the seal before it
+    check ((place is null) = (seal is null))
 );
 create index gate_log_of_row on gate_log (what, row_id);
+create index gate_log_unsealed on gate_log (id) where place is null;
 
 create function gate_digest(variadic parts text[]) returns bytea language sql immutable as $$
     select sha256(convert_to(array_to_json(parts)::text, 'UTF8'))
 $$;
 
-create function seal_gate_log() returns trigger language plpgsql as $$
+create function gate_seal(before bytea, l gate_log, place bigint) returns bytea language sql stable as $$
+    select sha256(coalesce(before, '') || gate_digest(
+        place::text, l.id::text, extract(epoch from l.at)::text, l.what, l.row_id, l.whose::text, l.digest::text))
+$$;
+
+create function seal_gate_log() returns void language plpgsql as $$
 declare
     last gate_log;
+    next gate_log;
 begin
     perform pg_advisory_xact_lock(hashtext('gate_log'), hashtext(current_schema()));
-    select * into last from gate_log order by id desc limit 1;
-    new.id := coalesce(last.id, 0) + 1;
-    new.seal := sha256(coalesce(last.seal, '') || new.digest || convert_to(
-        concat_ws(' ', new.id, extract(epoch from new.at), new.what, new.row_id, new.whose), 'UTF8'));
-    return new;
+    select * into last from gate_log where place is not null order by place desc limit 1;
+    for next in select * from gate_log where place is null order by id loop
+        update gate_log set place = coalesce(last.place, 0) + 1,
+                            seal = gate_seal(last.seal, next, coalesce(last.place, 0) + 1)
+        where id = next.id returning * into last;
+    end loop;
 end
 $$;
-create trigger gate_log_seal before insert on gate_log for each row execute function seal_gate_log();
 
 create function keep_gate_log() returns trigger language plpgsql as $$
 begin
+    if tg_op = 'UPDATE' and old.place is null and row(new.id, new.at, new.what, new.row_id, new.whose, new.digest)
+        is not distinct from row(old.id, old.at, old.what, old.row_id, old.whose, old.digest) then
+        return new;  -- it is sealed
+    end if;
     raise exception 'the log of the gate is never changed';
 end
 $$;
