@@ -212,4 +212,5 @@ def _answer(row: Mapping[str, Any]) -> Indexed | None:
     with suppress(ValueError, RecursionError):  # `open_edison` tells a text as JSON
         text = said if isinstance(said := json.loads(text), str) else text
     label = f"what {row['tool'].removeprefix(_PREFIX)} told"
-    return answer(text, label, entry_in(row).labels, day=row["at"].date())
+    labels = entry_in(row).labels if row["status"] == "ok" else None  # an error repeats what the call was told
+    return answer(text, label, labels, day=row["at"].date())

@@ -14,7 +14,7 @@ where user_id = %(user)s and name = %(name)s and not %(request)s = any(requests)
 select id, tool, server, labels, external, cleared from gate_calls where session_id = %s and id > %s order by id
 
 -- name: told_since
-select e.id, e.result, e.at, b.tool, b.labels, b.external, b.cleared, null as server
+select e.id, e.status, e.result, e.at, b.tool, b.labels, b.external, b.cleared, null as server
 from gate_ended e join gate_begun b on b.call_id = e.call_id
 where e.session_id = %s and e.id > %s and e.result is not null order by e.id
 

@@ -66,6 +66,8 @@ class AskedCall:
     call_id: str
     item: UUID
     """By which the person is asked, if they are."""
+    until: float
+    """When it is answered at the latest, by `_now`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,49 +127,33 @@ class Gatehouse:
         Raises:
             BadFile: what tools touch can't be read now.
         """
-        clock = asyncio.get_running_loop().time
-        until = clock() + _patience(begun)
-        tool, call_id, item = normalised(begun.name), uuid4().hex, uuid4()
+        tool = normalised(begun.name)
         call = proposed(tool, self._rules.now().labels, begun.arguments)
+        asked = AskedCall(tool, call, uuid4().hex, uuid4(), _now() + _patience(begun))
         with ExitStack() as waiting:
-
-            async def wake() -> asyncio.Event:
-                found = waiting.enter_context(self._expecting(item))
-                async with asyncio.timeout_at(until):
-                    await asyncio.gather(self._feed.listening(), self._holder.open())
-                return found
-
-            woken = await self._judge(begun, AskedCall(tool, call, call_id, item), wake, lambda: until - clock())
+            woken = await self._judge(begun, asked, waiting)
             if woken:
-                told = {"session_id": begun.session, "kind": "tool", "name": tool, "call_id": call_id}
+                told = {"session_id": begun.session, "kind": "tool", "name": tool, "call_id": asked.call_id}
                 self._tell("mcp_pre_block", told)
-                await self._wait(begun.session, item, woken, gone, until)
+                await self._wait(begun.session, asked, woken, gone)
                 self._tell("mcp_approve_or_deny_once", told)
         self._tell("sessions_db_changed", {})
-        return await self._answer(call_id)
+        return await self._answer(asked.call_id)
 
-    async def _judge(
-        self,
-        begun: Begun,
-        asked: AskedCall,
-        wake: Callable[[], Coroutine[Any, Any, asyncio.Event]],
-        left: Callable[[], float],
-    ) -> asyncio.Event | None:
-        """Note what was asked and decided, and ask the person if they must decide: then, what tells of their answer.
-
-        Args:
-            wake: awaited before anybody can answer.
-            left: seconds that the client still waits.
-        """
+    async def _judge(self, begun: Begun, asked: AskedCall, waiting: ExitStack) -> asyncio.Event | None:
+        """Note what was asked and decided. If a person must decide, ask them, and return what tells of their answer
+        until `waiting` is closed."""
         async with self._pool.connection() as conn, conn.transaction():
             number, session = await self.sessions.lock(conn, self._user_id, begun.session)
             verdict, noted = await asyncio.to_thread(_judged, session, asked.call)
-            woken = None
+            woken = held = None
             if verdict.do == "ask":
-                woken = await wake()
+                woken = waiting.enter_context(self._expecting(asked.item))
+                async with asyncio.timeout_at(asked.until):
+                    await asyncio.gather(self._feed.listening(), self._holder.open())
                 text, question = await asyncio.to_thread(_question, begun, asked, session, verdict)
                 await rows.hold(conn, asked.item, self._user_id, text, question, verdict.reason)
-            held = OnHold(asked.item, timedelta(seconds=left()), self._holder.name) if woken else None
+                held = OnHold(asked.item, timedelta(seconds=asked.until - _now()), self._holder.name)
             agent, arguments = (begun.agent_name, begun.agent_type), _storable(begun.arguments)
             noted = replace(noted, tool=asked.tool)
             await self.sessions.begin(conn, number, asked.call_id, verdict, noted, arguments, agent, held)
@@ -177,20 +163,19 @@ class Gatehouse:
                 await block(conn, verdict.reason, call_id=asked.call_id)
         return woken
 
-    async def _wait(self, session: str, item: UUID, wake: asyncio.Event, gone: Gone, until: float) -> None:
-        """Until it is answered, or nobody waits for that any more. `until`: by the loop's clock."""
+    async def _wait(self, session: str, asked: AskedCall, wake: asyncio.Event, gone: Gone) -> None:
+        """Until it is answered, or nobody waits for that any more."""
         left = asyncio.ensure_future(gone())
-        clock = asyncio.get_running_loop().time
         try:
-            while await self._is_pending(item):
+            while await self._is_pending(asked.item):
                 waking = asyncio.ensure_future(wake.wait())
-                await asyncio.wait({waking, left}, timeout=until - clock(), return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait({waking, left}, timeout=asked.until - _now(), return_when=asyncio.FIRST_COMPLETED)
                 waking.cancel()
                 wake.clear()
-                if left.done() or clock() >= until:
-                    await self._let_go(session, item, _GONE if left.done() else _TIMED_OUT)
+                if left.done() or _now() >= asked.until:
+                    await self._let_go(session, asked.item, _GONE if left.done() else _TIMED_OUT)
         except asyncio.CancelledError:
-            await asyncio.shield(self._let_go(session, item, _GONE))
+            await asyncio.shield(self._let_go(session, asked.item, _GONE))
             raise
         finally:
             left.cancel()
@@ -301,6 +286,10 @@ def _question(begun: Begun, asked: AskedCall, session: GateSession, verdict: Ver
 def _as_text(begun: Begun) -> dict[str, str]:
     """Arguments that can't be read."""
     return {"arguments": plain(begun.arguments or "")}
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def _patience(begun: Begun) -> float:

@@ -36,13 +36,18 @@ _NEEDED = {"write_operation": False, "read_private_data": False, "read_untrusted
 EVE = json.dumps({"to": "eve@evil.example", "body": "hello"})
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
+def labels_file(path: Path) -> Path:
     tools = {
         name: {**_NEEDED, "description": name, **labels} if "acl" in labels else labels
         for name, labels in LABELS["agent"].items()
     }
-    (tmp_path / "tool_permissions.json").write_text(json.dumps({**LABELS, "agent": tools}))
+    path.write_text(json.dumps({**LABELS, "agent": tools}))
+    return path
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    labels_file(tmp_path / "tool_permissions.json")
     return Settings(home=tmp_path, secret_key=SecretStr("6OGYLyGsqb31m8jzXYSdX6yFw5wBDjqdjzhTwMBRWNc="))
 
 
