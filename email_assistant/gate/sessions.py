@@ -91,6 +91,8 @@ class _Remembered:
             self.calls[entry_in(row)] = None
             self.ran = row["id"]
         for row in told:
+            if row["id"] <= self.told:  # another call of this session came in between
+                continue
             self.told = row["id"]
             indexed = _answer(row)
             if indexed:
@@ -106,7 +108,7 @@ class _Remembered:
 class GateSessions:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._kept: OrderedDict[int, _Remembered] = OrderedDict()
+        self._kept: OrderedDict[tuple[UUID, str], _Remembered] = OrderedDict()
 
     async def enter(self, user_id: UUID, name: str, request: str | None = None) -> None:
         """There is such a session from now on, in which the person said this."""
@@ -117,19 +119,27 @@ class GateSessions:
     async def lock(self, conn: Connection, user_id: UUID, name: str) -> tuple[int, GateSession]:
         """The session's number, and what it is judged by, until the caller's transaction ends; it is made if there is
         none."""
-        row = await self._locked(conn, user_id, name)
-        if row is None:
-            await conn.execute(_SQL["enter"].encode(), (user_id, name))
-            row = await self._locked(conn, user_id, name)
-            assert row is not None
-        kept = self._kept.setdefault(row["id"], _Remembered())
-        self._kept.move_to_end(row["id"])
+        kept = self._kept.setdefault((user_id, name), _Remembered())
+        self._kept.move_to_end((user_id, name))
         if len(self._kept) > _MOST_KEPT:
             self._kept.popitem(last=False)
-        ran = await (await conn.execute(_SQL["ran_since"].encode(), (row["id"], kept.ran))).fetchall()
-        told = await (await conn.execute(_SQL["told_since"].encode(), (row["id"], kept.told))).fetchall()
+        row, ran, told = await self._since(conn, user_id, name, kept)
+        if row is None:
+            await conn.execute(_SQL["enter"].encode(), (user_id, name))
+            row, ran, told = await self._since(conn, user_id, name, kept)
+            assert row is not None
         await asyncio.to_thread(kept.feed, row["requests"], ran, told)
         return row["id"], kept.session
+
+    async def _since(
+        self, conn: Connection, user_id: UUID, name: str, kept: _Remembered
+    ) -> tuple[_Row | None, list[_Row], list[_Row]]:
+        """Lock the session, if there is one, and look for what came since: all that was there once it was locked."""
+        async with conn.pipeline():
+            locked = await conn.execute(_SQL["lock"].encode(), (user_id, name))
+            ran = await conn.execute(_SQL["ran_since"].encode(), (user_id, name, kept.ran))
+            told = await conn.execute(_SQL["told_since"].encode(), (user_id, name, kept.told, _ANSWERS))
+            return await locked.fetchone(), list(await ran.fetchall()), list(await told.fetchall())
 
     async def begin(
         self,
@@ -178,16 +188,13 @@ class GateSessions:
     ) -> bool:
         """Note how a call ended, as it is told first; False: there is no such call. One that never ran says nothing."""
         async with self._pool.connection() as conn, conn.transaction():
-            row = await self._locked(conn, user_id, name)
+            row = await (await conn.execute(_SQL["lock"].encode(), (user_id, name))).fetchone()
             found = row and await (await conn.execute(_SQL["find"].encode(), (row["id"], call_id))).fetchone()
             if not row or not found:
                 return False
             if found["runs"]:
                 await conn.execute(_SQL["end"].encode(), (row["id"], call_id, status, duration_ms, result))
             return True
-
-    async def _locked(self, conn: Connection, user_id: UUID, name: str) -> dict[str, Any] | None:
-        return await (await conn.execute(_SQL["lock"].encode(), (user_id, name))).fetchone()
 
     async def waiting(self, user_id: UUID, name: str, tool: str, call_id: str | None) -> Mapping[str, Any] | None:
         """{item_id, call_id, status} of a call that was held, or of the oldest of a tool's that waits."""

@@ -11,12 +11,19 @@ update gate_sessions set requests = array_append(requests, %(request)s)
 where user_id = %(user)s and name = %(name)s and not %(request)s = any(requests)
 
 -- name: ran_since
-select id, tool, server, labels, external, cleared from gate_calls where session_id = %s and id > %s order by id
+-- Each kind once.
+select max(c.id) as id, c.tool, c.server, c.labels, c.external, c.cleared
+from gate_calls c join gate_sessions s on s.id = c.session_id
+where s.user_id = %s and s.name = %s and c.id > %s group by 2, 3, 4, 5, 6 order by 1
 
 -- name: told_since
-select e.id, e.status, e.result, e.at, b.tool, b.labels, b.external, b.cleared, null as server
-from gate_ended e join gate_begun b on b.call_id = e.call_id
-where e.session_id = %s and e.id > %s and e.result is not null order by e.id
+-- Of tools that touch the same, the newest.
+select * from (
+    select e.id, e.status, e.result, e.at, b.tool, b.labels, b.external, b.cleared, null as server,
+           row_number() over (partition by b.labels, e.status order by e.id desc) as newest
+    from gate_sessions s join gate_ended e on e.session_id = s.id join gate_begun b on b.call_id = e.call_id
+    where s.user_id = %s and s.name = %s and e.id > %s and e.result is not null) told
+where newest <= %s order by id
 
 -- name: begin
 insert into gate_begun (session_id, call_id, tool, arguments, agent_name, agent_type, verdict, reason, labels, external,

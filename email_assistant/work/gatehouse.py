@@ -131,17 +131,20 @@ class Gatehouse:
         call = proposed(tool, self._rules.now().labels, begun.arguments)
         asked = AskedCall(tool, call, uuid4().hex, uuid4(), _now() + _patience(begun))
         with ExitStack() as waiting:
-            woken = await self._judge(begun, asked, waiting)
+            verdict, woken = await self._judge(begun, asked, waiting)
             if woken:
                 told = {"session_id": begun.session, "kind": "tool", "name": tool, "call_id": asked.call_id}
                 self._tell("mcp_pre_block", told)
                 await self._wait(begun.session, asked, woken, gone)
                 self._tell("mcp_approve_or_deny_once", told)
         self._tell("sessions_db_changed", {})
-        return await self._answer(asked.call_id)
+        if woken:
+            return await self._outcome(asked.call_id)
+        allowed = verdict.do == "allow"
+        return Ruling(asked.call_id, allowed, None if allowed else verdict.reason)
 
-    async def _judge(self, begun: Begun, asked: AskedCall, waiting: ExitStack) -> asyncio.Event | None:
-        """Note what was asked and decided. If a person must decide, ask them, and return what tells of their answer
+    async def _judge(self, begun: Begun, asked: AskedCall, waiting: ExitStack) -> tuple[Verdict, asyncio.Event | None]:
+        """Note what was asked and decided. If a person must decide, ask them; then the event tells of their answer,
         until `waiting` is closed."""
         async with self._pool.connection() as conn, conn.transaction():
             number, session = await self.sessions.lock(conn, self._user_id, begun.session)
@@ -161,7 +164,7 @@ class Gatehouse:
                 await ledger.runs(conn, asked.call_id)
             elif verdict.do == "deny":
                 await block(conn, verdict.reason, call_id=asked.call_id)
-        return woken
+        return verdict, woken
 
     async def _wait(self, session: str, asked: AskedCall, wake: asyncio.Event, gone: Gone) -> None:
         """Until it is answered, or nobody waits for that any more."""
@@ -191,7 +194,7 @@ class Gatehouse:
             if await rows.let_go(conn, item):
                 await block(conn, why, item=item)
 
-    async def _answer(self, call_id: str) -> Ruling:
+    async def _outcome(self, call_id: str) -> Ruling:
         [row] = await fetched(self._pool, _OUTCOME, (call_id,))
         return Ruling(call_id, row["runs"], None if row["runs"] else row["reason"])
 
