@@ -220,4 +220,5 @@ def _answer(row: Mapping[str, Any]) -> Indexed | None:
         text = said if isinstance(said := json.loads(text), str) else text
     label = f"what {row['tool'].removeprefix(_PREFIX)} told"
     labels = entry_in(row).labels if row["status"] == "ok" else None  # an error repeats what the call was told
-    return answer(text, label, labels, day=row["at"].date())
+    is_private = labels is None or labels.read_private_data
+    return answer(text, label, labels, readers=() if is_private else None, day=row["at"].date())

@@ -22,7 +22,7 @@ from email_assistant.inbox.kept import UNREADABLE, judged
 from email_assistant.inbox.listing import Status
 from email_assistant.inbox.marks import Mark, RecipientMark, in_words
 from email_assistant.inbox.recipients import Judged, addresses_in
-from email_assistant.inbox.standing import ACTS, Part, beside, day, is_asleep, said_of, takes_effect
+from email_assistant.inbox.standing import ACTS, Part, beside, day, is_asleep, said_of, takes_effect, waits_for
 from email_assistant.tools.meeting_time import MEETING, MeetingTime
 from email_assistant.tools.send_email import LETTER
 from email_assistant.tools.spec import Answer, Kind
@@ -31,9 +31,9 @@ PAGE = 100
 MOST_AT_ONCE = 200
 TOGETHER: tuple[Kind, ...] = ("draft", "meeting", "confirmation")
 """Kinds that may be accepted several at once, each of them shown whole."""
-NOWHERE: Final = UUID(int=0)
-"""Account, thread and run of what has none: a call of somebody else's agent, which waits for the answer."""
-_SQL = statements("inbox", "items.sql", nowhere=str(NOWHERE))
+NIL: Final = UUID(int=0)
+"""Account, thread and run of what has none: a call of somebody else's agent, which waits for the answer (RFC 9562)."""
+_SQL = statements("inbox", "items.sql", nil=str(NIL))
 _IN_ROW = 3
 """Values that a row shows of each mark."""
 JOINED = _SQL["joined"]
@@ -128,6 +128,8 @@ class Item:
     urgency: int
     """Its rank in the order of urgency, by kind alone; 0 comes first."""
     created_at: datetime
+    waits_until: datetime | None
+    """Until when somebody else's agent waits for the answer; None: none does."""
     group: str
     """Tells its proposal from others: the calls of one message of the model are one."""
     parts: Sequence[Part]
@@ -147,7 +149,7 @@ class Item:
     @property
     def is_held(self) -> bool:
         """Whether somebody else's agent waits for the answer."""
-        return self.run_id == NOWHERE
+        return self.run_id == NIL
 
     @property
     def marks(self) -> list[Mark]:
@@ -255,6 +257,8 @@ class Item:
             return []
         if self.unreadable:
             return [UNREADABLE.capitalize()]
+        if self.is_held:
+            return [waits_for(self.waits_until)]
         return beside(self.kind, self.parts, self.zone, one_proposal=self.chat is None)
 
     @property

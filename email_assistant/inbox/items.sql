@@ -1,10 +1,10 @@
 -- What `items.py` reads of an item `i`.
 
 -- name: columns
-i.id, i.user_id, coalesce(i.account_id, '{nowhere}') as account_id, coalesce(a.address, '') as account, 
-coalesce(i.thread_id, '{nowhere}') as thread_id, coalesce(i.run_id, '{nowhere}') as run_id, i.mail_id, t.chat_id as chat,
-coalesce(m.sender, b.agent_name, s.name) as sender,
-coalesce(m.subject, r.input->>'request', s.requests[cardinality(s.requests)]) as subject, i.call_id, i.interrupt_id, i.kind, i.action,
+i.id, i.user_id, coalesce(i.account_id, '{nil}') as account_id, coalesce(a.address, '') as account,
+coalesce(i.thread_id, '{nil}') as thread_id, coalesce(i.run_id, '{nil}') as run_id, i.mail_id, t.chat_id as chat,
+coalesce(m.sender, b.agent_name) as sender, coalesce(m.subject, r.input->>'request', b.tool) as subject, i.call_id,
+i.interrupt_id, i.kind, i.action,
 i.args::text as args, i.mail_text, i.marks::text as kept_marks, i.doubts::text as kept_doubts,
 case when not exists (select from effects e where e.account_id = i.account_id and e.state = 'done'
                       and e.recipient = i.first_answer) then i.first_answer end as first_answer,
@@ -30,10 +30,9 @@ case when i.status in ('pending', 'decided') then (
     from inbox_items p where p.run_id = i.run_id and p.id <> i.id and p.status in ('pending', 'decided')
 ) end as parts,
 i.status, i.decision::text as decision, i.decided_by, i.decided_at, i.undo_until, i.applied_at, i.superseded_by,
-i.snoozed_until, i.urgency, i.created_at
+i.snoozed_until, i.urgency, i.created_at, b.waits_until
 
 -- name: joined
 left join accounts a on a.id = i.account_id left join runs r on r.id = i.run_id
 left join threads t on t.id = i.thread_id left join mails m on m.account_id = i.account_id and m.gmail_id = i.mail_id
-left join gate_begun b on b.item_id = i.id left join gate_sessions s on s.id = b.session_id
-left join gate_ended e on e.call_id = b.call_id
+left join gate_begun b on b.item_id = i.id left join gate_ended e on e.call_id = b.call_id

@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Fiel
 
 from email_assistant.gate.call import Rule as ReviewRule
 from email_assistant.gate.labels import Labels
-from email_assistant.inbox.items import MOST_AT_ONCE, NOWHERE
+from email_assistant.inbox.items import MOST_AT_ONCE, NIL
 from email_assistant.inbox.listing import Status
 from email_assistant.inbox.mails import Class
 from email_assistant.inbox.mails import State as MailState
@@ -65,7 +65,7 @@ class ItemOut(Told):
     """Something that waits, or waited, for a person."""
 
     id: UUID
-    run: Annotated[UUID | None, BeforeValidator(lambda run: None if run == NOWHERE else run)] = Field(
+    run: Annotated[UUID | None, BeforeValidator(lambda run: None if run == NIL else run)] = Field(
         validation_alias="run_id",
         description="Null: somebody else's agent waits for the answer.",
     )

@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 PATIENCE: Final = 30.0  # seconds that a client waits that does not say how long, as `open_edison` does
 MOST_PATIENCE: Final = 3600.0
 Gone = Callable[[], Coroutine[Any, Any, None]]
-_EARLIER: Final = 0.5  # seconds before the client gives up, at which it is answered; of a short wait, a tenth
+_EARLIER: Final = 1.0  # seconds before the client gives up, at which it is answered; of a short wait, a fifth
 _KEEP_SECONDS: Final = 5.0
 _TIMED_OUT: Final = "nobody answered in time"
 _GONE: Final = "the program that asked has gone"
@@ -279,9 +279,9 @@ def _question(begun: Begun, asked: AskedCall, session: GateSession, verdict: Ver
         check_storable(args)
     except ToolError:
         args = _as_text(begun)
-    reached = dict.fromkeys(mark.value for mark in verdict.marks if mark.what == "goes to" and not mark.grounded)
-    strange = [span.key for value in reached for span in spans(value) if span.kind == "address"]
-    told = doubts(args, strange, session.texts, session.day or datetime.now(UTC).date()) if strange else []
+    reached = dict.fromkeys(mark.value for mark in verdict.marks if mark.what == "goes to")
+    to = [span.key for value in reached for span in spans(value) if span.kind == "address"]
+    told = doubts(args, to, session.texts, session.day or datetime.now(UTC).date()) if to else []
     question = {"call_id": asked.call_id, "action": asked.tool, "args": args, "doubts": [asdict(each) for each in told]}
     return f"{plain(begun.agent_name or 'An agent of yours')}: {asked.tool}", question
 
@@ -298,7 +298,7 @@ def _now() -> float:
 def _patience(begun: Begun) -> float:
     """Seconds until it is answered at the latest: before its client, which may count from earlier, gives up."""
     seconds = min(begun.patience, MOST_PATIENCE)
-    return seconds - min(_EARLIER, seconds / 10)
+    return seconds - min(_EARLIER, seconds / 5)
 
 
 def _storable(text: str | None) -> str | None:

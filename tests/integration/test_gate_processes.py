@@ -97,6 +97,23 @@ async def _ends(daemon: Daemon, end: Callable[[Any], Awaitable[None]]) -> None:
         assert json.loads((await other.get("/api/inbox/counts")).content)["by_status"]["pending"] == 0
 
 
+async def test_what_waited_when_a_backup_was_made_waits_no_more(daemon: Daemon, tmp_path: Path) -> None:
+    file = str(tmp_path / "backup.tar.gz")
+    async with client(await served(daemon)) as one:
+        await call(one, "read_files")
+        held = asyncio.create_task(begin(one, "send_mail", EVE))
+        [item] = await pending(daemon)
+        await asyncio.to_thread(daemon.cli, "backup", file)
+        assert daemon.decide(item["id"], "accept").status_code == 200
+        assert (await held)["approved"] is True
+    await asyncio.to_thread(daemon.stop)
+    await asyncio.to_thread(daemon.cli, "restore", file, "--replace")
+    await served(daemon)
+    assert daemon.decide(item["id"], "accept").status_code == 409
+    await asyncio.to_thread(daemon.until_item, item, "expired")
+    assert (await asyncio.to_thread(daemon.cli, "gate", "verify", "--json"))["faults"] == []
+
+
 async def test_what_is_answered_while_its_server_is_frozen_holds(daemon: Daemon) -> None:
     async with client(await served(daemon)) as one:
         held = asyncio.create_task(begin(one, "send_mail", EVE))

