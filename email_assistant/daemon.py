@@ -242,15 +242,15 @@ class Daemon:
         return [each.text for each in answers if each.tool_call_id not in answered | {item.call_id}]
 
     async def tidy(self) -> None:
-        """Close what nobody answered, drop what is left of dead processes and old logins, drafts of mail that was sent,
-        and all but the last checkpoint of runs that ended a while ago."""
+        """Close what nobody answered, drop what is left of dead processes and old logins, drafts that are
+        not to be sent, and all but the last checkpoint of runs that ended a while ago."""
         await self.app.inbox.expire(self.app.settings.provider)
         await self.app.sessions.forget_expired()
         await self.app.channels.forget_logged_out()
         for effect in await self.app.ledger.lost_drafts():
             with suppress(UnknownAccount, VaultError, GoogleError):
                 gmail = (await self.app.clients.get(effect.account_id)).gmail
-                await Mailer(self.app.ledger, gmail).remove_copies(effect)
+                await Mailer(self.app.ledger, gmail).clear(effect)
         await self.app.queue.forget_dead()
         finished = await self.runs.finished(before=_FINISHED_RUNS_KEPT)
         if finished:

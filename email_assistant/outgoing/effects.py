@@ -263,7 +263,7 @@ class Ledger:
         return await self._settle(entry, "done", result, external_id, into)
 
     async def fail(self, entry: Entry, why: str) -> str:
-        """It was refused and did not happen."""
+        """It was refused and did not happen. A draft of it may still be at Gmail."""
         return await self._settle(entry, "failed", why)
 
     async def not_found(self, entry: Entry) -> NoReturn:
@@ -336,8 +336,10 @@ class Ledger:
         await self._change(entry, "lost_draft = %(mark)s", mark=mark)
 
     async def lost_drafts(self) -> list[Entry]:
-        """Letters that were sent of late, and of which another draft may still come to be."""
-        late = "state = 'done' and lost_draft is not null and finished_at > clock_timestamp() - %s"
+        """Letters that were sent of late, or refused, and of which a draft may be there that is not to be sent."""
+        late = (
+            "state in ('done', 'failed', 'refused') and lost_draft is not null and finished_at > clock_timestamp() - %s"
+        )
         return await self._entries(late, _LATE)
 
     async def again(self, conn: Connection, run_id: UUID, call_id: str, args: Mapping[str, Any]) -> None:
@@ -379,7 +381,8 @@ class Ledger:
         settled = await self._change(
             entry,
             """state = %(state)s, result = %(result)s, external_id = %(external_id)s, sent_thread = %(into)s,
-               finished_at = clock_timestamp()""",
+               finished_at = clock_timestamp(),
+               lost_draft = case when %(state)s = 'failed' and draft_id is not null then mark else lost_draft end""",
             "state in ('planned', 'started', 'unknown')",
             state=state,
             result=result,

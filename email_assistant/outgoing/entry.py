@@ -82,7 +82,8 @@ class Entry:
     sent_thread: str | None
     """That of the thread in which it stands since it was sent."""
     lost_draft: str | None
-    """The mark of a draft of it whose creation was not answered, and that may come to be later."""
+    """The mark of a draft that may be at Gmail, or come to be there, and is not to be sent: one whose creation was not
+    answered, or that of a letter which was refused."""
 
     @property
     def is_refused(self) -> bool:

@@ -95,27 +95,35 @@ class Mailer:
 
         What the person has made of its draft meanwhile is theirs.
         """
+        mark = await self._mark(entry, write)
         if entry.draft_id:
-            draft, mark = await self.gmail.find_draft(entry.draft_id), await self._mark(entry, write)
+            draft = await self.gmail.find_draft(entry.draft_id)
             if draft is None or (is_letter(draft.payload, mark) and not await self.gmail.delete_draft(draft.id)):
                 await self._look(entry, mark, told)
                 return
+        else:
+            await self.ledger.lose_draft(entry, mark)
+        await self.clear(await self.ledger.now(entry))
         await self.ledger.fail(entry, "It was not sent.")
 
     async def take_back(self, entry: Entry) -> None:
         """Delete the draft of a letter that Gmail did not take; if it has not failed, a later try makes another."""
         now = await self.ledger.now(entry)
         with suppress(GoogleError):
-            if now.draft_id and await self.gmail.delete_draft(now.draft_id):
+            if not now.is_refused and now.draft_id and await self.gmail.delete_draft(now.draft_id):
                 await self.ledger.put_back(now)
-            await self.remove_copies(now)
+            await self.clear(now)
 
-    async def remove_copies(self, entry: Entry) -> None:
-        """Delete drafts of a letter that was sent: one whose creation was not answered may come to be later. Raises
-        GoogleError."""
+    async def clear(self, entry: Entry) -> None:
+        """Delete drafts that are not to be sent, nor were: that of a letter which was refused, and one whose creation
+        was not answered, which may come to be later. Raises GoogleError.
+
+        What the person has made of one is theirs.
+        """
         if entry.lost_draft:
             for draft in await self._unkept(entry, entry.gmail_thread, entry.lost_draft):
-                await self.gmail.delete_draft(draft.id)
+                if draft.id == entry.draft_id or await self.ledger.disown_draft(entry, draft.id):
+                    await self.gmail.delete_draft(draft.id)
 
     async def _send(self, entry: Entry, write: Write, told: str) -> Posted:
         draft_id = entry.draft_id
@@ -185,8 +193,10 @@ class Mailer:
         return None
 
     async def _unkept(self, entry: Entry, thread: str | None, mark: str) -> list[Draft]:
-        """Drafts of a letter that are no effect's own."""
+        """Drafts of a letter that are no effect's own, or that of one which was refused."""
         kept = await self.ledger.kept_drafts(entry.account_id)
+        if entry.is_refused:
+            kept -= {entry.draft_id}
         return [draft async for draft in drafts_of(self.gmail, thread, mark, kept)]
 
     async def _look(self, entry: Entry, mark: str, told: str) -> Posted:
@@ -205,7 +215,7 @@ class Mailer:
     async def _sent(self, entry: Entry, message_id: str, thread: str, told: str, *, before: bool) -> Posted:
         """It was sent. A draft whose creation broke off may have come to be after it was looked for."""
         with suppress(GoogleError):  # a copy among the drafts costs no sent mail
-            await self.remove_copies(await self.ledger.now(entry))
+            await self.clear(await self.ledger.now(entry))
         await self.ledger.finish(entry, message_id, told, into=thread)
         return Posted(message_id, thread, before)
 

@@ -33,6 +33,7 @@ class SendingTool(Tool):
         to = address_of(str(arguments.get("email_address") or ""))
         effect = await self._ledger.plan(call.run_id, call.id, self.spec.name, arguments, to, call.place)
         if effect.is_refused:
+            await Mailer(self._ledger, call.google.gmail, call.lease).take_back(effect)  # if the program ended before
             raise ToolError(effect.result or "refused")
         if effect.state == "done":
             return effect.result or ""

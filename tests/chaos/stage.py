@@ -14,7 +14,9 @@ from pathlib import Path
 import httpx
 import psycopg
 from cryptography.fernet import Fernet
+from procrastinate import App, SyncPsycopgConnector
 
+from email_assistant.db.pool import session_settings
 from tests.chaos.postgres import PostgresServer
 from tests.chaos.slots import Slot, Weather
 from tests.chaos.world import ALIAS
@@ -53,6 +55,13 @@ class Stage:
     slots: Sequence[Slot]
     apis: Sequence[httpx.AsyncClient]
     """The person's way to each process that serves."""
+
+    def tidy(self) -> None:
+        """Have a worker do now what it does every ten minutes."""
+        url = self.postgres.url(_DATABASE)
+        connector = SyncPsycopgConnector(conninfo=url, kwargs=session_settings(url), min_size=1, max_size=1)
+        with App(connector=connector).open() as queue:
+            queue.configure_task("tidy", queue="background").defer(timestamp=0)
 
 
 @asynccontextmanager

@@ -29,6 +29,7 @@ _TO_HIT = 2
 _SETTLE_SECONDS = 150.0
 _QUIET_SECONDS = 4.0
 """How long nothing may move before it counts as settled."""
+_TIDY_SECONDS = 30.0
 _STOP_SECONDS = 20.0
 
 
@@ -144,6 +145,7 @@ class Storm:
             self.weather.kills_on = self.weather.faults_on = False
             blown = time.monotonic()
             unsettled = await self._settle()
+            unsettled += await self._tidy()
         settled = time.monotonic()
         items, mails = await self.person.items(), await self.person.mails()
         codes = await asyncio.gather(*(slot.stop(_STOP_SECONDS) for slot in self.stage.slots))
@@ -195,6 +197,14 @@ class Storm:
                     return []
             await asyncio.sleep(0.5)
         return moving
+
+    async def _tidy(self) -> list[str]:
+        """A draft that came to be long after it was given up goes at the next tidying."""
+        await asyncio.to_thread(self.stage.tidy)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_TIDY_SECONDS):
+                await _until(lambda: not self.stage.google.drafts)
+        return [f"the draft {draft.text}" for draft in self.stage.google.drafts]
 
     def _moving(self, items: Sequence[Item], mails: Sequence[Item]) -> list[str]:
         open_runs = {item["run"] for item in items if item["status"] == "pending"}

@@ -72,6 +72,15 @@ class TestKilled:
         expect_one_mail(daemon, google, mail_id)
         assert len(google.calls("drafts.create")) == 1
 
+    def test_when_gmail_refused_the_draft_and_it_is_about_to_be_deleted(self, daemon: Daemon, google: Google) -> None:
+        google.fault("drafts.send", status=400, reason="failedPrecondition")
+        deliver(google)
+        kill_at(daemon, google, "drafts.delete", "before")
+        daemon.wait_for(lambda: not google.drafts, "no draft is left over")
+        [again] = daemon.pending()
+        assert again["asked"] == 2
+        assert google.sent == []
+
 
 class TestFrozen:
     """Two workers, of which the one at work is stopped for longer than its lease, and then goes on where it was."""

@@ -361,3 +361,31 @@ class TestADraftWhoseCreationWasNotAnswered:
             google.mailbox.create_draft(sent.raw.replace(b"Subject: Hi", b"Subject: Ho"), None)
             await home.works.tidy()
         assert [draft.subject for draft in google.drafts] == ["Ho"]
+
+
+@in_one_loop
+class TestTheDraftOfALetterThatIsNotSent:
+    """It is taken away again, whatever comes in between."""
+
+    async def test_goes_when_gmail_did_not_delete_it_at_once(self, home: Home, google: Google, model: Model) -> None:
+        fault = google.fault("drafts.delete", status=503, times=99)
+        _, again = await refused(home, model, google)
+        await home.answer(again, "ignore")
+        [left] = google.drafts
+        fault.times = 0
+        google.person_drafts(left.thread_id, "One of their own.")
+        await home.works.tidy()
+        assert [draft.text for draft in google.drafts] == ["One of their own."]
+
+    async def test_goes_when_the_person_answers_by_hand_before_it_is_known(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        mail_id, [item] = await propose(home, model)
+        google.fault("drafts.create", drop="after")
+        await home.decide(item, "accept")
+        await home.step()
+        assert google.drafts
+        google.person_sends(google.message(mail_id).thread_id, "By hand.")
+        await home.sync()
+        await home.carry_on()
+        assert google.sent == google.drafts == []
