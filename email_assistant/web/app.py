@@ -131,7 +131,7 @@ class _BodyLimit:
         self._reports = RequestBodyLimitMiddleware(app, max_body_size=_MOST_BYTES_OF_REPORT)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        is_report = scope["type"] == "http" and scope["path"].startswith("/agent/")
+        is_report = scope["type"] == "http" and scope["path"] in ("/agent/begin", "/agent/end")
         await (self._reports if is_report else self._most)(scope, receive, send)
 
 

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from uuid import uuid4
 
 from fastapi import APIRouter, Request, Response
@@ -18,6 +18,8 @@ from email_assistant.web.sessions_db import sessions_db
 from email_assistant.work.gatehouse import PATIENCE, Begun, Gatehouse
 
 _log = logging.getLogger(__name__)
+_WAITS = '{"type": "mcp_pre_block", "session_id": "trip", "kind": "tool", "name": "agent_send", "call_id": "3f0c"}'
+_EXAMPLE = f"data: {_WAITS}\n\n"
 _LOOK_SECONDS = 15.0
 _LONGEST_NAME = 500
 
@@ -76,12 +78,16 @@ class EndOut(BaseModel):
     ok: bool
 
 
+class GateStatusOut(BaseModel):
+    servers: list[str] = Field(description="MCP servers behind it: none.")
+
+
 class DecidedOut(BaseModel):
     ok: bool
     call_id: str
 
 
-@router.post("/agent/session", responses=documented(401, 403, 413, 422))
+@router.post("/agent/session", responses=documented(400, 401, 403, 413, 422))
 async def begin_session(gate: Asked, given: SessionIn) -> SessionOut:
     """There is such a session from now on; a repeat changes nothing."""
     session = given.session_id or str(uuid4())
@@ -89,7 +95,7 @@ async def begin_session(gate: Asked, given: SessionIn) -> SessionOut:
     return SessionOut(ok=True, session_id=session)
 
 
-@router.post("/agent/begin", responses=documented(401, 403, 413, 422))
+@router.post("/agent/begin", responses=documented(400, 401, 403, 413, 422))
 async def begin_call(gate: Asked, given: BeginIn, request: Request) -> BegunOut:
     """Whether a call may be made now. Where a person must say so, the answer comes when they have, or just before
     `timeout_s` (30 seconds, if it is left out) is over. Only `ok: true` with `approved: true` lets it be made."""
@@ -106,25 +112,25 @@ async def begin_call(gate: Asked, given: BeginIn, request: Request) -> BegunOut:
     return BegunOut(ok=True, session_id=session, call_id=found.call_id, approved=found.approved, error=found.error)
 
 
-@router.post("/agent/end", responses=documented(401, 403, 404, 413, 422))
+@router.post("/agent/end", responses=documented(400, 401, 403, 404, 413, 422))
 async def end_call(gate: Asked, given: EndIn) -> EndOut:
     """How a call ended, and what it returned. The first report counts."""
     await gate.end(given.session_id, given.call_id, given.status, given.duration_ms, given.result_summary)
     return EndOut(ok=True)
 
 
-@router.post("/api/approve_or_deny", responses=documented(401, 403, 404, 409, 413, 422))
+@router.post("/api/approve_or_deny", responses=documented(400, 401, 403, 404, 409, 413, 422))
 async def approve_or_deny(gate: Asked, given: DecisionIn) -> DecidedOut:
-    """Answer one call that waits, once."""
+    """Answer one call that waits, once. The inbox answers it as well; whoever comes second is told so."""
     approve = given.command == "approve"
     call_id = await gate.decide(given.session_id, given.name, given.call_id, approve=approve, by="api")
     return DecidedOut(ok=True, call_id=call_id)
 
 
 @router.get("/mcp/status", responses=documented(401))
-async def status() -> dict[str, Any]:
+async def status() -> GateStatusOut:
     """That the gate is there, and that the key is right."""
-    return {"servers": []}
+    return GateStatusOut(servers=[])
 
 
 @router.get(
@@ -141,7 +147,7 @@ async def database(gate: Asked) -> Response:
 @router.get(
     "/events",
     response_class=EventSourceResponse,
-    responses={200: {"content": {"text/event-stream": {}}}, **documented(401)},
+    responses={200: {"content": {"text/event-stream": {"example": _EXAMPLE}}}, **documented(401)},
 )
 async def events(gate: Asked) -> AsyncIterator[ServerSentEvent]:
     """`mcp_pre_block`: a call waits for a person; `mcp_approve_or_deny_once`: no more; `sessions_db_changed`."""
