@@ -142,13 +142,13 @@ class World:
 
     def held(self, session: str, waits: float) -> str:
         """A call of somebody else's agent that waits for the person so many seconds; its id."""
-        begun = {"session_id": session, "name": "book_room", "timeout_s": waits}
+        begun = {"session_id": session, "name": "book_room", "timeout_s": waits, "agent_name": session}
         asked = {"json": begun, "headers": BEARER}
         Thread(target=requests.post, args=(f"{self.root}/agent/begin",), kwargs=asked).start()
         waiting = {"status": "pending", "sort": "newest"}
         while True:
             for item in self.http.get(f"{self.root}/api/inbox", params=waiting).json()["items"]:
-                if item["run"] is None:
+                if item["sender"] == session:
                     return str(item["call_id"])
 
     def name_real_things(self, case: Any) -> None:
