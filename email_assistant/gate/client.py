@@ -1,6 +1,6 @@
 """For other people's agents: ask the gate before a tool runs, and tell it afterwards how that went.
 
-gate = Gate()                      # EMAIL_ASSISTANT_GATE_URL and EMAIL_ASSISTANT_API_TOKEN
+gate = Gate("http://127.0.0.1:3001")  # its key: EMAIL_ASSISTANT_API_TOKEN
 
 @tool
 @gate.track()
@@ -55,7 +55,6 @@ class Gate:
     """A gate's server.
 
     Args:
-        url: where it is; left out: EMAIL_ASSISTANT_GATE_URL, or port 3001 of this machine.
         token: its key; left out: EMAIL_ASSISTANT_API_TOKEN.
         timeout: seconds that a call waits for a person.
         session_id: what all calls belong to; left out: the session of the context that they are made in.
@@ -66,7 +65,7 @@ class Gate:
 
     def __init__(
         self,
-        url: str | None = None,
+        url: str = "http://127.0.0.1:3001",
         token: str | None = None,
         *,
         timeout: float = 30.0,
@@ -75,7 +74,7 @@ class Gate:
         session_id: str | None = None,
         healthcheck: bool = True,
     ) -> None:
-        self._url = (url or os.environ.get("EMAIL_ASSISTANT_GATE_URL", "http://127.0.0.1:3001")).rstrip("/")
+        self._url = url.rstrip("/")
         key = token or os.environ.get("EMAIL_ASSISTANT_API_TOKEN", "")
         self._settings: dict[str, Any] = {"headers": {"authorization": f"Bearer {key}"}, "trust_env": False}
         self._timeout = timeout

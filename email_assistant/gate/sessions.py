@@ -135,11 +135,10 @@ class GateSessions:
         self, conn: Connection, user_id: UUID, name: str, kept: _Remembered
     ) -> tuple[_Row | None, list[_Row], list[_Row]]:
         """Lock the session, if there is one, and look for what came since: all that was there once it was locked."""
-        async with conn.pipeline():
-            locked = await conn.execute(_SQL["lock"].encode(), (user_id, name))
-            ran = await conn.execute(_SQL["ran_since"].encode(), (user_id, name, kept.ran))
-            told = await conn.execute(_SQL["told_since"].encode(), (user_id, name, kept.told, _ANSWERS))
-            return await locked.fetchone(), list(await ran.fetchall()), list(await told.fetchall())
+        locked = await conn.execute(_SQL["lock"].encode(), (user_id, name))
+        ran = await conn.execute(_SQL["ran_since"].encode(), (user_id, name, kept.ran))
+        told = await conn.execute(_SQL["told_since"].encode(), (user_id, name, kept.told, _ANSWERS))
+        return await locked.fetchone(), list(await ran.fetchall()), list(await told.fetchall())
 
     async def begin(
         self,

@@ -146,7 +146,8 @@ class Gatehouse:
     async def _judge(self, begun: Begun, asked: AskedCall, waiting: ExitStack) -> tuple[Verdict, asyncio.Event | None]:
         """Note what was asked and decided. If a person must decide, ask them; then the event tells of their answer,
         until `waiting` is closed."""
-        async with self._pool.connection() as conn, conn.transaction():
+        # In a pipeline the database is waited for twice: for what it knows of the session, and for the end.
+        async with self._pool.connection() as conn, conn.pipeline(), conn.transaction():
             number, session = await self.sessions.lock(conn, self._user_id, begun.session)
             verdict, noted = await asyncio.to_thread(_judged, session, asked.call)
             woken = held = None

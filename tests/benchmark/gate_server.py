@@ -54,11 +54,14 @@ def main() -> None:
 async def _measure(folder: Path, url: str, given: argparse.Namespace) -> None:
     (folder / "tool_permissions.json").write_text(json.dumps({"agent": _LABELS}))
     async with _served(folder, url) as (http, pid):
-        began = time.perf_counter()
+        began, before = time.perf_counter(), _processor_seconds(pid)
         for _ in range(given.calls):
             await _call(http, "long")
-        took = time.perf_counter() - began
-        print(f"{given.calls} calls begun and ended in {took:.0f} s: {took / given.calls * 1000:.2f} ms each")
+        took, worked = time.perf_counter() - began, _processor_seconds(pid) - before
+        print(
+            f"{given.calls} calls begun and ended in {took:.0f} s; the server's processor time: "
+            f"{worked / given.calls * 1000:.2f} ms each, begin and end; load average {os.getloadavg()[0]:.1f}"
+        )
         await _compare(http, given.asked)
         await _hold(http, pid, url, given.held)
     async with _served(folder, url) as (http, _):
@@ -74,7 +77,9 @@ async def _compare(http: httpx.AsyncClient, asked: int) -> None:
     for what, each in times.items():
         quantiles = statistics.quantiles(each, n=20)
         spread = f"5 % {quantiles[0]:.2f}, 95 % {quantiles[-1]:.2f}, most {max(each):.2f}"
-        print(f"{what:20} median {statistics.median(each):.2f} ms ({spread}; {asked} asked)")
+        print(
+            f"{what:20} load average {os.getloadavg()[0]:.1f}, median {statistics.median(each):.2f} ms ({spread}; {asked} asked)"
+        )
 
 
 async def _hold(http: httpx.AsyncClient, pid: int, url: str, held: int) -> None:
