@@ -25,7 +25,8 @@ from email_assistant.gate.answers import PROSE, Indexed
 from email_assistant.gate.doubts import Doubt, doubts
 from email_assistant.gate.ledger import EARLIER, entry_in
 from email_assistant.gate.policy import HERE, GateEntry, GateSession
-from email_assistant.gate.provenance import Source, spans
+from email_assistant.gate.provenance import Source, holders, spans
+from email_assistant.gate.spoken import Spoken
 from email_assistant.inbox.items import TOGETHER
 from email_assistant.inbox.kept import args_in, decision_in
 from email_assistant.inbox.recipients import Recipients, addresses_in
@@ -112,6 +113,18 @@ async def doubts_about(question: Mapping[str, Any], account: Account, session: G
     args, today = question["args"], datetime.now(account.zone).date()
     to = [each for each in addresses_in(args) if each not in account.own_addresses]
     return await asyncio.to_thread(doubts, args, to, session.texts, today)
+
+
+def outsiders(args: Mapping[str, Any], letters: Sequence[StoredMail], session: GateSession) -> list[str]:
+    """Whom a call reaches that answers these letters, though they have no part in them and the person has not named
+    them."""
+    part_of = {person for letter in letters for person in _people(letter)}
+    said, spoken = [source for source in session.sources if source.by != "stranger"], Spoken.of(session.sources)
+    return [
+        each
+        for each in addresses_in(args)
+        if each not in part_of and not holders(each, said) and not spoken.means_any(each.partition("@")[0])
+    ]
 
 
 def _session(
