@@ -234,13 +234,15 @@ def _told(account: Account, call: Mapping[str, Any], entry: GateEntry) -> Indexe
     is_private = entry.labels is None or entry.labels.read_private_data
     readers = account.own_addresses if is_private else None
     at = time_in_json(call["at"])
-    return _answer(
+    told = _answer(
         call["answer"],
         f"an answer of {entry.server}" if entry.server else _CALLED.get(entry.tool, "an earlier answer"),
         entry.labels,
         readers=readers,
         day=_day(at, account.zone),
     )
+    is_listing = entry.tool == "list_events" and entry.server is None
+    return replace(told, things=tuple(answers.events(call["answer"]))) if is_listing else told
 
 
 def _free(account: Account, calls: Sequence[Mapping[str, Any]]) -> Iterator[Source]:
