@@ -67,6 +67,8 @@ class Known:
     """Of the tools that ran."""
     correspondents: frozenset[str]
     """Whom a mail may go back to."""
+    sent: Sequence[Source] = ()
+    """What the person wrote to anybody."""
 
     @property
     def things(self) -> Iterator[tuple[Indexed, Thing]]:
@@ -219,6 +221,7 @@ def _mark(leaf: _Leaf, value: str, what: What, known: Known, to: frozenset[str])
     own = [source.label for source in holders(value, known.sources) if source.by != "stranger"]
     own = own if what != "goes to" or _is_name(value, known) else []
     own += [told.source.label for told, thing in known.things if told.source.by == "own" and key in thing.values]
+    own += _labels(holders(value, known.sent)) if what == "leads to" else ()
     own += ["your request"] if leaf.is_attached and known.spoken.means(called(value)) else []
     if own or key in known.correspondents or (what == "leads to" and key in to):
         return Origin(leaf.place, value, what, grounded=True, held_by=tuple(dict.fromkeys(own)))

@@ -592,8 +592,8 @@ class TestCommands:
 async def test_a_mailbox_that_is_a_year_old_marks_few_honest_items(
     open_home: OpenHome, google: Google, model: Model, days: int, expected: list[str]
 ) -> None:
-    """What people do: answer those they know, answer new ones, copy colleagues; some write by a form, and some from a
-    second address. A year of sent mail is at Gmail; a name is only known from mail that is stored here."""
+    """What people do: answer those they know, answer new ones, and colleagues whom they copied; some write by a form, and
+    some from a second address. A year of sent mail is at Gmail; a name is only known from mail that is stored here."""
     friends = [f"friend{n}@{'example.org' if n % 3 else f'firm{n}.example'}" for n in range(60)]
     for n, friend in enumerate(friends):
         wrote(google, age=timedelta(days=30 + 5 * n), To=f"Friend Number{n} <{friend}>")
@@ -606,8 +606,9 @@ async def test_a_mailbox_that_is_a_year_old_marks_few_honest_items(
         more = {"Reply-To": f"form{n}@desk.example"} if n in (35,) else {}
         if n in (47,):
             sender = "friend47@home.example"
-        to[subject] = next(iter(more.values()), sender)
+        to[subject] = more.get("Reply-To", sender)
         copied[subject] = [friends[(n * 7) % 60]] if n % 4 == 0 else []
+        more |= {"Cc": ", ".join(copied[subject])} if copied[subject] else {}
         google.deliver(f"{name} <{sender}>", subject, "Does Friday suit you?", headers=more, age=timedelta(minutes=n))
     model.script(
         lambda request: [
