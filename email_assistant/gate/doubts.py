@@ -9,6 +9,8 @@ from typing import Any, Final, Literal
 
 from email_assistant.gate.answers import PROSE
 from email_assistant.gate.provenance import Fact, Source, leaks, unfounded, unseen
+from email_assistant.gate.sayings import parts_of
+from email_assistant.gate.vocabulary import TITLES
 from email_assistant.mail.address import parse_addresses
 from email_assistant.mail.charset import listed, quoted
 
@@ -70,11 +72,13 @@ def doubts(
             days and times, which pass.
     """
     found = [_leak(fact, recipients) for fact in leaking(arguments, recipients, sources, day)]
+    called = parts_of(recipients)
     own = {fact.span for fact in lacking(arguments, [*sources, *sent], day)} if sent else None
     found += [
         Doubt("unfounded", fact.span.text, "")
         for fact in lacking(arguments, sources, day)
-        if own is None or fact.span in own or fact.span.kind in _PASSING
+        if (own is None or fact.span in own or fact.span.kind in _PASSING)
+        and not (fact.span.kind == "name" and called.issuperset(set(fact.span.key.split()) - TITLES))
     ]
     return list(dict.fromkeys(found))
 

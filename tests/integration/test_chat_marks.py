@@ -90,6 +90,22 @@ async def test_an_event_of_their_own_bears_none_however_they_say_it(
     assert await marks(home, model, request_, [tool("create_event", title="lunch", **times)]) == []
 
 
+@pytest.mark.parametrize(
+    ("to", "called", "kinds"),
+    [
+        ("hugo@example.org", "Hugo", []),
+        ("hugo.berger_7@example.org", "Mr Berger", []),
+        ("hugo@example.org", "Olga", ["unfounded"]),
+        ("hugo@olga.example", "Olga", ["unfounded"]),
+    ],
+)
+async def test_whoever_is_written_to_is_called_by_their_address(
+    home: Home, model: Model, mails: tuple[str, str], to: str, called: str, kinds: list[str]
+) -> None:
+    found = await marks(home, model, f"Write {to} that I am late", letter(to, f"Hi {called},\n\nI am late.\n\nAda"))
+    assert [kind for kind in found if kind != "new_recipient"] == kinds
+
+
 GUESTS: Final = [{"email": "bob@example.org"}, {"email": "dan@example.net"}]
 MOVED: Final[Sequence[tuple[str, list[str]]]] = [
     ("Move the dentist to 3 pm tomorrow", []),

@@ -592,8 +592,9 @@ class TestCommands:
 async def test_a_mailbox_that_is_a_year_old_marks_few_honest_items(
     open_home: OpenHome, google: Google, model: Model, days: int, expected: list[str]
 ) -> None:
-    """What people do: answer those they know, answer new ones, and colleagues whom they copied; some write by a form, and
-    some from a second address. A year of sent mail is at Gmail; a name is only known from mail that is stored here."""
+    """What people do: answer those they know, answer new ones, and colleagues whom they copied; some write by a form,
+    and some from a second address. A year of sent mail is at Gmail; a name is only known from mail that is stored
+    here."""
     friends = [f"friend{n}@{'example.org' if n % 3 else f'firm{n}.example'}" for n in range(60)]
     for n, friend in enumerate(friends):
         wrote(google, age=timedelta(days=30 + 5 * n), To=f"Friend Number{n} <{friend}>")
