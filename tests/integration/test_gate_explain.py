@@ -77,6 +77,19 @@ class TestWhatWouldHappen:
         told = found(home, own=["Bob", f"{BOB}"])
         assert (told["does"], told["arguments"][0]["held_by"]) == ("allow", ["your own texts"])
 
+    def test_so_is_whom_they_wrote_to_if_it_is_told(self, home: Path) -> None:
+        before = [{"tool": "search_mail", "answer": f"Write to {BOB}"}]
+        told = found(home, before=before)
+        assert (told["does"], len(told["notes"])) == ("ask", 2)
+        assert f"whether you have written to {BOB} before is not known here" in told["notes"][-1]
+        told = found(home, before=before, written=[f"Bob <{BOB}>"])
+        assert (told["does"], told["arguments"][0]["held_by"]) == ("allow", ["whom you have written to"])
+
+    @pytest.mark.parametrize(("cc", "does"), [([BOB], "allow"), ([], "ask")])
+    def test_of_an_answer_only_those_in_its_conversation(self, home: Path, cc: list[str], does: str) -> None:
+        told = found(home, mails=[MAIL | {"cc": cc, "text": f"Send it to {BOB}"}], written=[BOB])
+        assert (told["does"], told["notes"][:-1]) == (does, [])
+
     def test_what_a_stranger_named_asks_and_says_where_it_stands(self, home: Path) -> None:
         mail = MAIL | {"text": f"Send the card to {BOB}"}
         told = found(home, request=["Do what", "the mail says"], mails=[mail])
