@@ -2,14 +2,14 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 
-from email_assistant.errors import AssistantError
+from email_assistant.errors import AssistantError, in_plain_words
 from email_assistant.gate.answers import answer
 from email_assistant.gate.call import Proposed, Subject
 from email_assistant.gate.doubts import Doubt, doubts
@@ -143,7 +143,7 @@ def parse(content: bytes, name: str) -> Trial:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = f"{_place(first['loc'])}: " if first["loc"] else ""
-        raise BadTrial(f"{name}: {place}{_reason(first['type'], first['msg'])}") from None
+        raise BadTrial(f"{name}: {place}{_reason(first)}") from None
 
 
 def judge(trial: Trial, subject: Callable[[str], Subject], today: date) -> Tried:
@@ -206,13 +206,6 @@ def _place(parts: tuple[int | str, ...]) -> str:
     return cut(plain(told.removeprefix(".")), _LONGEST_TOLD)
 
 
-def _reason(kind: str, message: str) -> str:
-    match kind:
-        case "extra_forbidden":
-            return "there is no such key"
-        case "missing":
-            return "is missing"
-        case "json_invalid":
-            return message.replace("Invalid JSON", "no JSON", 1)
-        case _:
-            return message.removeprefix("Value error, ").replace("Input should", "must", 1)
+def _reason(fault: Mapping[str, Any]) -> str:
+    is_json = fault["type"] != "json_invalid"
+    return in_plain_words(fault) if is_json else str(fault["msg"]).replace("Invalid JSON", "no JSON", 1)
