@@ -29,6 +29,7 @@ _TAKES: Final[Mapping[str, str]] = {
     "missing": "is missing",
     "extra_forbidden": "there is no such key",
     "string_": "must be text",
+    "string_pattern_mismatch": "is not written in the pattern {pattern}",
     "int_": "must be a whole number",
     "float_": "must be a number",
     "decimal_": "must be a number",

@@ -142,14 +142,10 @@ def toolbench(
     else:
         print_table(["score", ""], [list(each) for each in shown(scores).items()])
     if scores["queries"] and scores["errors"] == scores["queries"]:
-        complain(
-            "no query was played to its end: `doctor` says whether the model answers; the same command goes on then"
-        )
+        complain("no query came to its end: `doctor` says whether the model answers; the same command goes on then")
         raise typer.Exit(1)
     if scores["calls"] and scores["failed"]["server"] == scores["calls"]:
-        complain(
-            f"{server} answered no call: start the server, or name it with --server; the same command goes on then"
-        )
+        complain(f"{server} answered no call: start it, or name another with --server; the same command goes on then")
         raise typer.Exit(1)
 
 

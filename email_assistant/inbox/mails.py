@@ -116,9 +116,7 @@ class Mails:
         )
         if len(found) != 1:
             raise NoItem(
-                f"there is no mail {mail_id}; `mails list` shows them"
-                if not found
-                else f"several accounts have a mail {mail_id}: name one"
+                f"there is no mail {mail_id}" if not found else f"several accounts have a mail {mail_id}: name one"
             )
         return found[0]
 
