@@ -153,8 +153,7 @@ class Gatehouse:
             woken = held = None
             if verdict.do == "ask":
                 woken = waiting.enter_context(self._expecting(asked.item))
-                async with asyncio.timeout_at(asked.until):
-                    await asyncio.gather(self._feed.listening(), self._holder.open())
+                await self._holder.open()
                 text, question = await asyncio.to_thread(_question, begun, asked, session, verdict)
                 await rows.hold(conn, asked.item, self._user_id, text, question, verdict.reason)
                 held = OnHold(asked.item, timedelta(seconds=asked.until - _now()), self._holder.name)

@@ -77,9 +77,8 @@ async def _compare(http: httpx.AsyncClient, asked: int) -> None:
     for what, each in times.items():
         quantiles = statistics.quantiles(each, n=20)
         spread = f"5 % {quantiles[0]:.2f}, 95 % {quantiles[-1]:.2f}, most {max(each):.2f}"
-        print(
-            f"{what:20} load average {os.getloadavg()[0]:.1f}, median {statistics.median(each):.2f} ms ({spread}; {asked} asked)"
-        )
+        load = f"load average {os.getloadavg()[0]:.1f}"
+        print(f"{what:20} median {statistics.median(each):.2f} ms ({spread}; {asked} asked, {load})")
 
 
 async def _hold(http: httpx.AsyncClient, pid: int, url: str, held: int) -> None:
