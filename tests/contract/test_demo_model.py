@@ -30,7 +30,7 @@ from tests.contract.demo_stage import (
     tool_calls,
 )
 
-LABEL = "(Draft by the demo model: fixed templates, no language model.)"
+LABEL = "(Demo: a canned answer from a file. No language model wrote this.)"
 SYSTEM = "You write for Alex Kim <alex@sandbox.example>.\nToday is Tuesday 5 May 2026. Timezone: Europe/Amsterdam.\n"
 CALENDAR = "Thursday 7 May 2026\n10:00-11:00 Standup\nFree: 09:00-10:00, 11:00-17:00"
 MEETING = "Hi Alex,\n\nCan we meet on Thursday at 14:00 for an hour?\n\nAnn"

@@ -43,7 +43,7 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m email_assistant_servers.demo_model",
-        description="A demo model: fixed rules and templates behind the OpenAI HTTP interface.",
+        description="A demo model: a file of answers, fixed rules and templates behind the OpenAI HTTP interface.",
     )
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     parser.add_argument("--port", type=int, default=0, help="port to listen on (default: any free one)")
