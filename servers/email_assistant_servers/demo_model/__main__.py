@@ -33,7 +33,8 @@ def main() -> None:
     except OSError as error:
         sys.exit(f"cannot listen on {options.host}:{options.port}: {error.strerror}")
     host, port = listener.getsockname()[:2]
-    sys.stdout.write(json.dumps({"base_url": f"http://{host}:{port}/v1", "model": MODEL}) + "\n")
+    ready = {"base_url": f"http://{host}:{port}/v1", "model": MODEL, "says": SAYS}
+    sys.stdout.write(json.dumps(ready) + "\n")
     sys.stdout.flush()
     if options.exit_with_parent:
         threading.Thread(target=_at_end_of_input, args=(stop,), daemon=True).start()
