@@ -75,5 +75,6 @@ def _between(run: dict[str, Any], *, own_model: bool) -> dict[str, Any]:
 
 def _last_run(folder: Path) -> dict[str, Any]:
     with suppress(OSError, ValueError):
-        return _NEVER_RAN | json.loads((folder / _RUNNING).read_text())  # an earlier version noted less
+        run: dict[str, Any] = json.loads((folder / _RUNNING).read_text())
+        return _NEVER_RAN | run  # an earlier version noted less
     return _NEVER_RAN

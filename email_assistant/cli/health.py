@@ -1,4 +1,4 @@
-"""`email-assistant status` and `doctor`"""
+"""`email-assistant status`, `doctor` and `activity`"""
 
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta

@@ -44,6 +44,6 @@ def _trusting(own: Sequence[Account]) -> Step:
         begins = "has drafts made" if all(account.mode == "draft" for account in sending) else "sends"
         return Step(title, True, f"{sending[0].address} {begins} as you accept them")
     if not own:
-        return Step(title, False, "a mailbox begins in it: you see what would be done, and nothing is sent or changed")
+        return Step(title, False, "a new mailbox begins there; you see what would be done, and nothing is sent")
     to_end = f"`email-assistant account mode {own[0].address} send` ends it"
     return Step(title, False, f"on: nothing is sent or changed in Gmail. When you like what you see, {to_end}")

@@ -13,12 +13,13 @@ import uvicorn
 
 from email_assistant_servers.demo_model.api import create_app
 from email_assistant_servers.demo_model.protocol import MODEL
+from email_assistant_servers.demo_model.wording import SAYS
 
 _STDIN = 0
 
 
 def main() -> None:
-    """Listen, print `{"base_url": …, "model": …}` as one line, serve until SIGINT, SIGTERM or the parent's end."""
+    """Listen, print `{"base_url": …, "model": …, "says": …}` as one line, serve until SIGINT, SIGTERM or the parent's end."""
     options = _options()
     server = uvicorn.Server(uvicorn.Config(create_app(), log_level="warning", timeout_graceful_shutdown=2))
 
