@@ -44,6 +44,11 @@ class Figures:
         """Share of the proposals, from 0 to 1; None on a day without any."""
         return self.unchanged / self.proposals if self.proposals else None
 
+    @property
+    def any(self) -> bool:
+        """Whether anything was at all."""
+        return bool(self.mails or self.decided or self.learned or self.model_calls)
+
     def sentence(self, currency: str) -> str:
         """Without what there was nothing of; of cost only where all of it is known."""
         changed = self.answered - self.as_proposed
@@ -62,12 +67,9 @@ class Week:
     """A calendar week, from Monday on."""
 
     begins: date
+    name: str
     says: str
     """What it came to, in one sentence."""
-
-    @property
-    def name(self) -> str:
-        return f"Week of {self.begins.day} {self.begins:%B}"
 
 
 class Activity:
@@ -82,7 +84,12 @@ class Activity:
     async def weeks(self, user_id: UUID, accounts: Sequence[Account], most: int, currency: str) -> list[Week]:
         """The weeks of these last days in which anything was, this one included, newest first."""
         found = await self._figures(user_id, {account.id: _weeks(account, most) for account in accounts})
-        return [Week(each.day, each.sentence(currency)) for each in reversed(found) if each.mails or each.decided]
+        names = [f"Week of {each.day.day} {each.day:%B}" for each in found[:-1]] + ["This week"]
+        return [
+            Week(each.day, name, each.sentence(currency))
+            for each, name in reversed(list(zip(found, names, strict=False)))
+            if each.any
+        ]
 
     async def _figures(self, user_id: UUID, wanted: Mapping[UUID, Sequence[_Period]]) -> list[Figures]:
         periods = [(account_id, *period) for account_id, given in wanted.items() for period in given]

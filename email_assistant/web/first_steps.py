@@ -29,11 +29,11 @@ def _steps(settings: Settings, accounts: Sequence[Account]) -> Iterator[Step]:
     own = [] if settings.mailbox_stand_in else accounts
     addresses = ", ".join(account.address for account in own)
     log_in = "`email-assistant auth login --client-secret FILE` connects yours"
-    instead = f"{settings.mailbox_stand_in.rstrip('.')}; " if settings.mailbox_stand_in else ""
+    instead = f"{settings.mailbox_stand_in.rstrip('.')}. " if settings.mailbox_stand_in else ""
     yield Step("Connect your mailbox", bool(own), f"{addresses} is connected" if own else f"{instead}{log_in}")
-    instead = f"{settings.model_stand_in.rstrip('.')}; " if settings.model_stand_in else ""
+    instead = f"{settings.model_stand_in.rstrip('.')}. " if settings.model_stand_in else ""
     has_model = settings.has_model and not instead
-    to_set = "set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own, or GOOGLE_API_KEY alone"
+    to_set = "Set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own, or GOOGLE_API_KEY alone"
     yield Step("Choose a model", has_model, f"{settings.model} reads your mail" if has_model else f"{instead}{to_set}")
     yield _trusting(own)
 
@@ -44,6 +44,6 @@ def _trusting(own: Sequence[Account]) -> Step:
         begins = "has drafts made" if all(account.mode == "draft" for account in sending) else "sends"
         return Step(title, True, f"{sending[0].address} {begins} as you accept them")
     if not own:
-        return Step(title, False, "a new mailbox begins there; you see what would be done, and nothing is sent")
+        return Step(title, False, "A new mailbox begins there: you see what would be done, and nothing is sent")
     to_end = f"`email-assistant account mode {own[0].address} send` ends it"
-    return Step(title, False, f"on: nothing is sent or changed in Gmail. When you like what you see, {to_end}")
+    return Step(title, False, f"On: nothing is sent or changed in Gmail. When you like what you see, {to_end}")

@@ -69,7 +69,9 @@ async def show(app: Assistant, activity: ToldActivity, days: Days = "30", accoun
         account=account,
         accounts=accounts,
         here=link("/activity", days=days, account=account),
-        charts=[chart for chart in charts if chart.bars],
+        charts=[
+            chart for chart in charts if len({bar.x for bar in chart.bars}) > 1
+        ],  # one day is told as well in words
         costs=any(day.cost for day in found),
     )
 

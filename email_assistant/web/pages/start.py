@@ -31,7 +31,7 @@ class Start:
     async def today(self, accounts: list[Account]) -> str:
         """What was done today; "" for nothing."""
         days = await self._activity.days(self._app.user_id, accounts, 1)
-        return next((day.sentence(self._app.settings.currency) for day in days[-1:] if day.mails or day.decided), "")
+        return next((day.sentence(self._app.settings.currency) for day in days[-1:] if day.any), "")
 
 
 def _start(app: Assistant, activity: ToldActivity, request: Request) -> Start:
