@@ -172,7 +172,7 @@ async def test_the_days_are_drawn_and_written_out(home: Home, visit: Open) -> No
         await v.page.get_by_text("This week").wait_for()
         assert await v.page.locator(".weeks dd").all_inner_texts() == ["1 mail"]
         assert await v.page.locator("svg.chart").count() == 0, "one day is told as well in words"
-        await home.sql("update model_usage set at = at - interval '1 day'")
+        await home.execute("update model_usage set at = at - interval '1 day'")
         await home.app.usage.record(account, None, "triage", "stub-model", 1200, 34)
         await v.go(f"/activity?days=7&account={ADA}")
         assert await v.page.locator("svg.chart rect").count() == 4, "read and written, on two days"

@@ -10,7 +10,7 @@ from email_assistant.accounts.account import Account
 from email_assistant.app import App
 from email_assistant.trail.activity import Activity
 from email_assistant.web.dependencies import Assistant, ToldActivity
-from email_assistant.web.first_steps import Step, first_steps
+from email_assistant.web.first_steps import FirstStep, first_steps
 
 _LONGEST = 400 * 24 * 3600  # seconds; browsers keep none longer (RFC 6265bis, section 5.5)
 
@@ -23,7 +23,7 @@ class Start:
     _activity: Activity
     _put_away: bool
 
-    def steps(self, accounts: list[Account]) -> list[Step]:
+    def steps(self, accounts: list[Account]) -> list[FirstStep]:
         """None where the person has put them away in this browser."""
         worked_on = [account for account in accounts if self._app.accounts.away(account) is None]
         return [] if self._put_away else first_steps(self._app.settings, worked_on)

@@ -19,7 +19,7 @@ _STDIN = 0
 
 
 def main() -> None:
-    """Listen, print base_url, model and what it is as a line of JSON, serve until SIGINT, SIGTERM or the parent's end."""
+    """Listen, print base_url, model and what it is as one line of JSON, serve until a signal or the parent's end."""
     options = _options()
     server = uvicorn.Server(uvicorn.Config(create_app(), log_level="warning", timeout_graceful_shutdown=2))
 
