@@ -81,6 +81,11 @@ class Activity:
         days."""
         return await self._figures(user_id, {account.id: _days(account, most) for account in accounts})
 
+    async def today(self, user_id: UUID, accounts: Sequence[Account], currency: str) -> str:
+        """What the day has come to so far, in one sentence; "" for nothing."""
+        days = await self.days(user_id, accounts, 1)
+        return days[-1].sentence(currency) if days and days[-1].any else ""
+
     async def weeks(self, user_id: UUID, accounts: Sequence[Account], most: int, currency: str) -> list[Week]:
         """The weeks of these last days in which anything was, this one included, newest first."""
         found = await self._figures(user_id, {account.id: _weeks(account, most) for account in accounts})

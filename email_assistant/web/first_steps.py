@@ -26,26 +26,28 @@ def first_steps(settings: Settings, accounts: Sequence[Account]) -> list[FirstSt
 
 
 def _steps(settings: Settings, accounts: Sequence[Account]) -> Iterator[FirstStep]:
-    logged_in = [account for account in accounts if account.state in ("active", "paused")]
-    own = [] if settings.mailbox_stand_in else logged_in
-    addresses = ", ".join(account.address for account in own)
-    log_in = "`email-assistant auth login --client-secret FILE` connects yours"
-    instead = f"{settings.mailbox_stand_in.rstrip('.')}. " if settings.mailbox_stand_in else ""
-    yield FirstStep("Connect your mailbox", bool(own), f"{addresses} is connected" if own else f"{instead}{log_in}")
-    instead = f"{settings.model_stand_in.rstrip('.')}. " if settings.model_stand_in else ""
-    has_model = settings.has_model and not instead
-    to_set = "Set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own, or GOOGLE_API_KEY alone"
-    yield FirstStep(
-        "Choose a model", has_model, f"{settings.model} reads your mail" if has_model else f"{instead}{to_set}"
-    )
+    in_place = settings.mailbox_stand_in
+    own = [account for account in accounts if account.state in ("active", "paused") and not in_place]
+    connected = f"Connected: {', '.join(account.address for account in own)}"
+    to_connect = "`email-assistant auth login --client-secret FILE` connects yours"
+    yield FirstStep("Connect your mailbox", bool(own), connected if own else _instead_of(in_place, to_connect))
+    in_place = settings.model_stand_in
+    chosen = settings.has_model and not in_place
+    read_by = f"{settings.model_for('triage')} reads your mail"
+    to_choose = "Set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own, or GOOGLE_API_KEY alone"
+    yield FirstStep("Choose a model", chosen, read_by if chosen else _instead_of(in_place, to_choose))
     yield _trusting(own)
+
+
+def _instead_of(stand_in: str, to_do: str) -> str:
+    return f"{stand_in.rstrip('.')}. {to_do}" if stand_in else to_do
 
 
 def _trusting(own: Sequence[Account]) -> FirstStep:
     title = "Watch it in shadow mode, then let it send"
-    if sending := [account for account in own if account.mode != "shadow"]:
-        begins = "has drafts made" if all(account.mode == "draft" for account in sending) else "sends"
-        return FirstStep(title, True, f"{sending[0].address} {begins} as you accept them")
+    if trusted := next((account for account in own if account.mode != "shadow"), None):
+        does = "does what you accept" if trusted.mode == "send" else "leaves drafts in Gmail"
+        return FirstStep(title, True, f"For {trusted.address} it {does}")
     if not own:
         return FirstStep(title, False, "A new mailbox begins there: you see what would be done, and nothing is sent")
     to_end = f"`email-assistant account mode {own[0].address} send` ends it"

@@ -46,7 +46,7 @@ class TestFirstSteps:
             await home.app.inbox.set_mode(home.app.accounts, await home.account(), "shadow")
             shown = (await http.get("/")).text
             assert steps(shown) == [True, True, False]
-            assert f"{ADA} is connected" in shown
+            assert f"Connected: {ADA}" in shown
             assert f"account mode {ADA} send" in shown
             await home.app.accounts.set_state(home.account_id, "login", "the login has expired")
             assert steps((await http.get("/")).text) == [False, True, False]
@@ -76,7 +76,7 @@ def test_status_tells_the_steps_that_are_left(connect: Start) -> None:
     assert program.cli("status", "--json")["first_steps"] == []
     program.cli("account", "mode", ADA, "shadow")
     said = program.cli("status")
-    assert f"✓ Connect your mailbox: {ADA} is connected" in said
+    assert f"✓ Connect your mailbox: Connected: {ADA}" in said
     assert "○ Watch it in shadow mode" in said
     assert [step["done"] for step in program.cli("status", "--json")["first_steps"]] == [True, True, False]
 
@@ -132,6 +132,7 @@ def test_the_command_line_tells_the_weeks(start: Start, google: Google, model: M
     assert daemon.cli("activity") == "This week: 1 mail\n"
     assert daemon.cli("activity", "--json", "--account", ADA)["weeks"][0]["says"] == "1 mail"
     assert "This week: 1 mail" in daemon.cli("status")
+    assert daemon.cli("inbox", "list") == "Nothing waits for you. Today: 1 mail.\n"
     assert daemon.cli("status", "--json")["this_week"] == "1 mail"
 
 

@@ -29,9 +29,7 @@ class Start:
         return [] if self._put_away else first_steps(self._app.settings, worked_on)
 
     async def today(self, accounts: list[Account]) -> str:
-        """What was done today; "" for nothing."""
-        days = await self._activity.days(self._app.user_id, accounts, 1)
-        return next((day.sentence(self._app.settings.currency) for day in days[-1:] if day.any), "")
+        return await self._activity.today(self._app.user_id, accounts, self._app.settings.currency)
 
 
 def _start(app: Assistant, activity: ToldActivity, request: Request) -> Start:
