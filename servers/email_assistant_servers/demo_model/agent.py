@@ -116,7 +116,7 @@ def _wanted_meeting(case: MailCase) -> Wish | None:
         return None  # the calendar could not be read, and the person wants something else
     if case.canned and not case.canned.plans_meeting and not case.words:
         return None
-    return wish(case.mail, case.person, case.words)
+    return wish(case.mail, case.person, case.words, asks=case.canned is not None and case.canned.plans_meeting)
 
 
 def _days_of(step: Step) -> list[date]:

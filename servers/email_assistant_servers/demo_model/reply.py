@@ -70,7 +70,12 @@ def meeting_sentences(wanted: Wish, result: Plan) -> list[str]:
     if wanted.named:
         sentences = [PHRASES["whole_day" if first.start is None else "taken"].format(day=first, moment=first)]
     if result.offers:
-        return [*sentences, PHRASES["offers"].format(moments=" or ".join(map(str, result.offers)))]
+        return [
+            *sentences,
+            PHRASES["offers" if len(result.offers) > 1 else "offer"].format(
+                moments=" or ".join(map(str, result.offers))
+            ),
+        ]
     days = " or ".join(str(replace(proposal, start=None)) for proposal in wanted.proposals)
     return [PHRASES["nothing_free"].format(days=days)]
 
