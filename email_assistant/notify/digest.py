@@ -11,6 +11,7 @@ from email_assistant.accounts.account import Account, UnknownAccount
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.accounts.vault import VaultError
+from email_assistant.db.lease import LeaseLost
 from email_assistant.db.pool import Pool, fetched
 from email_assistant.db.statements import statements
 from email_assistant.google.errors import GoogleError, Refused
@@ -113,7 +114,7 @@ class Digests:
             await self._end(digest, "failed", _NOT_FOUND)
         except Refused as error:
             await self._end(digest, "failed", f"Gmail refuses it: {error}")
-        except (GoogleError, VaultError, UnknownAccount) as error:
+        except (GoogleError, VaultError, UnknownAccount, LeaseLost) as error:
             log.warning("digest of account %s: %s", account.id, type(error).__name__)
             await self._put_off(digest, str(error))
         else:

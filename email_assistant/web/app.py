@@ -29,6 +29,7 @@ from email_assistant.web import (
     memory,
     pages,
     push,
+    stop,
     tools,
 )
 from email_assistant.web import chat as chat_routes
@@ -99,7 +100,7 @@ def create_api(
     api.state.activity = Activity(app.pool)
     api.state.feed = Feed(app.pool)
     programs = APIRouter(dependencies=_CREDENTIALS, responses=documented(401, 503))
-    for room in (inbox, mails, memory, activity, events, agent_inbox, push, tools, chat_routes, chats):
+    for room in (inbox, mails, memory, activity, events, agent_inbox, push, stop, tools, chat_routes, chats):
         programs.include_router(room.router)
     for router in (health.router, google_push.router, agent_inbox.info_router, programs, login.router, pages.router):
         api.include_router(router)

@@ -33,6 +33,12 @@ def say_at_head(notice: str) -> None:
     _at_head.set(notice)
 
 
+def say_stopped(notice: str | None) -> None:
+    """Have what is rendered for this request say that everything is stopped, and offer to go on."""
+    _stopped.set(notice)
+
+
+_stopped: ContextVar[str | None] = ContextVar("stopped", default=None)
 _at_head: ContextVar[str | None] = ContextVar("at_head", default=None)
 _environment = Environment(
     loader=PackageLoader("email_assistant.web"),
@@ -43,6 +49,7 @@ _environment = Environment(
 )
 _environment.globals |= {
     "said_at_head": _at_head.get,
+    "said_stopped": _stopped.get,
     "first_answer_text": FIRST_ANSWER,
     "not_in_copy": NOT_IN_COPY,
     "calendars_text": COUNTED,

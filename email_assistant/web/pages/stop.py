@@ -1,0 +1,28 @@
+"""`/stop` and `/go-on`, from every page: one button stops everything, and one has it go on."""
+
+from fastapi import APIRouter, Request
+from fastapi.responses import RedirectResponse, Response
+
+from email_assistant.web import stop as programs
+from email_assistant.web.auth import local_path
+from email_assistant.web.dependencies import Assistant
+
+router = APIRouter()
+
+
+@router.post("/stop")
+async def stop(app: Assistant, request: Request) -> Response:
+    await programs.stop(app)
+    return _back(request)
+
+
+@router.post("/go-on")
+async def go_on(app: Assistant, request: Request) -> Response:
+    await programs.go_on(app)
+    return _back(request)
+
+
+def _back(request: Request) -> Response:
+    """To the page where it was pressed: a browser says which, and to us alone."""
+    came_from = request.headers.get("referer", "").removeprefix(str(request.base_url))
+    return RedirectResponse("/" if "://" in came_from else local_path(came_from), 303)
