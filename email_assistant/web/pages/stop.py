@@ -1,5 +1,7 @@
 """`/stop` and `/go-on`, from every page: one button stops everything, and one has it go on."""
 
+from urllib.parse import urlsplit
+
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
@@ -23,6 +25,7 @@ async def go_on(app: Assistant, request: Request) -> Response:
 
 
 def _back(request: Request) -> Response:
-    """To the page where it was pressed: a browser says which, and to us alone."""
-    came_from = request.headers.get("referer", "").removeprefix(str(request.base_url))
-    return RedirectResponse("/" if "://" in came_from else local_path(came_from), 303)
+    """To the page where it was pressed; a browser says which, to us alone."""
+    pressed = urlsplit(request.headers.get("referer", ""))
+    is_ours = pressed.netloc == request.url.netloc
+    return RedirectResponse(local_path(f"{pressed.path}?{pressed.query}".removesuffix("?")) if is_ours else "/", 303)
