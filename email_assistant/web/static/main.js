@@ -1,5 +1,6 @@
 // What the pages gain from scripts. Everything here is also there without them, as forms and links.
 
+import { watchBadge } from "./badge.js";
 import { watchDay } from "./day.js";
 import { watchEdit } from "./edit.js";
 import { watchKeys } from "./keys.js";
@@ -13,5 +14,6 @@ watchEdit();
 watchDay();
 countDown(document);
 watchKeys();
+if ("setAppBadge" in navigator || "serviceWorker" in navigator) watchBadge();
 if (document.querySelector("[data-chat]")) import("./chat.js");
 if (document.querySelector("[data-push]")) import("./push.js");
