@@ -72,10 +72,10 @@ async def test_an_open_page_says_that_it_was_stopped_elsewhere(home: Home, visit
         await v.page.get_by_text("Everything is stopped since").wait_for(state="detached")
 
 
-BADGE = (
-    "navigator.setAppBadge = async (n) => (window.badge = n); navigator.clearAppBadge = async () => (window.badge = 0);
+BADGE = """
+navigator.setAppBadge = async (count) => (window.badge = count);
+navigator.clearAppBadge = async () => (window.badge = 0);
 """
-)
 
 
 async def test_the_icon_shows_how_many_wait(home: Home, visit: Open) -> None:
