@@ -83,7 +83,7 @@ async def test_the_icon_shows_how_many_wait(home: Home, visit: Open) -> None:
     await home.draft(account)
     async with visit("phone") as v:
         await v.page.add_init_script(BADGE)
-        await v.go("/memory")
+        await v.go("/mails")
         await until(lambda: v.page.evaluate("window.badge === 1"))
         await home.draft(account)
         await until(lambda: v.page.evaluate("window.badge === 2"))

@@ -882,7 +882,7 @@ async def test_one_key_stops_everything_and_another_goes_on(home: Home, account:
         assert (await home.app.accounts.get(account)).state == "stopped"
         await view.opens("enter")
         await view.press("a")
-        await view.sees("It is kept, and not done before you go on")
+        await view.sees("Accepted")
         await view.press("G")
         await view.misses("Everything is stopped since")
     assert (await home.app.accounts.get(account)).state == "active"
