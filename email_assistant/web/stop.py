@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from fastapi import APIRouter
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from email_assistant.web.dependencies import Assistant
 from email_assistant.web.errors import documented
@@ -12,12 +12,14 @@ router = APIRouter(prefix="/api", tags=["accounts"])
 
 
 class StopOut(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"stopped_since": "2026-05-04T14:02:11+00:00"}]})
+
     stopped_since: datetime | None = Field(description="Null while it goes on.")
 
 
 @router.get("/stop", responses=documented(401))
 async def show_stop(app: Assistant) -> StopOut:
-    """Whether everything is stopped."""
+    """Whether everything is stopped, and since when it is so."""
     return StopOut(stopped_since=await app.accounts.stopped_since(app.user_id))
 
 
