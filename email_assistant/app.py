@@ -22,6 +22,7 @@ from email_assistant.home import secret_key
 from email_assistant.inbox.mails import Mails
 from email_assistant.inbox.person import Inbox
 from email_assistant.inbox.questions import Questions
+from email_assistant.inbox.reading import Items
 from email_assistant.inbox.recipients import Recipients
 from email_assistant.inbox.teaching import Teaching
 from email_assistant.notify.channels import Channels
@@ -174,8 +175,10 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
             settle=timedelta(seconds=settings.notify_settle_seconds),
             every=timedelta(seconds=settings.notify_every_seconds),
         )
+        items = Items(pool)
         notices = Notices(
             channels,
+            items,
             accounts,
             outward,
             inbox_url=settings.inbox_url,
@@ -187,6 +190,7 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
             accounts,
             clients,
             outbox,
+            items,
             at=settings.digest_at,
             inbox_url=settings.inbox_url,
             claim=timedelta(seconds=settings.lease_seconds),

@@ -8,6 +8,7 @@ from typing import Final, Literal
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+from email_assistant.db.presence import clock_time
 from email_assistant.db.values import zone_named
 from email_assistant.errors import AssistantError
 from email_assistant.mail.address import Address, untagged
@@ -20,7 +21,8 @@ WITHOUT_MAILBOX: Final = "no mailbox"
 _MEASURED_SECONDS = 5.0
 """A pace from less than this is not told."""
 
-State = Literal["active", "paused", "login", "removing"]
+State = Literal["active", "paused", "stopped", "login", "removing"]
+"""`stopped`: it was active when the person stopped everything, and is again when they go on."""
 Mode = Literal["shadow", "draft", "send"]
 """What becomes of proposals: only shown; left as drafts at Gmail as well; or carried out once the person accepts."""
 
@@ -197,6 +199,14 @@ class Account:
             "belongs to a server that is not known, since an earlier version did not keep where it is "
             f"({self.provider}), so its login is sent nowhere: {again}"
         )
+
+
+def stopped(since: datetime) -> str:
+    """What is said while everything is stopped."""
+    return (
+        f"Everything is stopped since {clock_time(since)}. Nothing is sent, booked or changed in Gmail, and no mail is "
+        "read; what you answer is kept."
+    )
 
 
 def _about(seconds: int) -> str:

@@ -1,8 +1,8 @@
-"""The mailboxes that are connected. Whatever is written to `accounts` is written here."""
+"""The mailboxes that are connected. Whatever is written to `accounts` and `stops` is written here."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, fields
 from datetime import datetime, timedelta
@@ -15,6 +15,7 @@ from pydantic import AfterValidator, TypeAdapter
 
 from email_assistant.accounts.account import NOWHERE, WITHOUT_MAILBOX, Account, Identity, Mode, State, UnknownAccount
 from email_assistant.accounts.vault import Vault
+from email_assistant.db.lease import LeaseLost
 from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.db.presence import Presence
 from email_assistant.db.values import zone_named
@@ -24,6 +25,22 @@ _EXCHANGES: Final = 4
 SERVED: Final = f"a.provider in (%s, '{NOWHERE}')"
 """SQL: whether a process that serves a provider serves the account `a`."""
 _EXCHANGE_SECONDS: Final = 120
+_ACTIVE: Final = "case when exists (select from stops s where s.user_id = {}) then 'stopped' else 'active' end"
+"""SQL: the state of a person's account that is to be active. Asked under `_one_by_one`."""
+_AGAIN: Final = """
+on conflict (user_id, address) do update
+set token = excluded.token, login_at = clock_timestamp(), state = excluded.state, last_error = null,
+    poll_after = '-infinity', watch_after = '-infinity', provider = excluded.provider,
+    scopes = excluded.scopes, login_ends = excluded.login_ends,
+    history_id = case when accounts.provider = excluded.provider then accounts.history_id end,
+    backfilled_at = case when accounts.provider = excluded.provider then accounts.backfilled_at end,
+    backfill_total = case when accounts.provider = excluded.provider then accounts.backfill_total end,
+    labels = case when accounts.provider = excluded.provider then accounts.labels else '{}' end,
+    aliases = case when accounts.provider = excluded.provider then accounts.aliases end
+where accounts.state <> 'removing'"""
+_EVERYTHING_STOPPED: Final = (
+    "It is kept, and not done before you go on: everything is stopped. `email-assistant go-on` does that."
+)
 
 _SPENT = "case when a.spent_until > clock_timestamp() then a.spent_until end as spent_until"
 COLUMNS: Final = ", ".join(_SPENT if field.name == "spent_until" else f"a.{field.name}" for field in fields(Account))
@@ -77,31 +94,25 @@ class Accounts:
         Raises:
             UnknownAccount: it is being removed.
         """
-        added = await self._rows(
-            """insert into accounts (user_id, address, provider, token, triage_since, mode, scopes, login_ends)
-               values (%s, %s, %s, %s, %s, %s, %s, %s)
-               on conflict (user_id, address) do update
-               set token = excluded.token, login_at = clock_timestamp(), state = 'active', last_error = null,
-                   poll_after = '-infinity', watch_after = '-infinity', provider = excluded.provider,
-                   scopes = excluded.scopes, login_ends = excluded.login_ends,
-                   history_id = case when accounts.provider = excluded.provider then accounts.history_id end,
-                   backfilled_at = case when accounts.provider = excluded.provider then accounts.backfilled_at end,
-                   backfill_total = case when accounts.provider = excluded.provider then accounts.backfill_total end,
-                   labels = case when accounts.provider = excluded.provider then accounts.labels else '{}' end,
-                   aliases = case when accounts.provider = excluded.provider then accounts.aliases end
-               where accounts.state <> 'removing' returning id""",
-            (
-                user_id,
-                address.lower(),
-                self._provider,
-                self._vault.encrypt(token),
-                triage_since,
-                mode,
-                None if scopes is None else sorted(scopes),
-                login_ends,
-            ),
-        )
-        if not added:
+        async with self._one_by_one() as conn:
+            added = await conn.execute(
+                f"""insert into accounts
+                        (user_id, address, provider, token, triage_since, mode, scopes, login_ends, state)
+                    values (%(user)s, %(address)s, %(provider)s, %(token)s, %(since)s, %(mode)s, %(scopes)s, %(ends)s,
+                            {_ACTIVE.format("%(user)s")})
+                    {_AGAIN}""".encode(),
+                {
+                    "user": user_id,
+                    "address": address.lower(),
+                    "provider": self._provider,
+                    "token": self._vault.encrypt(token),
+                    "since": triage_since,
+                    "mode": mode,
+                    "scopes": None if scopes is None else sorted(scopes),
+                    "ends": login_ends,
+                },
+            )
+        if not added.rowcount:
             raise UnknownAccount(f"{address} is being removed; connect it again when that is done")
         return await self.find(user_id, address)
 
@@ -127,12 +138,20 @@ class Accounts:
         """
         if await self.of_user(user_id):
             return await self.first(user_id)
-        await self._rows(
-            """insert into accounts (user_id, address, provider, token, triage_since, listed_at, backfilled_at)
-               values (%s, %s, %s, %s, clock_timestamp(), clock_timestamp(), clock_timestamp())
-               on conflict (user_id, address) do nothing""",
-            (user_id, WITHOUT_MAILBOX, NOWHERE, self._vault.encrypt({})),
-        )
+        async with self._one_by_one() as conn:
+            await conn.execute(
+                f"""insert into accounts
+                        (user_id, address, provider, token, state, triage_since, listed_at, backfilled_at)
+                    values (%(user)s, %(address)s, %(provider)s, %(token)s, {_ACTIVE.format("%(user)s")},
+                            clock_timestamp(), clock_timestamp(), clock_timestamp())
+                    on conflict (user_id, address) do nothing""".encode(),
+                {
+                    "user": user_id,
+                    "address": WITHOUT_MAILBOX,
+                    "provider": NOWHERE,
+                    "token": self._vault.encrypt({}),
+                },
+            )
         return (await self._accounts("user_id = %s and provider = %s", (user_id, NOWHERE)))[0]
 
     async def pollable(self) -> list[Account]:
@@ -184,6 +203,8 @@ class Accounts:
         """What to tell of an answer that was just taken, if nothing carries it out for now; None: some process works on
         this account, whichever server's it is. Raises UnknownAccount."""
         account = await self.get(account_id)
+        if account.state == "stopped":
+            return _EVERYTHING_STOPPED
         absence = await presence.absence_of(account.provider if account.has_mailbox else None)
         if absence is None:
             return None
@@ -238,11 +259,50 @@ class Accounts:
                 )
 
     async def set_state(self, account_id: UUID, state: State, error: str | None = None) -> None:
-        """An account that is being removed stays so; one that is in this state already keeps its reason."""
-        await self._rows(
-            "update accounts set state = %s, last_error = %s where id = %s and state not in ('removing', %s)",
-            (state, error, account_id, state),
-        )
+        """An account that is being removed stays so; one that is in this state already keeps its reason. While all is
+        stopped, one that becomes active is stopped."""
+        async with self._one_by_one() as conn:
+            await conn.execute(
+                f"""update accounts set last_error = %(error)s,
+                           state = case %(state)s when 'active' then {_ACTIVE.format("user_id")} else %(state)s end
+                    where id = %(id)s and state not in ('removing', %(state)s)""".encode(),
+                {"id": account_id, "state": state, "error": error},
+            )
+
+    async def stop(self, user_id: UUID) -> None:
+        """Stop everything: once this has returned, nothing starts any more for any mailbox, whichever process it would.
+        What is on the wire by then ends, and is recorded."""
+        async with self._one_by_one() as conn:
+            await conn.execute("insert into stops (user_id) values (%s) on conflict do nothing", (user_id,))
+            await conn.execute("select from accounts where user_id = %s order by id for no key update", (user_id,))
+            await conn.execute(
+                "update accounts set state = 'stopped' where user_id = %s and state = 'active'", (user_id,)
+            )
+
+    async def go_on(self, user_id: UUID) -> list[UUID]:
+        """Take back `stop`. What was paused before is paused still. Returns the accounts that are active again."""
+        async with self._one_by_one() as conn:
+            await conn.execute("delete from stops where user_id = %s", (user_id,))
+            await conn.execute("select from accounts where user_id = %s order by id for no key update", (user_id,))
+            again = await conn.execute(
+                "update accounts set state = 'active' where user_id = %s and state = 'stopped' returning id", (user_id,)
+            )
+            return [row["id"] for row in await again.fetchall()]
+
+    async def stopped_since(self, user_id: UUID) -> datetime | None:
+        """When the person stopped everything; None: they have not, or it goes on."""
+        rows = await self._rows("select at from stops where user_id = %s", (user_id,))
+        return rows[0]["at"] if rows else None
+
+    async def check_active(self, account_id: UUID) -> None:
+        """To be called immediately before something is written at Google that no ledger tells of: what is stopped or
+        paused meanwhile waits for this look, or is seen by it.
+
+        Raises:
+            LeaseLost: the account may not act.
+        """
+        if not await self._rows("select id from accounts where id = %s and state = 'active' for share", (account_id,)):
+            raise LeaseLost
 
     async def set_mode(self, conn: Connection, account_id: UUID, mode: Mode) -> None:
         await conn.execute("update accounts set mode = %s where id = %s", (mode, account_id))
@@ -348,6 +408,13 @@ class Accounts:
 
     async def set_background(self, account_id: UUID, text: str) -> None:
         await self._set(account_id, "background = %s", text)
+
+    @asynccontextmanager
+    async def _one_by_one(self) -> AsyncIterator[Connection]:
+        """A transaction in which accounts become active, or stop: one at a time."""
+        async with self._pool.connection() as conn, conn.transaction():
+            await conn.execute("select pg_advisory_xact_lock(hashtextextended('stop', 0))")
+            yield conn
 
     async def _set(self, account_id: UUID, what: str, *given: object) -> None:
         await self._rows(f"update accounts set {what} where id = %s", (*given, account_id))

@@ -20,6 +20,7 @@ from email_assistant.cli import (
     notify,
     run,
     session,
+    stop,
     tools,
 )
 from email_assistant.cli.context import check_arguments, ensure_output, flush_output, print_version
@@ -51,6 +52,8 @@ for command in (
     *(backup.backup, backup.restore, auction.auction),
 ):
     app.command(command.__name__)(command)
+for name, command in (("stop", stop.stop), ("go-on", stop.go_on)):
+    app.command(name)(command)
 for name, group in (
     *(("auth", auth), ("account", accounts), ("inbox", inbox), ("chat", chat), ("mails", mails), ("memory", memory)),
     *(("notify", notify), ("session", session), ("mcp", mcp), ("tools", tools), ("gate", gate)),

@@ -36,6 +36,7 @@ _CLOCK_TOLERANCE = timedelta(minutes=2)
 @awaited
 async def status(as_json: AsJson = False) -> None:
     """Show what waits, what is being worked on, and what was used in the last 24 hours."""
+    from email_assistant.accounts.account import stopped
     from email_assistant.trail.activity import Activity
     from email_assistant.usage import spent_notice
     from email_assistant.web.first_steps import first_steps
@@ -45,6 +46,7 @@ async def status(as_json: AsJson = False) -> None:
         items = await app.inbox.counts(app.user_id)
         absence = await app.presence.absence()
         used = await app.usage.since(app.user_id, datetime.now(UTC) - timedelta(days=1))
+        since = await app.accounts.stopped_since(app.user_id)
         accounts = await app.accounts.of_user(app.user_id)
         away = {account.id: app.accounts.away(account) for account in accounts}
         days = [await app.usage.today(account) for account in accounts]
@@ -65,6 +67,7 @@ async def status(as_json: AsJson = False) -> None:
                 "waiting": items.by_status["pending"],
                 "snoozed": items.snoozed,
                 "running": absence is None,
+                "stopped_since": since,
                 "last_sign_of_life": absence.since if absence else None,
                 "last_24_hours": used,
                 "this_week": weeks[0].says if weeks else None,
@@ -74,6 +77,8 @@ async def status(as_json: AsJson = False) -> None:
         return
     if absence:
         say(absence.sentence)
+    if since:
+        say(here(f"{stopped(since)} `email-assistant go-on` ends that."))
     for account, day in zip(accounts, days, strict=True):
         seen = f"last looked at {when(account.listed_at, account.zone)}" if account.listed_at else "not looked at yet"
         out.print(f"{account.address}: {account.state}, {seen}")

@@ -41,7 +41,7 @@ class Absence:
     def __str__(self) -> str:
         if self.since is None:
             return f"nothing is running yet; start `{self.start}`"
-        return f"nothing is running since {_moment(self.since.astimezone())}; start `{self.start}`"
+        return f"nothing is running since {clock_time(self.since)}; start `{self.start}`"
 
     @property
     def sentence(self) -> str:
@@ -92,5 +92,7 @@ class Presence:
             await conn.execute(_FORGET, (self._holder.key,))
 
 
-def _moment(at: datetime) -> str:
+def clock_time(at: datetime) -> str:
+    """A time on this machine's clock, with its date unless that is today's."""
+    at = at.astimezone()
     return f"{at:%H:%M}" if at.date() == datetime.now(at.tzinfo).date() else f"{at:%Y-%m-%d %H:%M}"

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from psycopg.types.json import Json
 
+from email_assistant.db.lease import LeaseLost
 from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.gate.labels import Labels
 from email_assistant.gate.policy import GateEntry
@@ -41,16 +42,28 @@ class GateLedger:
         self._pool = pool
 
     async def append(self, run_id: UUID, call_id: str, entry: GateEntry) -> None:
-        """A call is about to run; one that is made again is noted already."""
+        """A call is about to run; one that is made again is noted already.
+
+        Raises:
+            LeaseLost: the person has stopped everything, or paused the account.
+        """
         labels = Json(entry.labels.model_dump()) if entry.labels else None
-        await fetched(
+        may_run = await fetched(
             self._pool,
-            """insert into gate_calls (user_id, account_id, thread_id, run_id, call_id, tool, server, labels,
-                                       external, cleared)
-               select user_id, account_id, thread_id, id, %s, %s, %s, %s, %s, %s from runs where id = %s
-               on conflict (run_id, call_id) do nothing""",
-            (call_id, entry.tool, entry.server, labels, entry.external, entry.cleared, run_id),
+            """with account as (
+                   select a.id from accounts a where a.id = (select account_id from runs where id = %s)
+                   and a.state not in ('paused', 'stopped', 'removing') for share),
+               noted as (
+                   insert into gate_calls (user_id, account_id, thread_id, run_id, call_id, tool, server, labels,
+                                           external, cleared)
+                   select r.user_id, r.account_id, r.thread_id, r.id, %s, %s, %s, %s, %s, %s
+                   from runs r join account a on a.id = r.account_id where r.id = %s
+                   on conflict (run_id, call_id) do nothing)
+               select id from account""",
+            (run_id, call_id, entry.tool, entry.server, labels, entry.external, entry.cleared, run_id),
         )
+        if not may_run:
+            raise LeaseLost
 
     async def answered(self, run_id: UUID, call_id: str, text: str) -> None:
         """What the model is about to be told of a call."""

@@ -64,6 +64,11 @@ class Items:
             raise NoItem(f"there is no item {item_id}")
         return found[0]
 
+    async def of_ids(self, user_id: UUID, item_ids: Sequence[UUID]) -> list[Item]:
+        """Those that are there, in that order."""
+        found = await self._items("i.user_id = %s and i.id = any(%s)", user_id, list(item_ids))
+        return sorted(found, key=lambda item: item_ids.index(item.id))
+
     async def find(self, user_id: UUID, prefix: str) -> Item:
         """The item whose id begins with `prefix`. Raises NoItem."""
         where = "i.user_id = %s and starts_with(i.id::text, %s) order by i.created_at, i.id limit %s"

@@ -22,7 +22,6 @@ Kind = Literal["push", "webhook"]
 _CLAIM_SECONDS = 60  # how long a process that died keeps a channel from being used; it outlasts any request
 _TRIES = 5  # Of one notice. Then it is given up, and the next item starts anew.
 _LISTED = 50  # items that one notice names; it counts them all
-_SHOWN_WORDS = 200  # characters of what was asked for in a chat
 _SQL = statements("notify", "channels.sql")
 
 
@@ -46,20 +45,11 @@ class Channel:
 
 
 @dataclass(frozen=True, slots=True)
-class New:
-    """An item that a channel was not told of yet."""
-
-    id: UUID
-    sender: str | None
-    subject: str | None  # of the mail; of a chat, how the request begins
-
-
-@dataclass(frozen=True, slots=True)
 class Notice:
     """What one channel is to be told now."""
 
     channel: Channel
-    items: list[New]  # the oldest of them
+    items: list[UUID]  # that the channel was not told of yet: the oldest of them
     new: int
     waiting: int  # all that wait for the person, told of or not
     until: datetime | None  # when the newest of them came
@@ -132,8 +122,8 @@ class Channels:
 
     async def _notice(self, channel: Channel) -> Notice:
         [counted] = await self._rows("waits", self._settle, channel.id)
-        rows = await self._rows("new_items", _SHOWN_WORDS, channel.id, counted["until"], _LISTED)
-        return Notice(channel, [New(**row) for row in rows], **counted)
+        rows = await self._rows("new_items", channel.id, counted["until"], _LISTED)
+        return Notice(channel, [row["id"] for row in rows], **counted)
 
     async def _one(self, name: str, *parameters: object) -> Channel:
         found = await self._channels(name, *parameters)

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 from uuid import UUID
@@ -11,9 +11,12 @@ from email_assistant.accounts.account import Account, UnknownAccount
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.accounts.vault import VaultError
+from email_assistant.db.lease import LeaseLost
 from email_assistant.db.pool import Pool, fetched
 from email_assistant.db.statements import statements
 from email_assistant.google.errors import GoogleError, Refused
+from email_assistant.inbox.items import Item
+from email_assistant.inbox.reading import Items
 from email_assistant.memory.lessons import Lessons
 from email_assistant.notify.digest_text import MOST_LINES, Contents, Line, Section, compose
 from email_assistant.outgoing.entry import InDoubt, NotYetClear
@@ -59,6 +62,7 @@ class Digests:
     accounts: Accounts
     clients: Clients
     outbox: KeyedOutbox
+    items: Items
     at: time | None
     inbox_url: str
     claim: timedelta
@@ -97,7 +101,7 @@ class Digests:
 
     async def _send(self, account: Account, digest: _Digest) -> None:
         async def write() -> Letter:
-            contents = await self._contents(digest)
+            contents = await self._contents(digest, account.user_id)
             if contents.is_empty:
                 raise _NothingToSay
             return Letter(compose(account, digest.day, digest.since, self.clock(), contents, self.inbox_url), None)
@@ -113,7 +117,7 @@ class Digests:
             await self._end(digest, "failed", _NOT_FOUND)
         except Refused as error:
             await self._end(digest, "failed", f"Gmail refuses it: {error}")
-        except (GoogleError, VaultError, UnknownAccount) as error:
+        except (GoogleError, VaultError, UnknownAccount, LeaseLost) as error:
             log.warning("digest of account %s: %s", account.id, type(error).__name__)
             await self._put_off(digest, str(error))
         else:
@@ -125,21 +129,27 @@ class Digests:
     async def _end(self, digest: _Digest, state: str, why: str | None) -> None:
         await self._rows("end", (state, why, digest.account_id, digest.day))
 
-    async def _contents(self, digest: _Digest) -> Contents:
+    async def _contents(self, digest: _Digest, user_id: UUID) -> Contents:
         period = {"account": digest.account_id, "since": digest.since, "until": digest.until}
         waiting = await self._section("waiting", period)
         done = await self._section("done", period)
         failed = await self._section("failed", period)
         [left] = await self._rows("left", period)
-        kinds = [Line(line.sender, line.subject, _WORDS[line.what]) for line in waiting.lines]
+        items = await self.items.of_ids(user_id, [line.id for line in waiting.lines if line.id])
+        found: dict[UUID | None, Item] = {item.id: item for item in items}
+        kinds = [replace(line, what=_waits(line.what, found.get(line.id))) for line in waiting.lines]
         learned = await Lessons(self.pool).between(digest.account_id, digest.since, digest.until)
         return Contents(Section(waiting.total, kinds), done, failed, left["n"], learned)
 
     async def _section(self, name: str, period: Mapping[str, object]) -> Section:
-        counted = "select sender, subject, what, count(*) over () as total from ({}) found order by at limit {}"
+        counted = "select *, count(*) over () as total from ({}) found order by at limit {}"
         rows = await fetched(self.pool, counted.format(_SQL[name], MOST_LINES), period)
-        lines = [Line(row["sender"], row["subject"], row["what"]) for row in rows]
+        lines = [Line(row["sender"], row["subject"], row["what"], row.get("id")) for row in rows]
         return Section(rows[0]["total"] if rows else 0, lines)
 
     async def _rows(self, name: str, parameters: tuple[object, ...] | Mapping[str, object]) -> list[dict[str, Any]]:
         return await fetched(self.pool, _SQL[name], parameters)
+
+
+def _waits(kind: str, item: Item | None) -> str:
+    return f"{_WORDS[kind]}; marked: {item.at_a_glance}" if item and item.marks else _WORDS[kind]

@@ -34,7 +34,7 @@ where account_id = %s and day = %s
 update digests set state = %s, last_error = %s where account_id = %s and day = %s and state = 'open'
 
 -- name: waiting
-select case when r.mail_id is null then 'You' else m.sender end as sender,
+select i.id, case when r.mail_id is null then 'You' else m.sender end as sender,
        coalesce(m.subject, left(r.input->>'request', 200)) as subject, i.kind as what, i.created_at as at
 from inbox_items i join runs r on r.id = i.run_id
 left join mails m on m.account_id = i.account_id and m.gmail_id = i.mail_id

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from email import policy
 from email.message import EmailMessage
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from email_assistant.accounts.account import Account
@@ -22,6 +23,7 @@ class Line:
     sender: str | None
     subject: str | None
     what: str  # what waits, what was done, or why it failed
+    id: UUID | None = None  # of what waits
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,26 +10,26 @@ from uuid import UUID, uuid5
 
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.vault import VaultError
-from email_assistant.mail.charset import cut
-from email_assistant.mail.invisible import clean
+from email_assistant.inbox.reading import Items
 from email_assistant.notify import push
-from email_assistant.notify.channels import Channel, Channels, New, Notice
+from email_assistant.notify.cards import MOST_CARDS, bare, cards, counted
+from email_assistant.notify.channels import Channel, Channels, Notice
 from email_assistant.notify.outward import Answer, Outward, TargetRefused, Unreachable
 from email_assistant.notify.webhook import new_secret, signed
 
 log = logging.getLogger(__name__)
 
 _GONE = (404, 410)
-_SHOWN_MAILS, _SHOWN_LENGTH = 3, 100  # a push message holds about 3,900 bytes at most (RFC 8291, section 4)
 
 
 @dataclass(frozen=True, slots=True)
 class Notices:
-    """`inbox_url`: where the person opens the inbox; `contact`: for the operators of push services, a mailto: or https:
-    address; None: the person's first account; `show_mail`: write sender and subject into web push, whose messages only
-    the person's browser can read."""
+    """`items`: what waits; `inbox_url`: where the person opens the inbox; `contact`: for the operators of push
+    services, a mailto: or https: address; None: the person's first account; `show_mail`: write who wrote, and what is
+    proposed, into web push, whose messages only the person's browser can read."""
 
     channels: Channels
+    items: Items
     accounts: Accounts
     outward: Outward
     inbox_url: str
@@ -83,32 +83,41 @@ class Notices:
     async def _send(self, channel: Channel, notice: Notice, type_: str) -> Answer:
         address = await self.channels.address(channel)
         if channel.kind == "webhook":
-            body = json.dumps(self._for_webhook(notice, type_)).encode()
+            body = json.dumps(await self._for_webhook(notice, type_)).encode()
             # The same notice, tried again, has the same id: a receiver may leave out what it knows.
             message_id = str(uuid5(channel.id, f"{type_} {notice.until}"))
             return await self.outward.post(address["url"], signed(address["secret"], message_id, body), body)
         key, contact = await self._key(channel.user_id), await self._contact_of(channel.user_id)
-        headers, body = push.sealed(key, contact, address, json.dumps(self._for_browser(notice)).encode())
+        headers, body = push.sealed(key, contact, address, await self._for_browser(notice))
         return await self.outward.post(address["url"], headers, body)
 
-    def _for_webhook(self, notice: Notice, type_: str) -> dict[str, Any]:
+    async def _for_webhook(self, notice: Notice, type_: str) -> dict[str, Any]:
         """Ids and numbers: a webhook goes to somebody else's server, in the clear for it."""
+        found = await self.items.of_ids(notice.channel.user_id, notice.items)
         return {
             "type": type_,
             "timestamp": datetime.now(UTC).isoformat(),
             "data": {
                 "new": notice.new,
                 "waiting": notice.waiting,
-                "items": [str(item.id) for item in notice.items],
+                "items": list(map(str, notice.items)),
+                "marked": [str(item.id) for item in found if item.marks],
                 "link": self.inbox_url,
             },
         }
 
-    def _for_browser(self, notice: Notice) -> dict[str, str]:
-        lines = [_shown(item) for item in notice.items[:_SHOWN_MAILS]] if self.show_mail else []
-        if self.show_mail and notice.new > _SHOWN_MAILS:
-            lines.append(f"and {notice.new - _SHOWN_MAILS} more")
-        return {"title": _title(notice), "body": "\n".join(lines)}
+    async def _for_browser(self, notice: Notice) -> bytes:
+        """`notices` to be shown, each under a `tag` that a later one of the same item replaces, and leading to a `url`;
+        `send`: it may be accepted from there, with what the server must find unchanged."""
+        if not notice.waiting:
+            shown = [{**counted(0), "title": "Notices reach this browser"}]
+        else:
+            found = await self.items.of_ids(notice.channel.user_id, notice.items[:MOST_CARDS])
+            if self.show_mail:
+                shown = cards(found, notice.new)
+            else:
+                shown = [bare(found[0]) if found and notice.waiting == 1 else counted(notice.waiting)]
+        return json.dumps({"waiting": notice.waiting, "notices": shown}, ensure_ascii=False).encode("utf-8", "replace")
 
     async def _key(self, user_id: UUID) -> str:
         return await self.channels.vapid_key(user_id, push.new_key())
@@ -126,13 +135,3 @@ class Notices:
 
 def _is_taken(answer: Answer) -> bool:
     return 200 <= answer.status < 300
-
-
-def _title(notice: Notice) -> str:
-    if not notice.waiting:
-        return "Notices reach this browser"
-    return "1 item waits for you" if notice.waiting == 1 else f"{notice.waiting} items wait for you"
-
-
-def _shown(item: New) -> str:
-    return cut(" ".join(clean(f"{item.sender or ''}: {item.subject or '(no subject)'}").split()), _SHOWN_LENGTH)

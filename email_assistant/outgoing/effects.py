@@ -43,6 +43,7 @@ _START = """
 update effects set state = 'started', epoch = %s, gmail_thread = coalesce(%s, gmail_thread), mark = coalesce(%s, mark),
        started_at = coalesce(started_at, clock_timestamp()), last_started_at = clock_timestamp()
 where account_id = %s and key = %s and state in ('planned', 'started')"""
+_MAY_ACT = "(select a.state = 'active' from accounts a where a.id = effects.account_id for share)"
 _INTO = "(account_id, gmail_thread) = (select account_id, gmail_id from threads where id = %s)"
 
 
@@ -230,9 +231,9 @@ class Ledger:
                 guarded = f"{_START} and {HELD} returning key"
                 started = bool(await lease.guarded(conn, guarded, *values, margin=self._deadline, account_active=True))
             else:
-                started = (await conn.execute(_START, values)).rowcount == 1
+                started = (await conn.execute(f"{_START} and {_MAY_ACT}".encode(), values)).rowcount == 1
         if not started:
-            raise LeaseLost(f"{entry.key} was settled by another worker")
+            raise LeaseLost(f"{entry.key} was settled by another worker, or its account is paused")
 
     async def keep_draft(self, entry: Entry, draft_id: str, lease: Lease | None) -> bool:
         """Store the draft that may be sent; False if another worker has taken over, disowned it or stored one."""

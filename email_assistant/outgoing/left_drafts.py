@@ -146,7 +146,14 @@ class LeftDrafts:
         """Note that it is about to be deleted: that it is gone later must not be taken for the person's doing."""
         ending = "update left_drafts set state = 'ending', draft_id = %s where run_id = %s and call_id = %s"
         async with self._pool.connection() as conn:
-            await lease.guarded(conn, f"{ending} and {HELD} returning call_id", draft_id, left.run_id, left.call_id)
+            await lease.guarded(
+                conn,
+                f"{ending} and {HELD} returning call_id",
+                draft_id,
+                left.run_id,
+                left.call_id,
+                account_active=True,
+            )
 
     async def _keep(self, lease: Lease, left: LeftDraft, draft_id: str) -> bool:
         """Store the draft's id; False if another worker has taken over."""

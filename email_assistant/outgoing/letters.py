@@ -136,8 +136,7 @@ class Mailer:
             draft_id = draft_id or await self._adopt(entry, mark)
         try:
             draft_id = draft_id or await self._create(entry, write)
-            if self.lease:
-                await self.ledger.start(entry, self.lease)
+            await self.ledger.start(entry, self.lease)
             sent = await self.gmail.send_draft(draft_id)
         except NotFound as gone:
             if draft_id is None:

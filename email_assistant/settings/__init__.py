@@ -166,8 +166,8 @@ class Settings(_Home):
     """How long an item waits before you are told of it."""
     notify_every_seconds: Seconds = Field(60, ge=0)
     """The shortest time between two notices to one browser or webhook; what comes in between is told at once."""
-    notify_show_mail: bool = False
-    """Whether notices in your browser show sender and subject, not only how many items wait."""
+    notify_show_mail: bool = True
+    """Whether notices in your browser say who wrote and what is proposed, not only how many items wait."""
     notify_private: bool = False
     """Whether notices may go to this machine and its network, and over http."""
     notify_contact: Contact | None = None

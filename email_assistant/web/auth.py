@@ -29,7 +29,7 @@ _READING = ("GET", "HEAD", "OPTIONS")
 
 _HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'; img-src 'self' data:",
+    "manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; img-src 'self' data:",
     "X-Content-Type-Options": "nosniff",
     # Not no-referrer: with it a browser sends "Origin: null" with our own forms too, and they could not be told from a
     # stranger's (https://fetch.spec.whatwg.org/#append-a-request-origin-header). Other sites learn nothing either way.

@@ -187,7 +187,9 @@ async def outcome(thread_id: str, work: Awaitable[Talk]) -> tuple[int, Reply]:
     except Invalid as error:
         return refused(400, thread_id, str(error))
     except LeaseLost:
-        return refused(409, thread_id, "another process has taken the chat over, or its mailbox was paused; look again")
+        return refused(
+            409, thread_id, "another process has taken the chat over, or it was paused or stopped; look again"
+        )
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is not None and task.cancelling():

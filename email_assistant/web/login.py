@@ -4,12 +4,13 @@ from contextlib import suppress
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Form, Request
+from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import RedirectResponse, Response
 
 from email_assistant.accounts.sessions import NoSession
 from email_assistant.web.auth import Access, local_path, login_page, onward, with_token
 from email_assistant.web.dependencies import Assistant, served
+from email_assistant.web.head import say_how_it_stands
 from email_assistant.web.rendering import render
 
 router = APIRouter(include_in_schema=False)
@@ -60,7 +61,7 @@ async def log_out(
     return response
 
 
-@router.get("/sessions")
+@router.get("/sessions", dependencies=[Depends(say_how_it_stands)])
 async def show(request: Request, app: Assistant, access: Entry) -> Response:
     return render(
         "sessions.html",

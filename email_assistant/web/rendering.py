@@ -38,6 +38,12 @@ def say_stand_ins(words: str) -> None:
     _stand_ins.set(words)
 
 
+def say_stopped(notice: str | None) -> None:
+    """Have what is rendered for this request say that everything is stopped, and offer to go on."""
+    _stopped.set(notice)
+
+
+_stopped: ContextVar[str | None] = ContextVar("stopped", default=None)
 _at_head: ContextVar[str | None] = ContextVar("at_head", default=None)
 _stand_ins: ContextVar[str] = ContextVar("stand_ins", default="")
 _environment = Environment(
@@ -50,6 +56,7 @@ _environment = Environment(
 _environment.globals |= {
     "said_at_head": _at_head.get,
     "stand_ins": _stand_ins.get,
+    "said_stopped": _stopped.get,
     "first_answer_text": FIRST_ANSWER,
     "not_in_copy": NOT_IN_COPY,
     "calendars_text": COUNTED,

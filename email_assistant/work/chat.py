@@ -203,6 +203,10 @@ async def stand(turns: Turns, inbox: Inbox, ledger: Ledger, user_id: UUID, chats
 
 def _check_active(account: Account) -> None:
     """Raises Conflict."""
+    if account.state == "stopped":
+        raise Conflict(
+            "everything is stopped, so nothing is asked or done here: `email-assistant go-on`, or Go on on any page"
+        )
     if account.state != "active":
         raise Conflict(
             f"{account.address} is paused: `email-assistant account resume {account.address}`"

@@ -109,6 +109,7 @@ class Labels:
     async def _set(self, gmail: Gmail, work: LabelWork, account: Account) -> None:
         ids = self._ids(account)
         others = [label_id for each, label_id in ids.items() if each != work.classification]
+        await self.accounts.check_active(account.id)
         await gmail.modify_labels(work.gmail_id, add=(ids[work.classification],), remove=others)
 
     async def _look(self, lease: Lease, work: LabelWork) -> bool:
@@ -135,11 +136,14 @@ class Labels:
     async def _find(self, account: Account, gmail: Gmail) -> Account:
         """The account with the ids of its labels as they are now; those that are not there are made."""
         known = await _labels_by_name(gmail)
-        found = {name: known.get(name.lower()) or await self._make(gmail, name) for name in self.names.values()}
+        found = {
+            name: known.get(name.lower()) or await self._make(account, gmail, name) for name in self.names.values()
+        }
         await self.accounts.set_labels(account.id, found)
         return await self.accounts.get(account.id)
 
-    async def _make(self, gmail: Gmail, name: str) -> str:
+    async def _make(self, account: Account, gmail: Gmail, name: str) -> str:
+        await self.accounts.check_active(account.id)
         try:
             return (await gmail.create_label(name)).id
         except Refused as refusal:

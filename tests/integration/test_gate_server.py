@@ -17,6 +17,7 @@ from email_assistant.app import App, open_app
 from email_assistant.gate.client import Gate
 from email_assistant.gate.log import check
 from email_assistant.inbox.items import Item
+from email_assistant.notify.cards import cards
 from email_assistant.settings import Settings
 from tests.integration.test_api import TOKEN, client, served
 
@@ -219,7 +220,10 @@ class TestHolds:
         await channels.add(agent.app.user_id, "webhook", "hook", "https://hook.example", {})
         async with agent.holding() as task:
             [notice] = await channels.claim()
-            assert [(new.sender, new.subject) for new in notice.items] == [("An agent of yours", "agent_send_mail")]
+            [held] = await agent.app.inbox.of_ids(agent.app.user_id, notice.items)
+            [card] = cards([held], notice.new)
+            assert card["title"] == "! An agent of yours: agent_send_mail"
+            assert "send" not in card
             await agent.decide("deny", "send_mail")
             await task
 

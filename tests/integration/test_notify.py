@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from email_assistant.inbox.items import Conflict
 from email_assistant.notify.channels import Channel
 from email_assistant.notify.digest import Digests
 from email_assistant.notify.outward import Outward, TargetRefused, Unreachable
@@ -31,7 +32,7 @@ from tests.doubles.receiver import Browser, Receiver, is_signed, vapid_claims
 from tests.doubles.serving import Hold
 from tests.integration.conftest import Start
 from tests.integration.home import Home, OpenHome, in_one_loop, reached, until
-from tests.integration.scene import ADA, BERLIN, BOB, DONE, reply
+from tests.integration.scene import ADA, BERLIN, BOB, DONE, meeting, reply
 
 HOSTILE_SUBJECT = b"""From: Bob Berg <bob@example.org>\r
 To: ada@example.com\r
@@ -87,7 +88,12 @@ class TestBrowser:
         await home.works.tell()
 
         [delivery] = browser.deliveries
-        assert browser.read(delivery) == {"title": "1 item waits for you", "body": ""}
+        [item] = await home.pending()
+        told = browser.read(delivery)
+        assert told["waiting"] == 1
+        [notice] = told["notices"]
+        assert notice["title"] == "bob@example.org: Lunch?"
+        assert notice["url"] == f"/items/{item.id}"
         claims = vapid_claims(delivery, await home.app.notices.public_key(home.app.user_id))
         assert claims["aud"] == receiver.url
         assert claims["sub"] == f"mailto:{ADA}"
@@ -101,23 +107,100 @@ class TestBrowser:
                 keys.add(await home.app.notices.public_key(home.app.user_id))
         assert len(keys) == 1
 
-    async def test_sees_whose_mail_it_is_only_if_that_was_asked_for(
+    async def test_sees_a_number_only_if_that_was_asked_for(
         self, open_home: OpenHome, model: Model, receiver: Receiver
     ) -> None:
         model.script(lambda _: [reply("Friday is fine."), DONE])
         browser = Browser(receiver)
-        async with open_home(**AT_ONCE, notify_show_mail=True) as home:
+        async with open_home(**AT_ONCE, notify_show_mail=False) as home:
+            await add_browser(home, browser)
+            await home.receive("Lunch?")
+            await home.works.tell()
+            [item] = await home.pending()
+        [delivery] = browser.deliveries
+        assert browser.read(delivery)["notices"] == [
+            {"title": "1 item waits for you", "body": "", "tag": str(item.id), "url": f"/items/{item.id}"}
+        ]
+
+    async def test_sees_who_wrote_in_a_burst_too(self, open_home: OpenHome, model: Model, receiver: Receiver) -> None:
+        model.script(lambda _: [reply("Friday is fine."), DONE])
+        browser = Browser(receiver)
+        async with open_home(**AT_ONCE) as home:
             await add_browser(home, browser)
             for subject in ("Lunch?", "Dinner?\u202e\u200b", "Tea?", "Breakfast?"):
                 await home.receive(subject)
             await home.works.tell()
         [delivery] = browser.deliveries
-        assert browser.read(delivery) == {
-            "title": "4 items wait for you",
-            "body": "\n".join(
-                [*(f"bob@example.org: {subject}?" for subject in ("Lunch", "Dinner", "Tea")), "and 1 more"]
-            ),
-        }
+        told = browser.read(delivery)
+        titles = [
+            *(f"bob@example.org: {subject}?" for subject in ("Lunch", "Dinner", "Tea")),
+            "1 more item waits for you",
+        ]
+        assert [notice["title"] for notice in told["notices"]] == titles
+        assert told["waiting"] == 4
+        assert not any("send" in notice for notice in told["notices"])
+
+    async def test_may_send_only_a_whole_unmarked_letter_that_is_as_it_was_shown(
+        self, home: Home, google: Google, model: Model, receiver: Receiver
+    ) -> None:
+        browser = Browser(receiver)
+        await add_browser(home, browser)
+        model.script(lambda _: [reply("Friday is fine."), DONE])
+        await home.receive("Lunch?")
+        await home.works.tell()
+        [item] = await home.pending()
+        [notice] = browser.read(browser.deliveries[-1])["notices"]
+        assert notice["body"] == f"From {ADA} to bob@example.org:\nFriday is fine."
+        assert notice["send"] == {"id": str(item.id), "hash": item.hash}
+
+        async def send(shown: str) -> Exception | None:
+            given = [(item.id, shown, {"type": "accept", "args": None})]
+            [outcome] = await home.app.inbox.decide_parts(home.app.user_id, given, by="api")
+            return outcome.refused
+
+        await home.sql("update inbox_items set asked = asked + 1")  # they are asked about it again
+        assert isinstance(await send(notice["send"]["hash"]), Conflict)
+        assert (await home.item(item)).status == "pending"
+        assert await send((await home.item(item)).hash) is None
+        assert (await home.item(item)).status == "decided"
+
+    @pytest.mark.parametrize(
+        "proposed",
+        [
+            reply("word " * 40),
+            reply("Friday is fine.", additional_recipients=["eve@elsewhere.example"]),
+            meeting(),
+            [reply("One."), reply("Two.")],
+        ],
+        ids=["long", "marked", "a meeting", "two parts"],
+    )
+    async def test_opens_the_card_for_everything_else(
+        self, home: Home, model: Model, receiver: Receiver, proposed: Any
+    ) -> None:
+        browser = Browser(receiver)
+        await add_browser(home, browser)
+        model.script(lambda _: [*(proposed if isinstance(proposed, list) else [proposed]), DONE])
+        await home.receive("Lunch?")
+        await home.works.tell()
+        notices = browser.read(browser.deliveries[-1])["notices"]
+        assert not any("send" in notice for notice in notices)
+        items = {str(item.id): item for item in await home.pending()}
+        for notice in notices:
+            marked = items[notice["tag"]].marks
+            assert notice["url"] == f"/items/{notice['tag']}"
+            assert notice["title"].startswith("! ") == bool(marked)
+            assert notice["body"].startswith("Marked: ") == bool(marked)
+
+    async def test_fits_into_a_message_however_long_the_mail_is(
+        self, home: Home, model: Model, receiver: Receiver
+    ) -> None:
+        browser = Browser(receiver)
+        await add_browser(home, browser)
+        model.script(lambda _: [reply("\U0001f600" * 190), DONE])
+        for _ in range(3):
+            await home.receive("\U0001f600" * 300)
+        await home.works.tell()
+        assert len(browser.read(browser.deliveries[-1])["notices"]) == 3
 
     @pytest.mark.parametrize("status", [404, 410])
     async def test_that_is_gone_is_never_written_to_again(self, home: Home, receiver: Receiver, status: int) -> None:
@@ -135,7 +218,7 @@ class TestBrowser:
         await add_browser(home, browser)  # it comes back
         await home.receive("Tea?")
         await home.works.tell()
-        assert browser.read(browser.deliveries[1])["title"] == "3 items wait for you"
+        assert browser.read(browser.deliveries[1])["waiting"] == 3
 
     async def test_leaves_no_address_and_no_key_to_read_in_the_database(self, home: Home, receiver: Receiver) -> None:
         browser = Browser(receiver)
@@ -164,6 +247,7 @@ class TestWebhook:
             "new": 1,
             "waiting": 1,
             "items": [str(item.id)],
+            "marked": [],
             "link": "http://127.0.0.1:8765/",
         }
         said = delivery.body.decode()
@@ -517,6 +601,7 @@ class TestDigest:
             app.accounts,
             app.clients,
             app.outbox,
+            app.inbox,
             at=at,
             inbox_url="https://mail.example.net/",
             claim=timedelta(minutes=1),
@@ -775,7 +860,7 @@ class TestProgram:
         daemon.wait_for(lambda: len(receiver.deliveries) == 3, "both are told, the webhook also that it was added")
 
         [pushed] = browser.deliveries
-        assert browser.read(pushed)["title"] == "1 item waits for you"
+        assert browser.read(pushed)["notices"][0]["title"] == "bob@example.org: Lunch?"
         assert vapid_claims(pushed, key)["aud"] == receiver.url
         added, told = [delivery for delivery in receiver.deliveries if delivery.path == "/hook"]
         assert [added.json["type"], told.json["type"]] == ["test", "items.waiting"]

@@ -872,3 +872,18 @@ async def test_a_mistake_of_the_program_ends_it_with_one_line_and_no_mail(
     shown = capsys.readouterr()
     assert "words of a mail" not in shown.out + shown.err
     assert "Traceback" not in shown.out + shown.err
+
+
+async def test_one_key_stops_everything_and_another_goes_on(home: Home, account: UUID) -> None:
+    item = await home.draft(account)
+    async with shown(home) as view:
+        await view.press("S")
+        await view.sees("Everything is stopped since", "G goes on")
+        assert (await home.app.accounts.get(account)).state == "stopped"
+        await view.opens("enter")
+        await view.press("a")
+        await view.sees("Accepted")
+        await view.press("G")
+        await view.misses("Everything is stopped since")
+    assert (await home.app.accounts.get(account)).state == "active"
+    assert (await home.app.inbox.get(home.app.user_id, item.id)).status == "decided"

@@ -41,6 +41,7 @@ WRITER: Mapping[str, str] = {
     "quota": "accounts/quota.py",
     "runs": "db/runs.sql",
     "sessions": "accounts/sessions.py",
+    "stops": "accounts/accounts.py",
     "threads": "db/threads.py",
     "users": "notify/channels.sql",
 }

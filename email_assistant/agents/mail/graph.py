@@ -114,6 +114,7 @@ class MailAgent(Assistant):
         account = await self.account(run)
         client = await self.clients.of(account)
         for mail_id in await self.settle.covered(run) if account.mode != "shadow" else ():
+            await self.accounts.check_active(account.id)
             try:
                 await client.gmail.modify_labels(mail_id, remove=("UNREAD",))
             except (NotFound, Refused):

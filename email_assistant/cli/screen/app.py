@@ -17,6 +17,7 @@ from email_assistant.cli.screen.base import LiveScreen
 from email_assistant.cli.screen.desk import Desk
 from email_assistant.cli.screen.keys import KeysScreen
 from email_assistant.cli.screen.waiting import WaitingScreen
+from email_assistant.db.presence import clock_time
 from email_assistant.inbox.items import Invalid, Item
 from email_assistant.mail.charset import one_line
 from email_assistant.memory.lessons import Learned
@@ -39,6 +40,8 @@ class InboxApp(App[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "leave", "Quit"),
         Binding("f", "forget", "Forget", show=False),
+        Binding("S", "stop", "Stop everything", show=False),
+        Binding("G", "go_on", "Go on", show=False),
         Binding("ctrl+c", "leave", show=False, priority=True),
         Binding("ctrl+q", "leave", show=False, priority=True),
     ]
@@ -51,6 +54,7 @@ class InboxApp(App[None]):
         self._learned: list[tuple[datetime, Learned]] = []  # what was told here, and when, latest last
         self._kept = (datetime.now(UTC), "")
         """When the latest answer was taken, and why nothing carries it out for now; empty if something does."""
+        self._stopped_since: datetime | None = None
         self._told = asyncio.Lock()
         self._said = ("", False)
         self._trouble = ""
@@ -72,7 +76,7 @@ class InboxApp(App[None]):
 
     def on_mount(self) -> None:
         self.push_screen(WaitingScreen())
-        self.run_worker(self._tell_learned(), exit_on_error=False)
+        self.run_worker(self._look(), exit_on_error=False)
         self.run_worker(self._listen(), exit_on_error=False)
         self.set_interval(_DEAF_SECONDS, self._look_if_deaf)
 
@@ -82,7 +86,14 @@ class InboxApp(App[None]):
         if self._trouble:
             return f"{here(self._trouble)}. Trying again.", True
         said, is_error = self._said if self._said[0] else (" ".join(self._way_back), False)
-        return " ".join([*filter(None, [here(said)]), *self._news, *map(here, self._why_kept)]), is_error
+        return " ".join([*self._rest, *filter(None, [here(said)]), *self._news, *map(here, self._why_kept)]), is_error
+
+    @property
+    def _rest(self) -> list[str]:
+        """First in the line, so that nothing else hides it."""
+        if self._stopped_since is None:
+            return []
+        return [f"Everything is stopped since {clock_time(self._stopped_since)}; G goes on."]
 
     @property
     def _way_back(self) -> list[str]:
@@ -152,6 +163,13 @@ class InboxApp(App[None]):
         else:
             self.say("Nothing was learned just now.", is_error=True)
 
+    def action_stop(self) -> None:
+        """Stop everything: no mailbox sends or changes anything any more."""
+        self._begin(self._stop())
+
+    def action_go_on(self) -> None:
+        self._begin(self._go_on())
+
     def action_keys(self) -> None:
         self.push_screen(KeysScreen())
 
@@ -205,6 +223,18 @@ class InboxApp(App[None]):
         self._learned = [each for each in self._learned if each[1].id != lesson.id]
         self.say("Forgotten.")
 
+    async def _stop(self) -> None:
+        await self.desk.stop()
+        self.say("Nothing is sent, booked or changed in Gmail; what you answer is kept.")
+
+    async def _go_on(self) -> None:
+        await self.desk.go_on()
+        self.say("It goes on.")
+
+    async def _look(self) -> None:
+        self._stopped_since = await self.desk.stopped_since()
+        await self._tell_learned()
+
     async def _tell_learned(self) -> None:
         """Look for what was learned; one look at a time."""
         async with self._told:
@@ -221,7 +251,7 @@ class InboxApp(App[None]):
             self._changed()
 
     def _changed(self) -> None:
-        self.run_worker(self._tell_learned(), exit_on_error=False)
+        self.run_worker(self._look(), exit_on_error=False)
         for screen in self.screen_stack:
             if isinstance(screen, LiveScreen):
                 screen.changed()

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -101,6 +102,19 @@ class Desk:
         """Raises NoItem, Conflict."""
         async with _in_time():
             return await self._app.inbox.undo(self.user_id, item_id)
+
+    async def stopped_since(self) -> datetime | None:
+        """When the person stopped everything; None: they have not."""
+        async with _in_time():
+            return await self._app.accounts.stopped_since(self.user_id)
+
+    async def stop(self) -> None:
+        async with _in_time():
+            await self._app.accounts.stop(self.user_id)
+
+    async def go_on(self) -> None:
+        async with _in_time():
+            await self._app.queue.poll(await self._app.accounts.go_on(self.user_id))
 
     async def learned(self) -> list[Learned]:
         """What was learned and not told here yet; from now on it counts as told."""

@@ -18,6 +18,8 @@ z         undo, while its countdown runs
 f         forget what was learned just now
 u         back to the list, from a search to all of it, from a comparison to the edit
 /         search
+S         stop everything: nothing is sent or changed for any mailbox
+G         go on after that
 ?         these keys
 q         quit
 

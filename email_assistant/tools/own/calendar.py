@@ -11,12 +11,12 @@ from mcp.server.lowlevel import Server
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
-from email_assistant.google.calendar import PRIMARY, Agenda, Calendar, Event, skipped
+from email_assistant.google.calendar import PRIMARY, Agenda, Event, skipped
 from email_assistant.google.errors import Ambiguous, Exists, NotFound, Refused
 from email_assistant.mail.address import is_valid_address
 from email_assistant.mail.prompt import delimited, inert
 from email_assistant.tools.mcp.content import one_line
-from email_assistant.tools.own.mailbox import Mailbox
+from email_assistant.tools.own.mailbox import Mailbox, Visit
 from email_assistant.tools.own.server import OwnArguments, OwnResult, create_server, in_brackets, offered
 from email_assistant.tools.schedule_meeting import event_id_of
 from email_assistant.tools.spec import ToolError
@@ -209,8 +209,7 @@ class CalendarTools:
             start, end = _time("start", given.start, visit.zone), _time("end", given.end, visit.zone)
             _check_order(start, end, visit.zone)
             event = await _created(
-                visit.google.calendar,
-                visit.zone,
+                visit,
                 {
                     "summary": given.title,
                     "start": start,
@@ -245,6 +244,7 @@ class CalendarTools:
                 return WrittenOut(timezone=zone.key, event=_told(before, zone))
             _check_order(changed.get("start", before.start), changed.get("end", before.end), zone)
             etag = before.etag if given.event_now is not None else ""
+            await visit.check_active()
             try:
                 event = await calendar.patch(given.event_id, calendar=given.calendar_id, etag=etag, **changed)
             except Refused as refused:
@@ -274,14 +274,16 @@ def create_calendar_server(mailbox: Mailbox, *, meet: bool) -> Server[Any, Any]:
     )
 
 
-async def _created(calendar: Calendar, zone: ZoneInfo, event: dict[str, Any]) -> Event:
+async def _created(visit: Visit, event: dict[str, Any]) -> Event:
     """Insert under an id made of what the event is, so that a repeat finds it.
 
     One that was deleted keeps its id, as does one that was moved or renamed since: then the next id serves."""
+    calendar = visit.google.calendar
     words = json.dumps(event, sort_keys=True, default=str)
     lasting = {name: event[name] for name in ("summary", "start", "end")}
     for copy in range(_MOST_COPIES):
         event_id = event_id_of(f"{copy}/{words}")
+        await visit.check_active()
         try:
             return await calendar.insert(event_id, **event)
         except (Exists, Ambiguous) as error:
@@ -291,7 +293,7 @@ async def _created(calendar: Calendar, zone: ZoneInfo, event: dict[str, Any]) ->
                 if isinstance(error, Ambiguous):
                     raise error from None
                 continue
-            if _has(found, lasting, zone):
+            if _has(found, lasting, visit.zone):
                 return found
     raise ToolError("this event was made and deleted too often: change a word of its title")
 

@@ -196,6 +196,7 @@ class MailTools:
             draft_id = await _same_draft(gmail, letter)
             existed = draft_id is not None
             if draft_id is None:
+                await visit.check_active()
                 try:
                     draft_id = (await gmail.create_draft(letter.raw, letter.thread)).id
                 except Ambiguous:

@@ -1,8 +1,9 @@
 """The one account behind an MCP server: whether its tools may be used now, and Google's errors in plain words."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -11,6 +12,7 @@ from email_assistant.accounts.account import Account, UnknownAccount
 from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
 from email_assistant.accounts.vault import VaultError
+from email_assistant.db.lease import LeaseLost
 from email_assistant.google.account import GoogleAccount
 from email_assistant.google.errors import Ambiguous, GoogleError, NotFound, RateLimited, Refused, Revoked, Transient
 from email_assistant.google.quota import Urgency, calls_are
@@ -35,6 +37,8 @@ class Visit:
     account: Account
     google: GoogleAccount
     zone: ZoneInfo
+    check_active: Callable[[], Awaitable[None]]
+    """To be awaited immediately before something is written that no ledger tells of. Raises LeaseLost."""
 
 
 class Mailbox:
@@ -55,13 +59,18 @@ class Mailbox:
             _check(account, purpose)
             google = await self._clients.get(account.id)
             with calls_are(Urgency.PERSON if purpose == "write" else Urgency.MAIL):
-                yield Visit(account, google, await self._zone_of(account, google))
+                active = partial(self._accounts.check_active, account.id)
+                yield Visit(account, google, await self._zone_of(account, google), active)
         except AliasGone as gone:
             await self._accounts.drop_alias(self._account_id, gone.address)
             raise
         except Revoked as error:
             await self._accounts.set_state(self._account_id, "login", str(error))
             raise TryAgain(_LOGGED_OUT.format(account.address)) from None
+        except LeaseLost:
+            account = await self._accounts.get(self._account_id)
+            told = _RESTS.get(account.state) or "another process is at this mail: try again"
+            raise TryAgain(told.format(account.address)) from None
         except RateLimited as error:
             raise Limited(_explained(error)) from None
         except (Transient, Ambiguous) as error:
@@ -92,8 +101,12 @@ async def account_served(accounts: Accounts, user_id: UUID, address: str | None)
 
 
 _LOGGED_OUT = "Google no longer accepts the login: the person must run `email-assistant auth login {0}`"
-_STATES = {
+_RESTS = {
     "paused": "{0} is paused: the person can run `email-assistant account resume {0}`",
+    "stopped": "the person has stopped everything, and nothing is sent or changed: `email-assistant go-on` ends that",
+}
+"""What passes by itself once the person says so."""
+_STATES = {
     "login": _LOGGED_OUT,
     "removing": "{0} is being removed",
 }
@@ -104,6 +117,8 @@ _SHADOW = (
 
 
 def _check(account: Account, purpose: Purpose) -> None:
+    if account.state in _RESTS:
+        raise TryAgain(_RESTS[account.state].format(account.address))
     if account.state != "active":
         raise ToolError(_STATES[account.state].format(account.address))
     if purpose == "write" and account.mode == "shadow":

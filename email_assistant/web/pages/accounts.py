@@ -31,7 +31,7 @@ async def set_state(
 ) -> Response:
     """Pause an account, or resume one that is paused."""
     chosen = await app.accounts.find(app.user_id, account)
-    if chosen.state not in ("active", "paused"):
+    if chosen.state not in ("active", "paused", "stopped"):
         return await _page(app, Conflict(f"{chosen.address} is neither active nor paused"))
     await app.accounts.set_state(chosen.id, state)
     return RedirectResponse("/accounts", 303)

@@ -60,6 +60,7 @@ async function fetchAnew() {
     const answer = await fetch(main.dataset.live);
     if (answer.status === 401) return say("You are logged out; log in again in another tab, then go on here.");
     if (answer.ok) put(new DOMParser().parseFromString(await answer.text(), "text/html"));
+    document.dispatchEvent(new Event("refreshed"));
   } catch {
     // The connection is gone; the event source says so and tries again.
   }
