@@ -20,6 +20,7 @@ from email_assistant.cli.context import (
     print_text,
 )
 from email_assistant.cli.tools import touches
+from email_assistant.mail.charset import listed
 
 if TYPE_CHECKING:
     from email_assistant.gate.grounds import Origin
@@ -191,3 +192,8 @@ def _notes(tried: "Tried", permissions: Path) -> Iterator[str]:
         )
     if tried.verdict.do == "ask" and tried.verdict.overrules and tried.subject.review == "never":
         yield "`review: never` in tools.yaml only means that there is no standing question, and changes nothing here"
+    if tried.unsure:
+        yield (
+            f"whether you have written to {listed(tried.unsure)} before is not known here, where the assistant would "
+            'look it up; say to whom you have under "written"'
+        )

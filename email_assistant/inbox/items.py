@@ -289,6 +289,8 @@ def _mark(kind: RecipientMark, address: str, text: str) -> Mark:
             return Mark.new(address)
         case "unknown_recipient":
             return Mark.unknown(address)
+        case "outside":
+            return Mark.outside(address)
         case "lookalike":
             return Mark(kind, address, text)
 
