@@ -15,9 +15,10 @@ from email_assistant.trail.story import Trail
 
 
 def served(name: str) -> Any:
-    """What the server keeps in its state under this name, as a dependency."""
+    """What the server keeps in its state under this name, as a dependency. It is async, since FastAPI hands what is not
+    to a thread."""
 
-    def found(request: Request) -> Any:
+    async def found(request: Request) -> Any:
         return getattr(request.app.state, name)
 
     return Depends(found)

@@ -827,6 +827,13 @@ class TestToken:
         assert set(described["paths"]) == {
             "/health",
             "/health-check",
+            "/agent/session",
+            "/agent/begin",
+            "/agent/end",
+            "/api/approve_or_deny",
+            "/events",
+            "/mcp/status",
+            "/sessions.db",
             "/run",
             "/resume",
             "/api/chat",
