@@ -1,4 +1,4 @@
-"""A mail as Gmail keeps it: its HTML and its files are not stored here, and asked for when somebody wants to see them."""
+"""A mail as Gmail keeps it: its HTML and its files are not stored here, and asked for when somebody wants them."""
 
 import asyncio
 from http import HTTPStatus
@@ -12,7 +12,7 @@ from email_assistant.google.account import GoogleAccount
 from email_assistant.google.errors import GoogleError, NotFound
 from email_assistant.mail.contents import MOST_BYTES, Contents, File, contents
 
-_SECONDS = 15.0
+_SECONDS = 8.0  # for a mail without its files; somebody waits for the page
 
 
 class NoOriginal(AssistantError):
@@ -50,9 +50,8 @@ class Original:
         if file.content is not None:
             return file.content
         try:
-            async with asyncio.timeout(_SECONDS):
-                return await self._client.gmail.attachment(self._mail_id, file.attachment_id)
-        except (TimeoutError, GoogleError):
+            return await self._client.gmail.attachment(self._mail_id, file.attachment_id)
+        except GoogleError:
             raise NoOriginal("the file can't be had from Gmail just now; try again in a moment") from None
 
 

@@ -12,6 +12,7 @@ from .mime import MimePart
 from .parse import is_text, text_of
 
 MOST_BYTES: Final = 25 * 1024 * 1024  # of a file that is fetched: no more goes through Gmail as an attachment
+SHOWN_AS_TEXT: Final = ("text/plain", "text/csv", "text/calendar", "text/markdown")
 
 _NAME = 120  # characters
 _KINDS = {
@@ -39,13 +40,18 @@ class File:
 
     @property
     def kind(self) -> str:
-        """What it is, in a word: what programs go by is the end of its name, so that stands before the sender's word."""
+        """What it is, in a word. Programs go by the end of its name, so that comes before the sender's word."""
         ending = PurePosixPath(self.name).suffix[1:].upper()
         if ending.isalnum() and len(ending) <= 5:
             return ending
         group, _, _ = self.mime_type.partition("/")
         groups = {"image": "picture", "audio": "sound", "video": "film"}
         return _KINDS.get(self.mime_type) or groups.get(group) or "file"
+
+    @property
+    def opens(self) -> bool:
+        """Whether it can be looked at in a browser without doing anything: a picture, or what is shown as bare text."""
+        return self.mime_type in SHOWN_AS_TEXT or self.mime_type.startswith("image/")
 
     @property
     def told_size(self) -> str:

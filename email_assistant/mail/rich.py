@@ -46,7 +46,7 @@ _ATTRIBUTES: Final[dict[str, set[str]]] = {
     "ol": {"start", "type"},
     "table": {"border", "cellpadding", "cellspacing", *_BOX},
     **dict.fromkeys(("tr", "tbody", "thead", "tfoot", "col", "colgroup"), _BOX),
-    **dict.fromkeys(("td", "th"), {"colspan", "rowspan", "nowrap", *_BOX}),
+    **{cell: {"colspan", "rowspan", "nowrap", *_BOX} for cell in ("td", "th")},
 }
 _CLASSES: Final = {"span": {"host", "picture"}}  # our own; a mail's are dropped before
 _STYLES: Final = frozenset(
@@ -57,7 +57,7 @@ _STYLES: Final = frozenset(
     | {f"{box}{side}" for box in ("margin", "padding", "border") for side in ("", "-top", "-right", "-bottom", "-left")}
     | {f"border-{what}" for what in ("color", "style", "width")}
 )
-"""None of them takes an image, and none puts one thing over another, as heights do that are less than what they hold."""
+"""None takes an image, and none puts one thing over another, as a height does that is less than what it holds."""
 _REFUSED_STYLE: Final = re.compile(r"[\\@<]|/\*|(?<!\brgb)(?<!\brgba)(?<!\bhsl)(?<!\bhsla)\(|[:\s]-\s*[.\d]|\bfixed\b")
 """Escapes, functions but for colours, and lengths below zero, which lay one thing over another."""
 _LINK: Final = re.compile(r"https?://[^/\s]|mailto:\S", re.IGNORECASE)

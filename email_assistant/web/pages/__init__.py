@@ -4,7 +4,20 @@ import psycopg
 from fastapi import APIRouter, Depends
 
 from email_assistant.web.dependencies import Assistant
-from email_assistant.web.pages import accounts, activity, chat, day, docs, item, mails, memory, security, tools, waiting
+from email_assistant.web.pages import (
+    accounts,
+    activity,
+    body,
+    chat,
+    day,
+    docs,
+    item,
+    mails,
+    memory,
+    security,
+    tools,
+    waiting,
+)
 from email_assistant.web.rendering import say_at_head
 
 
@@ -19,5 +32,5 @@ async def _say_absence(app: Assistant) -> None:
 
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(_say_absence)])
-for page in (waiting, item, day, mails, memory, activity, accounts, tools, chat, docs, security):
+for page in (waiting, item, body, day, mails, memory, activity, accounts, tools, chat, docs, security):
     router.include_router(page.router)

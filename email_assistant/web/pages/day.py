@@ -1,4 +1,5 @@
-"""`/items/{id}/day`: the calendar on the day of a proposed meeting. Google may be slow, so it stands alone."""
+"""`/items/{id}/day`: the calendar on the day of a proposed meeting. Google may be slow, so it stands alone. The same is
+shown beside an invitation."""
 
 import asyncio
 from dataclasses import dataclass
@@ -9,8 +10,9 @@ from zoneinfo import ZoneInfo
 from fastapi import APIRouter
 from fastapi.responses import Response
 
-from email_assistant.accounts.account import UnknownAccount
+from email_assistant.accounts.account import Account, UnknownAccount
 from email_assistant.accounts.vault import VaultError
+from email_assistant.app import App
 from email_assistant.google.calendar import Event
 from email_assistant.google.errors import GoogleError
 from email_assistant.tools.meeting_time import MeetingTime, beside
@@ -31,8 +33,16 @@ class Slot:
     what: str
     all_day: bool = False
     busy: bool = True
-    proposed: bool = False
+    is_meant: bool = False  # what the day is shown for
     beside: str = ""  # when that is in the timezone in which it is proposed, if its clocks show another time
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    start: datetime | None
+    slots: list[Slot]
+    conflicts: list[Slot]
+    trouble: str | None = None
 
 
 @router.get("/items/{item_id}/day")
@@ -40,27 +50,28 @@ async def day(app: Assistant, item_id: ItemId) -> Response:
     item = await app.inbox.get(app.user_id, item_id)
     account = await app.accounts.get(item.account_id)
     proposal = _proposal(item.args, account.zone) if item.kind == "meeting" else None
-    events: tuple[Event, ...] = ()
-    trouble = None if proposal else "This proposes no time."
-    if proposal:
-        try:
-            async with asyncio.timeout(_SECONDS):
-                client = await app.clients.get(account.id)
-                events = (await client.calendar.day(proposal.start.date(), account.zone)).events
-        except (TimeoutError, GoogleError, VaultError, UnknownAccount):
-            trouble = "Your calendar can't be read just now."
-    slots = [_slot(event, account.zone) for event in events] + ([proposal] if proposal else [])
-    return render(
-        "day.html",
-        item=item,
-        day=proposal.start if proposal else None,
-        slots=sorted(slots, key=lambda slot: (slot.start, slot.end)),
-        conflicts=[
+    shown = await day_of(app, account, proposal) if proposal else Day(None, [], [], "This proposes no time.")
+    return render("day.html", item=item, day=shown)
+
+
+async def day_of(app: App, account: Account, meant: Slot, uid: str = "") -> Day:
+    """The person's day around something. `uid`: what calendars know that by, where it may stand in theirs already."""
+    try:
+        async with asyncio.timeout(_SECONDS):
+            client = await app.clients.get(account.id)
+            found = (await client.calendar.day(meant.start.date(), account.zone)).events
+    except (TimeoutError, GoogleError, VaultError, UnknownAccount):
+        return Day(meant.start, [meant], [], "Your calendar can't be read just now.")
+    events = [event for event in found if not uid or event.uid != uid]
+    slots = [meant, *(_slot(event, account.zone) for event in events)]
+    return Day(
+        meant.start,
+        sorted(slots, key=lambda slot: (slot.start, slot.end)),
+        [
             _slot(event, account.zone)
             for event in events
-            if proposal and event.busy and event.overlaps(proposal.start, proposal.end, account.zone)
+            if event.busy and event.overlaps(meant.start, meant.end, account.zone)
         ],
-        trouble=trouble,
     )
 
 
@@ -69,7 +80,7 @@ def _proposal(args: dict[str, Any], zone: ZoneInfo) -> Slot | None:
     if when is None:
         return None
     start, end = when.start.astimezone(zone), when.end.astimezone(zone)
-    return Slot(start, end, str(args.get("title", "")), proposed=True, beside=beside(when.start, zone))
+    return Slot(start, end, str(args.get("title", "")), is_meant=True, beside=beside(when.start, zone))
 
 
 def _slot(event: Event, zone: ZoneInfo) -> Slot:
