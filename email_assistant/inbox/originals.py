@@ -55,8 +55,10 @@ class Original:
             raise NoOriginal("the file can't be had from Gmail just now; try again in a moment") from None
 
 
-async def original(clients: Clients, account_id: UUID, mail_id: str) -> Original:
-    """Ask Gmail for a mail. Raises NoOriginal."""
+async def original(clients: Clients, account_id: UUID, mail_id: str | None) -> Original:
+    """Ask Gmail for a mail. Raises NoFile for what is about none, NoOriginal."""
+    if mail_id is None:
+        raise NoFile("this is about no mail")
     try:
         async with asyncio.timeout(_SECONDS):
             client = await clients.get(account_id)

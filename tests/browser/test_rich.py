@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+from datetime import UTC, datetime
 from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ import pytest_asyncio
 from playwright.async_api import Frame
 
 from email_assistant.inbox.items import Item
+from email_assistant.mail.rich import Rich
+from email_assistant.web.pages import body
 from tests.browser.conftest import Open, Visit
 from tests.doubles.google import Google
 from tests.doubles.receiver import Receiver
@@ -53,23 +56,27 @@ def hostile(elsewhere: str) -> str:
 <object data="{elsewhere}/object"><param name="movie" value="{elsewhere}/param"></object><embed src="{elsewhere}/embed">
 <applet code="{elsewhere}/applet"></applet><portal src="{elsewhere}/portal"></portal><fencedframe></fencedframe>
 <svg onload="{own}"><script>{own}</script><image href="{elsewhere}/image" xlink:href="{elsewhere}/xlink"/>
-<use href="{elsewhere}/use#x"/><animate onbegin="{own}" attributeName="x"/><foreignObject><iframe src="{elsewhere}/x">
-</iframe></foreignObject><style><img src="{elsewhere}/in-style" onerror="{own}"></style></svg>
-<math><mtext><table><mglyph><style><!--</style><img title="--&gt;&lt;img src=1 onerror={own}&gt;"></table></mtext></math>
+<use href="{elsewhere}/use#x"/><animate onbegin="{own}" attributeName="x"/><foreignObject>
+<iframe src="{elsewhere}/x"></iframe></foreignObject>
+<style><img src="{elsewhere}/in-style" onerror="{own}"></style></svg>
+<math><mtext><table><mglyph><style><!--</style><img title="--&gt;&lt;img src=1 onerror={own}&gt;"></table></math>
 <math><annotation-xml encoding="text/html"><style><img src=x onerror="{own}"></style></annotation-xml></math>
 <form><math><mtext></form><form><mglyph><svg><mtext><style><path id="</style><img onerror={own} src>">
 <noscript><p title="</noscript><img src=x onerror={own}>"></noscript>
 <template shadowrootmode="open"><img src="{elsewhere}/shadow"></template><xmp><img src=x onerror={own}></xmp>
-<video src="{elsewhere}/video" poster="{elsewhere}/poster" autoplay></video><audio src="{elsewhere}/audio" autoplay></audio>
+<video src="{elsewhere}/video" poster="{elsewhere}/poster" autoplay></video>
+<audio src="{elsewhere}/audio" autoplay></audio>
 <table background="{elsewhere}/table"><tr><td background="{elsewhere}/td" style="background:url('{elsewhere}/td2')">t
 </td></tr></table>
-<div class="over" style="position:fixed;top:0;left:0;width:100vw;height:100vh;z-index:2147483647;background:red">over</div>
+<div class="over" style="position:fixed;top:0;left:0;width:100vw;height:100vh;z-index:2147483647;background:red">over
+</div>
 <div style="position:absolute;margin-top:-500px;transform:scale(50);color:expression({own})">moved</div>
 <div style="width: 10px; background:\\75rl({elsewhere}/escaped); list-style: url({elsewhere}/list); cursor:
 url({elsewhere}/cursor), auto; content: url({elsewhere}/content); border-image: url({elsewhere}/border);
 filter: url({elsewhere}/filter); mask: url({elsewhere}/mask); behavior: url({elsewhere}/htc)">styled</div>
 <blockquote type="cite">older words</blockquote>
-<marquee onstart="{own}">m</marquee><details open ontoggle="{own}"><summary>s</summary></details><bgsound src="{elsewhere}/b">
+<marquee onstart="{own}">m</marquee><details open ontoggle="{own}"><summary>s</summary></details>
+<bgsound src="{elsewhere}/b">
 </body></html>"""
 
 
@@ -83,7 +90,8 @@ def letter(html: str, subject: str = "Lunch?") -> EmailMessage:
 
 def with_picture(html: str) -> EmailMessage:
     mail = letter(html)
-    assert isinstance(rich := mail.get_payload(1), EmailMessage)
+    rich = mail.get_payload(1)
+    assert isinstance(rich, EmailMessage)
     rich.add_related(PNG, "image", "png", cid="<chart@example.org>", filename="chart.png")
     return mail
 
@@ -97,13 +105,7 @@ def elsewhere() -> Any:
 @pytest_asyncio.fixture(loop_scope="session")
 async def account(home: Home, google: Google, tmp_path: Path) -> Any:
     token = json.loads(google.write_token_file(tmp_path / "token.json").read_text())
-    return await home.app.accounts.add(home.app.user_id, ADA, token, home_time())
-
-
-def home_time() -> Any:
-    from datetime import UTC, datetime
-
-    return datetime.now(UTC)
+    return await home.app.accounts.add(home.app.user_id, ADA, token, datetime.now(UTC))
 
 
 async def arrived(home: Home, google: Google, account: Any, mail: EmailMessage) -> Item:
@@ -170,9 +172,6 @@ async def test_the_sandbox_holds_whatever_the_sanitiser_lets_through(
     home: Home, visit: Open, google: Google, account: Any, elsewhere: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same mail without the sanitiser: the browser alone keeps it from everything."""
-    from email_assistant.mail.rich import Rich
-    from email_assistant.web.pages import body
-
     monkeypatch.setattr(body, "sanitised", lambda html, pictures=None: Rich(html, (), ()))
     item = await arrived(home, google, account, letter(hostile(elsewhere.url)))
     async with visit() as v:
@@ -184,6 +183,7 @@ async def test_the_sandbox_holds_whatever_the_sanitiser_lets_through(
         assert "owned" not in await v.page.title()
         refused = [text for text in v.complaints if "Content Security Policy" in text or "sandbox" in text]
         assert len(refused) > 5
+        assert v.elsewhere == []
     assert elsewhere.deliveries == []
 
 
@@ -204,7 +204,7 @@ async def test_plain_text_is_one_click_away_and_stays_where_there_is_no_html(
         assert await text.is_visible()
         assert not await v.page.locator("iframe.rich").is_visible()
         await v.go(f"/items/{other.id}")
-        await v.page.locator("#body:not([data-load])").wait_for()
+        await v.page.locator("#body:not([data-load])").wait_for(state="attached")
         assert await text.is_visible()
         assert await v.page.locator("iframe").count() == 0
 

@@ -129,8 +129,6 @@ def _disposition(how: str, file: File) -> dict[str, str]:
 
 
 async def _original(app: App, item: Item) -> Original:
-    if item.mail_id is None:
-        raise NoFile("this is about no mail")
     return await original(app.clients, item.account_id, item.mail_id)
 
 
