@@ -1,6 +1,5 @@
 """`email-assistant mails` and `retry`"""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -115,9 +114,8 @@ async def files(
     if kept:
         print_text(f"Saved as {kept}.")
     elif as_json:
-        told = {"when": invitation.when(of.zone), **asdict(invitation)} if invitation else None
         rows = [{"number": f.number, "name": f.name, "type": f.mime_type, "bytes": f.size} for f in listed]
-        print_json({"invitation": told, "files": rows})
+        print_json({"invitation": invitation, "when": invitation and invitation.when(of.zone), "files": rows})
     else:
         if invitation:
             print_text(invitation.in_words(of.zone))

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import Any, Final
 
 from . import mime
@@ -15,6 +14,8 @@ MOST_BYTES: Final = 25 * 1024 * 1024  # of a file that is fetched: no more goes 
 SHOWN_AS_TEXT: Final = ("text/plain", "text/csv", "text/calendar", "text/markdown")
 
 _NAME = 120  # characters
+_ENDING = 5
+_RESERVED = '/\\<>:"|?*'  # of file systems
 _KINDS = {
     "application/pdf": "PDF",
     "application/zip": "ZIP archive",
@@ -41,9 +42,9 @@ class File:
     @property
     def kind(self) -> str:
         """What it is, in a word. Programs go by the end of its name, so that comes before the sender's word."""
-        ending = PurePosixPath(self.name).suffix[1:].upper()
-        if ending.isalnum() and len(ending) <= 5:
-            return ending
+        ending = _apart(self.name)[1]
+        if ending.isalnum() and len(ending) <= _ENDING:
+            return ending.upper()
         group, _, _ = self.mime_type.partition("/")
         groups = {"image": "picture", "audio": "sound", "video": "film"}
         return _KINDS.get(self.mime_type) or groups.get(group) or "file"
@@ -63,9 +64,10 @@ class File:
     @property
     def safe_name(self) -> str:
         """A name to save it under: of no folder, not hidden, and the same to the eye as to the disk."""
-        kept = "".join(character for character in self.name if character.isprintable() and character not in '<>:"|?*')
-        stem, ending = PurePosixPath(kept.lstrip(". ")), PurePosixPath(kept).suffix[:20]
-        return f"{stem.stem[:_NAME]}{ending}" if stem.stem else f"file-{self.number}{ending}"
+        kept = "".join(character for character in self.name if character.isprintable() and character not in _RESERVED)
+        stem, ending = _apart(kept.strip(". "))
+        dotted = f".{ending[:_NAME]}" if ending else ""
+        return f"{stem[:_NAME] or f'file-{self.number}'}{dotted}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,12 @@ class Contents:
     def _is_within(self, file: File) -> bool:
         is_named = bool(file.content_id) and f"cid:{file.content_id}" in self.html
         return is_named and file.mime_type.startswith("image/")
+
+
+def _apart(name: str) -> tuple[str, str]:
+    """A name and its ending."""
+    stem, dot, ending = name.rpartition(".")
+    return (stem, ending) if dot else (name, "")
 
 
 def contents(payload: Mapping[str, Any]) -> Contents:

@@ -19,7 +19,7 @@ from email_assistant.mail.contents import SHOWN_AS_TEXT, File
 from email_assistant.mail.invite import Invitation
 from email_assistant.mail.rich import NotShown, Rich, sanitised
 from email_assistant.web.dependencies import Assistant, ItemId
-from email_assistant.web.pages.day import Day, Slot, day_of
+from email_assistant.web.pages.day import ShownDay, Slot, day_of
 from email_assistant.web.pictures import NoPicture, data_uris, media_type
 from email_assistant.web.rendering import render
 
@@ -137,7 +137,7 @@ async def _sanitised(html: str) -> Rich:
     return await asyncio.to_thread(sanitised, html)
 
 
-async def _day(app: App, account: Account, invitation: Invitation) -> Day | None:
+async def _day(app: App, account: Account, invitation: Invitation) -> ShownDay | None:
     if invitation.start is None or invitation.end is None:
         return None
     start, end = invitation.start.astimezone(account.zone), invitation.end.astimezone(account.zone)

@@ -38,7 +38,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Day:
+class ShownDay:
     start: datetime | None
     slots: list[Slot]
     conflicts: list[Slot]
@@ -50,21 +50,21 @@ async def day(app: Assistant, item_id: ItemId) -> Response:
     item = await app.inbox.get(app.user_id, item_id)
     account = await app.accounts.get(item.account_id)
     proposal = _proposal(item.args, account.zone) if item.kind == "meeting" else None
-    shown = await day_of(app, account, proposal) if proposal else Day(None, [], [], "This proposes no time.")
+    shown = await day_of(app, account, proposal) if proposal else ShownDay(None, [], [], "This proposes no time.")
     return render("day.html", item=item, day=shown)
 
 
-async def day_of(app: App, account: Account, meant: Slot, uid: str = "") -> Day:
+async def day_of(app: App, account: Account, meant: Slot, uid: str = "") -> ShownDay:
     """The person's day around something. `uid`: what calendars know that by, where it may stand in theirs already."""
     try:
         async with asyncio.timeout(_SECONDS):
             client = await app.clients.get(account.id)
             found = (await client.calendar.day(meant.start.date(), account.zone)).events
     except (TimeoutError, GoogleError, VaultError, UnknownAccount):
-        return Day(meant.start, [meant], [], "Your calendar can't be read just now.")
+        return ShownDay(meant.start, [meant], [], "Your calendar can't be read just now.")
     events = [event for event in found if not uid or event.uid != uid]
     slots = [meant, *(_slot(event, account.zone) for event in events)]
-    return Day(
+    return ShownDay(
         meant.start,
         sorted(slots, key=lambda slot: (slot.start, slot.end)),
         [
