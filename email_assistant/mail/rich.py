@@ -97,8 +97,9 @@ def sanitised(html: str, pictures: Mapping[str, str] | None = None) -> Rich:
         for start in range(0, len(html), _CHUNK):
             parser.feed(html[start : start + _CHUNK])
         parser.close()
-    except etree.LxmlError:
-        raise NotShown from None
+    except etree.LxmlError:  # also where there is nothing to read
+        if reader.html:
+            raise NotShown from None
     if len(reader.html) > 2 * MOST_CHARACTERS:
         raise NotShown
     clean = nh3.clean(
@@ -165,9 +166,9 @@ class _Reader:
 
     def end(self, tag: str) -> None:
         if not self._dropped_from:
+            self._written.append(self._open[-1])
             if tag == "a":
                 self._say_host()
-            self._written.append(self._open[-1])
         elif len(self._open) == self._dropped_from:
             self._dropped_from = 0
         if len(self._open) == self._quoted_from:
