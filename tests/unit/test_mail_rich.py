@@ -1,7 +1,8 @@
 """The HTML of a mail, as it may be looked at: what is left of it, how long it takes, and what stands beside it."""
 
-import re
 import time
+from contextlib import suppress
+from html.parser import HTMLParser
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -38,9 +39,31 @@ PIECES = [
         " style='background:url(//e.example)'",
     ),
 ]
-ALIVE = re.compile(
-    r"<(?:script|style|svg|math|iframe|form|input|link|meta|base|object|embed|template)\b|\son\w+\s*=", re.I
-)
+KEYS = ["parts", "body", "headers", "mimeType", "filename", "data", "name", "value", "attachmentId"]
+
+
+class Tags(HTMLParser):
+    """The tags of a page, and its attributes."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+        self.attributes: set[tuple[str, str, str]] = set()
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.add(tag)
+        self.attributes |= {(tag, name, value or "") for name, value in attrs}
+
+
+def check(html: str) -> None:
+    """Nothing in it is alive."""
+    found = Tags(html)
+    assert found.names <= {"a", "b", "p", "table", "tbody", "tr", "td", "details", "summary", "img", "span"}
+    for tag, name, value in found.attributes:
+        assert name in {"style", "href", "target", "rel", "class"}
+        assert (tag, value[:8]) == ("a", "https://") if name == "href" else "e.example" not in value
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=60).map("".join))
@@ -50,27 +73,35 @@ def test_whatever_it_is_made_of_nothing_is_alive(html: str) -> None:
         once = sanitised(html).html
     except NotShown:
         return
-    without_text = re.sub(r">[^<]*", ">", once)
-    assert not ALIVE.search(without_text)
-    assert "javascript:" not in without_text
-    assert "e.example" not in without_text or "href=" in without_text
-    again = sanitised(once).html
-    assert not ALIVE.search(re.sub(r">[^<]*", ">", again))
+    check(once)
+    check(sanitised(once).html)
 
 
 @pytest.mark.parametrize(
     "piece",
-    ["<div>", "</p>", "<b><p>", "<table><tr><td>", "<a href=x>", "<!--", "<p ", "&", "<p>", "<li>", "<h1><a></h1>"]
-    + ["<table><tr><b></table>", "<p><b></p>", "<i></p>", "<svg>", "<p style='a:b;c:d'>", "<img src=https://e/x>"],
+    [
+        *(
+            "<div>",
+            "</p>",
+            "<b><p>",
+            "<table><tr><td>",
+            "<a href=x>",
+            "<!--",
+            "<p ",
+            "&",
+            "<p>",
+            "<li>",
+            "<h1><a></h1>",
+        ),
+        *("<table><tr><b></table>", "<p><b></p>", "<i></p>", "<svg>", "<p style='a:b;c:d'>", "<img src=https://e/x>"),
+    ],
 )
 def test_its_time_grows_with_its_length_and_not_faster(piece: str) -> None:
     def seconds(length: int) -> float:
         html = (piece * (length // len(piece) + 1))[:length]
         begun = time.process_time()
-        try:
+        with suppress(NotShown):
             sanitised(html)
-        except NotShown:
-            pass
         return time.process_time() - begun
 
     small = seconds(MOST_CHARACTERS // 8)
@@ -143,21 +174,12 @@ def test_passages_are_the_text_again() -> None:
     assert [piece for piece, quoted in found if quoted] == ["> a\n> b\n> c"]
 
 
+def _nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.lists(inner) | st.dictionaries(st.sampled_from(KEYS), inner)
+
+
 class TestContents:
-    @given(
-        st.recursive(
-            st.none() | st.integers() | st.text(),
-            lambda inner: (
-                st.lists(inner)
-                | st.dictionaries(
-                    st.sampled_from(
-                        ["parts", "body", "headers", "mimeType", "filename", "data", "name", "value", "attachmentId"]
-                    ),
-                    inner,
-                )
-            ),
-        )
-    )
+    @given(st.recursive(st.none() | st.integers() | st.text(), _nested))
     def test_any_payload_gives_an_answer(self, payload: Any) -> None:
         contents(payload if isinstance(payload, dict) else {"parts": [payload]})
 
