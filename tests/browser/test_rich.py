@@ -256,3 +256,19 @@ async def test_pictures_come_on_a_click_and_what_spies_is_left_out(
         assert all(url.startswith((v.root, "data:")) for url in asked), asked
         assert v.elsewhere == []
     assert elsewhere.deliveries == []
+
+
+async def test_a_picture_among_the_files_opens_by_itself(home: Home, visit: Open, google: Google, account: Any) -> None:
+    mail = letter("<p>See")
+    mail.add_attachment(PNG, "image", "png", filename="chart.png")
+    item = await arrived(home, google, account, mail)
+    async with visit() as v:
+        await v.go(f"/items/{item.id}")
+        async with v.page.context.expect_page() as opened:
+            await v.page.get_by_role("link", name="Open", exact=True).click()
+        picture = (await opened.value).locator("img")
+        assert await picture.evaluate("image => image.naturalWidth") == 10
+        async with v.page.expect_download() as kept:
+            await v.page.get_by_role("link", name="chart.png").click()
+        assert (await kept.value).suggested_filename == "chart.png"
+        assert v.complaints == []
