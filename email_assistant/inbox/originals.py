@@ -10,7 +10,7 @@ from email_assistant.accounts.vault import VaultError
 from email_assistant.errors import AssistantError
 from email_assistant.google.account import GoogleAccount
 from email_assistant.google.errors import GoogleError, NotFound
-from email_assistant.mail.contents import MOST_BYTES, Contents, File, contents
+from email_assistant.mail.contents import MOST_BYTES, MailContents, File, contents
 
 _SECONDS = 8.0  # for a mail without its files; somebody waits for the page
 
@@ -32,7 +32,7 @@ class TooLarge(AssistantError):
 class Original:
     """One mail, as it is at Gmail now."""
 
-    def __init__(self, client: GoogleAccount, mail_id: str, read: Contents) -> None:
+    def __init__(self, client: GoogleAccount, mail_id: str, read: MailContents) -> None:
         self._client = client
         self._mail_id = mail_id
         self.contents = read

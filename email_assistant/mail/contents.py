@@ -71,7 +71,7 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class MailContents:
     html: str  # as it came; empty if the mail has none
     files: tuple[File, ...]
     invitation: Invitation | None
@@ -92,14 +92,14 @@ def _apart(name: str) -> tuple[str, str]:
     return (stem, ending) if dot else (name, "")
 
 
-def contents(payload: Mapping[str, Any]) -> Contents:
+def contents(payload: Mapping[str, Any]) -> MailContents:
     """What the `payload` of Gmail's `messages.get` with `format=full` holds. Any mapping gives an answer."""
     root = mime.from_gmail(payload)
     leaves = list(_leaves(root))
     html = [text_of(part) for part in leaves if part.mime_type == "text/html" and _is_shown(part, root)]
     calendars = (text_of(part) for part in leaves if part.mime_type == "text/calendar" and part.content)
     files = [part for part in leaves if not _is_shown(part, root) and (part.filename or not _is_calendar(part))]
-    return Contents(
+    return MailContents(
         "\n".join(html),
         tuple(_file(number, part) for number, part in enumerate(files, 1)),
         next(filter(None, map(invitation, calendars)), None),

@@ -41,7 +41,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
+class Download:
     media_type: str  # as the server says
     content: bytes
 
@@ -71,7 +71,7 @@ class Outward:
         async with _answered_in_time(), self._asked("POST", target, headers, body) as answer:
             return Answer(answer.status_code, _seconds(answer.headers.get("retry-after", "")))
 
-    async def get(self, url: str, most: int) -> Fetched:
+    async def get(self, url: str, most: int) -> Download:
         """What stands at an address, or where it leads to: each step is checked like the first. Raises TargetRefused,
         Unreachable, also for more than `most` bytes."""
         target = self.check(url)
@@ -151,7 +151,7 @@ async def _answered_in_time() -> AsyncIterator[None]:
         raise Unreachable(f"the server can't be reached ({type(error).__name__})") from None
 
 
-async def _read(answer: httpx.Response, most: int) -> Fetched:
+async def _read(answer: httpx.Response, most: int) -> Download:
     if answer.status_code != HTTPStatus.OK:
         raise Unreachable(f"the server answers {answer.status_code}")
     if answer.headers.get("content-encoding", "identity").lower() != "identity":
@@ -161,7 +161,7 @@ async def _read(answer: httpx.Response, most: int) -> Fetched:
         content += piece
         if len(content) > most:
             raise Unreachable(f"it has more than {most:,} bytes")
-    return Fetched(answer.headers.get("content-type", "").partition(";")[0].strip().lower(), bytes(content))
+    return Download(answer.headers.get("content-type", "").partition(";")[0].strip().lower(), bytes(content))
 
 
 def _is_public(address: str) -> bool:

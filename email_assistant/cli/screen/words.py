@@ -13,7 +13,7 @@ from email_assistant.inbox.sentences import moment
 from email_assistant.mail.address import address_of
 from email_assistant.mail.charset import one_line, plain
 from email_assistant.mail.compose import reply_subject
-from email_assistant.mail.contents import Contents
+from email_assistant.mail.contents import MailContents
 from email_assistant.mail.diff import compare
 from email_assistant.trail.context import PastMail
 from email_assistant.trail.story import Happening
@@ -76,7 +76,7 @@ def difference(before: Field, after: Field, strangers: Iterable[str]) -> Content
     )
 
 
-def beside_the_text(mail: Contents, zone: ZoneInfo) -> str:
+def beside_the_text(mail: MailContents, zone: ZoneInfo) -> str:
     """A mail's invitation in words, and its files with their numbers."""
     lines = [line(mail.invitation.in_words(zone)), ""] if mail.invitation else []
     for file in mail.files:
