@@ -10,7 +10,7 @@ from email_assistant.accounts.vault import VaultError
 from email_assistant.errors import AssistantError
 from email_assistant.google.account import GoogleAccount
 from email_assistant.google.errors import GoogleError, NotFound
-from email_assistant.mail.contents import MOST_BYTES, MailContents, File, contents
+from email_assistant.mail.contents import MOST_BYTES, File, MailContents, contents
 
 _SECONDS = 8.0  # for a mail without its files; somebody waits for the page
 
