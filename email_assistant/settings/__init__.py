@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from pydantic import AliasChoices, Field, PrivateAttr, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from email_assistant.errors import AssistantError
+from email_assistant.errors import AssistantError, in_plain_words
 from email_assistant.settings.values import (
     Contact,
     Days,
@@ -263,7 +263,7 @@ class Settings(_Home):
             named = _env_file.get()
             return cls._read(named) if named else cls._read_at_home()
         except ValidationError as error:
-            raise SettingsError("; ".join(_complaint(e["loc"], e["msg"]) for e in error.errors())) from None
+            raise SettingsError("; ".join(_complaint(e["loc"], in_plain_words(e)) for e in error.errors())) from None
 
     @classmethod
     def _read_at_home(cls) -> Self:
@@ -409,6 +409,6 @@ def is_of_demo(provider: str) -> bool:
 
 def _complaint(place: tuple[int | str, ...], message: str) -> str:
     if not place:
-        return message.removeprefix("Value error, ")
+        return message
     name = str(place[0])
-    return f"{name if name.isupper() else 'EMAIL_ASSISTANT_' + name.upper()}: {message.removeprefix('Value error, ')}"
+    return f"{name if name.isupper() else 'EMAIL_ASSISTANT_' + name.upper()}: {message}"

@@ -10,7 +10,6 @@ from urllib.parse import quote
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, Response
 
-from email_assistant.accounts.account import Account
 from email_assistant.app import App
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.originals import NoFile, NoOriginal, Original, original
@@ -56,7 +55,6 @@ router = APIRouter()
 @router.get("/items/{item_id}/body")
 async def show(app: Assistant, item_id: ItemId) -> Response:
     item = await app.inbox.get(app.user_id, item_id)
-    account = await app.accounts.get(item.account_id)
     trouble, rich, invitation, day = None, None, None, None
     files: tuple[File, ...] = ()
     try:
@@ -69,11 +67,11 @@ async def show(app: Assistant, item_id: ItemId) -> Response:
             rich = await _sanitised(mail.html) if mail.html else None
         except NotShown:
             trouble = "This mail is made in a way that can't be shown here as it was sent."
-        day = await _day(app, account, invitation) if invitation else None
+        day = await _day(app, item, invitation) if invitation else None
     return render(
         "original.html",
         item=item,
-        zone=account.zone,
+        zone=item.zone,
         trouble=trouble,
         rich=rich,
         files=files,
@@ -137,11 +135,11 @@ async def _sanitised(html: str) -> Rich:
     return await asyncio.to_thread(sanitised, html)
 
 
-async def _day(app: App, account: Account, invitation: Invitation) -> ShownDay | None:
+async def _day(app: App, item: Item, invitation: Invitation) -> ShownDay | None:
     if invitation.start is None or invitation.end is None:
         return None
-    start, end = invitation.start.astimezone(account.zone), invitation.end.astimezone(account.zone)
-    return await day_of(app, account, Slot(start, end, invitation.title, is_meant=True), invitation.uid)
+    start, end = invitation.start.astimezone(item.zone), invitation.end.astimezone(item.zone)
+    return await day_of(app, item, Slot(start, end, invitation.title, is_meant=True), invitation.uid)
 
 
 def _at_gmail(app: App, item: Item) -> str | None:

@@ -10,11 +10,12 @@ from zoneinfo import ZoneInfo
 from fastapi import APIRouter
 from fastapi.responses import Response
 
-from email_assistant.accounts.account import Account, UnknownAccount
+from email_assistant.accounts.account import UnknownAccount
 from email_assistant.accounts.vault import VaultError
 from email_assistant.app import App
 from email_assistant.google.calendar import Event
 from email_assistant.google.errors import GoogleError
+from email_assistant.inbox.items import Item
 from email_assistant.tools.meeting_time import MeetingTime, beside
 from email_assistant.web.dependencies import Assistant, ItemId
 from email_assistant.web.rendering import render
@@ -48,29 +49,28 @@ class ShownDay:
 @router.get("/items/{item_id}/day")
 async def day(app: Assistant, item_id: ItemId) -> Response:
     item = await app.inbox.get(app.user_id, item_id)
-    account = await app.accounts.get(item.account_id)
-    proposal = _proposal(item.args, account.zone) if item.kind == "meeting" else None
-    shown = await day_of(app, account, proposal) if proposal else ShownDay(None, [], [], "This proposes no time.")
+    proposal = _proposal(item.args, item.zone) if item.kind == "meeting" else None
+    shown = await day_of(app, item, proposal) if proposal else ShownDay(None, [], [], "This proposes no time.")
     return render("day.html", item=item, day=shown)
 
 
-async def day_of(app: App, account: Account, meant: Slot, uid: str = "") -> ShownDay:
+async def day_of(app: App, item: Item, meant: Slot, uid: str = "") -> ShownDay:
     """The person's day around something. `uid`: what calendars know that by, where it may stand in theirs already."""
     try:
         async with asyncio.timeout(_SECONDS):
-            client = await app.clients.get(account.id)
-            found = (await client.calendar.day(meant.start.date(), account.zone)).events
+            client = await app.clients.get(item.account_id)
+            found = (await client.calendar.day(meant.start.date(), item.zone)).events
     except (TimeoutError, GoogleError, VaultError, UnknownAccount):
         return ShownDay(meant.start, [meant], [], "Your calendar can't be read just now.")
     events = [event for event in found if not uid or event.uid != uid]
-    slots = [meant, *(_slot(event, account.zone) for event in events)]
+    slots = [meant, *(_slot(event, item.zone) for event in events)]
     return ShownDay(
         meant.start,
         sorted(slots, key=lambda slot: (slot.start, slot.end)),
         [
-            _slot(event, account.zone)
+            _slot(event, item.zone)
             for event in events
-            if event.busy and event.overlaps(meant.start, meant.end, account.zone)
+            if event.busy and event.overlaps(meant.start, meant.end, item.zone)
         ],
     )
 
