@@ -12,7 +12,7 @@ class NotKept(AssistantError):
 
 async def keep(mail: Original, number: int, folder: Path) -> Path:
     """Save a file of a mail in a folder, under its own name as far as that is harmless, and never over another. Returns
-    where it is. Raises NoFile, TooLarge, NoOriginal, NotKept."""
+    where it is. Raises NoSuchFile, TooLarge, NoOriginal, NotKept."""
     file = mail.file(number)
     path = folder / file.safe_name
     content = await mail.content(file)

@@ -21,7 +21,7 @@ class NoOriginal(AssistantError):
     status = HTTPStatus.BAD_GATEWAY
 
 
-class NoFile(AssistantError):
+class NoSuchFile(AssistantError):
     status = HTTPStatus.NOT_FOUND
 
 
@@ -38,9 +38,9 @@ class Original:
         self.contents = read
 
     def file(self, number: int) -> File:
-        """Raises NoFile."""
+        """Raises NoSuchFile."""
         if not 0 < number <= len(self.contents.files):
-            raise NoFile(f"this mail has no file {number}")
+            raise NoSuchFile(f"this mail has no file {number}")
         return self.contents.files[number - 1]
 
     async def content(self, file: File) -> bytes:
@@ -56,9 +56,9 @@ class Original:
 
 
 async def original(clients: Clients, account_id: UUID, mail_id: str | None) -> Original:
-    """Ask Gmail for a mail. Raises NoFile for what is about none, NoOriginal."""
+    """Ask Gmail for a mail. Raises NoSuchFile for what is about none, NoOriginal."""
     if mail_id is None:
-        raise NoFile("this is about no mail")
+        raise NoSuchFile("this is about no mail")
     try:
         async with asyncio.timeout(_SECONDS):
             client = await clients.get(account_id)

@@ -77,7 +77,7 @@ class Desk:
         return Sight(item, item.zone, self.form(item), context, events)
 
     async def original(self, item: Item) -> Original:
-        """Its mail as Gmail has it. Raises NoFile, NoOriginal."""
+        """Its mail as Gmail has it. Raises NoSuchFile, NoOriginal."""
         return await original(self._app.clients, item.account_id, item.mail_id)
 
     def form(self, item: Item) -> ProposalForm:

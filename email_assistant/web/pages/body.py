@@ -12,7 +12,7 @@ from fastapi.responses import HTMLResponse, Response
 
 from email_assistant.app import App
 from email_assistant.inbox.items import Item
-from email_assistant.inbox.originals import NoFile, NoOriginal, Original, original
+from email_assistant.inbox.originals import NoOriginal, NoSuchFile, Original, original
 from email_assistant.mail.charset import decode
 from email_assistant.mail.contents import SHOWN_AS_TEXT, File
 from email_assistant.mail.invite import Invitation
@@ -92,7 +92,7 @@ async def show_rich(app: Assistant, item_id: ItemId, pictures: Literal["none", "
             wanted = rich.pictures + (rich.hidden if pictures == "all" else ())
             rich = await asyncio.to_thread(sanitised, html, await data_uris(wanted, mail, app.pictures))
     except NotShown:
-        raise NoFile("this mail has no HTML that can be shown") from None
+        raise NoSuchFile("this mail has no HTML that can be shown") from None
     page = (
         '<!doctype html><html><head><meta charset="utf-8"><title>Mail</title>'
         f'<style>{_STYLE}</style></head><body dir="auto">{rich.html}</body></html>'
@@ -119,7 +119,7 @@ async def _opened(file: File, content: bytes) -> Response:
     try:
         return Response(content, media_type=media_type(content), headers=headers)
     except NoPicture as refusal:
-        raise NoFile(f"{refusal}; keep the file, and look at it with another program") from None
+        raise NoSuchFile(f"{refusal}; keep the file, and look at it with another program") from None
 
 
 def _disposition(how: str, file: File) -> dict[str, str]:
