@@ -15,14 +15,16 @@ from email_assistant.web.pages import (
     mails,
     memory,
     security,
+    start,
     tools,
     waiting,
 )
-from email_assistant.web.rendering import say_at_head
+from email_assistant.web.rendering import say_at_head, say_stand_ins
 
 
 async def _say_absence(app: Assistant) -> None:
-    """Have the page say at its head if nothing works on the mail."""
+    """Have the page say at its head what is not the real thing, and if nothing works on the mail."""
+    say_stand_ins(app.settings.stand_ins)
     try:
         absence = await app.presence.absence()
     except psycopg.Error:  # the page itself says what is wrong
@@ -32,5 +34,5 @@ async def _say_absence(app: Assistant) -> None:
 
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(_say_absence)])
-for page in (waiting, item, body, day, mails, memory, activity, accounts, tools, chat, docs, security):
+for page in (waiting, start, item, body, day, mails, memory, activity, accounts, tools, chat, docs, security):
     router.include_router(page.router)
