@@ -89,6 +89,7 @@ class App:
     notices: Notices
     digests: Digests
     sessions: Sessions  # the browsers that are logged in
+    pictures: Outward  # fetches those of mails, which never reach this machine or its network, whatever webhooks may
     user_id: UUID  # the one implicit user of a home installation
 
     @cached_property
@@ -168,7 +169,7 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
             pool, enqueue=queue.decided, complete=complete, undo_window=settings.undo_window, lifetime=settings.lifetime
         )
         usage = Usage(pool, accounts, settings)
-        outward = Outward(private=settings.notify_private)
+        outward, pictures = Outward(private=settings.notify_private), Outward(private=False)
         channels = Channels(
             pool,
             vault,
@@ -218,6 +219,7 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
             notices,
             digests,
             Sessions(pool, secret_key(settings)),
+            pictures,
             user_id,
         )
         try:
@@ -225,6 +227,7 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
         finally:
             await app.aclose()
             await outward.aclose()
+            await pictures.aclose()
             await queue.close()
 
 

@@ -1,5 +1,6 @@
 """`email-assistant mails` and `retry`"""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -94,6 +95,38 @@ async def trail(mail: MailId, account: OfAccount = None, as_json: AsJson = False
         return
     for event in events:
         print_text(event.line(zone))
+
+
+@app.command()
+@awaited
+async def files(
+    mail: MailId,
+    save: Annotated[int | None, typer.Option(help="Save the file of this number.")] = None,
+    to: Annotated[Path, typer.Option(help="The folder to save it in; that you are in, if left out.")] = Path(),
+    account: OfAccount = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a mail holds besides its text, an invitation and files, or save a file."""
+    from email_assistant.cli.keep import keep
+    from email_assistant.inbox.originals import original
+
+    async with opened_for(account) as app:
+        of = await app.accounts.find(app.user_id, (await app.mails.get(app.user_id, mail, account)).account)
+        found = await original(app.clients, of.id, mail)
+        kept = None if save is None else await keep(found, save, to)
+    invitation, listed = found.contents.invitation, found.contents.files
+    if kept:
+        print_text(f"Saved as {kept}.")
+    elif as_json:
+        rows = [{"number": f.number, "name": f.name, "type": f.mime_type, "bytes": f.size} for f in listed]
+        print_json({"invitation": invitation, "when": invitation and invitation.when(of.zone), "files": rows})
+    else:
+        if invitation:
+            print_text(invitation.in_words(of.zone))
+        print_table(
+            ["file", "name", "kind", "size"],
+            [[str(f.number), f.name or f.safe_name, f.kind, f.told_size] for f in listed],
+        )
 
 
 @app.command()

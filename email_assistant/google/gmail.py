@@ -154,6 +154,11 @@ class Gmail:
         request = self._messages.get(userId="me", id=message_id, format="metadata", metadataHeaders=list(_HEAD))
         return await self._client.read(request, _message)
 
+    async def attachment(self, message_id: str, attachment_id: str) -> bytes:
+        """A file of a message, by the id that `message` told just now: it does not stay the same. Raises NotFound."""
+        request = self._messages.attachments().get(userId="me", messageId=message_id, id=attachment_id)
+        return await self._client.read(request, lambda answer: base64.urlsafe_b64decode(answer["data"] + "=="))
+
     async def labels_of(self, message_id: str) -> frozenset[str]:
         """Ids of the labels that a message carries. Raises NotFound when it is gone."""
         request = self._messages.get(userId="me", id=message_id, format="minimal")

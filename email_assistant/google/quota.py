@@ -20,6 +20,7 @@ UNITS: Final[Mapping[str, int]] = {
     "gmail.users.history.list": 2,
     "gmail.users.labels.create": 5,
     "gmail.users.labels.list": 1,
+    "gmail.users.messages.attachments.get": 20,
     "gmail.users.messages.get": 20,
     "gmail.users.messages.list": 5,
     "gmail.users.messages.modify": 5,

@@ -1,6 +1,7 @@
-"""A calendar part (RFC 5545) in one line."""
+"""A calendar part (RFC 5545) in words."""
 
 import re
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -24,19 +25,71 @@ _METHODS = {
 }
 
 
+_DURATION = re.compile(r"P(?:(\d{1,3})W)?(?:(\d{1,3})D)?(?:T(?:(\d{1,3})H)?(?:(\d{1,4})M)?(?:\d+S)?)?")
+_REPEATS = {"DAILY": "daily", "WEEKLY": "weekly", "MONTHLY": "monthly", "YEARLY": "yearly"}
+
+
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    """What a calendar part asks of the person, or tells them."""
+
+    uid: str
+    kind: str  # such as "Calendar invitation"
+    title: str
+    start: datetime | None  # aware; None for days without hours, and where the timezone is not known
+    end: datetime | None
+    written: str  # its time as the sender wrote it
+    place: str
+    organiser: str
+    repeats: str  # "weekly"; empty if it does not
+
+    def when(self, zone: ZoneInfo) -> str:
+        """Its time in words, in the person's timezone."""
+        if self.start is None:
+            return self.written
+        start, end = self.start.astimezone(zone), (self.end or self.start).astimezone(zone)
+        till = f"{end:%H:%M}" if end.date() == start.date() else f"{end:%A %-d %B %Y, %H:%M}"
+        return f"{start:%A %-d %B %Y, %H:%M}{f' to {till}' if end > start else ''} ({zone.key})"
+
+    def in_words(self, zone: ZoneInfo) -> str:
+        facts = [
+            f"{self.kind}: {self.title or '(no title)'}",
+            self.when(zone),
+            f"repeats {self.repeats}" if self.repeats else "",
+            f"at {self.place}" if self.place else "",
+            f"from {self.organiser}" if self.organiser else "",
+        ]
+        return "; ".join(filter(None, facts))
+
+
+def invitation(calendar: str) -> Invitation | None:
+    """The first event of a calendar part; None if it has none."""
+    if (read := _read(calendar)) is None:
+        return None
+    method, found = read
+    start, end = (_moment(*found.get(name, ("", ""))) for name in ("DTSTART", "DTEND"))
+    rule = re.search(r"FREQ=([A-Z]+)", _value(found, "RRULE").upper())
+    return Invitation(
+        uid=_value(found, "UID"),
+        kind=_METHODS.get(method, "Calendar event"),
+        title=_value(found, "SUMMARY"),
+        start=start,
+        end=end or (start + _lasting(_value(found, "DURATION")) if start else None),
+        written=_times(found),
+        place=_value(found, "LOCATION"),
+        organiser=_organiser(found) if "ORGANIZER" in found else "",
+        repeats=_REPEATS.get(rule[1], "") if rule else "",
+    )
+
+
 def summarise(calendar: str) -> str:
     """What a calendar part says: kind, title, times as written, place and organiser; empty if it has no event.
 
     Of several events, such as those of a series, the first is told and the others are counted."""
-    text = _FOLD.sub("", readable(calendar[:_MAX_READ]))
-    event = _EVENT.search(text)
-    if event is None:
+    if (read := _read(calendar)) is None:
         return ""
-    method = _properties(text[: event.start()]).get("METHOD", ("", ""))[1].upper()
-    found = _properties(text[event.end() :])
-    if _value(found, "STATUS").upper() == "CANCELLED":
-        method = "CANCEL"
-    others = len(_EVENT.findall(text)) - 1
+    method, found = read
+    others = len(_EVENT.findall(_unfolded(calendar))) - 1
     facts = [
         _value(found, "SUMMARY"),
         _times(found),
@@ -64,9 +117,29 @@ def event(calendar: str) -> CalendarEvent | None:
 
 
 def _first_event(calendar: str) -> dict[str, tuple[str, str]]:
-    text = _FOLD.sub("", readable(calendar[:_MAX_READ]))
+    return read[1] if (read := _read(calendar)) else {}
+
+
+def _read(calendar: str) -> tuple[str, dict[str, tuple[str, str]]] | None:
+    """What the calendar part is for, and the properties of its first event; None if it has none."""
+    text = _unfolded(calendar)
     event = _EVENT.search(text)
-    return _properties(text[event.end() :]) if event else {}
+    if event is None:
+        return None
+    found = _properties(text[event.end() :])
+    if _value(found, "STATUS").upper() == "CANCELLED":
+        return "CANCEL", found
+    return _properties(text[: event.start()]).get("METHOD", ("", ""))[1].upper(), found
+
+
+def _unfolded(calendar: str) -> str:
+    return _FOLD.sub("", readable(calendar[:_MAX_READ]))
+
+
+def _lasting(duration: str) -> timedelta:
+    match = _DURATION.fullmatch(duration.upper())
+    weeks, days, hours, minutes = (int(number or 0) for number in match.groups()) if match else (0, 0, 0, 0)
+    return timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes)
 
 
 def _properties(text: str) -> dict[str, tuple[str, str]]:

@@ -74,7 +74,7 @@ def link_note(label: str, href: str) -> str:
     href = _unwrapped(href)
     claimed = _LOOKS_LIKE_URL.fullmatch(label) if len(label) <= _MAX_URL_READ else None
     if claimed:
-        return "" if _same_site(claimed[1], _host(href)) else f" ({_host(href)})"
+        return "" if _same_site(claimed[1], host_of(href)) else f" ({host_of(href)})"
     return f" ({bare_url(href)})" if _SAYS_NOTHING.fullmatch(label.strip(" .:»›→>[]")) else ""
 
 
@@ -83,11 +83,11 @@ def _same_site(claimed: str, actual: str) -> bool:
     return claimed == actual or actual.endswith("." + claimed)
 
 
-def _host(url: str) -> str:
+def host_of(url: str) -> str:
     """The host that a browser would open: what follows the last `@` of the authority."""
     authority = re.split(r"[/?#\\]", url.partition("://")[2], maxsplit=1)[0]
     return authority.rpartition("@")[2].partition(":")[0].lower()[:_MAX_URL]
 
 
 def _host_only(url: str) -> str:
-    return f"{url.partition('://')[0]}://{_host(url)}/…"
+    return f"{url.partition('://')[0]}://{host_of(url)}/…"

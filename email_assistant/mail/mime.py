@@ -35,6 +35,7 @@ class MimePart:
     mime_type: str
     filename: str = ""
     content: bytes | None = None  # transfer-decoded; None if it was not delivered with the message
+    attachment_id: str = ""  # what Gmail gives the content for, where it was not delivered
     size: int | None = None
     parts: list["MimePart"] = field(default_factory=list)
     truncated: bool = False  # nested more deeply than is read
@@ -73,7 +74,9 @@ def from_gmail(payload: Mapping[str, Any], depth: int = 0) -> MimePart:
         if isinstance(data, str):
             part.content = decode_base64url(data)
             part.size = len(part.content)
-        elif not body.get("attachmentId"):
+        elif isinstance(key := body.get("attachmentId"), str) and key:
+            part.attachment_id = key
+        else:
             part.content = b""
     inner = list(_mappings(payload.get("parts")))
     part.truncated = bool(inner) and depth >= MAX_DEPTH

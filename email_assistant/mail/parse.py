@@ -159,7 +159,7 @@ class _MailReader:
             return self._read_parts(part)
         if part.mime_type == "text/calendar":
             return self._read_calendar(part)
-        if _is_text(part, is_root=is_root) or (part.truncated and part.content is not None):
+        if is_text(part, is_root=is_root) or (part.truncated and part.content is not None):
             return self._read_text(part)
         self._attach(part)
         return ""
@@ -200,7 +200,7 @@ class _MailReader:
         return "\n".join(["---------- Forwarded message ---------", *lines, "", self._read(inner, is_root=True)])
 
     def _read_calendar(self, part: MimePart) -> str:
-        calendar = self._decode(part) if part.content else ""
+        calendar = text_of(part)
         summary = invite.summarise(calendar)
         if part.filename or not summary:
             self._attach(part)
@@ -215,7 +215,7 @@ class _MailReader:
             self.notes.append("a text part was too large to be delivered with the mail")
             self._attach(part)
             return ""
-        text = self._decode(part)
+        text = text_of(part)
         if len(text) and _unreadable_share(part.content) > _MAX_UNREADABLE:
             self.notes.append("a text part holds no readable text")
             self._attach(part)
@@ -230,13 +230,6 @@ class _MailReader:
         self.attachments += files
         return text.strip("\n")
 
-    def _decode(self, part: MimePart) -> str:
-        content = part.content or b""
-        charset = part.param("charset")
-        if not charset and part.mime_type == "text/html" and (meta := _META_CHARSET.search(content[:4_000])):
-            charset = meta[1].decode("ascii")
-        return decode(content, charset)
-
     def _attach(self, part: MimePart) -> None:
         if part.mime_type in ("application/pkcs7-mime", "application/x-pkcs7-mime"):
             kind = part.param("smime-type").lower()
@@ -247,11 +240,21 @@ class _MailReader:
         self.attachments.append(Attachment(part.filename, part.mime_type, part.size))
 
 
+def text_of(part: MimePart) -> str:
+    """The content of a part that is text; empty where it was not delivered."""
+    content = part.content or b""
+    charset = part.param("charset")
+    if not charset and part.mime_type == "text/html" and (meta := _META_CHARSET.search(content[:4_000])):
+        charset = meta[1].decode("ascii")
+    return decode(content, charset)
+
+
 def _encrypted(method: str) -> str:
     return f"encrypted ({method}): the text can't be read here"
 
 
-def _is_text(part: MimePart, *, is_root: bool) -> bool:
+def is_text(part: MimePart, *, is_root: bool) -> bool:
+    """Whether a part is read as the mail's own text, and not a file of its."""
     kind = part.mime_type
     if kind in _READ_AS_TEXT or (is_root and kind.startswith(("text/", "multipart/"))):
         return True

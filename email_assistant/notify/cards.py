@@ -42,7 +42,8 @@ def bare(item: Item) -> Card:
 
 
 def _card(item: Item, *, alone: bool) -> Card:
-    who = "You, in a chat" if item.chat else item.sender or "(unknown sender)"
+    nobody = "An agent of yours" if item.is_held else "(unknown sender)"
+    who = "You, in a chat" if item.chat else item.sender or nobody
     title = _one_line(f"{'! ' if item.marks else ''}{who}: {item.subject or '(no subject)'}")
     card = {**bare(item), "title": title}
     whole = _whole(item) if alone else None

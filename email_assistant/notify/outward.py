@@ -1,12 +1,15 @@
-"""Requests to addresses that somebody gave: they reach the public network only, and follow nothing from there."""
+"""Requests to addresses that somebody gave: they reach the public network only, carry nothing of ours, and no cookie is
+kept."""
 
 import asyncio
 import ipaddress
 import socket
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from http import HTTPStatus
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx
 
@@ -14,6 +17,9 @@ from email_assistant.errors import AssistantError
 
 _SECONDS = 10.0  # how long one request may take, from the look-up of the name to the answer's status
 _MOST_WAIT = 3600
+_MOST_REDIRECTS = 5
+_FETCHING = {"Accept": "image/*", "Accept-Encoding": "identity", "User-Agent": "Mozilla/5.0"}
+"""As little as a server takes: many refuse who does not call itself a browser."""
 
 
 class TargetRefused(AssistantError):
@@ -32,6 +38,12 @@ class Unreachable(AssistantError):
 class Answer:
     status: int
     retry_after: int  # seconds that the server asked to be left alone; 0 if it did not
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    media_type: str  # as the server says
+    content: bytes
 
 
 class Outward:
@@ -56,13 +68,21 @@ class Outward:
         """Send it once. A redirect is an answer like another; of the answer only the status is read. Raises
         TargetRefused, Unreachable."""
         target = self.check(url)
-        try:
-            async with asyncio.timeout(_SECONDS):
-                return await self._post(target, headers, body)
-        except TimeoutError:
-            raise Unreachable(f"no answer within {_SECONDS:g} s") from None
-        except httpx.HTTPError as error:
-            raise Unreachable(f"the server can't be reached ({type(error).__name__})") from None
+        async with _answered_in_time(), self._asked("POST", target, headers, body) as answer:
+            return Answer(answer.status_code, _seconds(answer.headers.get("retry-after", "")))
+
+    async def get(self, url: str, most: int) -> Download:
+        """What stands at an address, or where it leads to: each step is checked like the first. Raises TargetRefused,
+        Unreachable, also for more than `most` bytes."""
+        target = self.check(url)
+        async with _answered_in_time():
+            for _ in range(_MOST_REDIRECTS + 1):
+                async with self._asked("GET", target, _FETCHING, b"") as answer:
+                    if answer.has_redirect_location:
+                        target = self.check(str(target.join(answer.headers["location"])))
+                        continue
+                    return await _read(answer, most)
+        raise Unreachable("it leads on and on")
 
     async def aclose(self) -> None:
         if "_client" in vars(self):
@@ -72,14 +92,21 @@ class Outward:
     def _client(self) -> httpx.AsyncClient:
         # A connection is never kept: it was opened, and its certificate checked, for one name behind an address.
         limits = httpx.Limits(max_keepalive_connections=0)
-        return httpx.AsyncClient(trust_env=False, follow_redirects=False, timeout=_SECONDS, limits=limits)
+        cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
+        return httpx.AsyncClient(
+            trust_env=False, follow_redirects=False, timeout=_SECONDS, limits=limits, cookies=cookies
+        )
 
-    async def _post(self, target: httpx.URL, headers: Mapping[str, str], body: bytes) -> Answer:
+    @asynccontextmanager
+    async def _asked(
+        self, method: str, target: httpx.URL, headers: Mapping[str, str], body: bytes
+    ) -> AsyncIterator[httpx.Response]:
+        """The answer, of which nothing but its head has been read."""
         addresses = await self._addresses(target)
         for address in addresses:
             # The name is not looked up again: what was checked is what is connected to.
             request = self._client.build_request(
-                "POST",
+                method,
                 target.copy_with(host=address),
                 headers={**headers, "Host": target.netloc.decode("ascii")},
                 content=body,
@@ -91,8 +118,11 @@ class Outward:
                 if address == addresses[-1]:
                     raise
                 continue
-            await answer.aclose()
-            return Answer(answer.status_code, _seconds(answer.headers.get("retry-after", "")))
+            try:
+                yield answer
+            finally:
+                await answer.aclose()
+            return
         raise Unreachable("its name stands for no address")
 
     async def _addresses(self, target: httpx.URL) -> list[str]:
@@ -108,6 +138,30 @@ class Outward:
                 "the address leads to this machine or its network; EMAIL_ASSISTANT_NOTIFY_PRIVATE=true allows it"
             )
         return addresses
+
+
+@asynccontextmanager
+async def _answered_in_time() -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(_SECONDS):
+            yield
+    except TimeoutError:
+        raise Unreachable(f"no answer within {_SECONDS:g} s") from None
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise Unreachable(f"the server can't be reached ({type(error).__name__})") from None
+
+
+async def _read(answer: httpx.Response, most: int) -> Download:
+    if answer.status_code != HTTPStatus.OK:
+        raise Unreachable(f"the server answers {answer.status_code}")
+    if answer.headers.get("content-encoding", "identity").lower() != "identity":
+        raise Unreachable("it comes packed, though it was asked not to")  # how large it is would show too late
+    content = bytearray()
+    async for piece in answer.aiter_raw():
+        content += piece
+        if len(content) > most:
+            raise Unreachable(f"it has more than {most:,} bytes")
+    return Download(answer.headers.get("content-type", "").partition(";")[0].strip().lower(), bytes(content))
 
 
 def _is_public(address: str) -> bool:

@@ -29,7 +29,8 @@ _READING = ("GET", "HEAD", "OPTIONS")
 
 _HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; "
-    "manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; img-src 'self' data:",
+    "manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; frame-src 'self'; "
+    "img-src 'self' data:",
     "X-Content-Type-Options": "nosniff",
     # Not no-referrer: with it a browser sends "Origin: null" with our own forms too, and they could not be told from a
     # stranger's (https://fetch.spec.whatwg.org/#append-a-request-origin-header). Other sites learn nothing either way.
@@ -198,7 +199,8 @@ class AgentInboxCors:
 
 
 class SecurityHeaders:
-    """Adds to every answer what tells a browser to trust nothing in it, and to keep nothing of it."""
+    """Adds to every answer what tells a browser to trust nothing in it, and to keep nothing of it; what shows somebody
+    else's content says itself what is stricter."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -209,7 +211,8 @@ class SecurityHeaders:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                headers.update(_HEADERS)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
                 headers["Cache-Control"] = "no-cache" if is_static else "no-store"
             await send(message)
 

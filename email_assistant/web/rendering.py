@@ -11,6 +11,7 @@ from email_assistant.inbox.describe import COUNTED, FIRST_ANSWER, NOT_IN_COPY, U
 from email_assistant.inbox.sentences import cut, link_host, moment
 from email_assistant.mail.address import address_of
 from email_assistant.mail.charset import listed, plain
+from email_assistant.mail.passages import passages
 from email_assistant.web.wording import about, became, counted, span, waits, who
 
 
@@ -64,6 +65,7 @@ _environment.globals |= {
 }
 _environment.filters |= {
     "plain": plain,
+    "passages": passages,
     "address_of": address_of,
     "listed": listed,
     "moment": moment,

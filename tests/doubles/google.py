@@ -1,9 +1,8 @@
 """A Google double: Gmail, Calendar and the token endpoint over HTTP, in memory, in a thread of the test process.
 
 Gmail is at `<root>/gmail/v1`, Calendar at `<root>/calendar/v3`, tokens at `<root>/token`. Known gaps: no batch, no
-uploads, nothing published to topics, no attachments apart, no `fields` (answers are always whole),
-no recurring events; a search word it does not know is refused with 400, and a path it does not know is recorded as
-`unknown` and answered 404.
+uploads, nothing published to topics, no `fields` (answers are always whole), no recurring events; a search word it does
+not know is refused with 400, and a path it does not know is recorded as `unknown` and answered 404.
 """
 
 import base64
@@ -17,7 +16,7 @@ from zoneinfo import ZoneInfo
 from starlette.responses import JSONResponse, Response
 
 from tests.doubles.front import Call, Front, error
-from tests.doubles.mailbox import SYSTEM_LABELS, Mailbox, Message, RefusedError, invalid, not_found, show
+from tests.doubles.mailbox import SYSTEM_LABELS, Mailbox, Message, RefusedError, attached, invalid, not_found, show
 
 
 class Google(Front):
@@ -213,6 +212,7 @@ class Google(Front):
             "messages.send": self._messages_send,
             "messages.get": self._messages_get,
             "messages.modify": self._messages_modify,
+            "messages.attachments.get": self._attachments_get,
             "threads.get": self._threads_get,
             "threads.modify": self._threads_modify,
             "drafts.list": self._drafts_list,
@@ -303,6 +303,9 @@ class Google(Front):
         return show(
             self.mailbox.message(call.path_params["id"]), call.get("format", "full"), call.all("metadataHeaders")
         )
+
+    def _attachments_get(self, call: Call) -> dict[str, Any]:
+        return attached(self.mailbox.message(call.path_params["id"]), call.path_params["attachment"])
 
     def _messages_modify(self, call: Call) -> dict[str, Any]:
         message = self.mailbox.message(call.path_params["id"])

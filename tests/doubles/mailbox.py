@@ -406,7 +406,7 @@ def _part(part: EmailMessage, part_id: str) -> dict[str, Any]:
     if part.get_content_maintype() == "multipart":
         children = [_part(child, _child_id(part_id, n)) for n, child in enumerate(_children(part))]
         return {**shown, "body": {"size": 0}, "parts": children}
-    return {**shown, "body": _content(part)}
+    return {**shown, "body": _content(part, part_id)}
 
 
 def _children(part: EmailMessage) -> list[EmailMessage]:
@@ -417,6 +417,29 @@ def _child_id(part_id: str, n: int) -> str:
     return f"{part_id}.{n}" if part_id else str(n)
 
 
-def _content(part: EmailMessage) -> dict[str, Any]:
-    content = cast("bytes", part.get_payload(decode=True) or b"")
+def _content(part: EmailMessage, part_id: str) -> dict[str, Any]:
+    """Of a file, Gmail gives no content but an id to ask for it."""
+    content = _bytes(part)
+    if part.get_filename():
+        return {"size": len(content), "attachmentId": f"content-of-{part_id}"}
     return {"size": len(content), "data": base64.urlsafe_b64encode(content).decode()}
+
+
+def attached(message: Message, attachment_id: str) -> dict[str, Any]:
+    """A file of a message as `messages.attachments.get` answers it."""
+    parts = {f"content-of-{part_id}": part for part_id, part in _leaves(message.parsed, "")}
+    if attachment_id not in parts:
+        raise not_found()
+    content = _bytes(parts[attachment_id])
+    return {"size": len(content), "data": base64.urlsafe_b64encode(content).decode()}
+
+
+def _leaves(part: EmailMessage, part_id: str) -> Iterable[tuple[str, EmailMessage]]:
+    if part.get_content_maintype() != "multipart":
+        yield part_id, part
+    for n, child in enumerate(_children(part)):
+        yield from _leaves(child, _child_id(part_id, n))
+
+
+def _bytes(part: EmailMessage) -> bytes:
+    return cast("bytes", part.get_payload(decode=True) or b"")

@@ -87,6 +87,8 @@ ON_THE_DEMO = {
     "uv run email-assistant inbox list": Comes("{item}"),
     "uv run email-assistant inbox show ITEM": Comes("\nTo: ", put={"ITEM": "{item}"}),
     "uv run email-assistant inbox": Comes("waiting for you", keys=b"q"),
+    "uv run email-assistant mails files MAIL": Comes("quote-shelves.csv", put={"MAIL": "{with_file}"}),
+    "uv run email-assistant mails files MAIL --save 1": Comes("Saved as quote-", put={"MAIL": "{with_file}"}),
     "uv run email-assistant status": Comes("Waiting for you: [1-9]"),
     "uv run email-assistant doctor": Comes("✓ database"),
     'uv run email-assistant chat "what waits for me?"': Comes("wait"),
@@ -319,6 +321,8 @@ async def _use(shell: Shell, http: httpx.AsyncClient) -> None:
     shell.known["item"] = other["id"][:8]
     [lesson, *_] = await some(f"/api/memory/lessons?account={learned['account']}", "lessons", len)
     shell.known["lesson"] = lesson["id"][:8]
+    mails = (await http.get("/api/mails?limit=200")).raise_for_status().json()["items"]
+    shell.known["with_file"] = next(mail["id"] for mail in mails if "wall shelves" in mail["subject"])
     asked = {"thread_id": "lunch", "user_request": "Schedule a meeting called Lunch tomorrow at 12:00"}
     waiting = (await http.post("/run", json=asked)).json()
     shell.known |= {"thread": "lunch", "call": waiting["pending_action"]["tool_calls"][0]["call_id"]}

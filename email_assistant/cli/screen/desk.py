@@ -14,6 +14,7 @@ import psycopg
 from email_assistant.app import App
 from email_assistant.inbox.feed import Feed
 from email_assistant.inbox.items import Item
+from email_assistant.inbox.originals import Original, original
 from email_assistant.inbox.recipients import addresses_in
 from email_assistant.inbox.sentences import sentence
 from email_assistant.memory.lessons import Learned
@@ -75,6 +76,10 @@ class Desk:
             context = await self._contexts.of(item)
             events = await self._trail.of_mail(self.user_id, item.mail_id, item.account) if item.mail_id else []
         return Sight(item, item.zone, self.form(item), context, events)
+
+    async def original(self, item: Item) -> Original:
+        """Its mail as Gmail has it. Raises NoSuchFile, NoOriginal."""
+        return await original(self._app.clients, item.account_id, item.mail_id)
 
     def form(self, item: Item) -> ProposalForm:
         """What it proposes, as labelled fields."""

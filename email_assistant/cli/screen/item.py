@@ -12,6 +12,7 @@ from email_assistant.cli.screen import words
 from email_assistant.cli.screen.base import LiveScreen
 from email_assistant.cli.screen.desk import Sight
 from email_assistant.cli.screen.edit import EditScreen
+from email_assistant.cli.screen.files import FilesScreen
 from email_assistant.cli.screen.respond import RespondScreen
 from email_assistant.inbox.sentences import sentence
 from email_assistant.tools.spec import Answer
@@ -28,6 +29,7 @@ class ItemScreen(LiveScreen):
         Binding("r", "respond", "Respond"),
         Binding("i", "ignore", "Ignore"),
         Binding("z", "undo", "Undo"),
+        Binding("v", "files", "Files"),
         Binding("u", "back", "Back to the list"),
         Binding("escape", "back", show=False),
         Binding("slash", "search", "Search", key_display="/"),
@@ -68,6 +70,10 @@ class ItemScreen(LiveScreen):
     def action_respond(self) -> None:
         if seen := self._open_to("response"):
             self.inbox.push_screen(RespondScreen(seen))
+
+    def action_files(self) -> None:
+        if self._seen:
+            self.inbox.push_screen(FilesScreen(self._seen))
 
     def action_undo(self) -> None:
         is_decided = self._seen is not None and self._seen.item.status == "decided"

@@ -14,6 +14,7 @@ a         accept what is shown; in the list: show it first; a notice: done with 
 e         edit, see the difference, accept
 r         respond
 i         ignore; a notice: not such mail, which is learned
+v         the mail's files, to save them, and its invitation
 z         undo, while its countdown runs
 f         forget what was learned just now
 u         back to the list, from a search to all of it, from a comparison to the edit

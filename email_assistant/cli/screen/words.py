@@ -1,6 +1,7 @@
 """Mail and proposals as text on the screen. None of it is ever read as markup, and no control character is left."""
 
 from collections.abc import Iterable, Iterator
+from zoneinfo import ZoneInfo
 
 from textual.content import Content
 
@@ -12,6 +13,7 @@ from email_assistant.inbox.sentences import moment
 from email_assistant.mail.address import address_of
 from email_assistant.mail.charset import one_line, plain
 from email_assistant.mail.compose import reply_subject
+from email_assistant.mail.contents import MailContents
 from email_assistant.mail.diff import compare
 from email_assistant.trail.context import PastMail
 from email_assistant.trail.story import Happening
@@ -79,6 +81,15 @@ def difference(before: Field, after: Field, strangers: Iterable[str]) -> Content
         "\n",
         *((f"{line(written)}{NEW}\n", "$text-warning bold") for written in new),
     )
+
+
+def beside_the_text(mail: MailContents, zone: ZoneInfo) -> str:
+    """A mail's invitation in words, and its files with their numbers."""
+    lines = [line(mail.invitation.in_words(zone)), ""] if mail.invitation else []
+    for file in mail.files:
+        lines.append(f"{file.number}  {line(file.name or file.safe_name)}  ({line(file.kind)}, {file.told_size})")
+    lines.append("\nThe number of a file saves it in the folder you are in." if mail.files else "No files.")
+    return "\n".join(lines)
 
 
 def became(item: Item) -> str:

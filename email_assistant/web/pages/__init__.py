@@ -6,6 +6,7 @@ from email_assistant.web.head import say_how_it_stands
 from email_assistant.web.pages import (
     accounts,
     activity,
+    body,
     chat,
     day,
     docs,
@@ -20,5 +21,5 @@ from email_assistant.web.pages import (
 )
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(say_how_it_stands)])
-for page in (waiting, start, item, day, mails, memory, activity, accounts, tools, chat, docs, stop, security):
+for page in (waiting, start, item, body, day, mails, memory, activity, accounts, tools, chat, docs, stop, security):
     router.include_router(page.router)

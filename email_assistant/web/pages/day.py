@@ -1,4 +1,5 @@
-"""`/items/{id}/day`: the calendar on the day of a proposed meeting. Google may be slow, so it stands alone."""
+"""`/items/{id}/day`: the calendar on the day of a proposed meeting. Google may be slow, so it stands alone. The same is
+shown beside an invitation."""
 
 import asyncio
 from dataclasses import dataclass
@@ -11,8 +12,10 @@ from fastapi.responses import Response
 
 from email_assistant.accounts.account import UnknownAccount
 from email_assistant.accounts.vault import VaultError
+from email_assistant.app import App
 from email_assistant.google.calendar import Event
 from email_assistant.google.errors import GoogleError
+from email_assistant.inbox.items import Item
 from email_assistant.tools.meeting_time import MeetingTime, beside
 from email_assistant.web.dependencies import Assistant, ItemId
 from email_assistant.web.rendering import render
@@ -31,35 +34,44 @@ class Slot:
     what: str
     all_day: bool = False
     busy: bool = True
-    proposed: bool = False
+    is_meant: bool = False  # what the day is shown for
     beside: str = ""  # when that is in the timezone in which it is proposed, if its clocks show another time
+
+
+@dataclass(frozen=True, slots=True)
+class ShownDay:
+    start: datetime | None
+    slots: list[Slot]
+    conflicts: list[Slot]
+    trouble: str | None = None
 
 
 @router.get("/items/{item_id}/day")
 async def day(app: Assistant, item_id: ItemId) -> Response:
     item = await app.inbox.get(app.user_id, item_id)
     proposal = _proposal(item.args, item.zone) if item.kind == "meeting" else None
-    events: tuple[Event, ...] = ()
-    trouble = None if proposal else "This proposes no time."
-    if proposal:
-        try:
-            async with asyncio.timeout(_SECONDS):
-                client = await app.clients.get(item.account_id)
-                events = (await client.calendar.day(proposal.start.date(), item.zone)).events
-        except (TimeoutError, GoogleError, VaultError, UnknownAccount):
-            trouble = "Your calendar can't be read just now."
-    slots = [_slot(event, item.zone) for event in events] + ([proposal] if proposal else [])
-    return render(
-        "day.html",
-        item=item,
-        day=proposal.start if proposal else None,
-        slots=sorted(slots, key=lambda slot: (slot.start, slot.end)),
-        conflicts=[
+    shown = await day_of(app, item, proposal) if proposal else ShownDay(None, [], [], "This proposes no time.")
+    return render("day.html", item=item, day=shown)
+
+
+async def day_of(app: App, item: Item, meant: Slot, uid: str = "") -> ShownDay:
+    """The person's day around something. `uid`: what calendars know that by, where it may stand in theirs already."""
+    try:
+        async with asyncio.timeout(_SECONDS):
+            client = await app.clients.get(item.account_id)
+            found = (await client.calendar.day(meant.start.date(), item.zone)).events
+    except (TimeoutError, GoogleError, VaultError, UnknownAccount):
+        return ShownDay(meant.start, [meant], [], "Your calendar can't be read just now.")
+    events = [event for event in found if not uid or event.uid != uid]
+    slots = [meant, *(_slot(event, item.zone) for event in events)]
+    return ShownDay(
+        meant.start,
+        sorted(slots, key=lambda slot: (slot.start, slot.end)),
+        [
             _slot(event, item.zone)
             for event in events
-            if proposal and event.busy and event.overlaps(proposal.start, proposal.end, item.zone)
+            if event.busy and event.overlaps(meant.start, meant.end, item.zone)
         ],
-        trouble=trouble,
     )
 
 
@@ -68,7 +80,7 @@ def _proposal(args: dict[str, Any], zone: ZoneInfo) -> Slot | None:
     if when is None:
         return None
     start, end = when.start.astimezone(zone), when.end.astimezone(zone)
-    return Slot(start, end, str(args.get("title", "")), proposed=True, beside=beside(when.start, zone))
+    return Slot(start, end, str(args.get("title", "")), is_meant=True, beside=beside(when.start, zone))
 
 
 def _slot(event: Event, zone: ZoneInfo) -> Slot:

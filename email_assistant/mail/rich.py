@@ -1,0 +1,244 @@
+"""The HTML of a mail, made fit to be looked at: no script, no style sheet, no address that is asked by itself.
+
+What a mail holds is first read into one balanced run of tags, bounded in depth, since HTML parsers of every kind take
+time that grows with the square of hostile nesting. The sanitiser has the last word (https://github.com/rust-ammonia/ammonia):
+it parses as browsers do, and lets through only what is named here.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from typing import Final
+
+import nh3
+from lxml import etree
+
+from .charset import plain, readable
+from .html_style import hides, inline_style
+from .links import host_of
+
+MOST_CHARACTERS: Final = 500_000  # of HTML, and twice as many once it is balanced; Gmail shows a fifth of that
+_MAX_DEPTH: Final = 200  # browsers lay out no more than about 500
+_CHUNK: Final = 16_384  # an exception from a handler stops lxml only at the end of what it was fed
+_MOST_PICTURES: Final = 100
+
+_VOID: Final = frozenset({"br", "hr", "img", "col", "wbr"})
+_DROPPED: Final = frozenset(
+    {"script", "style", "title", "template", "svg", "math", "noscript", "iframe", "object", "embed", "applet", "select"}
+    | {"textarea", "audio", "video", "canvas", "map", "frameset", "noframes", "noembed", "xmp", "plaintext", "head"}
+)
+"""Left out with all that stands in them."""
+_TAGS: Final = frozenset(
+    {"a", "abbr", "b", "big", "blockquote", "br", "caption", "center", "cite", "code", "col", "colgroup", "dd", "del"}
+    | {"details", "div", "dl", "dt", "em", "font", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "img", "ins", "kbd"}
+    | {"li", "ol", "p", "pre", "q", "s", "samp", "small", "span", "strike", "strong", "sub", "summary", "sup", "table"}
+    | {"tbody", "td", "tfoot", "th", "thead", "tr", "tt", "u", "ul", "var", "wbr"}
+)
+_SIZES: Final = {"width", "height"}
+_BOX: Final = {"align", "valign", "bgcolor", *_SIZES}
+_ATTRIBUTES: Final[dict[str, set[str]]] = {
+    "*": {"style", "dir", "lang", "align"},
+    "a": {"href"},
+    "img": {"src", "alt", *_SIZES},
+    "font": {"color", "face", "size"},
+    "ol": {"start", "type"},
+    "table": {"border", "cellpadding", "cellspacing", *_BOX},
+    **dict.fromkeys(("tr", "tbody", "thead", "tfoot", "col", "colgroup"), _BOX),
+    **{cell: {"colspan", "rowspan", "nowrap", *_BOX} for cell in ("td", "th")},
+}
+_CLASSES: Final = {"span": {"host", "picture"}}  # our own; a mail's are dropped before
+_STYLES: Final = frozenset(
+    {"color", "background-color", "display", "direction", "text-align", "text-decoration", "text-transform"}
+    | {"text-indent", "white-space", "letter-spacing", "word-break", "word-wrap"}
+    | {"font", "font-family", "font-size", "font-style", "font-weight", "font-variant", "width", "max-width"}
+    | {"min-width", "border-collapse", "border-spacing", "border-radius", "table-layout"}
+    | {f"{box}{side}" for box in ("margin", "padding", "border") for side in ("", "-top", "-right", "-bottom", "-left")}
+    | {f"border-{what}" for what in ("color", "style", "width")}
+)
+"""None takes an image, and none puts one thing over another, as a height does that is less than what it holds."""
+_REFUSED_STYLE: Final = re.compile(r"[\\@<]|/\*|(?<!\brgb)(?<!\brgba)(?<!\bhsl)(?<!\bhsla)\(|[:\s]-\s*[.\d]|\bfixed\b")
+"""Escapes, functions but for colours, and lengths below zero, which lay one thing over another."""
+_LINK: Final = re.compile(r"https?://[^/\s]|mailto:\S", re.IGNORECASE)
+_SOURCE: Final = re.compile(r"(?:https?://[^/\s]|cid:)\S*", re.IGNORECASE)
+_TINY: Final = re.compile(r"(?<![-\w])(?:width|height):[012](?:px)?(?:;|$)")
+_QUOTING: Final = re.compile(r"\b(?:gmail_quote|yahoo_quoted|protonmail_quote|zmail_extra)\b")
+
+
+class NotShown(Exception):
+    """The HTML is too long, or nested too deeply, to be looked at; its text is there all the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rich:
+    """HTML to be put into a body. `pictures` are addresses (http, https, cid) that it would show; `hidden` those of
+    pictures too small to be seen, which tell the sender that the mail was opened."""
+
+    html: str
+    pictures: tuple[str, ...]
+    hidden: tuple[str, ...]
+
+
+def sanitised(html: str, pictures: Mapping[str, str] | None = None) -> Rich:
+    """What may be shown of a mail's HTML, in a time that grows with its length and not faster. Raises NotShown.
+
+    Quoted mail is folded, and each link says the host that it leads to.
+
+    Args:
+        pictures: what to show for addresses of pictures, as `data:` URIs; the others are left out, but for their text.
+    """
+    if len(html) > MOST_CHARACTERS:
+        raise NotShown
+    reader = _Reader(pictures or {})
+    parser = etree.HTMLParser(target=reader, huge_tree=True, no_network=True)
+    html = plain(html)
+    try:
+        for start in range(0, len(html), _CHUNK):
+            parser.feed(html[start : start + _CHUNK])
+        parser.close()
+    except etree.LxmlError:  # also where there is nothing to read
+        if reader.html:
+            raise NotShown from None
+    if len(reader.html) > 2 * MOST_CHARACTERS:
+        raise NotShown
+    clean = nh3.clean(
+        reader.html,
+        tags=_TAGS,
+        clean_content_tags=_DROPPED,
+        attributes=_ATTRIBUTES,
+        attribute_filter=_filter(pictures or {}),
+        allowed_classes=_CLASSES,
+        filter_style_properties=_STYLES,
+        url_schemes={"http", "https", "mailto", "cid"},
+        url_relative="deny",
+        link_rel="noopener noreferrer nofollow",
+        set_tag_attribute_values={"a": {"target": "_blank"}},
+    )
+    return Rich(clean, tuple(reader.pictures)[:_MOST_PICTURES], tuple(reader.hidden)[:_MOST_PICTURES])
+
+
+def _filter(pictures: Mapping[str, str]) -> Callable[[str, str, str], str | None]:
+    def kept(tag: str, name: str, value: str) -> str | None:
+        match tag, name:
+            case "img", "src":
+                return pictures.get(value)
+            case _, "style":
+                return ";".join(each for each in value.split(";") if not _REFUSED_STYLE.search(each.lower()))
+            case "a", "href":
+                return value if _LINK.match(value) else None
+            case _:
+                return value
+
+    return kept
+
+
+class _Reader:
+    """Receives lxml's parse events and writes them down again, balanced."""
+
+    def __init__(self, shown: Mapping[str, str]) -> None:
+        self._shown = shown
+        self._written: list[str] = []
+        self._open: list[str] = []  # what ends each open element
+        self._dropped_from = 0
+        self._quoted_from = 0
+        self._href = ""
+        self._label: list[str] = []
+        self.pictures: dict[str, None] = {}
+        self.hidden: dict[str, None] = {}
+
+    @cached_property
+    def html(self) -> str:
+        return "".join(self._written)
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        if len(self._open) >= _MAX_DEPTH:
+            raise NotShown
+        self._open.append("")
+        if self._dropped_from:
+            return
+        if tag in _DROPPED:
+            self._dropped_from = len(self._open)
+        elif tag == "img":
+            self._picture(attributes)
+        elif tag in _TAGS:
+            self._element(tag, attributes)
+
+    def end(self, tag: str) -> None:
+        if not self._dropped_from:
+            self._written.append(self._open[-1])
+            if tag == "a":
+                self._say_host()
+        elif len(self._open) == self._dropped_from:
+            self._dropped_from = 0
+        if len(self._open) == self._quoted_from:
+            self._quoted_from = 0
+        self._open.pop()
+
+    def data(self, text: str) -> None:
+        if not self._dropped_from:
+            self._written.append(escape(text))
+            if self._href:
+                self._label.append(text)
+
+    def close(self) -> None:
+        return
+
+    def _element(self, tag: str, attributes: Mapping[str, str]) -> None:
+        end = "" if tag in _VOID else f"</{tag}>"
+        if not self._quoted_from and _quotes(tag, attributes):
+            self._quoted_from = len(self._open)
+            self._written.append("<details><summary>Quoted text</summary>")
+            end += "</details>"
+        if tag == "a":
+            self._href, self._label = attributes.get("href", "").strip(), []
+        kept = {name: value for name, value in attributes.items() if name not in ("class", "id")}
+        self._written.append(f"<{tag}{_written(kept)}>")
+        self._open[-1] = end
+
+    def _picture(self, attributes: Mapping[str, str]) -> None:
+        source = attributes.get("src", "").strip()
+        if not _SOURCE.fullmatch(source):
+            source = ""
+        is_hidden = _is_tiny(attributes) or hides(inline_style(attributes))
+        if source:
+            (self.hidden if is_hidden else self.pictures)[source] = None
+        if source in self._shown:
+            kept = {name: value for name, value in attributes.items() if name in ("alt", "style", *_SIZES)}
+            self._written.append(f"<img{_written({'src': source, **kept})}>")
+        elif not is_hidden and (said := attributes.get("alt", "").strip()):
+            self._written.append(f'<span class="picture">{escape(said)}</span>')
+
+    def _say_host(self) -> None:
+        href, self._href = self._href, ""
+        host = readable_host(href)
+        if host and host not in "".join(self._label).lower():
+            self._written.append(f'<span class="host"> {escape(host)} </span>')
+
+
+def readable_host(href: str) -> str:
+    """Where a link leads, in letters that can't pass for others; empty for one that is not opened."""
+    if not _LINK.match(href):
+        return ""
+    if href[:7].lower() == "mailto:":
+        return href[7:].partition("?")[0].lower()
+    host = host_of(href)
+    try:
+        return host if host.isascii() else host.encode("idna").decode()
+    except UnicodeError:
+        return readable(host)
+
+
+def _written(attributes: Mapping[str, str]) -> str:
+    named = ((name, value) for name, value in attributes.items() if re.fullmatch(r"[a-z]{1,20}", name))
+    return "".join(f' {name}="{escape(value)}"' for name, value in named)
+
+
+def _quotes(tag: str, attributes: Mapping[str, str]) -> bool:
+    is_cited = tag == "blockquote" and attributes.get("type") == "cite"
+    return is_cited or (tag in ("blockquote", "div") and _QUOTING.search(attributes.get("class", "")) is not None)
+
+
+def _is_tiny(attributes: Mapping[str, str]) -> bool:
+    sizes = (attributes.get(name, "").strip().removesuffix("px") for name in _SIZES)
+    return any(size in ("0", "1", "2") for size in sizes) or _TINY.search(inline_style(attributes)) is not None
