@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from math import isfinite
 from typing import Any, Final
 from uuid import UUID
 
@@ -46,11 +47,11 @@ def proposed(name: str, labels: Mapping[str, Labels], summary: str | None) -> Pr
 
 def arguments_in(summary: str | None) -> Mapping[str, Any] | None:
     """The arguments that a client tells as JSON, by name or, as `open_edison` does, with those that have none apart.
-    None: they can't be read."""
+    None: they can't be read, or a tool may read them otherwise than the gate."""
     if summary is None:
         return {}
     try:
-        told: Any = json.loads(summary) if len(summary) <= LONGEST else None
+        told: Any = _strictly(summary) if len(summary) <= LONGEST else None
     except (ValueError, RecursionError):
         return None
     match told:
@@ -62,6 +63,38 @@ def arguments_in(summary: str | None) -> Mapping[str, Any] | None:
             return {"args": told} if told else {}
         case _:
             return None
+
+
+def _strictly(text: str) -> Any:
+    """JSON of one meaning (RFC 8259, sections 4 and 6; RFC 7493): of two members of one name parsers take either, and
+    NaN, infinity and NUL end a text for some and not for others. Raises ValueError."""
+    if "\\u0000" in text:
+        raise ValueError
+    return json.loads(text, object_pairs_hook=_once, parse_float=_finite, parse_constant=_finite)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    named = dict(pairs)
+    if len(named) < len(pairs):
+        raise ValueError
+    return named
+
+
+def _finite(number: str) -> float:
+    if not isfinite(float(number)):
+        raise ValueError
+    return float(number)
+
+
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """A session until the caller's transaction ends."""
+
+    number: int
+    read: GateSession
+    """What its calls are judged by."""
+    is_stopped: bool
+    """The person has stopped everything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +149,8 @@ class GateSessions:
         if request:
             await fetched(self._pool, _SQL["say"], {"user": user_id, "name": name, "request": request})
 
-    async def lock(self, conn: Connection, user_id: UUID, name: str) -> tuple[int, GateSession]:
-        """The session's number, and what it is judged by, until the caller's transaction ends; it is made if there is
-        none."""
+    async def lock(self, conn: Connection, user_id: UUID, name: str) -> Locked:
+        """The session; it is made if there is none."""
         kept = self._kept.setdefault((user_id, name), _Remembered())
         self._kept.move_to_end((user_id, name))
         if len(self._kept) > _MOST_KEPT:
@@ -129,7 +161,7 @@ class GateSessions:
             row, ran, told = await self._since(conn, user_id, name, kept)
             assert row is not None
         await asyncio.to_thread(kept.feed, row["requests"], ran, told)
-        return row["id"], kept.session
+        return Locked(row["id"], kept.session, row["stopped"])
 
     async def _since(
         self, conn: Connection, user_id: UUID, name: str, kept: _Remembered

@@ -31,6 +31,7 @@ _EXPIRED_AT_ONCE = 200
 _LOCK_THREAD = "select from threads where id = (select thread_id from inbox_items where id = %s) for no key update"
 _LOCK_SESSION = """select from gate_sessions where id = (select session_id from gate_begun where item_id = %s)
                    for no key update"""
+_STOPPED = "select at from stops where user_id = %s"
 _OVERDUE = """select b.item_id from inbox_items i join gate_begun b on b.item_id = i.id
               where i.status = 'pending' and i.run_id is null and not gate_waits(b) limit 200"""
 _AGAIN = "you are asked again about this: see why, and answer once more"
@@ -53,8 +54,10 @@ class Outcome:
 
 
 async def _release(conn: Connection, item: Item, decision: Answer, by: str) -> None:
-    """Answer the agent that waits. Raises _TakenMeanwhile: it does no more."""
+    """Answer the agent that waits. Raises _TakenMeanwhile: it does no more; Conflict: everything is stopped."""
     await conn.execute(_LOCK_SESSION, (item.id,))
+    if decision["type"] == "accept" and await (await conn.execute(_STOPPED, (item.user_id,))).fetchone():
+        raise Conflict("everything is stopped: go on first, then answer")
     if not await rows.release(conn, item, decision, by):
         raise _TakenMeanwhile(item.id)
     if decision["type"] == "accept":

@@ -23,7 +23,7 @@ from email_assistant.gate.doubts import doubts
 from email_assistant.gate.log import seal
 from email_assistant.gate.policy import GateEntry, GateSession, Verdict, decide, entry
 from email_assistant.gate.provenance import spans
-from email_assistant.gate.sessions import GateSessions, OnHold, block, normalised, proposed
+from email_assistant.gate.sessions import GateSessions, Locked, OnHold, block, normalised, proposed
 from email_assistant.inbox import rows
 from email_assistant.inbox.feed import Change, Feed, Listener
 from email_assistant.inbox.items import Conflict, NoItem
@@ -39,6 +39,7 @@ MOST_PATIENCE: Final = 3600.0
 Gone = Callable[[], Coroutine[Any, Any, None]]
 _EARLIER: Final = 1.0  # seconds before the client gives up, at which it is answered; of a short wait, a fifth
 _KEEP_SECONDS: Final = 5.0
+_STOPPED: Final = "the person has stopped everything"
 _TIMED_OUT: Final = "nobody answered in time"
 _GONE: Final = "the program that asked has gone"
 
@@ -148,18 +149,18 @@ class Gatehouse:
         until `waiting` is closed."""
         # In a pipeline the database is waited for twice: for what it knows of the session, and for the end.
         async with self._pool.connection() as conn, conn.pipeline(), conn.transaction():
-            number, session = await self.sessions.lock(conn, self._user_id, begun.session)
-            verdict, noted = await asyncio.to_thread(_judged, session, asked.call)
+            locked = await self.sessions.lock(conn, self._user_id, begun.session)
+            verdict, noted = await asyncio.to_thread(_judged, locked, asked.call)
             woken = held = None
             if verdict.do == "ask":
                 woken = waiting.enter_context(self._expecting(asked.item))
                 await self._holder.open()
-                text, question = await asyncio.to_thread(_question, begun, asked, session, verdict)
+                text, question = await asyncio.to_thread(_question, begun, asked, locked.read, verdict)
                 await rows.hold(conn, asked.item, self._user_id, text, question, verdict.reason)
                 held = OnHold(asked.item, timedelta(seconds=asked.until - _now()), self._holder.name)
             agent, arguments = (begun.agent_name, begun.agent_type), _storable(begun.arguments)
             noted = replace(noted, tool=asked.tool)
-            await self.sessions.begin(conn, number, asked.call_id, verdict, noted, arguments, agent, held)
+            await self.sessions.begin(conn, locked.number, asked.call_id, verdict, noted, arguments, agent, held)
             if verdict.do == "allow":
                 await ledger.runs(conn, asked.call_id)
             elif verdict.do == "deny":
@@ -268,8 +269,9 @@ _OUTCOME: Final = """select c.id is not null as runs, coalesce(e.reason, b.reaso
     left join gate_ended e on e.call_id = b.call_id where b.call_id = %s"""
 
 
-def _judged(session: GateSession, call: Proposed) -> tuple[Verdict, GateEntry]:
-    return decide(session, call), entry(session, call)
+def _judged(locked: Locked, call: Proposed) -> tuple[Verdict, GateEntry]:
+    verdict = Verdict("deny", _STOPPED) if locked.is_stopped else decide(locked.read, call)
+    return verdict, entry(locked.read, call)
 
 
 def _question(begun: Begun, asked: AskedCall, session: GateSession, verdict: Verdict) -> tuple[str, dict[str, Any]]:

@@ -227,6 +227,43 @@ class TestHolds:
             await agent.decide("deny", "send_mail")
             await task
 
+    async def test_none_is_allowed_while_everything_is_stopped(self, agent: Agent) -> None:
+        app = agent.app
+        async with agent.holding() as task:
+            await app.accounts.stop(app.user_id)
+            refused = await agent.decide("approve", "send_mail")
+            assert refused.status_code == 409
+            assert "everything is stopped" in refused.text
+            denied = await agent.begin("add")
+            assert (denied["approved"], denied["error"]) == (False, "the person has stopped everything")
+            await app.accounts.go_on(app.user_id)
+            assert (await agent.begin("add"))["approved"] is True
+            await agent.decide("approve", "send_mail")
+            assert (await task)["approved"] is True
+
+    async def test_a_client_that_hardly_waits_is_told_that_nobody_answered(self, agent: Agent) -> None:
+        told = await agent.begin("send_mail", EVE, timeout_s=0.01)
+        assert (told["ok"], told["approved"], told["error"]) == (True, False, "nobody answered in time")
+        assert told["call_id"]
+
+    @pytest.mark.parametrize(
+        "args",
+        [
+            '{"to": "eve@evil.example", "to": "bob@friend.example"}',
+            '{"to": "bob@friend.example", "deep": [{"a": 1, "a": 2}]}',
+            '{"to": "bob@friend.example\\u0000"}',
+            '{"to": "bob@friend.example", "n": NaN}',
+            '{"to": "bob@friend.example", "n": 1e999}',
+        ],
+    )
+    async def test_what_a_tool_may_read_otherwise_asks(self, agent: Agent, args: str) -> None:
+        given = {"session_id": agent.session, "request": "Send it to bob@friend.example"}
+        await agent.http.post("/agent/session", json=given)
+        assert (await agent.begin("send_mail", '{"to": "bob@friend.example"}'))["approved"] is True
+        async with agent.holding("send_mail", args) as task:
+            await agent.decide("deny", "send_mail")
+            assert (await task)["approved"] is False
+
     async def test_the_inbox_decides_it(self, agent: Agent) -> None:
         async with agent.holding() as task:
             [item] = await agent.held()
