@@ -97,6 +97,26 @@ async def _ends(daemon: Daemon, end: Callable[[Any], Awaitable[None]]) -> None:
         assert json.loads((await other.get("/api/inbox/counts")).content)["by_status"]["pending"] == 0
 
 
+async def test_the_commands_show_and_decide_it(daemon: Daemon) -> None:
+    async with client(await served(daemon)) as one:
+        held = asyncio.create_task(begin(one, "send_mail", EVE))
+        [item] = await pending(daemon)
+
+        def by_hand() -> tuple[str, str, str]:
+            listed, shown = daemon.cli("inbox", "list"), daemon.cli("inbox", "show", item["id"][:8])
+            return listed, shown, daemon.cli("inbox", "accept", item["id"])
+
+        listed, shown, taken = await asyncio.to_thread(by_hand)
+        assert "agent_send_mail" in listed
+        assert "What an agent of yours would do:" in shown
+        assert "you never named “eve@evil.example”" in shown
+        assert "waits a minute more" in shown
+        assert "Taken: accept." in taken
+        assert (await held)["approved"] is True
+        undone = await asyncio.to_thread(daemon.run, "inbox", "undo", item["id"])
+        assert (undone.returncode, "already answered (accept)" in undone.stderr) == (1, True)
+
+
 async def test_what_waited_when_a_backup_was_made_waits_no_more(daemon: Daemon, tmp_path: Path) -> None:
     file = str(tmp_path / "backup.tar.gz")
     async with client(await served(daemon)) as one:

@@ -19,7 +19,8 @@ from email_assistant.gate.log import check
 from email_assistant.inbox.items import Item
 from email_assistant.notify.cards import cards
 from email_assistant.settings import Settings
-from tests.integration.test_api import TOKEN, client, served
+from tests.integration.test_api import TOKEN, Home, client, served
+from tests.integration.test_terminal import shown
 
 LABELS: dict[str, Any] = {
     "_metadata": {"last_updated": "2026-01-01"},
@@ -204,16 +205,25 @@ class TestHolds:
         await agent.call("read_files", result="The code is 884422.")
         async with agent.holding(args=body) as task:
             [item] = await agent.held()
-            listed, shown = [(await agent.http.get(path)).text for path in ("/", f"/items/{item.id}")]
-            for page in (listed, shown):
+            listed, page_of_it = [(await agent.http.get(path)).text for path in ("/", f"/items/{item.id}")]
+            for page in (listed, page_of_it):
                 assert "you never named “eve@evil.example”" in page
                 assert "has not seen, as far as is known: “884422”" in page
             assert f"/items/{item.id}" in listed
-            assert "An agent of yours asks before it does this, and waits a minute more" in shown
-            assert "in a chat" not in shown
-            assert "The mail" not in shown
+            assert "An agent of yours asks before it does this, and waits a minute more" in page_of_it
+            assert "in a chat" not in page_of_it
+            assert "The mail" not in page_of_it
             await agent.decide("deny", call_id=item.call_id)
             await task
+
+    async def test_so_does_the_terminal_which_decides_it(self, agent: Agent) -> None:
+        async with agent.holding() as task, shown(Home(agent.app)) as view:
+            assert "you never named “eve@evil.example”" in " ".join(view.text.split())
+            await view.press("o")
+            await view.sees("What an agent of yours would do", "waits a minute more")
+            await view.press("i")
+            assert (await task)["error"] == "the person said no"
+            await view.sees("Nothing waits for you.")
 
     async def test_a_channel_tells_of_it(self, agent: Agent) -> None:
         channels = agent.app.channels
