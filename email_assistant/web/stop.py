@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from email_assistant.web.dependencies import Assistant
 from email_assistant.web.errors import documented
@@ -12,8 +12,6 @@ router = APIRouter(prefix="/api", tags=["accounts"])
 
 
 class StopOut(BaseModel):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"stopped_since": "2026-05-04T14:02:11+00:00"}]})
-
     stopped_since: datetime | None = Field(description="Null while it goes on.")
 
 
