@@ -224,7 +224,8 @@ class GateSessions:
             if not row or not found:
                 return False
             if found["runs"]:
-                await conn.execute(_SQL["end"].encode(), (row["id"], call_id, status, duration_ms, result))
+                told = {"session": row["id"], "call": call_id, "status": status, "took": duration_ms, "result": result}
+                await conn.execute(_SQL["end"].encode(), told)
             return True
 
     async def waiting(self, user_id: UUID, name: str, tool: str, call_id: str | None) -> Mapping[str, Any] | None:

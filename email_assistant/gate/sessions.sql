@@ -27,14 +27,16 @@ select * from (
 where newest <= %s order by id
 
 -- name: begin
-insert into gate_begun (session_id, call_id, tool, arguments, agent_name, agent_type, verdict, reason, labels, external,
-                        cleared, item_id, waits_until, holder)
-values (%(session)s, %(call)s, %(tool)s, %(arguments)s, %(agent_name)s, %(agent_type)s, %(verdict)s, %(reason)s,
-        %(labels)s, %(external)s, %(cleared)s, %(item)s, clock_timestamp() + %(patience)s, %(holder)s)
+insert into gate_begun (user_id, session_id, call_id, tool, arguments, agent_name, agent_type, verdict, reason, labels,
+                        external, cleared, item_id, waits_until, holder)
+values ((select user_id from gate_sessions where id = %(session)s), %(session)s, %(call)s, %(tool)s, %(arguments)s,
+        %(agent_name)s, %(agent_type)s, %(verdict)s, %(reason)s, %(labels)s, %(external)s,
+        %(cleared)s, %(item)s, clock_timestamp() + %(patience)s, %(holder)s)
 
 -- name: block
-insert into gate_ended (session_id, call_id, status, reason)
-select session_id, call_id, 'blocked', %(reason)s from gate_begun where call_id = %(call)s or item_id = %(item)s
+insert into gate_ended (user_id, session_id, call_id, status, reason)
+select user_id, session_id, call_id, 'blocked', %(reason)s from gate_begun
+where call_id = %(call)s or item_id = %(item)s
 on conflict do nothing
 
 -- name: find
@@ -42,7 +44,8 @@ select b.call_id, exists (select from gate_calls c where c.session_id = b.sessio
 from gate_begun b where b.session_id = %s and b.call_id = %s
 
 -- name: end
-insert into gate_ended (session_id, call_id, status, duration_ms, result) values (%s, %s, %s, %s, %s)
+insert into gate_ended (user_id, session_id, call_id, status, duration_ms, result)
+select user_id, id, %(call)s, %(status)s, %(took)s, %(result)s from gate_sessions where id = %(session)s
 on conflict do nothing
 
 -- name: waiting

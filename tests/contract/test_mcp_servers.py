@@ -404,7 +404,7 @@ class TestArguments:
 
     async def test_a_key_is_needed(self, stage: Stage) -> None:
         without = {name: value for name, value in letter("x").items() if name != "idempotency_key"}
-        assert "idempotency_key: Field required" in await stage.refused("mail", "send_email", **without)
+        assert "idempotency_key: is missing" in await stage.refused("mail", "send_email", **without)
 
     def test_what_a_client_sends_is_never_logged(self, stage: Stage) -> None:
         headers = {"authorization": f"Bearer {MCP_TOKEN}", "accept": "application/json, text/event-stream"}

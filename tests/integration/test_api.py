@@ -286,6 +286,9 @@ class FormOnPage:
     """Type of each input, and "textarea"."""
 
 
+_OF_EVERY_PAGE = tuple(f"/static/{name}" for name in ("style.css", "icon.svg", "icon-192.png", "app.webmanifest"))
+
+
 class Page(HTMLParser):
     """The text of a page, its links, forms, and everything in it that could act."""
 
@@ -308,7 +311,7 @@ class Page(HTMLParser):
         elif tag in ("script", "iframe", "object", "embed", "img", "svg", "style", "base", "video", "audio"):
             self.alive.append(tag)
         self.alive += [f"{tag} {name}" for name in given if name.startswith("on") or name == "style"]
-        self.alive += [f"{tag} {source}"] if source not in ("", "data:,", "/static/style.css") else []
+        self.alive += [f"{tag} {source}"] if source not in ("", "data:,", *_OF_EVERY_PAGE) else []
         if tag == "a":
             self.links.append(given["href"])
         elif tag == "form":
@@ -341,8 +344,8 @@ class Page(HTMLParser):
 
     @property
     def posts(self) -> list[FormOnPage]:
-        """The forms that change something, but for the one on every page that logs out."""
-        return [form for form in self.forms if form.method == "post" and form.action != "/logout"]
+        """The forms that change something, but for those on every page."""
+        return [form for form in self.forms if form.method == "post" and form.action not in ("/logout", "/stop")]
 
     def form(self, action: str) -> FormOnPage:
         """The form that posts there."""
@@ -855,6 +858,8 @@ class TestToken:
             "/api/mails/{mail_id}/trail",
             "/api/accounts",
             "/api/activity",
+            "/api/stop",
+            "/api/go-on",
             "/api/events",
             "/api/push",
             "/api/push/subscribe",
@@ -990,8 +995,8 @@ class TestOtherSites:
         for path in ("/", "/mails", "/login", "/api/inbox", "/health", "/items/x", "/openapi.json", "/static/x"):
             headers = (await browser.get(path)).headers
             assert headers["content-security-policy"] == (
-                "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; form-action 'self'; "
-                "base-uri 'none'; frame-ancestors 'none'; frame-src 'self'; img-src 'self' data:"
+                "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; manifest-src 'self'; "
+                "form-action 'self'; base-uri 'none'; frame-ancestors 'none'; frame-src 'self'; img-src 'self' data:"
             )
             assert headers["x-content-type-options"] == "nosniff"
             assert headers["cache-control"] == ("no-cache" if path.startswith("/static") else "no-store")

@@ -409,7 +409,8 @@ async def pages(home: Home, http: httpx.AsyncClient) -> list[str]:
     """Every place that a person or a program can look at."""
     items, mails = await home.items(), await home.mails()
     listed = (await http.get("/openapi.json")).json()["paths"]
-    api = [path for path, how in listed.items() if "get" in how and "{" not in path and path != "/api/events"]
+    endless = ("/api/events", "/events")
+    api = [path for path, how in listed.items() if "get" in how and "{" not in path and path not in endless]
     shown = ["/", "/mails", "/memory", "/activity", "/accounts", "/chat", "/chat/a", "/tools", "/api/chat/a"]
     for item in items:
         shown += [f"/items/{item.id}", f"/api/inbox/{item.id}", f"/api/inbox/{item.id}/context"]

@@ -68,7 +68,8 @@ async def test_a_call_that_one_holds_is_answered_at_another(daemon: Daemon) -> N
         await pending(daemon)
         answer = {"session_id": "s", "kind": "tool", "name": "send_mail", "command": "approve"}
         both = await asyncio.gather(*(http.post("/api/approve_or_deny", json=answer) for http in (one, other)))
-        assert sorted(told.status_code for told in both) in ([200, 404], [200, 409])
+        codes = sorted(told.status_code for told in both)  # the repeat of what was taken is none too many
+        assert codes in ([200, 200], [200, 404], [200, 409])
         assert (await held)["approved"] is True
         found = await asyncio.to_thread(daemon.cli, "gate", "verify", "--json")
         assert found["faults"] == []

@@ -525,7 +525,7 @@ class TestManyAtOnce:
         assert "Marked" in left_out
         assert EVE in left_out
         assert "Notice" in left_out
-        assert page.count("<button") - page.partition("<main")[0].count("<button") == 2  # the help's, and:
+        assert page.partition("<main")[2].partition("</main>")[0].count("<button") == 1
         assert page.index("Accept all 2") > page.rindex("Line 299.")
         seen = [part.partition('"')[0] for part in page.split('name="seen" value="')[1:]]
         taken = await http.post("/answers/accept", data={"seen": seen})

@@ -24,6 +24,7 @@ from email_assistant.db.migrate import known_migrations, migrate
 from email_assistant.db.pool import session_settings
 from email_assistant.google.errors import Ambiguous
 from email_assistant.google.gmail import Gmail
+from email_assistant.inbox.reading import Items
 from email_assistant.mail.compose import compose_mail, mail_fingerprint
 from email_assistant.mail.parse import parse_bytes
 from email_assistant.notify.digest import Digests
@@ -94,7 +95,7 @@ class Before:
 
     async def digests(self, app: App) -> Digests:
         own = {"at": time(0), "inbox_url": "https://mail.example.net/", "claim": timedelta(minutes=1)}
-        return Digests(app.pool, app.accounts, app.clients, app.outbox, **own)  # type: ignore[arg-type]
+        return Digests(app.pool, app.accounts, app.clients, app.outbox, Items(app.pool), **own)  # type: ignore[arg-type]
 
 
 @pytest_asyncio.fixture(loop_scope="module")

@@ -17,6 +17,7 @@ alter table inbox_items
 
 create table gate_begun (                    -- what was asked, and what the gate said of it
     id          bigint generated always as identity primary key,
+    user_id     uuid not null references users,
     session_id  bigint not null references gate_sessions,
     call_id     text not null unique,
     tool        text not null,
@@ -37,6 +38,7 @@ create index gate_begun_of_session on gate_begun (session_id, id);
 
 create table gate_ended (                    -- how a call ended, as was told first
     id          bigint generated always as identity primary key,
+    user_id     uuid not null references users,
     session_id  bigint not null references gate_sessions,
     call_id     text not null unique references gate_begun (call_id),
     status      text not null check (status in ('ok', 'error', 'blocked')),
@@ -66,6 +68,7 @@ $$;
 -- `seal_gate_log` links the rows afterwards. It holds no word of mail, so it outlives the account.
 create table gate_log (
     id     bigint generated always as identity primary key,
+    user_id uuid not null references users,
     at     timestamptz not null default clock_timestamp(),
     what   text not null check (what in ('begun', 'ran', 'answered', 'ended')),
     row_id text not null,                    -- of `gate_begun`, `gate_calls`, `inbox_items` or `gate_ended`
@@ -104,8 +107,9 @@ $$;
 
 create function keep_gate_log() returns trigger language plpgsql as $$
 begin
-    if tg_op = 'UPDATE' and old.place is null and row(new.id, new.at, new.what, new.row_id, new.whose, new.digest)
-        is not distinct from row(old.id, old.at, old.what, old.row_id, old.whose, old.digest) then
+    if tg_op = 'UPDATE' and old.place is null
+        and row(new.id, new.user_id, new.at, new.what, new.row_id, new.whose, new.digest) is not distinct from
+            row(old.id, old.user_id, old.at, old.what, old.row_id, old.whose, old.digest) then
         return new;  -- it is sealed
     end if;
     raise exception 'the log of the gate is never changed';
@@ -132,7 +136,7 @@ $$;
 
 create function log_begun() returns trigger language plpgsql as $$
 begin
-    insert into gate_log (what, row_id, digest) values ('begun', new.id, digest_of_begun(new));
+    insert into gate_log (user_id, what, row_id, digest) values (new.user_id, 'begun', new.id, digest_of_begun(new));
     return null;
 end
 $$;
@@ -140,7 +144,8 @@ create trigger gate_begun_log after insert on gate_begun for each row execute fu
 
 create function log_ran() returns trigger language plpgsql as $$
 begin
-    insert into gate_log (what, row_id, whose, digest) values ('ran', new.id, new.account_id, digest_of_ran(new));
+    insert into gate_log (user_id, what, row_id, whose, digest)
+    values (new.user_id, 'ran', new.id, new.account_id, digest_of_ran(new));
     return null;
 end
 $$;
@@ -148,7 +153,8 @@ create trigger gate_calls_log after insert on gate_calls for each row execute fu
 
 create function log_answered() returns trigger language plpgsql as $$
 begin
-    insert into gate_log (what, row_id, digest) values ('answered', new.id, digest_of_answered(new));
+    insert into gate_log (user_id, what, row_id, digest)
+    values (new.user_id, 'answered', new.id, digest_of_answered(new));
     return null;
 end
 $$;
@@ -157,11 +163,11 @@ create trigger inbox_items_log after update on inbox_items for each row
 
 create function log_ended() returns trigger language plpgsql as $$
 begin
-    insert into gate_log (what, row_id, digest) values ('ended', new.id, digest_of_ended(new));
+    insert into gate_log (user_id, what, row_id, digest) values (new.user_id, 'ended', new.id, digest_of_ended(new));
     return null;
 end
 $$;
 create trigger gate_ended_log after insert on gate_ended for each row execute function log_ended();
 
-insert into gate_log (what, row_id, whose, digest)
-    select 'ran', c.id, c.account_id, digest_of_ran(c) from gate_calls c order by c.id;
+insert into gate_log (user_id, what, row_id, whose, digest)
+    select c.user_id, 'ran', c.id, c.account_id, digest_of_ran(c) from gate_calls c order by c.id;

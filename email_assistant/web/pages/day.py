@@ -63,7 +63,7 @@ async def day_of(app: App, item: Item, meant: Slot, uid: str = "") -> ShownDay:
     except (TimeoutError, GoogleError, VaultError, UnknownAccount):
         return ShownDay(meant.start, [meant], [], "Your calendar can't be read just now.")
     events = [event for event in found if not uid or event.uid != uid]
-    slots = [meant, *(_slot(event, item.zone) for event in events)]
+    slots = [*(_slot(event, item.zone) for event in events), meant]
     return ShownDay(
         meant.start,
         sorted(slots, key=lambda slot: (slot.start, slot.end)),
