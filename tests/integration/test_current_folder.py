@@ -54,6 +54,7 @@ ARGUMENTS: Final[dict[str, list[str]]] = {
     "inbox snooze": [_NOBODY, "1h"],
     "chat ask": ["hello"],
     "chat answer": [_NOBODY, "--reject", "0"],
+    "mails files": [_NOBODY],
     "mails trail": [_NOBODY],
     "mails correct": [_NOBODY, "ignore"],
     "memory add": ["triage_preferences", "Nothing."],
