@@ -69,6 +69,7 @@ ARGUMENTS: Final[dict[str, list[str]]] = {
     "mcp serve": ["mail"],
     "tools show": ["create_event"],
     "tools accept": ["create_event"],
+    "gate serve": ["--port", "0"],
     "gate explain": ["{home}/call.json"],
     "bench inbox": ["--items", "1000"],
     "bench toolbench": ["--tools", "{home}/tools", "--queries", "{home}/queries.json"],
@@ -78,6 +79,7 @@ ARGUMENTS: Final[dict[str, list[str]]] = {
 STAYS: Final = {
     "up": "Your inbox:",
     "api": "Your inbox:",
+    "gate serve": "Your inbox:",
     "scheduler": "Scheduling.",
     "worker": "Working.",
 }
