@@ -1068,11 +1068,11 @@ class TestItemPage:
         assert f"New recipient, never written to before: {BOB}" in shown.text
         form = shown.form(f"/items/{item.id}")
         assert form.buttons == {
-            "accept": "Accept",
-            "edit": "Save edit and accept",
+            "accept": "Send",
+            "edit": "Send as changed",
             "preview": "Show what I changed",
-            "ignore": "Ignore",
-            "response": "Respond",
+            "ignore": "Dismiss",
+            "response": "Ask for another",
         }
         fields = ["asked", "arg.email_address", "arg.additional_recipients", "arg.response_text", "response"]
         assert list(form.values) == fields
@@ -1252,7 +1252,7 @@ class TestItemPage:
         item = await home.draft(await home.account())
         await press(browser, item, "edit", response_text="No.")
         shown = await page(browser, f"/items/{item.id}")
-        assert "Already answered: edit, by web at" in shown.text
+        assert "You have answered: sending, by web at" in shown.text
         assert "As you edited it" in shown.text
         assert [form.action for form in shown.posts] == [f"/items/{item.id}/undo"]
         assert re.search(r"Undo \( ?(60|5\d) s left\)", shown.text)

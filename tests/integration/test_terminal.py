@@ -241,7 +241,7 @@ class TestAnswers:
             await view.press("a")
             taken = await decided(home, item)
             assert (taken.decided_by, taken.decision) == ("terminal", {"type": "accept", "args": None})
-            await view.sees("Nothing waits for you.", "Accepted. z takes it back within")
+            await view.sees("Nothing waits for you.", "Sending. z takes it back within")
 
     async def test_the_countdown_runs_and_z_takes_the_answer_back(self, home: Home, account: UUID) -> None:
         item = await home.draft(account)
@@ -309,9 +309,9 @@ class TestAnswers:
         async with shown(home) as view:
             await view.opens("o")
             await home.app.inbox.decide(home.app.user_id, item.id, {"type": "accept"}, by="web")
-            await view.sees("Already answered (accept) by web")
+            await view.sees("You have answered: sending, by web")
             await view.press("z")
-            await view.misses("Already answered")
+            await view.misses("You have answered")
             assert (await home.item(item.id)).status == "pending"
 
     async def test_an_answer_is_final_when_its_countdown_is_over(self, home: Home, account: UUID) -> None:
@@ -321,7 +321,7 @@ class TestAnswers:
             await view.sees("z takes it back")
             await home.execute("update inbox_items set undo_until = clock_timestamp() where id = %s", item.id)
             await view.press("z")
-            await view.sees("already answered (ignore) by terminal")
+            await view.sees("You have answered: dismissed, by terminal")
             assert (await home.item(item.id)).status == "decided"
 
     @pytest.mark.parametrize("keys", [["i"], ["o", "i"]])
@@ -332,7 +332,7 @@ class TestAnswers:
                 await view.opens(keys[0])
             await view.press(keys[-1])
             assert (await decided(home, item)).decision == {"type": "ignore", "args": None}
-            await view.sees("Nothing waits for you.", "Ignored. z takes it back")
+            await view.sees("Nothing waits for you.", "Dismissed. z takes it back")
 
     @pytest.mark.parametrize("keys", [["r"], ["o", "r"]])
     async def test_r_responds_with_a_text(self, home: Home, account: UUID, keys: list[str]) -> None:
@@ -403,7 +403,7 @@ class TestAnswers:
         kept = "It is kept, and done once something works on it: nothing is running yet"
         async with shown(home) as view:
             await view.press("i")
-            await view.sees("2 waiting for you", "Ignored. z takes it back within", kept)
+            await view.sees("2 waiting for you", "Dismissed. z takes it back within", kept)
             await view.press("z")
             await view.sees("Taken back; it waits for you again.")
             assert kept not in view.text
@@ -440,10 +440,10 @@ class TestAnswers:
             await view.sees("What should be different?")
             await home.app.inbox.decide(home.app.user_id, item.id, {"type": "accept"}, by="web")
             await view.press(*"no", "ctrl+s")
-            await view.sees("already answered (accept) by web at", "nothing was changed", "no")
+            await view.sees("You have answered: sending, by web at", "nothing was changed", "no")
             assert (await home.item(item.id)).decision == {"type": "accept", "args": None}
             await view.press("escape", "escape")
-            await view.sees("Already answered (accept) by web at")
+            await view.sees("You have answered: sending, by web at")
             await view.press("e")
             await view.sees("; nothing was changed")
             assert "Cc (addresses" not in view.text
@@ -524,7 +524,7 @@ class TestEdit:
             args = {"email_address": BOB, "response_text": "Monday is fine."}
             taken = (await decided(home, item)).decision
             assert taken == {"type": "edit", "args": {**args, "additional_recipients": ["eve@example.net"]}}
-            await view.sees("Nothing waits for you.", "Accepted as changed. z takes it back")
+            await view.sees("Nothing waits for you.", "Sending. z takes it back")
 
     async def test_an_address_that_was_proposed_stays_new_in_an_edit(self, home: Home, account: UUID) -> None:
         args = {**DRAFT, "additional_recipients": ["eve@example.net"]}
@@ -633,7 +633,7 @@ class TestItem:
         async with shown(home) as view:
             await view.opens("o")
             await home.app.inbox.decide(home.app.user_id, item.id, {"type": "response", "args": "Later."}, by="web")
-            await view.sees("Already answered (response) by web at", ": Later.")
+            await view.sees("You have answered: passed on to the assistant, by web at", ": Later.")
 
 
 class TestAround:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -15,6 +16,7 @@ from email_assistant.inbox.feed import Feed
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.recipients import addresses_in
 from email_assistant.inbox.sentences import sentence
+from email_assistant.inbox.standing import tomorrow
 from email_assistant.memory.lessons import Learned
 from email_assistant.memory.profiles import Memory
 from email_assistant.trail.context import Context, Contexts
@@ -95,6 +97,13 @@ class Desk:
         """What to tell of an answer to it if nothing carries that out for now."""
         async with _in_time():
             return await self._app.accounts.why_kept(self._app.presence, item.account_id)
+
+    async def put_off(self, item: Item) -> datetime:
+        """Until when it is left out of the list. Raises NoItem, Conflict."""
+        until = tomorrow(item.zone)
+        async with _in_time():
+            await self._app.inbox.snooze(self.user_id, item.id, until)
+        return until
 
     async def undo(self, item_id: UUID) -> Item:
         """Raises NoItem, Conflict."""

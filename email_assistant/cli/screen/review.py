@@ -18,7 +18,7 @@ from email_assistant.web.forms import Field
 
 class ReviewScreen(InboxScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("a", "send", "Accept it as changed"),
+        Binding("a", "send", "Send it as changed"),
         Binding("ctrl+s", "send", show=False),
         Binding("e", "back", "Edit on"),
         Binding("escape", "back", show=False),

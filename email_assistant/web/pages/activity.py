@@ -58,12 +58,12 @@ async def show(app: Assistant, activity: ToldActivity, days: Days = "30", accoun
         charts=[
             _chart(
                 "Mail",
-                ("to answer", "to see", "ignored", "not sorted"),
+                ("to answer", "to see", "needs nothing", "not sorted"),
                 [(d.respond, d.notify, d.ignore, d.untriaged) for d in found],
             ),
             _chart(
                 "Your answers to replies and meetings",
-                ("accepted unchanged", "otherwise"),
+                ("approved unchanged", "otherwise"),
                 [(d.unchanged, d.proposals - d.unchanged) for d in found],
             ),
             _chart("Time to your answer", ("median",), [(d.median_seconds or 0,) for d in found], span),

@@ -18,7 +18,7 @@ from email_assistant.web.pages.news import News, Telling, nothing
 from email_assistant.web.pages.snooze import CHOICES, wake
 from email_assistant.web.pages.together import results_of, show_together
 from email_assistant.web.rendering import render
-from email_assistant.web.wording import KINDS
+from email_assistant.web.wording import KINDS, SHOWN, dismissal
 
 router = APIRouter()
 
@@ -44,19 +44,19 @@ async def answer_all(
     response: Annotated[str, Form()] = "",
     until: Annotated[str, Form()] = "",
 ) -> Response:
-    """Give the same answer to all that are ticked, or snooze them. What is to be accepted is shown first."""
+    """Give the same answer to all that are ticked, or put them off. What is to be done is shown first. `dismiss` puts
+    notices away, from which nothing is learned, and turns the rest down."""
     if kind == "accept":
         return await show_together(app, listing, items)
     zone = zones(await app.accounts.of_user(app.user_id))
-    answer = "accept" if kind == "done" else kind
-    decision = {"type": answer, "args": response if kind == "response" else None}
 
     async def step(item_id: UUID) -> Item:
         item = await app.inbox.get(app.user_id, item_id)
         if kind == "done" and item.kind != "notification":
             raise Invalid("this is no notice that could be put away")
         if kind != "snooze":
-            return await app.inbox.decide(app.user_id, item_id, decision, by=BY)
+            answer = {"type": _answer(kind, item), "args": response if kind == "response" else None}
+            return await app.inbox.decide(app.user_id, item_id, answer, by=BY)
         return await app.inbox.snooze(app.user_id, item_id, wake(until, zone[item.account]))
 
     return await _page(app, listing, results=await each(app, items, step))
@@ -74,6 +74,17 @@ async def undo_all(app: Assistant, listing: Listed, items: Ticked) -> Response:
     return await _page(
         app, listing, results=await each(app, items, lambda item_id: app.inbox.undo(app.user_id, item_id))
     )
+
+
+def _answer(button: str, item: Item) -> str:
+    """A notice that is done with is accepted: that teaches nothing."""
+    match button:
+        case "done":
+            return "accept"
+        case "dismiss":
+            return dismissal(item)["type"]
+        case _:
+            return button
 
 
 async def _page(
@@ -95,7 +106,7 @@ async def _page(
         kinds=[("", "all"), *KINDS.items()],
         ages=AGES,
         sorts=SORTS,
-        shown=[(each, "waiting" if each == "pending" else each) for each in _SHOWN],
+        shown=[(each, SHOWN[each]) for each in _SHOWN],
         snoozes=CHOICES,
         counts=await app.inbox.counts(app.user_id),
         accounts=accounts,

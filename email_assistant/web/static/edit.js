@@ -55,7 +55,7 @@ export function watchEdit() {
     if (!sending && isTyped()) event.preventDefault();
   });
   document.addEventListener("click", (event) => {
-    if (event.target.matches("#to-edit, #to-respond")) openByLink(event);
+    if (event.target.matches("#to-change")) openByLink(event);
   });
   document.addEventListener("input", (event) => {
     if (!event.target.matches("[data-proposed]")) return;

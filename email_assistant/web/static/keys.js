@@ -43,11 +43,18 @@ function accept() {
   return ticked() ? click('.bulk [value="accept"]') : open();
 }
 
-function ignore() {
-  if (click('.bar [value="ignore"]')) return true;
+/** Give one answer to what is open, or to what is ticked, or to the row. */
+function answer(value, inBulk = value) {
+  if (document.querySelector(".bar")) return click(`.bar ${value}`);
   const box = current()?.querySelector('input[name="item"]');
   if (!ticked() && box) box.click();
-  return ticked() ? click('.bulk [value="ignore"]') : false;
+  return ticked() ? click(`.bulk ${inBulk}`) : false;
+}
+
+/** A notice is put away, anything else turned down. */
+function dismiss() {
+  const isNotice = document.querySelector('form[data-kind="notification"] .bar [value="accept"]');
+  return answer(isNotice ? '[value="accept"]' : '[value="ignore"]', '[value="dismiss"]');
 }
 
 function search() {
@@ -74,9 +81,10 @@ const ACTIONS = {
   o: () => open(),
   x: tick,
   a: accept,
-  e: () => click("#to-edit") || open("#now-edit"),
-  r: () => click("#to-respond") || open("#now-respond"),
-  i: ignore,
+  r: () => click("#to-change") || open("#now-change"),
+  h: () => answer("#put-off", '[value="snooze"]'),
+  e: dismiss,
+  i: () => answer('[value="ignore"]'),
   z: () => click("[data-undo-all]") || click("[data-undo]") || undoEarlier(),
   u: back,
   "/": search,
@@ -84,7 +92,7 @@ const ACTIONS = {
 };
 
 /** Keys that decide, or lead to where the same key decides. */
-const DECIDING = ["a", "i"];
+const DECIDING = ["a", "e", "h", "i"];
 /** Milliseconds in which the same key pressed again is a slip of the finger. */
 const SLIP = 600;
 /** What was pressed last; it is remembered over pages, since a decision leads to the next item's. */
@@ -103,11 +111,10 @@ function isTyping(target) {
   return target.matches?.('textarea, select, [contenteditable], input:not([type="checkbox"])') ?? false;
 }
 
-/** An item that was opened for editing or for a response, from the list. */
+/** An item that was opened to be changed or answered, from the list. */
 function openAsked() {
-  // No element has these ids: going to one takes the focus away once the page is loaded.
-  if (location.hash === "#now-edit") click("#to-edit");
-  if (location.hash === "#now-respond") click("#to-respond");
+  // No element has this id: going to one takes the focus away once the page is loaded.
+  if (location.hash === "#now-change") click("#to-change");
 }
 
 export function watchKeys() {
