@@ -2,7 +2,7 @@
 
 -- name: columns
 i.id, i.user_id, i.account_id, a.address as account, i.thread_id, i.run_id, i.mail_id, t.chat_id as chat,
-m.sender, coalesce(m.subject, r.input->>'request') as subject, i.call_id, i.interrupt_id, i.kind, i.action,
+m.sender, m.content->'sender'->>'name' as sender_name, coalesce(m.subject, r.input->>'request') as subject, i.call_id, i.interrupt_id, i.kind, i.action,
 i.args::text as args, i.mail_text, i.marks::text as kept_marks, i.doubts::text as kept_doubts,
 case when not exists (select from effects e where e.account_id = i.account_id and e.state = 'done'
                       and e.recipient = i.first_answer) then i.first_answer end as first_answer,

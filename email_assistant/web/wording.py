@@ -29,6 +29,7 @@ QUESTION_BUTTONS: Mapping[Answer, str] = _WORDS["question buttons"]
 TITLES: Mapping[Kind, str] = _WORDS["titles"]
 KINDS: Mapping[Kind, str] = {**MANY, "in_doubt": "in doubt"}
 _ONE: Mapping[Kind, str] = {**NAMES, "in_doubt": "in doubt"}
+SIGNS: Mapping[Kind, str] = _WORDS["signs"]
 SHOWN: Mapping[str, str] = _WORDS["shown"]
 MODES: Mapping[Mode, str] = _WORDS["modes"]
 CLASSES: Mapping[str, str] = _WORDS["classes"]
@@ -69,8 +70,8 @@ def dismissal(item: Item) -> dict[str, str]:
 
 def does(items: Sequence[Item]) -> str:
     """What the button is called that has all of these done."""
-    first, *others = dict.fromkeys(buttons(item)["accept"] for item in items)
-    return " and ".join([first, *(other.lower() for other in others)])
+    said = " and ".join(dict.fromkeys(buttons(item)["accept"].lower() for item in items))
+    return said[:1].upper() + said[1:]
 
 
 def chat_buttons(item: Item) -> Mapping[Button, str] | Mapping[Answer, str]:
@@ -83,6 +84,16 @@ def chat_buttons(item: Item) -> Mapping[Button, str] | Mapping[Answer, str]:
 def who(item: Item) -> str:
     """Whom an item comes from."""
     return "You, in a chat" if item.chat else item.sender or "(unknown sender)"
+
+
+def name_of(item: Item) -> str:
+    """What whoever wrote calls themselves; the address where they say nothing."""
+    return who(item) if item.chat else item.sender_name or who(item)
+
+
+def kinds_of(items: Sequence[Item]) -> str:
+    """What is proposed, such as "reply and meeting"."""
+    return " and ".join(dict.fromkeys(_ONE[item.kind] for item in items))
 
 
 def about(item: Item) -> str:

@@ -39,7 +39,7 @@ async def test_what_is_typed_outlives_an_answer_from_elsewhere(home: Home, visit
     async with visit() as v:
         async with v.page.expect_response("**/api/events"):
             await v.go(f"/items/{item.id}")
-        await v.press("e")
+        await v.press("r")
         await v.page.keyboard.type(" And a fine poem")
         await home.app.inbox.decide(home.app.user_id, item.id, {"type": "ignore"}, by="elsewhere")
         await v.page.get_by_text("You have answered: dismissed, by elsewhere").wait_for()

@@ -19,7 +19,7 @@ from email_assistant.web.wording import buttons, dismissal
 
 
 class ItemScreen(LiveScreen):
-    """`then`: "change" opens that as soon as the item is there."""
+    """`then`: "change" or "respond" opens that as soon as the item is there."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j", "scroll(2)", "Down", show=False),
@@ -53,6 +53,8 @@ class ItemScreen(LiveScreen):
         then, self._then = self._then, ""
         if then == "change":
             self.action_change()
+        elif then == "respond":
+            self.action_respond()
 
     def action_accept(self) -> None:
         if seen := self._open_to("accept"):

@@ -31,6 +31,7 @@ class WaitingScreen(LiveScreen):
         Binding("o", "open", "Open"),
         Binding("a", "accept", "Send, book, done"),
         Binding("r", "open('change')", "Change"),
+        Binding("t", "open('respond')", show=False),
         Binding("h", "later", "Later"),
         Binding("e", "turn_down", "Dismiss"),
         Binding("i", "ignore", "Not such mail", show=False),

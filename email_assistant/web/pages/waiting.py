@@ -1,6 +1,7 @@
 """`/`: what waits, found, filtered, and answered many at once."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated
 from uuid import UUID
 
@@ -8,13 +9,13 @@ from fastapi import APIRouter, Form
 from fastapi.responses import Response
 
 from email_assistant.app import App
-from email_assistant.inbox.items import Invalid, Item
+from email_assistant.inbox.items import Invalid, Item, NoItem
 from email_assistant.inbox.listing import STATUSES
-from email_assistant.inbox.sentences import sentence
 from email_assistant.web.dependencies import Assistant
 from email_assistant.web.pages.answered import BY, Answered, each, just_answered
 from email_assistant.web.pages.listing import AGES, SORTS, Listed, Listing, Text, zones
 from email_assistant.web.pages.news import News, Telling, nothing
+from email_assistant.web.pages.rows import rows_of
 from email_assistant.web.pages.snooze import CHOICES, wake
 from email_assistant.web.pages.together import results_of, show_together
 from email_assistant.web.rendering import render
@@ -24,6 +25,7 @@ router = APIRouter()
 
 _SHOWN = ("pending", "snoozed", *STATUSES[1:], "all")
 Seen = Annotated[list[str], Form(default_factory=list)]
+Notices = Annotated[list[UUID], Form(alias="notice", default_factory=list)]
 Ticked = Annotated[list[UUID], Form(alias="item", default_factory=list)]
 
 
@@ -32,7 +34,7 @@ async def waiting(
     app: Assistant, listing: Listed, news: News, cursor: Text = None, answered: Text = None, ticked: Text = None
 ) -> Response:
     just = await just_answered(app, answered)
-    return await _page(app, listing, cursor, [just] if just else [], ticked=ticked == "all", news=news)
+    return await _page(app, listing, cursor, just, ticked=ticked == "all", news=news)
 
 
 @router.post("/answers")
@@ -46,6 +48,7 @@ async def answer_all(
 ) -> Response:
     """Give the same answer to all that are ticked, or put them off. What is to be done is shown first. `dismiss` puts
     notices away, from which nothing is learned, and turns the rest down."""
+    items = await _whole(app, items)
     if kind == "accept":
         return await show_together(app, listing, items)
     zone = zones(await app.accounts.of_user(app.user_id))
@@ -62,6 +65,19 @@ async def answer_all(
     return await _page(app, listing, results=await each(app, items, step))
 
 
+@router.post("/answers/done")
+async def done_all(app: Assistant, listing: Listed, notices: Notices) -> Response:
+    """Put away the notices that were shown, but those that are marked; nothing is learned from that."""
+
+    async def step(item_id: UUID) -> Item:
+        item = await app.inbox.get(app.user_id, item_id)
+        if item.kind != "notification" or item.marks:
+            raise Invalid("this is no notice that could be put away among others")
+        return await app.inbox.decide(app.user_id, item_id, {"type": "accept"}, by=BY)
+
+    return await _page(app, listing, results=await each(app, notices, step))
+
+
 @router.post("/answers/accept")
 async def accept_all(app: Assistant, listing: Listed, seen: Seen) -> Response:
     """Accept what was shown whole, each as it was shown."""
@@ -74,6 +90,15 @@ async def undo_all(app: Assistant, listing: Listed, items: Ticked) -> Response:
     return await _page(
         app, listing, results=await each(app, items, lambda item_id: app.inbox.undo(app.user_id, item_id))
     )
+
+
+async def _whole(app: App, item_ids: Sequence[UUID]) -> list[UUID]:
+    """All parts of the proposals that they are of."""
+    found: list[UUID] = []
+    for item_id in item_ids:
+        with suppress(NoItem):
+            found += [part.id for part in await app.inbox.proposal(await app.inbox.get(app.user_id, item_id))]
+    return found
 
 
 def _answer(button: str, item: Item) -> str:
@@ -98,10 +123,9 @@ async def _page(
 ) -> Response:
     items, following = await app.inbox.page(app.user_id, **listing.wanted, cursor=cursor)
     accounts = await app.accounts.of_user(app.user_id)
-    zone = zones(accounts)
     return render(
         "waiting.html",
-        rows=[(item, sentence(item, zone[item.account])) for item in items],
+        rows=rows_of(items, zones(accounts)),
         listing=listing,
         kinds=[("", "all"), *KINDS.items()],
         ages=AGES,

@@ -1,9 +1,12 @@
 // Every action by one key, except while something is typed.
 
+import { openPalette } from "./palette.js";
+import { goTo } from "./places.js";
+import { readOn } from "./reading.js";
 import { undoEarlier } from "./undo.js";
 
-const links = () => [...document.querySelectorAll(".rows a.row")];
-const current = () => document.activeElement?.closest(".rows > li");
+const links = () => [...document.querySelectorAll(".rows:not(.pane *) a.row")].filter((link) => link.checkVisibility());
+const current = () => document.activeElement?.closest(".rows:not(.pane *) > li");
 const ticked = () => document.querySelector('#list input[name="item"]:checked');
 
 function click(selector) {
@@ -21,10 +24,12 @@ function move(step) {
   return true;
 }
 
+/** The row that is marked, else the first of the list. */
 function open(hash = "") {
-  const link = current()?.querySelector("a.row");
+  const link = current()?.querySelector("a.row") ?? document.querySelector("#list .inbox a.row");
   if (!link) return false;
-  location.assign(link.href + hash);
+  if (hash) location.assign(link.href + hash);
+  else link.click();
   return true;
 }
 
@@ -39,7 +44,7 @@ function tick() {
  * one sentence only. Nor does a key accept what is shown together: more stands there than a screen holds.
  */
 function accept() {
-  if (click('.bar [value="accept"]')) return true;
+  if (click('.bar [value="accept"]') || readOn()) return true;
   return ticked() ? click('.bulk [value="accept"]') : open();
 }
 
@@ -75,7 +80,17 @@ function help() {
   return true;
 }
 
+/** Leave a part of the proposal out, or take it in again. */
+function strike(number) {
+  const box = document.querySelectorAll("[data-strike]")[number - 1];
+  box?.click();
+  return Boolean(box);
+}
+
 const ACTIONS = {
+  1: () => strike(1),
+  2: () => strike(2),
+  3: () => strike(3),
   j: () => move(1),
   k: () => move(-1),
   o: () => open(),
@@ -107,6 +122,10 @@ function isSlip(event) {
   return false;
 }
 
+/** Milliseconds after `g` in which a letter says where to. */
+const GOES = 1500;
+let going = -GOES;
+
 function isTyping(target) {
   return target.matches?.('textarea, select, [contenteditable], input:not([type="checkbox"])') ?? false;
 }
@@ -119,6 +138,10 @@ function openAsked() {
 
 export function watchKeys() {
   document.addEventListener("keydown", (event) => {
+    if (event.key === "k" && (event.ctrlKey || event.metaKey) && !document.querySelector("dialog[open]")) {
+      event.preventDefault();
+      return openPalette();
+    }
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
     if (event.repeat && !"jk".includes(event.key)) return;
     if (document.querySelector("dialog[open]")) return;
@@ -126,7 +149,9 @@ export function watchKeys() {
       if (event.key === "Escape") event.target.blur();
       return;
     }
-    if (isSlip(event) || (Object.hasOwn(ACTIONS, event.key) && ACTIONS[event.key]())) event.preventDefault();
+    const goes = event.timeStamp - going < GOES && goTo(event.key);
+    going = event.key === "g" && !goes ? event.timeStamp : -GOES;
+    if (goes || isSlip(event) || (Object.hasOwn(ACTIONS, event.key) && ACTIONS[event.key]())) event.preventDefault();
   });
   document.addEventListener("pointerdown", () => sessionStorage.removeItem(PRESSED));
   const button = document.getElementById("show-help");

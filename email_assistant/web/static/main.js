@@ -1,17 +1,22 @@
 // What the pages gain from scripts. Everything here is also there without them, as forms and links.
 
 import { watchDay } from "./day.js";
-import { watchEdit } from "./edit.js";
+import { beginEdit, watchEdit } from "./edit.js";
 import { watchKeys } from "./keys.js";
 import { watchList } from "./list.js";
-import { watchServer } from "./live.js";
+import { keepAsServed, watchServer } from "./live.js";
+import { watchReading } from "./reading.js";
+import { onArrival, watchWays } from "./swap.js";
 import { countDown } from "./undo.js";
 
 watchServer(); // first: it remembers the page as it was served
 watchList();
+watchReading();
 watchEdit();
 watchDay();
 countDown(document);
 watchKeys();
+watchWays();
+for (const step of [keepAsServed, watchList, watchReading, beginEdit, watchDay, countDown]) onArrival(step);
 if (document.querySelector("[data-chat]")) import("./chat.js");
 if (document.querySelector("[data-push]")) import("./push.js");
