@@ -321,7 +321,7 @@ class TestAnswers:
             await view.sees("z takes it back")
             await home.execute("update inbox_items set undo_until = clock_timestamp() where id = %s", item.id)
             await view.press("z")
-            await view.sees("You have answered: dismissed, by terminal")
+            await view.sees("already answered (ignore) by terminal")
             assert (await home.item(item.id)).status == "decided"
 
     @pytest.mark.parametrize("keys", [["i"], ["o", "i"]])
@@ -440,7 +440,7 @@ class TestAnswers:
             await view.sees("What should be different?")
             await home.app.inbox.decide(home.app.user_id, item.id, {"type": "accept"}, by="web")
             await view.press(*"no", "ctrl+s")
-            await view.sees("You have answered: sending, by web at", "nothing was changed", "no")
+            await view.sees("already answered (accept) by web at", "nothing was changed", "no")
             assert (await home.item(item.id)).decision == {"type": "accept", "args": None}
             await view.press("escape", "escape")
             await view.sees("You have answered: sending, by web at")
