@@ -47,7 +47,7 @@ def options(
 
 
 for command in (
-    *(run.demo, run.up, run.api, run.scheduler, run.worker, mails.retry, health.status, health.doctor),
+    *(run.demo, run.up, run.api, run.scheduler, run.worker, mails.retry, health.status, health.doctor, health.activity),
     *(backup.backup, backup.restore, auction.auction),
 ):
     app.command(command.__name__)(command)

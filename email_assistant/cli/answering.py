@@ -181,17 +181,17 @@ def as_shown(item: "Item") -> str:
 def whole_of(app: "App", item: "Item") -> str:
     """The mail, and what the assistant proposes, in the words of the full screen."""
     from email_assistant.cli.screen.desk import Desk
-    from email_assistant.cli.screen.words import PROPOSES, proposal
+    from email_assistant.cli.screen.words import proposal, title_of
     from email_assistant.inbox.sentences import sentence
 
     proposed = proposal(item, Desk(app).form(item), sentence(item, item.zone)).rstrip("\n")
     notes = [f"{note}." for note in item.notes]
-    return "\n".join([f"{'! ' * bool(item.marks)}{item.mail_text}", "", f"{PROPOSES}:", proposed, *notes])
+    return "\n".join([f"{'! ' * bool(item.marks)}{item.mail_text}", "", f"{title_of(item)}:", proposed, *notes])
 
 
 async def why_kept(app: "App", answered: Sequence["Item"]) -> str | None:
     """What to tell if nothing carries some of these answers out for now."""
-    accounts = dict.fromkeys(item.account_id for item in answered)
+    accounts = dict.fromkeys(item.account_id for item in answered if not item.is_held)
     told = [await app.accounts.why_kept(app.presence, account_id) for account_id in accounts]
     return " ".join(filter(None, dict.fromkeys(told))) or None
 

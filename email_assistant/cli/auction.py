@@ -1,15 +1,25 @@
 """`email-assistant auction`: bidders and sellers at one table, on the loop that the mail agent runs on."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from email_assistant.cli.context import AsJson, CommandError, awaited, load_settings, print_json, print_text, tell
+from email_assistant.cli.context import (
+    AsJson,
+    CommandError,
+    awaited,
+    check_writable,
+    load_settings,
+    print_json,
+    print_text,
+    tell,
+)
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, AnyMessage
@@ -19,6 +29,7 @@ if TYPE_CHECKING:
     from email_assistant.agents.auction.table import AuctionEvent, Listener, SaleTable
 
 _STEPS = 60  # of one bidder for one lot
+_AMOUNT = re.compile(r"\d{1,9}(?:\.\d{1,2})?")
 _VERBS = {"bid": ("BID", "amount"), "ask": ("ASK_SELLER", "question")}  # that take more than themselves
 
 
@@ -50,6 +61,8 @@ async def auction(
         for line in lines(event):
             print_text(line)
 
+    if html:
+        check_writable(html)
     names = [*([seat] if seat else []), *(name for name in NAMES if name != seat)][:bidders]
     listeners: Sequence[Listener] = () if as_json else (say,)
     async with opened_tools(config, lots) as tools, _seated(names, seed, seat, model, tools) as seated:
@@ -95,20 +108,20 @@ class PersonBidder:
 
         print_text(messages[-1].text)
         tell("bid AMOUNT, call, fold, ask QUESTION, status or finish:")
-        try:
-            words = await asyncio.to_thread(input, f"{self.name}, {table.seen_by(self.name)['purse']}> ")
-        except EOFError:
-            words = FINISH
-        verb, _, rest = words.strip().partition(" ")
+        verb, rest = "", ""
+        while not verb or (verb.lower() == "bid" and not _AMOUNT.fullmatch(rest)):
+            if verb:
+                tell(f"bid takes an amount, such as 120 or 99.50, not {rest!r}:")
+            try:
+                words = await asyncio.to_thread(input, f"{self.name}, {table.seen_by(self.name)['purse']}> ")
+            except EOFError:
+                words = FINISH
+            verb, _, rest = (part.strip() for part in words.strip().partition(" "))
         tool, takes = _VERBS.get(verb.lower(), (verb.upper(), None))
-        return Action(tool=tool, args={takes: rest.strip()} if takes else {}).as_message()
+        return Action(tool=tool, args={takes: rest} if takes else {}).as_message()
 
 
 def _money(text: str) -> Decimal:
-    try:
-        amount = Decimal(text)
-    except InvalidOperation:
-        amount = Decimal(-1)
-    if not amount.is_finite() or not 0 <= amount < 10**9:
+    if not _AMOUNT.fullmatch(text):
         raise CommandError(f"--purse takes an amount, such as 1500 or 99.50, not {text!r}")
-    return amount
+    return Decimal(text)

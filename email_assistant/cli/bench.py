@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from email_assistant.cli.context import AsJson, awaited, ended_in_words, err, out, print_json, print_table
+from email_assistant.cli.context import AsJson, awaited, complain, ended_in_words, err, out, print_json, print_table
 
 app = typer.Typer(help="Measure the program on this machine.", no_args_is_help=True)
 
@@ -141,6 +141,12 @@ def toolbench(
         print_json(scores)
     else:
         print_table(["score", ""], [list(each) for each in shown(scores).items()])
+    if scores["queries"] and scores["errors"] == scores["queries"]:
+        complain("no query came to its end: `doctor` says whether the model answers; the same command goes on then")
+        raise typer.Exit(1)
+    if scores["calls"] and scores["failed"]["server"] == scores["calls"]:
+        complain(f"{server} answered no call: start it, or name another with --server; the same command goes on then")
+        raise typer.Exit(1)
 
 
 def _machine() -> dict[str, str]:

@@ -198,6 +198,18 @@ def one_of(allowed: Sequence[Word], given: str, refused: str, *more: str) -> Wor
     raise CommandError(f"{refused} {', '.join([*allowed, *more])}, not {given!r}")
 
 
+def check_writable(path: Path) -> None:
+    """Before the work that a file is to be written of; one that is there keeps what stands in it. Raises
+    CommandError."""
+    was_there = path.exists()
+    try:
+        path.open("ab").close()
+    except OSError as error:
+        raise CommandError(f"{path} can't be written ({error.strerror}): name another file") from None
+    if not was_there:
+        path.unlink()
+
+
 def say(line: str) -> None:
     """Print a sentence, with whatever names stand in it."""
     out.print(line, markup=False, soft_wrap=True)

@@ -51,7 +51,7 @@ async def run_demo(
     arguments += ["--address", address] if address else []
     with _alone(settings), _listener(host, port) as listener:
         async with stand_in("google_sandbox", *arguments) as google, _model(has_own_model(own)) as model:
-            settings = running_settings(settings, mailbox, google["root"], model)
+            settings = running_settings(settings, mailbox, google, model)
             with opened_door(settings, listener) as door, database(settings, keep=True) as url:
                 settings = _at_its_pace(settings, door.address, exit_when_idle=exit_when_idle)
                 async with open_app(settings, url) as app, open_daemon(app) as daemon:
@@ -60,7 +60,7 @@ async def run_demo(
                     if own.database_url:
                         err.print("DATABASE_URL is left alone: the demo keeps a database of its own.")
                     with signals_heeded() as stop:
-                        _say_hello(google, inbox_url, demo_model=model is not None)
+                        _say_hello(google, inbox_url, model)
                         serving = serve(app, door, host)
                         if exit_when_idle:
                             ending = _until_idle(daemon, answer, inbox_url, as_json=as_json)
@@ -188,11 +188,12 @@ async def _add_account(app: App, google: dict[str, Any]) -> None:
     await app.accounts.add(app.user_id, address, google["token"], datetime(1970, 1, 1, tzinfo=UTC))
 
 
-def _say_hello(google: dict[str, Any], inbox_url: str, *, demo_model: bool) -> None:
-    err.print(f"[bold]The mailbox of {google['address']}[/], on this machine: nothing leaves it.")
-    if demo_model:
+def _say_hello(google: dict[str, Any], inbox_url: str, model: dict[str, Any] | None) -> None:
+    err.print(f"[bold]{google['address']}[/]: {google['says'][0].lower()}{google['says'][1:]}. Nothing leaves it.")
+    if model:
         err.print(
-            "The model is a stand-in of fixed rules and templates: it shows the way mail takes, not a model's quality."
+            f"In place of a model: {model['says'][0].lower()}{model['says'][1:]}. What it is worth says nothing "
+            "of a model's quality."
         )
     err.print(
         f"Your inbox: {inbox_url}\nIts page Chat takes requests, as does `email-assistant --demo chat`; every command "

@@ -25,6 +25,12 @@ _APART: dict[str, Any] = {
     "agent_inbox_origin": None,
 }
 _RUNNING = "running.json"
+_NEVER_RAN: dict[str, Any] = {
+    "google_root": "http://127.0.0.1:9",
+    "google_name": f"{DEMO}:scripted",
+    "mailbox_stand_in": "",
+    "model": None,
+}
 
 
 def demo_settings(settings: Settings) -> Settings:
@@ -34,27 +40,35 @@ def demo_settings(settings: Settings) -> Settings:
     return found.model_copy(update=_between(_last_run(found.folder), own_model=has_own_model(settings)))
 
 
-def running_settings(settings: Settings, mailbox: Path, root: str, model: dict[str, Any] | None) -> Settings:
-    """The demo's while it runs, noted for the commands beside it. `settings`: what `demo_settings` gave; `root`: of the
-    mailbox's server; `model`: what the stand-in said of itself; None: the person's own is asked."""
-    run = {"google_root": root, "google_name": f"{DEMO}:{mailbox.stem}", "model": model}
+def running_settings(
+    settings: Settings, mailbox: Path, google: dict[str, Any], model: dict[str, Any] | None
+) -> Settings:
+    """The demo's while it runs, noted for the commands beside it. `settings`: what `demo_settings` gave; `google`,
+    `model`: what the stand-ins said of themselves; no model: the person's own is asked."""
+    run = {
+        "google_root": google["root"],
+        "google_name": f"{DEMO}:{mailbox.stem}",
+        "mailbox_stand_in": google["says"],
+        "model": model,
+    }
     keep_secret(settings.folder / _RUNNING, json.dumps(run))
     return settings.model_copy(update=_between(run, own_model=model is None))
 
 
 def has_own_model(settings: Settings) -> bool:
     """Whether the person has set a model, which the demo then asks."""
-    return settings.openai_api_key is not None or settings.openai_base_url is not None
+    return settings.has_model
 
 
 def _between(run: dict[str, Any], *, own_model: bool) -> dict[str, Any]:
-    changes = {"google_root": run["google_root"], "google_name": run["google_name"]}
+    changes = {name: run[name] for name in ("google_root", "google_name", "mailbox_stand_in")}
     if run["model"] is None or own_model:
         return changes
     return changes | {
         "openai_base_url": run["model"]["base_url"],
         "openai_api_key": SecretStr("demo"),
         "model": run["model"]["model"],
+        "model_stand_in": run["model"].get("says", ""),
         **dict.fromkeys(("model_triage", "model_response", "model_memory", "model_chat")),
     }
 
@@ -62,5 +76,5 @@ def _between(run: dict[str, Any], *, own_model: bool) -> dict[str, Any]:
 def _last_run(folder: Path) -> dict[str, Any]:
     with suppress(OSError, ValueError):
         run: dict[str, Any] = json.loads((folder / _RUNNING).read_text())
-        return run
-    return {"google_root": "http://127.0.0.1:9", "google_name": f"{DEMO}:scripted", "model": None}
+        return _NEVER_RAN | run  # an earlier version noted less
+    return _NEVER_RAN

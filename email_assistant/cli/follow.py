@@ -105,7 +105,8 @@ class _Teller:
             case "item" if self._is_news(change["id"], change["status"]) and change["status"] == "pending":
                 item = await self._app.inbox.get(self._app.user_id, change["id"])
                 which = f"`{invocation(f'inbox show {str(item.id)[:8]}')}`"
-                self._line(f"Waits for you: {_NAMES[item.kind]}", item.account, self._of_item(item), which)
+                name = "a call of an agent of yours" if item.is_held else _NAMES[item.kind]
+                self._line(f"Waits for you: {name}", item.account, self._of_item(item), which)
             case "account":
                 account = await self._app.accounts.get(change["id"])
                 if self._is_news(account.id, account.last_error) and account.last_error:
@@ -141,8 +142,9 @@ class _Teller:
         return f"{_cut(sender) or '(unknown sender)'}: {_cut(subject) or '(no subject)'}" if self._by_name else None
 
     def _line(self, what: str, account: str, *more: str | None) -> None:
-        told = "; ".join(one_line(each) for each in more if each)
-        print_text(f"{datetime.now().astimezone():%H:%M:%S}  {what}, {account}" + (f"; {told}" if told else ""))
+        where = f"{what}, {account}" if account else what
+        told = "; ".join(one_line(each) for each in (where, *more) if each)
+        print_text(f"{datetime.now().astimezone():%H:%M:%S}  {told}")
 
 
 def _keep(known: OrderedDict[K, V], key: K, value: V) -> None:

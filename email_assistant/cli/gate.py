@@ -14,11 +14,13 @@ from email_assistant.cli.context import (
     CommandError,
     awaited,
     load_settings,
+    opened,
     print_json,
     print_table,
     print_text,
 )
 from email_assistant.cli.tools import touches
+from email_assistant.mail.charset import listed
 
 if TYPE_CHECKING:
     from email_assistant.gate.grounds import Origin
@@ -41,6 +43,42 @@ def _print_example(wanted: bool) -> None:
 
         sys.stdout.write(EXAMPLE)
         raise typer.Exit
+
+
+@app.command()
+@awaited
+async def serve(
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port to listen on.")] = 3001,
+) -> None:
+    """Let agents of yours ask before they call a tool, over HTTP, until it is stopped.
+
+    They send EMAIL_ASSISTANT_API_TOKEN as their key; tool_permissions.json says, under "agent", what each of their
+    tools touches. What you must decide waits in your inbox, which is served beside it. `up` answers them as well.
+    """
+    from email_assistant.cli.serve import run_api
+
+    await run_api(host, port, no_token=False)
+
+
+@app.command()
+@awaited
+async def verify(as_json: AsJson = False) -> None:
+    """Look whether the log of what the gate decided, and of what ran, is whole and unaltered."""
+    from email_assistant.gate.log import check
+
+    async with opened() as app:
+        found = await check(app.pool)
+    if as_json:
+        print_json(asdict(found))
+    else:
+        for fault in found.faults:
+            row = f"Row {fault.place}" if fault.place else "No row"
+            print_text(f"{row} ({fault.what} {fault.row_id}): {fault.why}.")
+        if not found.faults:
+            print_text(f"{found.rows} rows, all of them as they were written. The last seal: {found.seal or 'none'}")
+    if found.faults:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -154,3 +192,8 @@ def _notes(tried: "Tried", permissions: Path) -> Iterator[str]:
         )
     if tried.verdict.do == "ask" and tried.verdict.overrules and tried.subject.review == "never":
         yield "`review: never` in tools.yaml only means that there is no standing question, and changes nothing here"
+    if tried.unsure:
+        yield (
+            f"whether you have written to {listed(tried.unsure)} before is not known here, where the assistant would "
+            'look it up; say to whom you have under "written"'
+        )

@@ -1,12 +1,25 @@
-"""`email-assistant status` and `doctor`"""
+"""`email-assistant status`, `doctor` and `activity`"""
 
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
-from email_assistant.cli.context import AsJson, awaited, here, opened, out, print_json, say, when
+from email_assistant.cli.context import (
+    AsJson,
+    OfAccount,
+    awaited,
+    here,
+    opened,
+    opened_for,
+    out,
+    print_json,
+    print_text,
+    say,
+    when,
+)
 from email_assistant.cli.model_health import Check, check_models, check_tracing
 
 if TYPE_CHECKING:
@@ -23,7 +36,9 @@ _CLOCK_TOLERANCE = timedelta(minutes=2)
 @awaited
 async def status(as_json: AsJson = False) -> None:
     """Show what waits, what is being worked on, and what was used in the last 24 hours."""
+    from email_assistant.trail.activity import Activity
     from email_assistant.usage import spent_notice
+    from email_assistant.web.first_steps import first_steps
 
     async with opened() as app:
         counts = await app.mails.counts(app.user_id)
@@ -33,6 +48,8 @@ async def status(as_json: AsJson = False) -> None:
         accounts = await app.accounts.of_user(app.user_id)
         away = {account.id: app.accounts.away(account) for account in accounts}
         days = [await app.usage.today(account) for account in accounts]
+        weeks = await Activity(app.pool).weeks(app.user_id, accounts, 1, app.settings.currency)
+    steps = first_steps(app.settings, [account for account in accounts if not away[account.id]])
     if as_json:
         from email_assistant.web.mails import AccountOut
 
@@ -50,6 +67,8 @@ async def status(as_json: AsJson = False) -> None:
                 "running": absence is None,
                 "last_sign_of_life": absence.since if absence else None,
                 "last_24_hours": used,
+                "this_week": weeks[0].says if weeks else None,
+                "first_steps": [asdict(step) for step in steps],
             }
         )
         return
@@ -67,11 +86,42 @@ async def status(as_json: AsJson = False) -> None:
             out.print(f"  {spent_notice(account, day)}")
     if not accounts:
         out.print("No account yet. `email-assistant demo` needs none.")
+    if steps:
+        out.print("First steps:")
+    for step in steps:
+        print_text(f"  {step.line}")
+    if app.settings.stand_ins:
+        print_text(app.settings.stand_ins)
     out.print(f"Mail: {_listed(counts['by_state'])}")
     out.print(f"Waiting for you: {_items_waiting(items)}")
     out.print(
         f"Last 24 hours: {used['calls']} model calls, {used['prompt_tokens']} prompt tokens, {used['sent']} sent",
     )
+    for week in weeks:
+        out.print(f"This week: {week.says}")
+
+
+@awaited
+async def activity(
+    days: Annotated[int, typer.Option(min=1, max=366, help="The weeks that hold any of so many last days.")] = 30,
+    account: OfAccount = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tell each of the last weeks in a sentence: what came in, what was done with it, and what it cost."""
+    from email_assistant.trail.activity import Activity
+
+    async with opened_for(account) as app:
+        accounts = (
+            [await app.accounts.find(app.user_id, account)] if account else await app.accounts.of_user(app.user_id)
+        )
+        weeks = await Activity(app.pool).weeks(app.user_id, accounts, days, app.settings.currency)
+    if as_json:
+        print_json({"weeks": weeks})
+        return
+    for week in weeks:
+        out.print(f"{week.name}: {week.says}")
+    if not weeks:
+        out.print("No mail in these days.")
 
 
 @awaited

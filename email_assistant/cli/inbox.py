@@ -67,6 +67,7 @@ async def list_(
 ) -> None:
     """Show what waits, longest first."""
     from email_assistant.inbox.listing import KINDS, SORTS, STATUSES
+    from email_assistant.trail.activity import Activity
     from email_assistant.web.schemas import ItemPage
 
     async with answering.opened_inbox(account) as app:
@@ -82,10 +83,13 @@ async def list_(
             snoozed=snoozed,
             cursor=cursor,
         )
+        accounts = [] if items else await app.accounts.of_user(app.user_id)
+        today = await Activity(app.pool).today(app.user_id, accounts, app.settings.currency)
     if as_json:
         print_json(ItemPage.model_validate({"items": items, "next": following}).model_dump())
     elif not items:
-        out.print("Nothing waits for you." if status == "pending" else "Nothing.")
+        done = f" Today: {today}." if today else ""
+        out.print(f"Nothing waits for you.{done}" if status == "pending" else "Nothing.", soft_wrap=True)
     else:
         _print_items(items)
         if following:

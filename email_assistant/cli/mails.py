@@ -79,10 +79,14 @@ async def _zones(app: "App") -> dict[str, "ZoneInfo"]:
 async def trail(mail: MailId, account: OfAccount = None, as_json: AsJson = False) -> None:
     """Tell what happened to a mail, step by step."""
     from email_assistant.app import open_memory
+    from email_assistant.inbox.items import NoItem
     from email_assistant.trail.story import Trail
 
     async with opened_for(account) as app:
-        of = await app.mails.get(app.user_id, mail, account)
+        try:
+            of = await app.mails.get(app.user_id, mail, account)
+        except NoItem as error:
+            raise CommandError(f"{error}; `email-assistant mails` shows those that there are") from None
         events = await Trail(app.pool, open_memory(app)).of_mail(app.user_id, mail, of.account)
         zone = (await _zones(app)).get(of.account)
     if as_json:

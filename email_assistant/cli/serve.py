@@ -147,7 +147,11 @@ async def serve(app: App, door: Door, host: str) -> None:
             push_token=push_token.get_secret_value() if push_token else None,
             own_name=door.name,
         )
-        await serve_app(api, *door.listeners)
+        keeping = asyncio.create_task(api.state.gatehouse.keep())
+        try:
+            await serve_app(api, *door.listeners)
+        finally:
+            keeping.cancel()
     await app.ledger.drain()
 
 

@@ -1,7 +1,7 @@
 """The one order in which every transaction locks, so that no two ever wait for each other.
 
-Advisory locks → `accounts` → `threads` → `inbox_items` → `runs` and `mails` → what hangs on them (effects, drafts,
-corrections, jobs, …), of which a transaction changes one row, or those of one run or mail.
+Advisory locks → `accounts` → `gate_sessions`, one of them → `threads` → `inbox_items` → `runs` and `mails` → what hangs
+on them (effects, drafts, corrections, jobs, …), of which a transaction changes one row, or those of one run or mail.
 
 - Of accounts, threads and items, several are locked in the order of their ids: `select … order by id for no key
   update`, since a plain `update` takes them as it finds them.

@@ -14,9 +14,10 @@ from typing import Any, Final
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from email_assistant.gate import provenance
 from email_assistant.gate.labels import Labels
 from email_assistant.gate.plain import called, words
-from email_assistant.gate.provenance import By, Source, read, title
+from email_assistant.gate.provenance import By, Kind, Source, read
 from email_assistant.mail.address import address_of, is_recipient
 
 NAMING: Final = re.compile(r"(?:.*_)?(?:title|name|subject|summary)|file_?name", re.IGNORECASE)
@@ -34,6 +35,12 @@ _TITLE: Final = re.compile(r"(?:event_?)?title|summary", re.IGNORECASE)
 _CLOCKS: Final = r"(?:\d\d-\d\d )?\d\d:\d\d"
 _EVENT: Final = re.compile(rf"^(?:all day|{_CLOCKS}-{_CLOCKS}) (.+?)(?: \([a-z ]+\))?$", re.MULTILINE)
 """A line of a calendar, with its title."""
+_LISTED: Final = re.compile(
+    r"^(?P<day>\d{4}-\d\d-\d\d)(?:T(?P<time>\d\d:\d\d)\S*)? to \S+: (?P<title>.*)\n  Id: (?P<id>\S+)"
+    r"(?P<more>(?:\n  .*)*)",
+    re.MULTILINE,
+)
+"""An event as our own calendar lists it: no title or text in it can begin a line of its own."""
 _FIELD: Final = re.compile(r"[A-Za-z_][\w-]*")
 _NUMBER: Final = re.compile(r"\d{1,12}\.\d{1,6}")
 _LONGEST_YAML: Final = 60_000  # letters; reading it takes a second for each 150,000
@@ -53,6 +60,8 @@ class Thing:
     """What stands in its fields, each as a whole, folded; not what is said to people."""
     prose: str
     """What somebody wrote into it, in words between single blanks."""
+    when: frozenset[tuple[Kind, str]] = frozenset()
+    """By which it is told when it is: the keys of its day, and of the time at which it begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +82,24 @@ def answer(
     is_own = is_private and not (labels is None or labels.read_untrusted_public_data or labels.write_operation)
     by: By = "own" if is_own else "stranger"
     tree = _tree(text)
-    titles = _EVENT.findall(text) if tree is None else [value for key, value in _leaves(tree) if _TITLE.fullmatch(key)]
-    source = replace(
-        read(text, label=label, by=by, readers=readers, day=day), titles=frozenset(filter(None, map(title, titles)))
-    )
+    found = _EVENT.findall(text) if tree is None else [value for key, value in _leaves(tree) if _TITLE.fullmatch(key)]
+    titles = frozenset(filter(None, map(provenance.title, found)))
+    source = replace(read(text, label=label, by=by, readers=readers, day=day), titles=titles)
     if tree is None and is_own:
         return Indexed(source, (Thing((), frozenset({whole(text)}), ""),))
     if tree is None or not is_private:
         return Indexed(source, (Thing((), frozenset(), words(text)),))
     return Indexed(source, tuple(_things(tree)))
+
+
+def events(text: str) -> Iterator[Thing]:
+    """What our own calendar lists: an event is called by its title, or by when it is."""
+    for event in _LISTED.finditer(text):
+        day, weekday = event["day"], date.fromisoformat(event["day"]).isoweekday()
+        days: frozenset[tuple[Kind, str]] = frozenset({("date", day), ("date", day[5:]), ("date", f"day {weekday}")})
+        begins: frozenset[tuple[Kind, str]] = frozenset({("time", event["time"])} if event["time"] else ())
+        title = called(event["title"])
+        yield Thing((title,) if title else (), frozenset({whole(event["id"])}), words(event["more"]), days | begins)
 
 
 def is_prose(key: str, value: str) -> bool:

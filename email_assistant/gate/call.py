@@ -18,6 +18,7 @@ class Subject:
     labels: Labels | None  # None: nobody has said what it touches
     review: Rule
     server: str | None = None  # the server that it runs on, if that is not ours
+    states: str | None = None  # the argument in which we say ourselves what a thing is that it changes
 
     @property
     def may_tell_others(self) -> bool:

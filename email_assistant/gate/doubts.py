@@ -9,10 +9,13 @@ from typing import Any, Final, Literal
 
 from email_assistant.gate.answers import PROSE
 from email_assistant.gate.provenance import Fact, Source, leaks, unfounded, unseen
+from email_assistant.gate.sayings import parts_of
+from email_assistant.gate.vocabulary import TITLES
 from email_assistant.mail.address import parse_addresses
 from email_assistant.mail.charset import listed, quoted
 
 DoubtKind = Literal["leak", "unfounded"]
+_PASSING: Final = ("date", "time")
 _OWN: Final = "Said by nobody before, so it is the assistant's own"
 
 
@@ -54,12 +57,35 @@ class Doubt:
 
 
 def doubts(
-    arguments: Mapping[str, Any], recipients: Collection[str], sources: Sequence[Source], day: date
+    arguments: Mapping[str, Any],
+    recipients: Collection[str],
+    sources: Sequence[Source],
+    day: date,
+    sent: Sequence[Source] = (),
 ) -> list[Doubt]:
-    """Of what a call says to people. `recipients`: whom it reaches; `day`: that of the call."""
+    """Of what a call says to people.
+
+    Args:
+        recipients: whom it reaches.
+        day: that of the call.
+        sent: what the person wrote to anybody, which the call's writer has not read: what stands there is so, but for
+            days and times, which pass.
+    """
     found = [_leak(fact, recipients) for fact in leaking(arguments, recipients, sources, day)]
-    found += [Doubt("unfounded", fact.span.text, "") for fact in unfounded(_text(arguments), sources, day)]
+    called = parts_of(recipients)
+    own = {fact.span for fact in lacking(arguments, [*sources, *sent], day)} if sent else None
+    found += [
+        Doubt("unfounded", fact.span.text, "")
+        for fact in lacking(arguments, sources, day)
+        if (own is None or fact.span in own or fact.span.kind in _PASSING)
+        and not (fact.span.kind == "name" and called.issuperset(set(fact.span.key.split()) - TITLES))
+    ]
     return list(dict.fromkeys(found))
+
+
+def lacking(arguments: Mapping[str, Any], sources: Sequence[Source], day: date | None) -> list[Fact]:
+    """What a call says to people that no source holds."""
+    return unfounded(_text(arguments), sources, day)
 
 
 def leaking(

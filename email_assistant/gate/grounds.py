@@ -6,7 +6,7 @@ where they stand in the call; not by which tool is called.
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, Literal
 
@@ -67,6 +67,8 @@ class Known:
     """Of the tools that ran."""
     correspondents: frozenset[str]
     """Whom a mail may go back to."""
+    sent: Sequence[Source] = ()
+    """What the person wrote to anybody."""
 
     @property
     def things(self) -> Iterator[tuple[Indexed, Thing]]:
@@ -147,9 +149,10 @@ def find(call: Proposed, known: Known, *, handed_on: bool) -> Grounds:
     matter = list(_all_as(whole_of, leaves) if whole_of else _matter(act, external, leaves))
     to = frozenset(address_of(value) for _, value, what in matter if what == "goes to")
     marks = tuple(_mark(leaf, value, what, known, to) for leaf, value, what in matter)
-    if asked_for and not external:
+    if asked_for and (not external or call.subject.states):
         near = verbs.behind(call.tool, act, known.spoken.texts)
         marks = tuple(_of_their_things(mark, known, one_of_many=not EXTREMES.isdisjoint(near)) for mark in marks)
+        marks = tuple(_stated(marks, call.subject.states))
     is_theirs = asked_for and bool(leaves) and all(_is_theirs(leaf.text, known) for leaf in leaves)
     lacks = "" if is_theirs else _lacks(call, act, external, asked_for, marks, known.spoken)
     return Grounds(marks, external, handed_on, lacks)
@@ -218,6 +221,7 @@ def _mark(leaf: _Leaf, value: str, what: What, known: Known, to: frozenset[str])
     own = [source.label for source in holders(value, known.sources) if source.by != "stranger"]
     own = own if what != "goes to" or _is_name(value, known) else []
     own += [told.source.label for told, thing in known.things if told.source.by == "own" and key in thing.values]
+    own += _labels(holders(value, known.sent)) if what == "leads to" else ()
     own += ["your request"] if leaf.is_attached and known.spoken.means(called(value)) else []
     if own or key in known.correspondents or (what == "leads to" and key in to):
         return Origin(leaf.place, value, what, grounded=True, held_by=tuple(dict.fromkeys(own)))
@@ -305,13 +309,27 @@ def _of_their_things(mark: Origin, known: Known, *, one_of_many: bool) -> Origin
     return Origin(mark.argument, mark.value, mark.what, grounded=True, held_by=labels)
 
 
+def _stated(marks: Sequence[Origin], states: str | None) -> Iterator[Origin]:
+    """What we say ourselves of a thing is as much theirs as the thing is: those who have a part in it, too."""
+    is_theirs = any(mark.what == "id" for mark in marks) and all(mark.grounded for mark in marks if mark.what == "id")
+    yield from (replace(mark, grounded=True) if is_theirs and mark.argument == states else mark for mark in marks)
+
+
 def _is_described(owning: Sequence[Thing], known: Known) -> bool:
     """Whether the person's words fit a thing as well as any other."""
     fit, best = (
         max(known.spoken.described([*thing.names, *thing.values]) for thing in things)
         for things in (owning, [thing for _, thing in known.things])
     )
-    return 0 < fit == best
+    return 0 < fit == best or (best == 0 and _is_at_their_time(owning, known))
+
+
+def _is_at_their_time(owning: Sequence[Thing], known: Known) -> bool:
+    """Whether they say when a thing is, and no other fits that as well."""
+    said = frozenset().union(*(source.keys for source in known.sources if source.by == "person"))
+    fit = max(len(thing.when & said) for thing in owning)
+    values = {value for thing in owning for value in thing.values}
+    return fit > max((len(t.when & said) for _, t in known.things if values.isdisjoint(t.values)), default=0)
 
 
 def unnamed(mark: Origin) -> str:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from psycopg.types.json import Json
 
-from email_assistant.db.pool import Pool, fetched
+from email_assistant.db.pool import Connection, Pool, fetched
 from email_assistant.gate.labels import Labels
 from email_assistant.gate.policy import GateEntry
 
@@ -28,7 +28,12 @@ EARLIER: Final = GateEntry(
     cleared=True,
 )
 """A call of a version that kept no calls, of which only is known that it read something, and where."""
-_LONGEST: Final = 50_000  # characters of an answer; what stands behind them has no source
+LONGEST: Final = 50_000  # characters of an answer; what stands behind them has no source
+
+_RUNS: Final = """insert into gate_calls (user_id, session_id, call_id, tool, labels, external, cleared)
+    select s.user_id, s.id, b.call_id, b.tool, b.labels, b.external, b.cleared
+    from gate_begun b join gate_sessions s on s.id = b.session_id where b.call_id = %(call)s or b.item_id = %(item)s
+    on conflict do nothing"""
 
 
 class GateLedger:
@@ -50,7 +55,18 @@ class GateLedger:
     async def answered(self, run_id: UUID, call_id: str, text: str) -> None:
         """What the model is about to be told of a call."""
         query = "update gate_calls set answer = %s where run_id = %s and call_id = %s"
-        await fetched(self._pool, query, (text[:_LONGEST], run_id, call_id))
+        await fetched(self._pool, query, (text[:LONGEST], run_id, call_id))
+
+
+async def runs(conn: Connection, call_id: str) -> None:
+    """A call of somebody else's agent, that was allowed just now, is about to run."""
+    await conn.execute(_RUNS.encode(), {"call": call_id, "item": None})
+
+
+async def released(conn: Connection, item: UUID) -> None:
+    """So is one that a person approved: what it touches counts from now on, whether or not its agent still comes to
+    it."""
+    await conn.execute(_RUNS.encode(), {"call": None, "item": item})
 
 
 def entry_in(row: Mapping[str, Any]) -> GateEntry:

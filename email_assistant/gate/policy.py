@@ -86,6 +86,8 @@ class GateSession:
     """Who wrote what a call answers, as far as the person reviews it: then they may be answered whatever was read."""
     own: frozenset[str] = frozenset()
     """The person's addresses."""
+    sent: Sequence[Source] = ()
+    """What they wrote to anybody: it is so, but says nothing of who may be told it."""
     day: date | None = None
     """Today, for them."""
 
@@ -129,7 +131,10 @@ class GateSession:
         has_read = any(call.read_private for call in self.calls)
         began = self.thread or frozenset()
         return Known(
-            self.sources, self.answers, began | self.answered if reviewed else frozenset() if has_read else began
+            self.sources,
+            self.answers,
+            began | self.answered if reviewed else frozenset() if has_read else began,
+            self.sent,
         )
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from email_assistant.gate.names import loose
 from email_assistant.gate.spans import Span, words_of
@@ -10,6 +10,9 @@ from email_assistant.gate.vocabulary import PARTICLES, TITLES
 
 if TYPE_CHECKING:
     from email_assistant.gate.provenance import Source
+
+
+_PARTED: Final = re.compile(r"[\W\d_]+")
 
 
 class Sayings:
@@ -47,6 +50,11 @@ def called_by(addresses: Iterable[str]) -> frozenset[str]:
     """Addresses, and what stands before their @ in words."""
     addresses = list(addresses)
     return frozenset({*addresses, *(word for address in addresses for word in words_of(loose(_local_part(address))))})
+
+
+def parts_of(addresses: Iterable[str]) -> frozenset[str]:
+    """What somebody may be called by what stands before the @ of their address: hugo.berger_7 is Hugo Berger."""
+    return frozenset(part for each in addresses for part in _PARTED.split(loose(each.partition("@")[0])) if part)
 
 
 def _local_part(address: str) -> str:

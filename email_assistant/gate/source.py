@@ -17,7 +17,7 @@ from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import MarkedYAMLError
 from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, ScalarEvent
 
-from email_assistant.errors import AssistantError
+from email_assistant.errors import AssistantError, in_plain_words
 
 M = TypeVar("M", bound=BaseModel)
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,39}|\[key\]")
@@ -95,7 +95,7 @@ class Source:
             return model.model_validate(content)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            raise self.bad(first["loc"], f"{_name(first['loc'])}: {_reason(first['type'], first['msg'])}") from None
+            raise self.bad(first["loc"], f"{_name(first['loc'])}: {in_plain_words(first)}") from None
 
     def bad(self, place: Place, reason: str) -> BadFile:
         """The error to raise about a part of the file."""
@@ -172,16 +172,6 @@ def _name(place: Place) -> str:
 
 def _told(part: int | str) -> str:
     return str(part) if isinstance(part, int) or _PLAIN.fullmatch(part) else "(a key)"
-
-
-def _reason(kind: str, message: str) -> str:
-    match kind:
-        case "extra_forbidden":
-            return "there is no such key"
-        case "missing":
-            return "is missing"
-        case _:
-            return message.removeprefix("Value error, ")
 
 
 def _problem(error: MarkedYAMLError) -> str:

@@ -46,6 +46,9 @@ class Spoken:
         """Whether they say it as a name, and not as words that anybody uses."""
         return self.says(name) and (loose(name) in self.names or name in self.names or self._beside_a_thing(name))
 
+    def means_any(self, names: str) -> bool:
+        return any(self.means(name) for name in words(names).split())
+
     def means_people(self) -> bool:
         return not self._all_words.isdisjoint(PEOPLE)
 

@@ -2,14 +2,14 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 
-from email_assistant.errors import AssistantError
+from email_assistant.errors import AssistantError, in_plain_words
 from email_assistant.gate.answers import answer
 from email_assistant.gate.call import Proposed, Subject
 from email_assistant.gate.doubts import Doubt, doubts
@@ -40,6 +40,7 @@ EXAMPLE: Final = """\
     }
   ],
   "own": ["Bob Berg <bob@friend.example>"],
+  "written": ["bob@friend.example"],
   "scope": ["mail", "calendar"],
   "date": "2026-05-05"
 }
@@ -112,6 +113,8 @@ class Trial(_Described):
     """Of the conversation that it began with, as others wrote them; none: it began with the request."""
     own: _Texts = []
     """Texts of the person's own, such as their address book."""
+    written: list[_Somebody] | None = None
+    """Whom the person has written to before; None: not known, where the assistant looks it up."""
     scope: list[str] | None = None
     """The types of tools that the request was given; None: all."""
     day: _Day | None = Field(None, alias="date")
@@ -129,6 +132,8 @@ class Tried:
     """Of its text, if it has recipients."""
     unknown: tuple[str, ...]
     """Tools that it names, and of which nobody has said what they touch."""
+    unsure: tuple[str, ...]
+    """Whom it goes to and who would be known, had the person written to them; none: that was told."""
 
 
 def parse(content: bytes, name: str) -> Trial:
@@ -138,7 +143,7 @@ def parse(content: bytes, name: str) -> Trial:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = f"{_place(first['loc'])}: " if first["loc"] else ""
-        raise BadTrial(f"{name}: {place}{_reason(first['type'], first['msg'])}") from None
+        raise BadTrial(f"{name}: {place}{_reason(first)}") from None
 
 
 def judge(trial: Trial, subject: Callable[[str], Subject], today: date) -> Tried:
@@ -157,12 +162,24 @@ def judge(trial: Trial, subject: Callable[[str], Subject], today: date) -> Tried
         recipients,
         tuple(doubts(trial.arguments, recipients, session.texts, day)) if recipients else (),
         tuple(tool for tool in tools if subject(tool).labels is None),
+        tuple(address for address in _strangers(verdict) if trial.written is None and _would_count(trial, address)),
     )
+
+
+def _strangers(verdict: Verdict) -> Iterator[str]:
+    return (address_of(mark.value) for mark in verdict.marks if mark.what == "goes to" and not mark.grounded)
+
+
+def _would_count(trial: Trial, address: str) -> bool:
+    """Whether it says anything that they were written to: of a conversation's answer only if they have a part in it."""
+    return not trial.mails or any(address in mail.readers for mail in trial.mails)
 
 
 def _session(trial: Trial, subject: Callable[[str], Subject], day: date) -> GateSession:
     sources = [read(text, label="your request", by="person", day=day) for text in trial.request]
     sources += [read(text, label="your own texts", by="own", day=day) for text in trial.own]
+    written = [address for each in trial.written or () if _would_count(trial, address := address_of(each))]
+    sources += [read(address, label="whom you have written to", by="own") for address in written]
     sources += [mail.source for mail in trial.mails]
     writers = frozenset(address_of(mail.sender) for mail in trial.mails)
     session = GateSession(sources, thread=writers if trial.mails else None, answered=writers)
@@ -189,13 +206,6 @@ def _place(parts: tuple[int | str, ...]) -> str:
     return cut(plain(told.removeprefix(".")), _LONGEST_TOLD)
 
 
-def _reason(kind: str, message: str) -> str:
-    match kind:
-        case "extra_forbidden":
-            return "there is no such key"
-        case "missing":
-            return "is missing"
-        case "json_invalid":
-            return message.replace("Invalid JSON", "no JSON", 1)
-        case _:
-            return message.removeprefix("Value error, ").replace("Input should", "must", 1)
+def _reason(fault: Mapping[str, Any]) -> str:
+    is_json = fault["type"] != "json_invalid"
+    return in_plain_words(fault) if is_json else str(fault["msg"]).replace("Invalid JSON", "no JSON", 1)

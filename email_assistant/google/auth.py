@@ -3,6 +3,8 @@
 import asyncio
 import json
 import logging
+import os
+import stat
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from concurrent.futures import Executor
 from datetime import UTC, datetime, timedelta
@@ -18,6 +20,7 @@ log = logging.getLogger(__name__)
 
 _OAUTH_ROOT: Final = "https://oauth2.googleapis.com"
 
+_LONGEST: Final = 1024**2  # bytes
 _REQUIRED: Final = ("refresh_token", "client_id", "client_secret")
 
 # Answers of the token endpoint that only a person can change (RFC 6749 section 5.2; Google adds the last two).
@@ -39,19 +42,36 @@ def oauth_uri(root: str | None, name: Literal["token", "revoke"]) -> str:
     return f"{(root or _OAUTH_ROOT).rstrip('/')}/{name}"
 
 
+class NoFile(ValueError):
+    """A path leads to what is no file of such a kind."""
+
+
 def read_json_file(path: Path) -> dict[str, Any]:
     """Read a JSON object. Raises ValueError with one line that says what is wrong with the file."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(_content(path))
     except FileNotFoundError:
         raise ValueError(f"{path}: no such file") from None
     except OSError as error:
         raise ValueError(f"{path}: cannot be read ({error.strerror})") from None
+    except NoFile:
+        raise
     except ValueError:
         raise ValueError(f"{path}: not a JSON file") from None
     if not isinstance(value, dict):
         raise ValueError(f"{path}: not a JSON object")
     return value
+
+
+def _content(path: Path) -> bytes:
+    """Raises OSError, ValueError."""
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise NoFile(f"{path}: is no file")
+        content = file.read(_LONGEST + 1)
+    if len(content) > _LONGEST:
+        raise NoFile(f"{path}: is longer than {_LONGEST // 1024**2} MB, and no JSON of a login")
+    return content
 
 
 def read_token_file(path: Path) -> Token:

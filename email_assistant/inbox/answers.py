@@ -123,6 +123,8 @@ def became(item: Item) -> str:
             why = item.ended_because or "the conversation went on"
             return f"superseded: {why}" + ("; see the newer item" if item.superseded_by else "")
         case "expired":
-            return "expired: it can no longer be answered"
+            return f"expired: {item.ended_because or 'it can no longer be answered'}"
+        case "pending" if item.is_held:
+            return "the program that asked waits no more, so nothing would come of an answer"
         case "pending":
             return "its account is being removed"

@@ -37,7 +37,7 @@ async def count(pool: Pool, user_id: UUID) -> Counts:
         waiting_by_kind={k: min(MOST, sum(r["count"] for r in waiting if r["kind"] == k)) for k in KINDS},
         waiting_by_account={
             a: min(MOST, sum(r["count"] for r in waiting if r["account"] == a))
-            for a in sorted({row["account"] for row in waiting})
+            for a in sorted({row["account"] for row in waiting if row["account"]})
         },
         snoozed=snoozed["count"],
     )

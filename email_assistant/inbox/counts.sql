@@ -8,6 +8,11 @@ from accounts a cross join unnest(%(kinds)s::text[]) as k (kind) cross join late
                           limit %(most)s) as few) as n
 where a.user_id = %(user)s and (a.provider <> 'none' or n.count > 0)
 
+union all
+select null, 'confirmation', count(*)
+from (select from inbox_items i where i.user_id = %(user)s and i.status = 'pending' and i.account_id is null and {awake}
+      limit %(most)s) as few
+
 -- name: others
 select s.status, n.count
 from unnest(%(statuses)s::text[]) as s (status) cross join lateral (

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -22,7 +22,7 @@ from email_assistant.inbox.kept import UNREADABLE, judged
 from email_assistant.inbox.listing import Status
 from email_assistant.inbox.marks import Mark, RecipientMark, in_words
 from email_assistant.inbox.recipients import Judged, addresses_in
-from email_assistant.inbox.standing import ACTS, Part, beside, day, is_asleep, said_of, takes_effect
+from email_assistant.inbox.standing import ACTS, Part, beside, day, is_asleep, said_of, takes_effect, waits_for
 from email_assistant.tools.meeting_time import MEETING, MeetingTime
 from email_assistant.tools.send_email import LETTER
 from email_assistant.tools.spec import Answer, Kind
@@ -31,7 +31,9 @@ PAGE = 100
 MOST_AT_ONCE = 200
 TOGETHER: tuple[Kind, ...] = ("draft", "meeting", "confirmation")
 """Kinds that may be accepted several at once, each of them shown whole."""
-_SQL = statements("inbox", "items.sql")
+NIL: Final = UUID(int=0)
+"""Account, thread and run of what has none: a call of somebody else's agent, which waits for the answer (RFC 9562)."""
+_SQL = statements("inbox", "items.sql", nil=str(NIL))
 _IN_ROW = 3
 """Values that a row shows of each mark."""
 JOINED = _SQL["joined"]
@@ -62,7 +64,7 @@ class Item:
     user_id: UUID
     account_id: UUID
     account: str
-    """The account's address."""
+    """The account's address; empty: it has none."""
     thread_id: UUID
     run_id: UUID
     mail_id: str | None
@@ -70,6 +72,7 @@ class Item:
     chat: str | None
     """Id of the chat that it comes from."""
     sender: str | None
+    """Of the mail; of a call without a run, the agent."""
     sender_name: str | None
     """As the mail itself has it; whoever writes may call themselves anything."""
     subject: str | None
@@ -127,6 +130,8 @@ class Item:
     urgency: int
     """Its rank in the order of urgency, by kind alone; 0 comes first."""
     created_at: datetime
+    waits_until: datetime | None
+    """Until when somebody else's agent waits for the answer; None: none does."""
     group: str
     """Tells its proposal from others: the calls of one message of the model are one."""
     parts: Sequence[Part]
@@ -142,6 +147,11 @@ class Item:
     @property
     def zone(self) -> ZoneInfo:
         return zone_named(self.timezone)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether somebody else's agent waits for the answer."""
+        return self.run_id == NIL
 
     @property
     def marks(self) -> list[Mark]:
@@ -170,8 +180,10 @@ class Item:
 
     @property
     def _doubts(self) -> list[Doubt]:
-        reached = addresses_in(self._final)
         kept = [Doubt(**doubt) for doubt in self.kept_doubts or ()]
+        if self.is_held:  # it is never edited, and its arguments have names of somebody else's
+            return kept
+        reached = addresses_in(self._final)
         return [doubt for doubt in kept if doubt.holds(self._final, reached)]
 
     @property
@@ -247,6 +259,8 @@ class Item:
             return []
         if self.unreadable:
             return [UNREADABLE.capitalize()]
+        if self.is_held:
+            return [waits_for(self.waits_until)]
         return beside(self.kind, self.parts, self.zone, one_proposal=self.chat is None)
 
     @property
@@ -277,6 +291,8 @@ def _mark(kind: RecipientMark, address: str, text: str) -> Mark:
             return Mark.new(address)
         case "unknown_recipient":
             return Mark.unknown(address)
+        case "outside":
+            return Mark.outside(address)
         case "lookalike":
             return Mark(kind, address, text)
 

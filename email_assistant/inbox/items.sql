@@ -1,18 +1,20 @@
 -- What `items.py` reads of an item `i`.
 
 -- name: columns
-i.id, i.user_id, i.account_id, a.address as account, i.thread_id, i.run_id, i.mail_id, t.chat_id as chat,
-m.sender, m.content->'sender'->>'name' as sender_name, coalesce(m.subject, r.input->>'request') as subject, i.call_id, i.interrupt_id, i.kind, i.action,
+i.id, i.user_id, coalesce(i.account_id, '{nil}') as account_id, coalesce(a.address, '') as account,
+coalesce(i.thread_id, '{nil}') as thread_id, coalesce(i.run_id, '{nil}') as run_id, i.mail_id, t.chat_id as chat,
+coalesce(m.sender, b.agent_name) as sender, m.content->'sender'->>'name' as sender_name,
+coalesce(m.subject, r.input->>'request', b.tool) as subject, i.call_id, i.interrupt_id, i.kind, i.action,
 i.args::text as args, i.mail_text, i.marks::text as kept_marks, i.doubts::text as kept_doubts,
 case when not exists (select from effects e where e.account_id = i.account_id and e.state = 'done'
                       and e.recipient = i.first_answer) then i.first_answer end as first_answer,
 i.left_out, i.conflicts, i.calendars, i.asked,
 i.asked_because as refusal, i.because,
-a.mode = 'shadow' as shadow,
+coalesce(a.mode = 'shadow', false) as shadow,
 case when a.mode = 'shadow' and i.kind <> 'notification'
      then array_remove(array_remove(i.allowed, 'accept'), 'edit') else i.allowed end as allowed,
 case when i.status = 'pending' then i.taken_back::text end as taken_back,
-case when i.status in ('superseded', 'expired') then r.reason end as ended_because,
+case when i.status in ('superseded', 'expired') then coalesce(r.reason, e.reason) end as ended_because,
 case when i.status = 'applied' and r.state = 'acting' then coalesce(m.reason, r.reason) end as held_up,
 case when i.status in ('pending', 'decided') then array(
     select json_build_object('id', n.gmail_id, 'sender', n.sender, 'subject', n.subject,
@@ -20,7 +22,7 @@ case when i.status in ('pending', 'decided') then array(
     from mails n where n.thread_id = i.thread_id and not n.own and n.gmail_id <> m.gmail_id
     and ((n.received_at, n.gmail_id) > (m.received_at, m.gmail_id) or n.run_id = i.run_id)
     order by n.received_at desc, n.gmail_id desc limit 10) else '{}' end as newer,
-coalesce(i.group_id, i.run_id::text) as "group", i.reopened::text as reopened, i.reopened_at, a.timezone,
+coalesce(i.group_id, i.run_id::text, i.id::text) as "group", i.reopened::text as reopened, i.reopened_at, a.timezone,
 case when i.status in ('pending', 'decided') then (
     select json_agg(json_build_object('id', p.id, 'kind', p.kind, 'decision', p.decision::text,
                                       'undo_until', p.undo_until, 'snoozed_until', p.snoozed_until)
@@ -28,8 +30,9 @@ case when i.status in ('pending', 'decided') then (
     from inbox_items p where p.run_id = i.run_id and p.id <> i.id and p.status in ('pending', 'decided')
 ) end as parts,
 i.status, i.decision::text as decision, i.decided_by, i.decided_at, i.undo_until, i.applied_at, i.superseded_by,
-i.snoozed_until, i.urgency, i.created_at
+i.snoozed_until, i.urgency, i.created_at, b.waits_until
 
 -- name: joined
-join accounts a on a.id = i.account_id join runs r on r.id = i.run_id
-join threads t on t.id = i.thread_id left join mails m on m.account_id = i.account_id and m.gmail_id = i.mail_id
+left join accounts a on a.id = i.account_id left join runs r on r.id = i.run_id
+left join threads t on t.id = i.thread_id left join mails m on m.account_id = i.account_id and m.gmail_id = i.mail_id
+left join gate_begun b on b.item_id = i.id left join gate_ended e on e.call_id = b.call_id

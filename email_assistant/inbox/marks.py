@@ -7,7 +7,7 @@ from typing import Literal
 from email_assistant.gate.doubts import Doubt, DoubtKind
 from email_assistant.mail.charset import MOST_ON_A_LINE, listed, one_line, plain
 
-RecipientMark = Literal["new_recipient", "unknown_recipient", "lookalike"]
+RecipientMark = Literal["new_recipient", "unknown_recipient", "outside", "lookalike"]
 MarkKind = Literal[RecipientMark, DoubtKind, "unasked"]
 
 
@@ -46,6 +46,10 @@ class Mark:
     @classmethod
     def unknown(cls, address: str) -> "Mark":
         return cls("unknown_recipient", address, "Not known whether you have written to them", address)
+
+    @classmethod
+    def outside(cls, address: str) -> "Mark":
+        return cls("outside", address, "Goes to somebody who is not in this conversation", address)
 
     @classmethod
     def lookalike(cls, address: str, why: str) -> "Mark":

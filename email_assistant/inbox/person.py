@@ -13,7 +13,8 @@ import psycopg
 from email_assistant.accounts.account import Account, Mode
 from email_assistant.accounts.accounts import SERVED, Accounts
 from email_assistant.db import threads
-from email_assistant.db.pool import Connection, Pool
+from email_assistant.db.pool import Connection, Pool, fetched
+from email_assistant.gate import ledger, sessions
 from email_assistant.inbox import rows
 from email_assistant.inbox.answers import Answers, Complete, became, check_shown, shadowed, turns_down
 from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
@@ -28,6 +29,10 @@ Answer = Mapping[str, Any]
 
 _EXPIRED_AT_ONCE = 200
 _LOCK_THREAD = "select from threads where id = (select thread_id from inbox_items where id = %s) for no key update"
+_LOCK_SESSION = """select from gate_sessions where id = (select session_id from gate_begun where item_id = %s)
+                   for no key update"""
+_OVERDUE = """select b.item_id from inbox_items i join gate_begun b on b.item_id = i.id
+              where i.status = 'pending' and i.run_id is null and not gate_waits(b) limit 200"""
 _AGAIN = "you are asked again about this: see why, and answer once more"
 
 
@@ -45,6 +50,17 @@ class Outcome:
     item: Item | None
     """As it is now, if it took the answer."""
     refused: NoItem | Conflict | Invalid | psycopg.Error | None
+
+
+async def _release(conn: Connection, item: Item, decision: Answer, by: str) -> None:
+    """Answer the agent that waits. Raises _TakenMeanwhile: it does no more."""
+    await conn.execute(_LOCK_SESSION, (item.id,))
+    if not await rows.release(conn, item, decision, by):
+        raise _TakenMeanwhile(item.id)
+    if decision["type"] == "accept":
+        await ledger.released(conn, item.id)
+    else:
+        await sessions.block(conn, "the person said no", item=item.id)
 
 
 class Inbox(Items):
@@ -202,9 +218,12 @@ class Inbox(Items):
         try:
             async with self._pool.connection() as conn, conn.transaction():
                 for item, decision in sorted(decisions, key=lambda pair: pair[0].id):
+                    if item.is_held:
+                        await _release(conn, item, decision, by)
+                        continue
                     undo_until = await self._take(conn, item, decision, by, window or timedelta(0), teaches=teaches)
                 await self._reopen_accepted(conn, decisions, by)
-                if window is not None:
+                if window is not None and not decisions[0][0].is_held:
                     await self._enqueue(conn, decisions[0][0].thread_id, undo_until if window else None)
         except _TakenMeanwhile as taken:
             item = {item.id: item for item, _ in decisions}[taken.item_id]
@@ -293,14 +312,15 @@ class Inbox(Items):
 
     def expires_at(self, item: Item) -> datetime | None:
         """When a pending item is ignored by itself; None if it never is. What may have happened is always told."""
-        stays = item.status != "pending" or "ignore" not in item.allowed or item.kind == "in_doubt"
+        stays = item.is_held or item.status != "pending" or "ignore" not in item.allowed or item.kind == "in_doubt"
         if stays or self._lifetime is None:
             return None
         since = (item.created_at, item.snoozed_until, item.reopened_at)
         return max(at for at in since if at) + self._lifetime
 
     async def expire(self, provider: str) -> None:
-        """Ignore what has waited too long; nothing is learned from that."""
+        """Ignore what has waited too long; nothing is learned from that. What a server that died held is over."""
+        await self.let_go_overdue()
         if self._lifetime is None:
             return
         overdue = await self._items(
@@ -314,3 +334,11 @@ class Inbox(Items):
         for item in overdue:
             with suppress(NoItem, Conflict):  # answered, or gone, just now
                 await self.decide(item.user_id, item.id, {"type": "ignore", "args": None}, by=EXPIRY, teaches=False)
+
+    async def let_go_overdue(self) -> None:
+        """Close what a server held that died."""
+        for row in await fetched(self._pool, _OVERDUE):
+            async with self._pool.connection() as conn, conn.transaction():
+                await conn.execute(_LOCK_SESSION, (row["item_id"],))
+                if await rows.let_go(conn, row["item_id"]):
+                    await sessions.block(conn, "nobody answered in time", item=row["item_id"])

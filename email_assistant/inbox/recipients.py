@@ -5,7 +5,7 @@ by somebody else, is new. The table `asked_recipients` is used here only.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -67,12 +67,18 @@ class Recipients:
         self._clients = clients
 
     async def judge(
-        self, account: Account, args: Mapping[str, Any], answered: Mail | None, around: Iterable[Mail] = ()
+        self,
+        account: Account,
+        args: Mapping[str, Any],
+        answered: Mail | None,
+        around: Iterable[Mail] = (),
+        outside: Collection[str] = (),
     ) -> Judged:
         """
         Args:
             answered: the mail that the call answers.
             around: the mails of its conversation.
+            outside: those who have no part in that, and whom the person has not named.
         """
         reached = addresses_in(args)
         # A notice, or a question, reaches nobody: then it is whom it comes from that may not be who they seem.
@@ -102,6 +108,8 @@ class Recipients:
                 marks.append(Mark.lookalike(address, seems))
             if new and address in reached and address != first:
                 marks.append(Mark.unknown(address) if asked[address] is None else Mark.new(address))
+            elif address in outside:
+                marks.append(Mark.outside(address))
         is_first = first in reached and first in unwritten and not asked.get(first)
         return Judged(marks, first if is_first else None)
 

@@ -40,6 +40,25 @@ async def insert_refused(conn: Connection, effect: Effect, mail_text: str) -> No
     await _run(conn, _SQL["insert_refused"], *shown, effect.result, effect.run_id, effect.call_id)
 
 
+async def hold(
+    conn: Connection, item_id: UUID, user_id: UUID, text: str, question: Mapping[str, Any], because: str
+) -> None:
+    """Make a row of a call of somebody else's agent, {call_id, action, args, doubts}."""
+    args = question["args"]
+    row = (item_id, user_id, text, question["call_id"], question["action"], Json(args))
+    await _run(conn, _SQL["hold"], *row, Json(question["doubts"]), because, *words(text, args))
+
+
+async def release(conn: Connection, item: Item, decision: Mapping[str, Any], by: str) -> bool:
+    """Decide a held call, for good: its agent is told at once. False: it waits no more."""
+    return (await _run(conn, _SQL["release"], Json(decision), by, item.id, item.user_id)).rowcount == 1
+
+
+async def let_go(conn: Connection, item_id: UUID) -> bool:
+    """Close a held call for whose answer nobody waits; False: it was answered."""
+    return (await _run(conn, _SQL["let_go"], item_id)).rowcount == 1
+
+
 async def times_asked(conn: Connection, run_id: UUID, call_id: str) -> int:
     """How often the person was asked about a call so far."""
     row = await (await _run(conn, _SQL["times_asked"], run_id, call_id)).fetchone()

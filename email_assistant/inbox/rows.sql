@@ -17,6 +17,20 @@ select user_id, account_id, thread_id, run_id, mail_id, %s, call_id, kind, actio
 from inbox_items i where run_id = %s and call_id = %s and interrupt_id is not null
 on conflict do nothing
 
+-- name: hold
+insert into inbox_items (id, user_id, mail_text, call_id, kind, action, args, allowed, new_recipients, marks, doubts,
+                         teaches, because, words)
+values (%s, %s, %s, %s, 'confirmation', %s, %s, '{accept,ignore}', '{}', '[]', %s, false, %s, {words})
+
+-- name: release
+update inbox_items i set status = 'applied', decision = %s, decided_by = %s, decided_at = statement_timestamp(),
+       applied_at = clock_timestamp(), learned_at = clock_timestamp()
+where i.id = %s and i.user_id = %s and i.status = 'pending'
+and exists (select from gate_begun b where b.item_id = i.id and gate_waits(b))
+
+-- name: let_go
+update inbox_items set status = 'expired' where id = %s and run_id is null and status = 'pending'
+
 -- name: times_asked
 select coalesce(max(asked), 0) as n from inbox_items where run_id = %s and call_id = %s
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
+from math import ceil
 from typing import Any, Self
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -97,6 +98,16 @@ def takes_effect(kind: Kind, answer: Answer, undo_until: datetime | None, parts:
     ends = [each for each in (undo_until, *(part.undo_until for part in parts)) if each]
     left = (max(ends) - datetime.now(UTC)).total_seconds() if ends else 0
     return f"{does} in {max(1, round(left))} s" if left > 0 else f"{does} as soon as it can be"
+
+
+def waits_for(until: datetime | None) -> str:
+    """How long somebody else's agent waits for an answer, and what that comes to."""
+    seconds = (until - datetime.now(UTC)).total_seconds() if until else 0
+    if seconds <= 0:
+        return "The agent that asked waits no more"
+    minutes = ceil(seconds / 60)
+    left = "a minute" if minutes == 1 else f"{minutes} minutes"
+    return f"An agent of yours asks before it does this, and waits {left} more; your answer counts at once, for good"
 
 
 def beside(kind: Kind, parts: Sequence[Part], zone: ZoneInfo, *, one_proposal: bool) -> list[str]:

@@ -50,6 +50,12 @@ def new_text(text: str, *, subject: str = "", bulk: bool = False) -> str:
     return body or _compact(text.split("\n")) or text
 
 
+def written(text: str) -> str:
+    """What a mail's sender wrote in it, their signature too; nothing that they quote or pass on."""
+    lines = _without_history(_without_armour(readable(text[:_MAX_READ])).split("\n"))
+    return _compact([line for line in lines if not _is_quote(line)])
+
+
 def _compact(lines: list[str]) -> str:
     text = bare_urls(_IMAGE_MARK.sub("", "\n".join(line.rstrip() for line in lines)))
     text = _LONG_RUN.sub(r"\1\1\1", text)

@@ -77,9 +77,10 @@ from (select {since} as since, {untold} as is_new
       where c.id = %s and i.status = 'pending' and {since} <= clock_timestamp()) waits
 
 -- name: new_items
-select i.id, case when i.mail_id is null then 'You' else m.sender end as sender,
-       coalesce(m.subject, left(r.input->>'request', %s)) as subject
-from inbox_items i join channels c on c.user_id = i.user_id join runs r on r.id = i.run_id
+-- A call of somebody else's agent has no run.
+select i.id, case when i.run_id is null then 'An agent of yours' when i.mail_id is null then 'You' else m.sender end
+       as sender, coalesce(m.subject, left(coalesce(r.input->>'request', i.action), %s)) as subject
+from inbox_items i join channels c on c.user_id = i.user_id left join runs r on r.id = i.run_id
 left join mails m on m.account_id = i.account_id and m.gmail_id = i.mail_id
 where c.id = %s and i.status = 'pending' and {since} > c.told_until and {since} <= %s
 order by {since}, i.id limit %s

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from pydantic import AliasChoices, Field, PrivateAttr, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from email_assistant.errors import AssistantError
+from email_assistant.errors import AssistantError, in_plain_words
 from email_assistant.settings.values import (
     Contact,
     Days,
@@ -104,6 +104,8 @@ class Settings(_Home):
     model_response: str | None = None
     model_memory: str | None = None
     model_chat: str | None = None
+    model_stand_in: str = ""
+    """What answers in a language model's place, said on every page; empty: a language model."""
     model_timeout_seconds: Seconds = Field(90, gt=0)
     """Time-out of one model call."""
 
@@ -114,6 +116,8 @@ class Settings(_Home):
     """Total time of one request to Google, connecting and reading included."""
     google_name: str | None = None
     """Name of a server at `google_root` on this machine: its accounts are known by it, whatever its port is by now."""
+    mailbox_stand_in: str = ""
+    """What there is at `google_root` in a mailbox's place, said on every page; empty: mailboxes of people."""
     poll_seconds: Seconds = Field(20, gt=0)
     """How often each account is asked for new mail."""
     login_seconds: Seconds = Field(600, gt=0)
@@ -203,6 +207,8 @@ class Settings(_Home):
     """Money that each account may use on a day, by `prices`; unset: any sum."""
     prices: dict[str, Price] = Field(default_factory=dict)
     """Price of each model, as JSON: {"gpt-5-mini": {"prompt": 0.25, "completion": 2}}."""
+    currency: str = Field("", max_length=10)
+    """What stands behind sums of money, such as €: the currency of `prices`."""
     when_spent: Literal["wait", "rules"] = "wait"
     """What becomes of new mail when the budget is spent: it waits for midnight, or is sorted by its headers alone
     (automatic and bulk mail is ignored, all other mail is shown to you)."""
@@ -263,7 +269,7 @@ class Settings(_Home):
             named = _env_file.get()
             return cls._read(named) if named else cls._read_at_home()
         except ValidationError as error:
-            raise SettingsError("; ".join(_complaint(e["loc"], e["msg"]) for e in error.errors())) from None
+            raise SettingsError("; ".join(_complaint(e["loc"], in_plain_words(e)) for e in error.errors())) from None
 
     @classmethod
     def _read_at_home(cls) -> Self:
@@ -300,6 +306,15 @@ class Settings(_Home):
     def key_variable(self) -> str:
         """The variable that the model's key comes from."""
         return "GOOGLE_API_KEY" if self.openai_base_url == GEMINI else "OPENAI_API_KEY"
+
+    @property
+    def has_model(self) -> bool:
+        return self.openai_api_key is not None or self.openai_base_url is not None
+
+    @property
+    def stand_ins(self) -> str:
+        """What is not the real thing, in sentences; "" for nothing."""
+        return " ".join(f"{each.rstrip('.')}." for each in (self.mailbox_stand_in, self.model_stand_in) if each)
 
     def model_for(self, role: Role) -> str:
         own = {
@@ -409,6 +424,6 @@ def is_of_demo(provider: str) -> bool:
 
 def _complaint(place: tuple[int | str, ...], message: str) -> str:
     if not place:
-        return message.removeprefix("Value error, ")
+        return message
     name = str(place[0])
-    return f"{name if name.isupper() else 'EMAIL_ASSISTANT_' + name.upper()}: {message.removeprefix('Value error, ')}"
+    return f"{name if name.isupper() else 'EMAIL_ASSISTANT_' + name.upper()}: {message}"

@@ -14,6 +14,7 @@ from email_assistant.gate.spans import Span, scan
 from email_assistant.google.calendar import Event
 from email_assistant.tools.check_calendar import is_itself, told
 from email_assistant.tools.spec import Call, ToolError
+from email_assistant.tools.spoken_times import spoken_times
 
 _DAY: Final = re.compile(r"^\w+ (\d\d)-(\d\d)-(\d{4}) \(.*\)\n(?:.*\n)*?Free: (.*)$", re.MULTILINE)
 _RANGE: Final = re.compile(r"(\d\d:\d\d)-(\d\d:\d\d)")
@@ -66,7 +67,7 @@ def offered(text: str, free: Mapping[date, Sequence[Times]], today: date) -> dic
     found = scan(text, today)
     named = {day for span in found if span.kind == "date" for day in dates_near(span.key, today)}
     days = named & free.keys() if named else free.keys() if len(free) == 1 else set[date]()
-    times = list(_times([span for span in found if span.kind == "time"]))
+    times = [*_times([span for span in found if span.kind == "time"]), *((at, at) for at in spoken_times(text))]
     claims = {day: [each for each in times if _was_free(each, free[day])] for day in sorted(days)}
     return {day: claimed for day, claimed in claims.items() if claimed}
 

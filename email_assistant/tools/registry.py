@@ -2,6 +2,7 @@
 a person is asked about it first."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
@@ -32,7 +33,7 @@ from email_assistant.tools.spec import (
     ToolError,
     shown_whole,
 )
-from email_assistant.tools.update_event import SAID, UPDATE_EVENT, UpdateEventTool
+from email_assistant.tools.update_event import EVENT_NOW, SAID, UPDATE_EVENT, UpdateEventTool
 
 AgentName = Literal["mail", "chat"]
 
@@ -127,7 +128,7 @@ class Registry:
 
     def subject(self, name: str) -> Subject:
         """A tool that there is, as the gate sees it now."""
-        return self._files.now().subject(name)
+        return replace(self._files.now().subject(name), states=EVENT_NOW if self.said(name) else None)
 
     def foreign(self, name: str) -> str | None:
         """The server that a tool runs on, if that is not ours."""

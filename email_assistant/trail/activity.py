@@ -1,9 +1,9 @@
-"""What came in and what was done with it, day by day."""
+"""What came in and what was done with it, by day and by week."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from email_assistant.accounts.account import Account
@@ -11,13 +11,16 @@ from email_assistant.db.pool import Pool, fetched
 from email_assistant.db.statements import statements
 
 _SQL = statements("trail", "activity.sql")
+_LEAST_MONEY: Final = 0.01
+_WEEK: Final = timedelta(days=7)
+_Period = tuple[date, datetime, datetime]  # the day that names it, start, end
 
 
 @dataclass(frozen=True, slots=True)
-class DayFigures:
-    """One calendar day, of each account's own timezone, summed over the accounts."""
+class Figures:
+    """One calendar day or week, of each account's own timezone, summed over the accounts."""
 
-    day: date
+    day: date  # of a week its Monday
     mails: int = 0
     ignore: int = 0
     notify: int = 0
@@ -26,26 +29,75 @@ class DayFigures:
     decided: int = 0  # items answered on that day, whatever the answer
     proposals: int = 0  # those of them that were drafts or meetings
     unchanged: int = 0  # those of the proposals that were accepted as they were
+    answered: int = 0  # mails to which a reply was accepted
+    as_proposed: int = 0  # those of them whose reply was left as it was
+    learned: int = 0  # rules
     median_seconds: float | None = None  # from an item's appearance to its answer; None on a day without answers
     model_calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float = 0
+    unpriced: int = 0  # model calls of which it is not known what they cost
 
     @property
     def accepted_unchanged(self) -> float | None:
         """Share of the proposals, from 0 to 1; None on a day without any."""
         return self.unchanged / self.proposals if self.proposals else None
 
+    @property
+    def any(self) -> bool:
+        """Whether anything was at all."""
+        return bool(self.mails or self.decided or self.learned or self.model_calls)
+
+    def sentence(self, currency: str) -> str:
+        """Without what there was nothing of; of cost only where all of it is known."""
+        changed = self.answered - self.as_proposed
+        parts = [
+            _counted(self.mails, "mail"),
+            f"{self.as_proposed:,} answered as proposed" if self.as_proposed else "",
+            f"{changed:,} answered with your changes" if changed else "",
+            f"{_counted(self.learned, 'rule')} learned" if self.learned else "",
+            f"{_money(self.cost)} {currency}".rstrip() if self.cost and not self.unpriced else "",
+        ]
+        return ", ".join(filter(None, parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Week:
+    """A calendar week, from Monday on."""
+
+    begins: date
+    name: str
+    says: str
+    """What it came to, in one sentence."""
+
 
 class Activity:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def days(self, user_id: UUID, accounts: Sequence[Account], most: int) -> list[DayFigures]:
+    async def days(self, user_id: UUID, accounts: Sequence[Account], most: int) -> list[Figures]:
         """The last days, today included, oldest first. `accounts`: those that count; all of this user; `most`: how many
         days."""
-        periods = [(account.id, *period) for account in accounts for period in _periods(account, most)]
+        return await self._figures(user_id, {account.id: _days(account, most) for account in accounts})
+
+    async def today(self, user_id: UUID, accounts: Sequence[Account], currency: str) -> str:
+        """What the day has come to so far, in one sentence; "" for nothing."""
+        days = await self.days(user_id, accounts, 1)
+        return days[-1].sentence(currency) if days and days[-1].any else ""
+
+    async def weeks(self, user_id: UUID, accounts: Sequence[Account], most: int, currency: str) -> list[Week]:
+        """The weeks of these last days in which anything was, this one included, newest first."""
+        found = await self._figures(user_id, {account.id: _weeks(account, most) for account in accounts})
+        names = [f"Week of {each.day.day} {each.day:%B}" for each in found[:-1]] + ["This week"]
+        return [
+            Week(each.day, name, each.sentence(currency))
+            for each, name in reversed(list(zip(found, names, strict=False)))
+            if each.any
+        ]
+
+    async def _figures(self, user_id: UUID, wanted: Mapping[UUID, Sequence[_Period]]) -> list[Figures]:
+        periods = [(account_id, *period) for account_id, given in wanted.items() for period in given]
         given: dict[str, Any] = {
             "user": user_id,
             "accounts": [account_id for account_id, *_ in periods],
@@ -54,14 +106,35 @@ class Activity:
             "ends": [ends for *_, ends in periods],
         }
         found: dict[date, dict[str, Any]] = {day: {} for day in sorted({day for _, day, _, _ in periods})}
-        for query in ("mails", "decisions", "usage"):
+        for query in ("mails", "decisions", "learned", "usage"):
             for row in await fetched(self._pool, _SQL[query], given):
                 found[row["day"]] |= row
-        return [DayFigures(**({"day": day} | figures)) for day, figures in found.items()]
+        return [Figures(**({"day": day} | figures)) for day, figures in found.items()]
 
 
-def _periods(account: Account, most: int) -> list[tuple[date, datetime, datetime]]:
-    """Each of the last days by the account's own clock, whatever the clocks do on it: (day, start, end)."""
-    today = datetime.now(account.zone).replace(hour=0, minute=0, second=0, microsecond=0)
-    starts = [today - timedelta(days=back) for back in range(most - 1, -1, -1)]
-    return [(start.date(), start, start + timedelta(days=1)) for start in starts]
+def _days(account: Account, most: int) -> list[_Period]:
+    return _periods(_midnight(account), timedelta(days=1), most)
+
+
+def _weeks(account: Account, days: int) -> list[_Period]:
+    """Those that hold any of the last days."""
+    today = _midnight(account)
+    return _periods(today - timedelta(days=today.weekday()), _WEEK, (days - 1 + 6 - today.weekday()) // 7 + 1)
+
+
+def _periods(last: datetime, length: timedelta, most: int) -> list[_Period]:
+    """By the account's own clock, whatever the clocks do meanwhile."""
+    starts = [last - back * length for back in range(most - 1, -1, -1)]
+    return [(start.date(), start, start + length) for start in starts]
+
+
+def _midnight(account: Account) -> datetime:
+    return datetime.now(account.zone).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def _money(sum_: float) -> str:
+    return f"{sum_:,.2f}" if sum_ >= _LEAST_MONEY else f"less than {_LEAST_MONEY}"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

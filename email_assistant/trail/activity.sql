@@ -1,4 +1,4 @@
--- What came in and what was done with it, day by day; `days` is a part of the others.
+-- What came in and what was done with it, by day or week; `days` is a part of the others.
 
 -- name: days
 with days as (select * from unnest(%(accounts)s::uuid[], %(days)s::date[], %(starts)s::timestamptz[],
@@ -19,16 +19,26 @@ group by day
 select day, count(*) as decided,
        count(*) filter (where decision->>'type' = 'accept' and kind in ('draft', 'meeting')) as unchanged,
        count(*) filter (where kind in ('draft', 'meeting')) as proposals,
+       count(distinct mail_id) filter (where decision->>'type' in ('accept', 'edit') and kind = 'draft') as answered,
+       count(distinct mail_id) filter (where decision->>'type' = 'accept' and kind = 'draft') as as_proposed,
        percentile_cont(0.5) within group (order by extract(epoch from decided_at - i.created_at))
            filter (where isfinite(i.created_at))::float8 as median_seconds
 from days d join inbox_items i on i.user_id = %(user)s and i.account_id = d.account_id
      and i.decided_at >= d.starts and i.decided_at < d.ends
 group by day
 
+-- name: learned
+{days}
+select day, count(*) as learned
+from days d join lessons l on l.user_id = %(user)s and l.account_id = d.account_id and l.at >= d.starts and l.at < d.ends
+where not l.removed and l.taken_back_at is null
+group by day
+
 -- name: usage
 {days}
 select day, count(*) as model_calls, sum(prompt_tokens)::bigint as prompt_tokens,
        sum(completion_tokens)::bigint as completion_tokens,
-       sum(cost) filter (where cost between 0 and 1e9)::float8 as cost
+       sum(cost) filter (where cost between 0 and 1e9)::float8 as cost,
+       count(*) filter (where cost = 0 and prompt_tokens + completion_tokens > 0) as unpriced
 from days d join model_usage u on u.account_id = d.account_id and u.at >= d.starts and u.at < d.ends
 group by day

@@ -1,4 +1,4 @@
-"""`/api/activity`: what came in and what was done with it, day by day."""
+"""`/api/activity`: what came in and what was done with it, by day and by week."""
 
 from datetime import date
 from typing import Annotated
@@ -25,14 +25,26 @@ class DayOut(Told):
     decided: int = Field(description="Items answered on that day.")
     proposals: int = Field(description="Those of them that were drafts or meetings.")
     accepted_unchanged: float | None = Field(description="Share of the proposals, 0 to 1; null without any.")
+    answered: int = Field(description="Mails to which you accepted a reply on that day.")
+    as_proposed: int = Field(description="Those of them whose reply you left as it was.")
+    learned: int = Field(description="Rules that were learned, and not taken back.")
     median_seconds: float | None = Field(description="From an item's appearance to its answer; null without answers.")
     model_calls: int
     prompt_tokens: int
     completion_tokens: int
     cost: float = Field(description="By EMAIL_ASSISTANT_PRICES, in their currency.")
+    unpriced: int = Field(description="Model calls of which it is not known what they cost.")
+
+
+class WeekOut(Told):
+    """A calendar week in which anything was, of each account's own timezone."""
+
+    begins: date = Field(description="Its Monday.")
+    says: str = Field(description="What it came to, in one sentence.")
 
 
 class ActivityOut(BaseModel):
+    weeks: list[WeekOut] = Field(description="Those that hold any of the days, newest first.")
     days: list[DayOut] = Field(description="Oldest first; the last is today.")
 
 
@@ -46,8 +58,11 @@ async def show_activity(
     days: Annotated[int, Query(ge=1, le=_MOST_DAYS, description="How many, today included.")] = 30,
     account: Annotated[str | None, BlankAsNone, Query(description="Only this account's (an address).")] = None,
 ) -> ActivityOut:
-    """Mail by class, answers, the time they took, and the use of models, for each of the last days."""
+    """The last weeks in a sentence each; by day mail by class, answers, the time they took, and the use of models."""
     everyone = await app.accounts.of_user(app.user_id)
     accounts = [await app.accounts.find(app.user_id, account)] if account else everyone
     found = await activity.days(app.user_id, accounts, days)
-    return ActivityOut(days=[DayOut.model_validate(day) for day in found])
+    weeks = await activity.weeks(app.user_id, accounts, days, app.settings.currency)
+    return ActivityOut(
+        weeks=[WeekOut.model_validate(week) for week in weeks], days=[DayOut.model_validate(day) for day in found]
+    )

@@ -9,6 +9,7 @@ from fastapi.telemetry import TelemetryConfig
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from email_assistant.app import App
 from email_assistant.inbox.feed import Feed
@@ -21,6 +22,7 @@ from email_assistant.web import (
     activity,
     chats,
     events,
+    gate,
     google_push,
     health,
     inbox,
@@ -39,10 +41,12 @@ from email_assistant.web.errors import AsciiJSON, add_error_handlers, documented
 from email_assistant.web.own_name import OwnName
 from email_assistant.web.refusals import Refusals
 from email_assistant.work.chat import Chat
+from email_assistant.work.gatehouse import Gatehouse
 
 _STATIC = Path(__file__).parent / "static"
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _MOST_BYTES = 1_000_000
+_MOST_BYTES_OF_REPORT = 13_000_000  # as many characters in JSON, where one takes twelve bytes at most
 _LIBRARY_REFUSALS = {
     400: "this server doesn't answer to that host name; open it by its address",
     413: f"a request may have {_MOST_BYTES:,} bytes at most",
@@ -97,9 +101,10 @@ def create_api(
     api.state.trail = Trail(app.pool, learned)
     api.state.contexts = Contexts(app.pool, learned)
     api.state.activity = Activity(app.pool)
-    api.state.feed = Feed(app.pool)
+    api.state.feed = feed = Feed(app.pool)
+    api.state.gatehouse = Gatehouse(app.pool, app.holder, app.rules, app.inbox, feed, app.user_id)
     programs = APIRouter(dependencies=_CREDENTIALS, responses=documented(401, 503))
-    for room in (inbox, mails, memory, activity, events, agent_inbox, push, tools, chat_routes, chats):
+    for room in (inbox, mails, memory, activity, events, agent_inbox, push, tools, gate, chat_routes, chats):
         programs.include_router(room.router)
     for router in (health.router, google_push.router, agent_inbox.info_router, programs, login.router, pages.router):
         api.include_router(router)
@@ -112,10 +117,22 @@ def create_api(
     if agent_inbox_origin:
         api.add_middleware(AgentInboxCors, origin=agent_inbox_origin)
     api.add_middleware(TrustedHostMiddleware, allowed_hosts=_answered_to(host, own_name), www_redirect=False)
-    api.add_middleware(RequestBodyLimitMiddleware, max_body_size=_MOST_BYTES)
+    api.add_middleware(_BodyLimit)
     api.add_middleware(Refusals, details=_LIBRARY_REFUSALS)
     api.add_middleware(SecurityHeaders)
     return api
+
+
+class _BodyLimit:
+    """A report of an agent may be longer than all else: `open_edison` cuts it at a million characters."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._most = RequestBodyLimitMiddleware(app, max_body_size=_MOST_BYTES)
+        self._reports = RequestBodyLimitMiddleware(app, max_body_size=_MOST_BYTES_OF_REPORT)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_report = scope["type"] == "http" and scope["path"] in ("/agent/begin", "/agent/end")
+        await (self._reports if is_report else self._most)(scope, receive, send)
 
 
 def _answered_to(host: str, own_name: OwnName | None) -> list[str]:

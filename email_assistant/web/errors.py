@@ -53,8 +53,8 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def is_for_programs(path: str) -> bool:
-    is_one = path in ("/openapi.json", "/google/push", *_CHAT)
-    return path.startswith("/api/") or is_one or is_for_agent_inbox(path)
+    is_one = path in ("/openapi.json", "/google/push", "/events", "/mcp/status", "/sessions.db", *_CHAT)
+    return path.startswith(("/api/", "/agent/")) or is_one or is_for_agent_inbox(path)
 
 
 def is_for_agent_inbox(path: str) -> bool:

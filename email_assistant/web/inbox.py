@@ -148,7 +148,7 @@ async def snooze(app: Assistant, item_id: ItemId, wanted: schemas.Snooze) -> sch
 
 
 async def _answered(app: App, item: Item) -> schemas.AnsweredOut:
-    notice = await app.accounts.why_kept(app.presence, item.account_id)
+    notice = None if item.is_held else await app.accounts.why_kept(app.presence, item.account_id)
     return schemas.AnsweredOut.model_validate(item).model_copy(update={"notice": notice})
 
 

@@ -33,7 +33,13 @@ def say_at_head(notice: str) -> None:
     _at_head.set(notice)
 
 
+def say_stand_ins(words: str) -> None:
+    """Have what is rendered for this request say what is not the real thing; "" for nothing."""
+    _stand_ins.set(words)
+
+
 _at_head: ContextVar[str | None] = ContextVar("at_head", default=None)
+_stand_ins: ContextVar[str] = ContextVar("stand_ins", default="")
 _environment = Environment(
     loader=PackageLoader("email_assistant.web"),
     autoescape=True,
@@ -43,6 +49,7 @@ _environment = Environment(
 )
 _environment.globals |= {
     "said_at_head": _at_head.get,
+    "stand_ins": _stand_ins.get,
     "first_answer_text": FIRST_ANSWER,
     "not_in_copy": NOT_IN_COPY,
     "calendars_text": COUNTED,

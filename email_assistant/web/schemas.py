@@ -1,14 +1,14 @@
 """The JSON that the API takes and gives."""
 
 from datetime import datetime
-from typing import Any, Self
+from typing import Annotated, Any, Self
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from email_assistant.gate.call import Rule as ReviewRule
 from email_assistant.gate.labels import Labels
-from email_assistant.inbox.items import MOST_AT_ONCE
+from email_assistant.inbox.items import MOST_AT_ONCE, NIL
 from email_assistant.inbox.listing import Status
 from email_assistant.inbox.mails import Class
 from email_assistant.inbox.mails import State as MailState
@@ -51,6 +51,7 @@ class MarkOut(Told):
 
     kind: MarkKind = Field(
         description="`new_recipient`: never written to. `unknown_recipient`: whether it was can't be told now. "
+        "`outside`: known, but not in this conversation, and not named by the person. "
         "`lookalike`: the address, or the name that it bears, passes for somebody known. `unasked`: why it is asked "
         "about, though the person's own rule would let it run. `leak`: it tells recipients what they have not seen, as "
         "far as is known. `unfounded`: nobody has said this before."
@@ -65,7 +66,10 @@ class ItemOut(Told):
     """Something that waits, or waited, for a person."""
 
     id: UUID
-    run: UUID = Field(validation_alias="run_id")
+    run: Annotated[UUID | None, BeforeValidator(lambda run: None if run == NIL else run)] = Field(
+        validation_alias="run_id",
+        description="Null: somebody else's agent waits for the answer.",
+    )
     call_id: str
     account: str
     mail_id: str | None = Field(description="Gmail's id of the mail that it is about; null: it comes from a chat.")

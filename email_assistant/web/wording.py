@@ -83,6 +83,8 @@ def chat_buttons(item: Item) -> Mapping[Button, str] | Mapping[Answer, str]:
 
 def who(item: Item) -> str:
     """Whom an item comes from."""
+    if item.is_held:
+        return item.sender or "An agent of yours"
     return "You, in a chat" if item.chat else item.sender or "(unknown sender)"
 
 

@@ -25,7 +25,7 @@ from email_assistant.tools.registry import Registry
 from email_assistant.tools.spec import NO_CONFLICTS, Call, Conflicts
 from email_assistant.work.conversations import Conversation, Conversations, given_to_run
 from email_assistant.work.driver import Kind
-from email_assistant.work.evidence import Evidence, doubts_about
+from email_assistant.work.evidence import Evidence, doubts_about, outsiders
 from email_assistant.work.faults import MailboxUnreadable
 from email_assistant.work.heed import Heed
 from email_assistant.work.invoke import Invoker, Outcome, Watch
@@ -127,12 +127,15 @@ class ByMail(Kind[Conversation]):
     ) -> Asked:
         value: Mapping[str, Any] = interrupt.value
         answered = await self.conversations.letter(at, run.mail_id)
-        around = [letter.mail for letter in await self.conversations.letters(at)]
+        letters = await self.conversations.letters(at)
+        around = [letter.mail for letter in letters]
         found = await self._conflicts(lease, at, run, value) if value["kind"] == "meeting" else NO_CONFLICTS
         return Asked(
             interrupt.id,
             value,
-            judged=await self.recipients.judge(at.account, value["args"], answered, around),
+            judged=await self.recipients.judge(
+                at.account, value["args"], answered, around, outsiders(value["args"], letters, session)
+            ),
             conflicts=found.events if found else None,
             calendars=found.calendars if found else [],
             left_out=await self.tools.left_out(run.input, value["action"], value["args"])

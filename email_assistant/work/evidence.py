@@ -22,15 +22,17 @@ from email_assistant.db.statements import statements
 from email_assistant.db.values import time_in_json
 from email_assistant.gate import answers, provenance
 from email_assistant.gate.answers import PROSE, Indexed
-from email_assistant.gate.doubts import Doubt, doubts
+from email_assistant.gate.doubts import Doubt, doubts, lacking
 from email_assistant.gate.ledger import EARLIER, entry_in
 from email_assistant.gate.policy import HERE, GateEntry, GateSession
-from email_assistant.gate.provenance import Source, spans
+from email_assistant.gate.provenance import Source, holders, spans
+from email_assistant.gate.spoken import Spoken
 from email_assistant.inbox.items import TOGETHER
 from email_assistant.inbox.kept import args_in, decision_in
 from email_assistant.inbox.recipients import Recipients, addresses_in
 from email_assistant.mail.charset import cut, one_line
 from email_assistant.mail.diff import compare
+from email_assistant.mail.history import written
 from email_assistant.mail.message import Mail
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.rules import Rule, is_by_hand
@@ -41,6 +43,7 @@ _ANSWERS: Final = 100  # of a conversation's calls, the newest, whose answers ar
 _NAME: Final = 60  # characters of what somebody calls themselves
 _MOST_TEXT: Final = 50_000  # characters of a mail that are traced
 _MOST_MAILS: Final = 50  # of a conversation, the newest, that are sources
+_MOST_SENT: Final = 100  # letters to anybody, the newest, in which the person has said what is so
 _FREE: Final = re.compile(r"^(?:\w+ \d\d-\d\d-\d{4} \(.*\)|Free: .*)$", re.MULTILINE)
 """The lines of `check_calendar_tool` that nobody who invites has written."""
 _SQL = statements("work", "evidence.sql")
@@ -94,15 +97,26 @@ class Evidence:
             named = [each for each in named if each in {person for letter in letters for person in _people(letter)}]
         else:
             named += [each.lower() for call in row["calls"] for each in _ADDRESS.findall(call["answer"] or "")]
-        written = await self.recipients.written_to(account, list(dict.fromkeys(named)))
+        known = await self.recipients.written_to(account, list(dict.fromkeys(named)))
         rules = [rule for of in (await self.memory.in_force(account.id)).values() for rule in of]
-        return await asyncio.to_thread(_session, account, run, row, letters, written, rules, began=began)
+        session = await asyncio.to_thread(_session, account, run, row, letters, known, rules, began=began)
+        return await self._with_sent(account, calls, session)
 
     async def _named(self, account: Account, gmail_ids: Sequence[str]) -> Sequence[StoredMail]:
         if not gmail_ids:
             return ()
         rows = await fetched(self.pool, _SQL["around"], (account.id, account.id, list(gmail_ids)))
         return await asyncio.to_thread(read_mails, rows)
+
+    async def _with_sent(
+        self, account: Account, calls: Sequence[Mapping[str, Any]], session: GateSession
+    ) -> GateSession:
+        """The same, with what the person wrote to anybody if a call says what has no other source."""
+        if not await asyncio.to_thread(lambda: any(lacking(args, session.texts, session.day) for args in calls)):
+            return session
+        rows = await fetched(self.pool, _SQL["sent"], (account.id, _MOST_SENT))
+        sent = await asyncio.to_thread(lambda: [_sent(account, letter) for letter in read_mails(rows)])
+        return replace(session, sent=sent)
 
 
 async def doubts_about(question: Mapping[str, Any], account: Account, session: GateSession) -> list[Doubt]:
@@ -111,7 +125,19 @@ async def doubts_about(question: Mapping[str, Any], account: Account, session: G
         return []
     args, today = question["args"], datetime.now(account.zone).date()
     to = [each for each in addresses_in(args) if each not in account.own_addresses]
-    return await asyncio.to_thread(doubts, args, to, session.texts, today)
+    return await asyncio.to_thread(doubts, args, to, session.texts, today, session.sent)
+
+
+def outsiders(args: Mapping[str, Any], letters: Sequence[StoredMail], session: GateSession) -> list[str]:
+    """Whom a call reaches that answers these letters, though they have no part in them and the person has not named
+    them."""
+    part_of = {person for letter in letters for person in _people(letter)}
+    said, spoken = [source for source in session.sources if source.by != "stranger"], Spoken.of(session.sources)
+    return [
+        each
+        for each in addresses_in(args)
+        if each not in part_of and not holders(each, said) and not spoken.means_any(each.partition("@")[0])
+    ]
 
 
 def _session(
@@ -201,6 +227,12 @@ def _mail(account: Account, letter: StoredMail) -> Iterator[Source]:
     yield _read("\n".join(_parts(mail, account.zone)), by="stranger", **said)
 
 
+def _sent(account: Account, letter: StoredMail) -> Source:
+    mail = letter.mail
+    label, day = _called(mail, account.zone, own=True), _day(mail.date, account.zone)
+    return _read(written(mail.text[:_MOST_TEXT]), label=label, by="own", day=day)
+
+
 def _parts(mail: Mail, zone: ZoneInfo) -> Iterator[str]:
     yield from map(str, filter(None, (mail.sender, *mail.reply_to, *mail.to, *mail.cc)))
     yield mail.subject
@@ -221,13 +253,15 @@ def _told(account: Account, call: Mapping[str, Any], entry: GateEntry) -> Indexe
     is_private = entry.labels is None or entry.labels.read_private_data
     readers = account.own_addresses if is_private else None
     at = time_in_json(call["at"])
-    return _answer(
+    told = _answer(
         call["answer"],
         f"an answer of {entry.server}" if entry.server else _CALLED.get(entry.tool, "an earlier answer"),
         entry.labels,
         readers=readers,
         day=_day(at, account.zone),
     )
+    is_listing = entry.tool == "list_events" and entry.server is None
+    return replace(told, things=tuple(answers.events(call["answer"]))) if is_listing else told
 
 
 def _free(account: Account, calls: Sequence[Mapping[str, Any]]) -> Iterator[Source]:

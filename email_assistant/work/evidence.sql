@@ -22,3 +22,9 @@ select m.gmail_id, m.own, m.content from mails m
 where m.account_id = %s and m.readable and m.thread_id in (
     select thread_id from mails where account_id = %s and gmail_id = any(%s))
 order by m.received_at, m.gmail_id
+
+-- name: sent
+-- What the person wrote last, to anybody.
+select gmail_id, own, content from mails
+where account_id = %s and own and readable
+order by received_at desc limit %s

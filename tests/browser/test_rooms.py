@@ -169,10 +169,17 @@ async def test_the_days_are_drawn_and_written_out(home: Home, visit: Open) -> No
     await home.draft(account)
     await home.app.usage.record(account, None, "triage", "stub-model", 1200, 34)
     async with visit(path=f"/activity?days=7&account={ADA}") as v:
-        assert await v.page.locator("svg.chart rect").count() == 3
+        await v.page.get_by_text("This week").wait_for()
+        assert await v.page.locator(".weeks dd").all_inner_texts() == ["1 mail"]
+        assert await v.page.locator("svg.chart").count() == 0, "one day is told as well in words"
+        await home.execute("update model_usage set at = at - interval '1 day'")
+        await home.app.usage.record(account, None, "triage", "stub-model", 1200, 34)
+        await v.go(f"/activity?days=7&account={ADA}")
+        assert await v.page.locator("svg.chart rect").count() == 4, "read and written, on two days"
+        await v.page.get_by_text("In numbers").click()
         today = await v.page.locator("tbody tr").first.locator("td").all_inner_texts()
         assert (today[0], today[7]) == ("1", "1,234")
-        assert await v.page.locator("tbody tr").count() == 7
+        assert await v.page.locator("tbody tr").count() == 2
 
 
 # Its push service is elsewhere, so the browser's part that would ask it is replaced; the worker is the real one.

@@ -16,7 +16,7 @@ from email_assistant.tools.own.mail import FoundOut, MessageOut, SearchOut, Thre
 from email_assistant.trail.chat_tools import row, told
 from tests.contract.demo_stage import STRING, STRINGS, Messages, complete, json_schema, serving, tool, tool_calls
 
-LABEL = "(Draft by the demo model: fixed templates, no language model.)"
+LABEL = "(Demo: a canned answer from a file. No language model wrote this.)"
 ZONE = "Europe/Amsterdam"
 PERSON = "You are the assistant of Alex Kim <alex@sandbox.example>, who talks to you."
 NOW = f"It is Tuesday 5 May 2026, 08:15 (2026-05-05). Timezone: {ZONE}."

@@ -30,7 +30,7 @@ from tests.contract.demo_stage import (
     tool_calls,
 )
 
-LABEL = "(Draft by the demo model: fixed templates, no language model.)"
+LABEL = "(Demo: a canned answer from a file. No language model wrote this.)"
 SYSTEM = "You write for Alex Kim <alex@sandbox.example>.\nToday is Tuesday 5 May 2026. Timezone: Europe/Amsterdam.\n"
 CALENDAR = "Thursday 7 May 2026\n10:00-11:00 Standup\nFree: 09:00-10:00, 11:00-17:00"
 MEETING = "Hi Alex,\n\nCan we meet on Thursday at 14:00 for an hour?\n\nAnn"
@@ -139,6 +139,37 @@ def _structured(client: OpenAI, response_format: dict[str, Any], messages: Messa
 def _triage(client: OpenAI, mail: str, rules: str = "") -> str:
     classification: str = _structured(client, TRIAGE, _prompt(mail, rules))["classification"]
     return classification
+
+
+class TestCanned:
+    """A mail that the file of answers knows."""
+
+    NUMBERS = "I have 20 people down for lunch on both days, by your form 3 of them vegan and 2\ngluten-free. May I?"
+    NINA = "Nina Okafor <nina.okafor@brightwater.example>"
+    TOMAS = "Tomas Lindqvist <tomas@lindqvist-partners.example>"
+
+    def test_the_facts_come_from_the_mail(self, client: OpenAI) -> None:
+        run = Run(client, _mail(self.NUMBERS, sender=self.NINA))
+        assert "lunch for 20 on both days, 3 of them vegan and 2 gluten-free" in run.draft
+        assert run.draft.endswith(LABEL)
+
+    def test_from_somebody_else_it_is_any_mail(self, client: OpenAI) -> None:
+        assert "vegan" not in Run(client, _mail(self.NUMBERS, sender="Eve <eve@brightwater.example>")).draft
+
+    def test_the_persons_words_stand_in_its_place(self, client: OpenAI) -> None:
+        run = Run(client, _mail(self.NUMBERS, sender=self.NINA)).answer(
+            send_email_tool="Feedback from the person: say that we are 25 now"
+        )
+        assert "We are 25 now." in run.draft
+        assert "lunch for 20" not in run.draft
+
+    def test_a_time_that_is_taken_is_not_promised(self, client: OpenAI) -> None:
+        text = "On Thursday 7 May our time does not suit me any more. Would 15:30 suit you as well, or another time?"
+        run = Run(client, _mail(text, sender=self.TOMAS))
+        assert list(run.calls) == ["check_calendar_tool"]
+        run.answer(check_calendar_tool="Thursday 7 May 2026\nFree: 09:00-10:00, 13:00-15:00, 16:30-17:00")
+        assert "Thursday 7 May at 15:30 is not free on my side" in run.draft
+        assert "schedule_meeting_tool" not in run.calls
 
 
 class TestProtocol:

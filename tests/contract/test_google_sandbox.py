@@ -161,7 +161,7 @@ def launch(tmp_path: Path) -> Iterator[Any]:
 
 
 def test_the_ready_line_says_what_a_client_needs(shared: Sandbox) -> None:
-    assert set(shared.ready) == {"root", "address", "token", "loaded", "known"}
+    assert set(shared.ready) == {"root", "says", "address", "token", "loaded", "known"}
     assert (shared.ready["address"], shared.ready["known"]) == (ALEX, 0)
     assert shared.ready["loaded"] >= 12
     assert set(shared.ready["token"]) == {"type", "client_id", "client_secret", "refresh_token", "token_uri"}

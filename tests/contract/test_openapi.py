@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from threading import Thread
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -41,7 +42,7 @@ SECONDS = 15
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 SECRET_KEY = "6OGYLyGsqb31m8jzXYSdX6yFw5wBDjqdjzhTwMBRWNc="
 PROFILE = "response_preferences"
-ENDLESS = "/api/events"
+ENDLESS = ("/api/events", "/events")
 CHAT = ("/run", "/resume")
 """Operations that answer in a form of their own."""
 REPLY = {"status", "response", "thread_id", "pending_action", "url", "message"}
@@ -139,6 +140,17 @@ class World:
         )
         return "create_event"
 
+    def held(self, session: str, waits: float) -> str:
+        """A call of somebody else's agent that waits for the person so many seconds; its id."""
+        begun = {"session_id": session, "name": "book_room", "timeout_s": waits, "agent_name": session}
+        asked = {"json": begun, "headers": BEARER}
+        Thread(target=requests.post, args=(f"{self.root}/agent/begin",), kwargs=asked).start()
+        waiting = {"status": "pending", "sort": "newest"}
+        while True:
+            for item in self.http.get(f"{self.root}/api/inbox", params=waiting).json()["items"]:
+                if item["sender"] == session:
+                    return str(item["call_id"])
+
     def name_real_things(self, case: Any) -> None:
         """Put what there is in the place of what was made up."""
         path, method = case.operation.path, case.operation.method
@@ -158,10 +170,16 @@ class World:
             case.path_parameters["name"] = self.changed_tool()
         if any(parameter.name == "account" for parameter in case.operation.query):
             case.query = {**(case.query or {}), "account": ADA}
+        if path in ("/agent/end", "/api/approve_or_deny") and isinstance(case.body, dict):
+            session = str(uuid4())
+            case.body |= {"session_id": session, "call_id": self.held(session, waits=2)}
         if method.upper() == "DELETE":
             case.query.pop("version", None)
 
     def call(self, case: Any) -> None:
+        if case.operation.path == "/agent/begin" and isinstance(case.body, dict):
+            waits = case.body.get("timeout_s")
+            case.body |= {"timeout_s": 0.1} if waits is None or (isinstance(waits, float | int) and waits > 0.1) else {}
         answer = case.call(self.root, session=self.http, headers=BEARER, timeout=SECONDS)
         self.answered[case.operation.label].add(answer.status_code)
         case.validate_response(answer, checks=CHECKS)
@@ -234,7 +252,7 @@ def operations(document: Document) -> list[Any]:
     schema = schemathesis.openapi.from_dict(document, config=config)
     found = [result.ok() for result in schema.get_all_operations() if isinstance(result, Ok)]
     assert len(found) == sum(len(methods) for methods in document["paths"].values())
-    return [operation for operation in found if operation.path != ENDLESS]
+    return [operation for operation in found if operation.path not in ENDLESS]
 
 
 def described(document: Document) -> Iterator[tuple[str, Document]]:
@@ -321,6 +339,8 @@ def test_every_body_has_an_example_that_fits(document: Document) -> None:
         contents = [operation.get("requestBody", {}).get("content", {})]
         contents += [answer.get("content", {}) for status, answer in operation["responses"].items() if status < "300"]
         for content in filter(None, contents):
+            if "application/vnd.sqlite3" in content:
+                continue
             if "text/event-stream" in content:
                 assert content["text/event-stream"].get("example"), label
                 continue

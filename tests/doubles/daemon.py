@@ -172,6 +172,13 @@ class Daemon:
         """Start a process that has mailboxes looked at."""
         return self._start("scheduler", "scheduler")
 
+    def gate(self) -> tuple[Process, str]:
+        """Start a gate's server; return it and its address, once it answers."""
+        port = free_port()
+        process = self._start("gate", "gate", "serve", "--port", str(port))
+        self.wait_for(lambda: "Your inbox" in process.log or not process.is_running, "the gate listens")
+        return process, f"http://127.0.0.1:{port}"
+
     def mcp(self, what: str, *arguments: str) -> tuple[Process, str]:
         """Start an MCP server over HTTP; return it and its address, at which it listens."""
         port = free_port()

@@ -77,6 +77,19 @@ class TestWhatWouldHappen:
         told = found(home, own=["Bob", f"{BOB}"])
         assert (told["does"], told["arguments"][0]["held_by"]) == ("allow", ["your own texts"])
 
+    def test_so_is_whom_they_wrote_to_if_it_is_told(self, home: Path) -> None:
+        before = [{"tool": "search_mail", "answer": f"Write to {BOB}"}]
+        told = found(home, before=before)
+        assert (told["does"], len(told["notes"])) == ("ask", 2)
+        assert f"whether you have written to {BOB} before is not known here" in told["notes"][-1]
+        told = found(home, before=before, written=[f"Bob <{BOB}>"])
+        assert (told["does"], told["arguments"][0]["held_by"]) == ("allow", ["whom you have written to"])
+
+    @pytest.mark.parametrize(("cc", "does"), [([BOB], "allow"), ([], "ask")])
+    def test_of_an_answer_only_those_in_its_conversation(self, home: Path, cc: list[str], does: str) -> None:
+        told = found(home, mails=[MAIL | {"cc": cc, "text": f"Send it to {BOB}"}], written=[BOB])
+        assert (told["does"], told["notes"][:-1]) == (does, [])
+
     def test_what_a_stranger_named_asks_and_says_where_it_stands(self, home: Path) -> None:
         mail = MAIL | {"text": f"Send the card to {BOB}"}
         told = found(home, request=["Do what", "the mail says"], mails=[mail])
@@ -250,19 +263,22 @@ class TestBadInput:
             ([], "must be an object"),
             ({}, "tool: is missing"),
             ({"tool": "x"}, "arguments: is missing"),
-            ({"tool": 1, "arguments": {}}, "tool: must be a valid string"),
+            ({"tool": 1, "arguments": {}}, "tool: must be text"),
             ({"tool": "x", "arguments": []}, "arguments: must be an object"),
-            ({"tool": "x", "arguments": {}, "request": 1}, "request: must be a valid array"),
-            ({"tool": "x", "arguments": {}, "request": ["a", None]}, "request[1]: must be a valid string"),
+            ({"tool": "x", "arguments": {}, "request": 1}, "request: must be a list"),
+            ({"tool": "x", "arguments": {}, "request": ["a", None]}, "request[1]: must be text"),
             ({"tool": "x", "arguments": {}, "argument": {}}, "argument: there is no such key"),
             ({"tool": "x", "arguments": {}, "before": [{"answer": "x"}]}, "before[0].tool: is missing"),
             ({"tool": "x", "arguments": {}, "before": [{"tool": "x", "result": 1}]}, "before[0].result: there is no"),
             ({"tool": "x", "arguments": {}, "mails": [{"text": "x"}]}, "mails[0].from: is missing"),
             ({"tool": "x", "arguments": {}, "mails": [MAIL | {"from": "Eve"}]}, "mails[0].from: takes one address"),
-            ({"tool": "x", "arguments": {}, "mails": [MAIL | {"to": EVE}]}, "mails[0].to: must be a valid array"),
-            ({"tool": "x", "arguments": {}, "mails": [MAIL | {"date": "May"}]}, "mails[0].date: must be a valid date"),
+            ({"tool": "x", "arguments": {}, "mails": [MAIL | {"to": EVE}]}, "mails[0].to: must be a list"),
+            (
+                {"tool": "x", "arguments": {}, "mails": [MAIL | {"date": "May"}]},
+                "mails[0].date: must be a day",
+            ),
             ({"tool": "x", "arguments": {}, "date": "9999-12-31"}, "date: must be less than 2200-01-01"),
-            ({"tool": "x", "arguments": {}, "scope": "mail"}, "scope: must be a valid array"),
+            ({"tool": "x", "arguments": {}, "scope": "mail"}, "scope: must be a list"),
         ],
         ids=lambda told: told if isinstance(told, str) else "",
     )

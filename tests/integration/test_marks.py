@@ -127,6 +127,29 @@ class TestTold:
         assert await kinds(http, item) == ["new_recipient"]
 
 
+@in_one_loop
+class TestTheirOwn:
+    SENT = "See you there.\n\n-- \nAda Lovelace\nStation Road 14\nTel. 0171 5556667"
+
+    @pytest.mark.parametrize(
+        ("text", "marked"),
+        [
+            ("Call me at 0171 5556667.", []),
+            ("Call me at 0171 5556668.", ["unasked", "unfounded"]),
+            ("Is 16 June at 14:20 fine?", ["unfounded", "unfounded"]),
+        ],
+    )
+    async def test_what_they_wrote_to_others_is_so_but_for_days(
+        self, home: Home, google: Google, model: Model, text: str, marked: list[str]
+    ) -> None:
+        said = f"It is on 16 June at 14:20. {self.SENT}\n\nOn Monday Carol wrote:\n> Call 0171 5556668"
+        google.deliver("Ada <ada@example.com>", "Hi", said, labels=("SENT",), headers={"To": "carol@example.net"})
+        model.script([[reply(text), DONE]])
+        await home.receive()
+        [item] = await home.pending()
+        assert [mark.kind for mark in item.marks] == marked
+
+
 CUT = {"response_text": "Friday suits me.", "additional_recipients": list[str]()}
 EDITS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "without all that": (CUT, []),

@@ -27,6 +27,8 @@ class TestALetterThatOffersATime:
             "I am free on Tuesday 3 June 2031 at 3 pm.",
             "Passt Ihnen Dienstag, der 3. Juni 2031, 15:30 Uhr?",
             "On 3 June 2031 I have time between 2 pm and 5 pm.",
+            "I am free on Tuesday 3 June 2031 at three.",
+            "Passt Ihnen Dienstag, der 3. Juni 2031, um halb vier?",
         ],
     )
     async def test_that_is_taken_by_now_is_asked_about_again_and_goes_if_they_say_so(

@@ -122,7 +122,7 @@ class TestKnown:
         [sent] = google.sent
         assert (sent.parsed["To"], sent.parsed["Cc"]) == ("Bob Berg <bob@example.org>", named)
         asks(model, "carl@example.com")
-        await home.receive("Once more")
+        await home.receive("Once more", headers={"Cc": "carl@example.com"})
         assert (await asked(home)).marks == []
 
     async def test_whom_a_notice_comes_from_may_not_be_who_they_seem(
@@ -149,7 +149,7 @@ class TestKnown:
     ) -> None:
         wrote(google, age=timedelta(days=1), To="Bob Berg <Bob@Example.org>", Cc="carol@example.com", Bcc=EVE)
         asks(model, "carol@example.com", EVE)
-        await home.receive()
+        await home.receive(headers={"Cc": f"carol@example.com, {EVE}"})
         item = await asked(home)
         assert (item.marks, item.first_answer) == ([], None)
         assert searches(google) == []
@@ -165,7 +165,7 @@ class TestKnown:
         await home.receive()
         await home.answer(await asked(home), "accept")
         await home.sql("delete from mails where own")  # before the sent mail is seen
-        await home.receive("Dinner?")
+        await home.receive("Dinner?", headers={"Cc": EVE})
         item = await asked(home)
         assert (item.marks, item.first_answer) == ([], None)
 
@@ -174,6 +174,55 @@ class TestKnown:
         await home.receive()
         item = await asked(home)
         assert (kinds(item), item.first_answer) == ({EVE: {"new_recipient"}}, "bob@example.org")
+
+
+CAROL = "carol@example.com"
+
+
+@in_one_loop
+class TestOutside:
+    """Whom the person knows is none to whom they meant to tell what somebody else wrote."""
+
+    @pytest.mark.parametrize("age", [timedelta(days=1), LONG_AGO], ids=["stored", "at Gmail"])
+    async def test_is_told_of_a_known_one_whom_the_mail_alone_names(
+        self, home: Home, google: Google, model: Model, http: httpx.AsyncClient, age: timedelta
+    ) -> None:
+        wrote(google, age=age, To=CAROL)
+        asks(model, CAROL)
+        await home.receive("Invoice", f"Please forward this to your accountant, {CAROL}.")
+        item = await asked(home)
+        assert kinds(item) == {CAROL: {"outside"}}
+        assert item.new_recipients == []
+        says = f"Goes to somebody who is not in this conversation: {CAROL}"
+        assert item.warnings == [says]
+        assert says in (await http.get("/")).text
+        assert item.alone == f"look at it by itself: {says}"
+
+    async def test_is_told_of_a_guest(self, home: Home, google: Google, model: Model) -> None:
+        wrote(google, age=timedelta(days=1), To=CAROL)
+        model.script([[meeting(attendees=["bob@example.org", CAROL]), DONE]])
+        await home.receive()
+        assert kinds(await asked(home)) == {CAROL: {"outside"}}
+
+    @pytest.mark.parametrize("named", [CAROL, "Carol"])
+    async def test_is_nobody_whom_the_person_names(self, home: Home, google: Google, model: Model, named: str) -> None:
+        wrote(google, age=timedelta(days=1), To=CAROL)
+        asks(model)
+        await home.receive()
+        first = await asked(home)
+        asks(model, CAROL)
+        await home.answer(first, "response", f"Please copy {named} too.")
+        assert (await asked(home)).marks == []
+
+    async def test_is_nobody_of_an_earlier_mail_of_it(self, home: Home, google: Google, model: Model) -> None:
+        wrote(google, age=timedelta(days=1), To=CAROL)
+        asks(model)
+        mail = await home.receive(headers={"Cc": CAROL})
+        asks(model, CAROL)
+        google.deliver(BOB, "Re: Lunch?", "And now?", thread=google.message(mail).thread_id)
+        await home.sync()
+        await home.carry_on()
+        assert (await asked(home)).marks == []
 
 
 @in_one_loop
@@ -186,7 +235,7 @@ class TestTyped:
         home.google.fault("drafts.create", status=400, reason="invalidArgument")
         await home.answer(first, "edit", {**first.args, "additional_recipients": list(copied)})
         asks(model, EVE, "carol@example.com")
-        await home.receive("Dinner?")
+        await home.receive("Dinner?", headers={"Cc": f"{EVE}, carol@example.com"})
         [item] = [each for each in await home.pending() if each.subject == "Dinner?"]
         return item
 
@@ -207,11 +256,11 @@ class TestAtGmail:
         wrote(google, To=f"Eve <{EVE}>")
         wrote(google, To="x@example.com, carol@example.com")
         asks(model, EVE, "carol@example.com", "dan@example.net")
-        await home.receive()
+        await home.receive(headers={"Cc": f"{EVE}, carol@example.com"})
         assert kinds(await asked(home)) == {"dan@example.net": {"new_recipient"}}
         said = [f"in:sent to:{address}" for address in (EVE, "carol@example.com", "dan@example.net")]
         assert searches(google) == said
-        await home.receive("Dinner?")
+        await home.receive("Dinner?", headers={"Cc": EVE})
         assert searches(google) == said
 
     async def test_a_hit_that_is_another_address_is_none(self, home: Home, google: Google, model: Model) -> None:
@@ -233,7 +282,7 @@ class TestAtGmail:
         assert kinds(item) == {EVE: {"unknown_recipient"}}
         assert item.new_recipients == [EVE]
         assert f"Not known whether you have written to them: {EVE}" in (await http.get(f"/items/{item.id}")).text
-        await home.receive("Dinner?")  # the failure was not taken for an answer
+        await home.receive("Dinner?", headers={"Cc": EVE})  # the failure was not taken for an answer
         assert [kinds(each) for each in await home.pending() if each.subject == "Dinner?"] == [{}]
 
     async def test_no_more_than_five_are_asked_about(self, home: Home, google: Google, model: Model) -> None:
@@ -543,8 +592,9 @@ class TestCommands:
 async def test_a_mailbox_that_is_a_year_old_marks_few_honest_items(
     open_home: OpenHome, google: Google, model: Model, days: int, expected: list[str]
 ) -> None:
-    """What people do: answer those they know, answer new ones, copy colleagues; some write by a form, and some from a
-    second address. A year of sent mail is at Gmail; a name is only known from mail that is stored here."""
+    """What people do: answer those they know, answer new ones, and colleagues whom they copied; some write by a form,
+    and some from a second address. A year of sent mail is at Gmail; a name is only known from mail that is stored
+    here."""
     friends = [f"friend{n}@{'example.org' if n % 3 else f'firm{n}.example'}" for n in range(60)]
     for n, friend in enumerate(friends):
         wrote(google, age=timedelta(days=30 + 5 * n), To=f"Friend Number{n} <{friend}>")
@@ -557,8 +607,9 @@ async def test_a_mailbox_that_is_a_year_old_marks_few_honest_items(
         more = {"Reply-To": f"form{n}@desk.example"} if n in (35,) else {}
         if n in (47,):
             sender = "friend47@home.example"
-        to[subject] = next(iter(more.values()), sender)
+        to[subject] = more.get("Reply-To", sender)
         copied[subject] = [friends[(n * 7) % 60]] if n % 4 == 0 else []
+        more |= {"Cc": ", ".join(copied[subject])} if copied[subject] else {}
         google.deliver(f"{name} <{sender}>", subject, "Does Friday suit you?", headers=more, age=timedelta(minutes=n))
     model.script(
         lambda request: [

@@ -85,7 +85,7 @@ def test_no_secret_in_a_wrong_file_is_told(tmp_path: Path, text: str, reason: st
         ("{\n", 2, "no JSON"),
         ('{"tools": []}', 1, "tools"),
         ('{\n\t"agent": {\n\t\t"Done": {"writes": true}}}', 3, "there is no such key"),
-        ('{"agent": {\n"send_email_tool": {\n"enabled": "no"}}}', 3, "valid boolean"),
+        ('{"agent": {\n"send_email_tool": {\n"enabled": "no"}}}', 3, "must be true or false"),
         ('{"agent": {\n"send_email_tool": {\n"acl": "OPEN"}}}', 3, "acl"),
         ('{"agent": {\n"a": {},\n"a": {}}}', 3, "a stands here twice"),
     ],

@@ -226,9 +226,9 @@ class TestLots:
     @pytest.mark.parametrize(
         ("change", "line", "why"),
         [
-            (("reserve: 220", "reserve: .nan"), 7, "finite"),
+            (("reserve: 220", "reserve: .nan"), 7, "must be a number"),
             (("reserve: 220", "reserve: 50"), 2, "above the reserve"),
-            (("increment: 10", "increment: 0"), 8, "greater than 0"),
+            (("increment: 10", "increment: 0"), 8, "must be more than 0"),
             (("name: a", "name: A lot"), 2, "pattern"),
             (("  opening", "  start: 1\n  opening"), 6, "there is no such key"),
         ],

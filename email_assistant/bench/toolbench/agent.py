@@ -168,7 +168,8 @@ class _Player(Agent):
             return replace(self._played(messages, str(error)), passes=error.passes != "never")
         except Exception as error:  # the other queries go on
             return replace(self._played(messages, f"{type(error).__name__}: {error}"), crashed=True, passes=True)
-        return self._played(messages)
+        played = self._played(messages)
+        return replace(played, passes=bool(played.calls) and all(call.fault == "server" for call in played.calls))
 
     async def propose(self, state: LoopState) -> AIMessage:
         functions = [convert_to_openai_tool(tool) for tool in self.tools.values()]

@@ -39,6 +39,8 @@ def run_benchmark(
     queries, name, called = read_queries(test_set)[:max_queries], plain_name(agent_name, ()), Path(test_set).stem
     folder = Path(results_dir) / name
     journal = _Journal(folder / f"{called}.jsonl", queries)
+    for_scorer_file = folder.parent / "model_predictions_converted" / name / f"{called}.json"
+    for_scorer_file.parent.mkdir(parents=True, exist_ok=True)  # what can't be written shows before the work
     _play_all(agent, [query for query in queries if query.id not in journal.played], journal, parallel)
     played = [(query, journal.played[query.id]) for query in queries]
     with ThreadPoolExecutor(parallel) as pool:
@@ -50,7 +52,7 @@ def run_benchmark(
     _write(folder / f"{called}.json", {"scores": scores, "answers": answers})
     (folder / f"{called}.md").write_text(markdown(scores), "utf-8")
     for_scorer = {query.id: each.converted(query.text, name) for query, each in played}
-    _write(folder.parent / "model_predictions_converted" / name / f"{called}.json", for_scorer)
+    _write(for_scorer_file, for_scorer)
     return scores
 
 

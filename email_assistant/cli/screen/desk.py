@@ -73,10 +73,9 @@ class Desk:
         """Raises NoItem, UnknownAccount."""
         async with _in_time():
             item = await self._app.inbox.get(self.user_id, item_id)
-            account = await self._app.accounts.get(item.account_id)
             context = await self._contexts.of(item)
             events = await self._trail.of_mail(self.user_id, item.mail_id, item.account) if item.mail_id else []
-        return Sight(item, account.zone, self.form(item), context, events)
+        return Sight(item, item.zone, self.form(item), context, events)
 
     def form(self, item: Item) -> ProposalForm:
         """What it proposes, as labelled fields."""
@@ -95,6 +94,8 @@ class Desk:
 
     async def why_kept(self, item: Item) -> str | None:
         """What to tell of an answer to it if nothing carries that out for now."""
+        if item.is_held:
+            return None
         async with _in_time():
             return await self._app.accounts.why_kept(self._app.presence, item.account_id)
 

@@ -19,7 +19,6 @@ from email_assistant.web import wording
 from email_assistant.web.forms import Field, ProposalForm
 from email_assistant.web.wording import about, waits, who
 
-PROPOSES = "What the assistant proposes"
 NEW = " (new recipient: never written to before)"
 _AGE_WIDTH = 8
 _WARNING = "$text-warning bold"
@@ -51,11 +50,19 @@ def sight(seen: Sight, does: str) -> Content:
     """One item: what is asked, why, the conversation, and what happened so far."""
     return Content.assemble(
         *_head(seen),
-        *_section(PROPOSES, _proposal(seen.item, seen.form, does)),
+        *_section(title_of(seen.item), _proposal(seen.item, seen.form, does)),
         *_section("Why", _reasons(seen)),
-        *_section("What you asked for" if seen.item.chat else "The conversation", _conversation(seen)),
+        *_section(
+            "What you asked for" if seen.item.chat else "Who asks" if seen.item.is_held else "The conversation",
+            _conversation(seen),
+        ),
         *_section("What happened", (_event(event, seen) for event in seen.events)),
     )
+
+
+def title_of(item: Item) -> str:
+    """What stands above its proposal."""
+    return "What an agent of yours would do" if item.is_held else "What the assistant proposes"
 
 
 def proposal(item: Item, form: ProposalForm, does: str) -> str:
@@ -93,7 +100,8 @@ def became(item: Item) -> str:
             because = line(item.ended_because or "the conversation went on")
             return f"Set aside: {because}, and nothing of this was done here."
         case "expired":
-            return "Too late: it can no longer be answered, and nothing of it was done."
+            why = item.ended_because if item.is_held else "it can no longer be answered"
+            return f"Too late: {why}, and nothing of it was done."
         case "pending":
             return ""
 
@@ -102,7 +110,8 @@ def _head(seen: Sight) -> Iterator[Part]:
     item = seen.item
     yield line(about(item)), "bold"
     since = moment(item.created_at, seen.zone)
-    yield f"\n{line(who(item))}, {'about' if item.chat else 'to'} {item.account}, waits since {since}\n", "dim"
+    account = f" {'about' if item.chat else 'to'} {item.account}," if item.account else ""
+    yield f"\n{line(who(item))},{account} waits since {since}\n", "dim"
     if end := became(item):
         yield f"\n{end}\n", "$text-warning bold"
     for note in item.notes:
@@ -162,6 +171,8 @@ def _reasons(seen: Sight) -> Iterator[Part]:
     triage = seen.context.triage
     if seen.item.chat:
         yield "You asked for it in a chat.\n"
+    elif seen.item.is_held:
+        yield "An agent of yours asks before it calls this tool.\n"
     elif triage is None:
         yield "The mail was not triaged.\n"
     else:

@@ -12,6 +12,7 @@ from mcp.server.lowlevel import Server
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from email_assistant.db.pool import AWAY
+from email_assistant.errors import in_plain_words
 from email_assistant.tools.mcp.words import AGAIN, LIMITED
 from email_assistant.tools.own.mailbox import Limited, TryAgain
 from email_assistant.tools.spec import ToolError, shown_whole
@@ -82,7 +83,7 @@ class OwnTool(Generic[A]):
         try:
             return self.arguments.model_validate_json(json.dumps(shown_whole(arguments)))
         except ValidationError as error:
-            raise ToolError("; ".join(f"{_place(e['loc'])}: {e['msg']}" for e in error.errors())) from None
+            raise ToolError("; ".join(f"{_place(e['loc'])}: {in_plain_words(e)}" for e in error.errors())) from None
 
 
 def offered(title: str, effect: Effect, run: Callable[[A], Awaitable[OwnResult]]) -> OwnTool[A]:

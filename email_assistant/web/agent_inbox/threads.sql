@@ -29,9 +29,9 @@ left join lateral (select max(greatest(i.created_at, i.decided_at, i.applied_at)
                    from inbox_items i where i.run_id = r.id) items on true
 
 -- name: interrupted
--- By the items' index: what waits may be few among very many runs.
+-- By the items' index: what waits may be few among very many runs. A call of somebody else's agent has none.
 select i.run_id as id, i.created_at as position from inbox_items i
-where i.user_id = %s and i.status = 'pending'
+where i.user_id = %s and i.status = 'pending' and i.run_id is not null
 and not exists (select from inbox_items o where o.run_id = i.run_id and o.status = 'pending'
                 and (o.created_at, o.id) < (i.created_at, i.id))
 order by i.created_at desc, i.id desc

@@ -1,8 +1,7 @@
-"""`/activity`: what came in and what was done with it, day by day, drawn here and written out beside it."""
+"""`/activity`: what came in and what was done with it: a sentence a week, then the days, drawn and written out."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Literal
 
 from fastapi import APIRouter
@@ -46,9 +45,24 @@ async def show(app: Assistant, activity: ToldActivity, days: Days = "30", accoun
     accounts = await app.accounts.of_user(app.user_id)
     chosen = [await app.accounts.find(app.user_id, account)] if account else accounts
     found = await activity.days(app.user_id, chosen, int(days))
-    proposals = sum(day.proposals for day in found)
+    charts = [
+        _chart(
+            "Mail",
+            ("to answer", "to see", "ignored", "not sorted"),
+            [(d.respond, d.notify, d.ignore, d.untriaged) for d in found],
+        ),
+        _chart(
+            "Your answers to replies and meetings",
+            ("accepted unchanged", "otherwise"),
+            [(d.unchanged, d.proposals - d.unchanged) for d in found],
+        ),
+        _chart("Time to your answer", ("median",), [(d.median_seconds or 0,) for d in found], span),
+        _chart("Tokens", ("read", "written"), [(d.prompt_tokens, d.completion_tokens) for d in found]),
+        _chart("Cost", ("of models",), [(d.cost,) for d in found], "{:,.2f}".format),
+    ]
     return render(
         "activity.html",
+        weeks=await activity.weeks(app.user_id, chosen, int(days), app.settings.currency),
         days=found,
         chosen=days,
         spans=[(each, f"{each} days") for each in ("7", "30", "90")],
@@ -56,25 +70,9 @@ async def show(app: Assistant, activity: ToldActivity, days: Days = "30", accoun
         accounts=accounts,
         here=link("/activity", days=days, account=account),
         charts=[
-            _chart(
-                "Mail",
-                ("to answer", "to see", "needs nothing", "not sorted"),
-                [(d.respond, d.notify, d.ignore, d.untriaged) for d in found],
-            ),
-            _chart(
-                "Your answers to replies and meetings",
-                ("approved unchanged", "otherwise"),
-                [(d.unchanged, d.proposals - d.unchanged) for d in found],
-            ),
-            _chart("Time to your answer", ("median",), [(d.median_seconds or 0,) for d in found], span),
-            _chart("Tokens", ("read", "written"), [(d.prompt_tokens, d.completion_tokens) for d in found]),
-            _chart("Cost", ("of models",), [(d.cost,) for d in found], "{:,.2f}".format),
-        ],
-        mails=sum(day.mails for day in found),
-        unchanged=sum(day.unchanged for day in found) / proposals if proposals else None,
-        seconds=median(times) if (times := [d.median_seconds for d in found if d.median_seconds is not None]) else None,
-        tokens=sum(day.prompt_tokens + day.completion_tokens for day in found),
-        cost=sum(day.cost for day in found),
+            chart for chart in charts if len({bar.x for bar in chart.bars}) > 1
+        ],  # one day is told as well in words
+        costs=any(day.cost for day in found),
     )
 
 

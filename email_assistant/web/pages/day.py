@@ -38,27 +38,26 @@ class Slot:
 @router.get("/items/{item_id}/day")
 async def day(app: Assistant, item_id: ItemId) -> Response:
     item = await app.inbox.get(app.user_id, item_id)
-    account = await app.accounts.get(item.account_id)
-    proposal = _proposal(item.args, account.zone) if item.kind == "meeting" else None
+    proposal = _proposal(item.args, item.zone) if item.kind == "meeting" else None
     events: tuple[Event, ...] = ()
     trouble = None if proposal else "This proposes no time."
     if proposal:
         try:
             async with asyncio.timeout(_SECONDS):
-                client = await app.clients.get(account.id)
-                events = (await client.calendar.day(proposal.start.date(), account.zone)).events
+                client = await app.clients.get(item.account_id)
+                events = (await client.calendar.day(proposal.start.date(), item.zone)).events
         except (TimeoutError, GoogleError, VaultError, UnknownAccount):
             trouble = "Your calendar can't be read just now."
-    slots = [_slot(event, account.zone) for event in events] + ([proposal] if proposal else [])
+    slots = [_slot(event, item.zone) for event in events] + ([proposal] if proposal else [])
     return render(
         "day.html",
         item=item,
         day=proposal.start if proposal else None,
         slots=sorted(slots, key=lambda slot: (slot.start, slot.end)),
         conflicts=[
-            _slot(event, account.zone)
+            _slot(event, item.zone)
             for event in events
-            if proposal and event.busy and event.overlaps(proposal.start, proposal.end, account.zone)
+            if proposal and event.busy and event.overlaps(proposal.start, proposal.end, item.zone)
         ],
         trouble=trouble,
     )

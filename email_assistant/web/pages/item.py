@@ -83,10 +83,9 @@ async def snooze(
 ) -> Response:
     """Put the item to sleep and go on to the next one; without a time, bring it back."""
     item = await app.inbox.get(app.user_id, item_id)
-    account = await app.accounts.get(item.account_id)
     try:
         for part in await app.inbox.proposal(item):
-            await app.inbox.snooze(app.user_id, part.id, wake(until, account.zone))
+            await app.inbox.snooze(app.user_id, part.id, wake(until, item.zone))
     except (Conflict, Invalid) as refusal:
         return await _page(app, contexts, item_id, listing, refusal=refusal)
     if not until:

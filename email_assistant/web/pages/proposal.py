@@ -21,9 +21,8 @@ async def fields_of(request: Request) -> dict[str, str]:
 
 
 async def form_of(app: App, item: Item) -> ProposalForm:
-    account = await app.accounts.get(item.account_id)
     arguments = app.tools.arguments("mail" if item.chat is None else "chat", item.action)
-    return ProposalForm(item.args, arguments, account.zone, app.tools.said(item.action))
+    return ProposalForm(item.args, arguments, item.zone, app.tools.said(item.action))
 
 
 def inputs_of(form: ProposalForm, given: Mapping[str, str]) -> list[Input]:

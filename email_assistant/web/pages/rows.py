@@ -48,6 +48,6 @@ def rows_of(items: Sequence[Item], zones: Mapping[str, ZoneInfo]) -> list[MailRo
     """In the order of each one's first part."""
     found: dict[object, list[Item]] = {}
     for item in items:
-        key = (item.run_id, item.group) if item.status == "pending" else item.id
+        key = (item.run_id, item.group) if item.status == "pending" and not item.is_held else item.id
         found.setdefault(key, []).append(item)
     return [MailRow(parts, zones[parts[0].account]) for parts in found.values()]

@@ -17,6 +17,7 @@ from email_assistant.web.pages.listing import AGES, SORTS, Listed, Listing, Text
 from email_assistant.web.pages.news import News, Telling, nothing
 from email_assistant.web.pages.rows import rows_of
 from email_assistant.web.pages.snooze import CHOICES, wake
+from email_assistant.web.pages.start import Start, Starting
 from email_assistant.web.pages.together import results_of, show_together
 from email_assistant.web.rendering import render
 from email_assistant.web.wording import KINDS, SHOWN, dismissal
@@ -31,16 +32,23 @@ Ticked = Annotated[list[UUID], Form(alias="item", default_factory=list)]
 
 @router.get("/")
 async def waiting(
-    app: Assistant, listing: Listed, news: News, cursor: Text = None, answered: Text = None, ticked: Text = None
+    app: Assistant,
+    listing: Listed,
+    start: Starting,
+    news: News,
+    cursor: Text = None,
+    answered: Text = None,
+    ticked: Text = None,
 ) -> Response:
     just = await just_answered(app, answered)
-    return await _page(app, listing, cursor, just, ticked=ticked == "all", news=news)
+    return await _page(app, listing, start, cursor, just, ticked=ticked == "all", news=news)
 
 
 @router.post("/answers")
 async def answer_all(
     app: Assistant,
     listing: Listed,
+    start: Starting,
     items: Ticked,
     kind: Annotated[str, Form(alias="answer")] = "",
     response: Annotated[str, Form()] = "",
@@ -62,11 +70,11 @@ async def answer_all(
             return await app.inbox.decide(app.user_id, item_id, answer, by=BY)
         return await app.inbox.snooze(app.user_id, item_id, wake(until, zone[item.account]))
 
-    return await _page(app, listing, results=await each(app, items, step))
+    return await _page(app, listing, start, results=await each(app, items, step))
 
 
 @router.post("/answers/done")
-async def done_all(app: Assistant, listing: Listed, notices: Notices) -> Response:
+async def done_all(app: Assistant, listing: Listed, start: Starting, notices: Notices) -> Response:
     """Put away the notices that were shown, but those that are marked; nothing is learned from that."""
 
     async def step(item_id: UUID) -> Item:
@@ -75,20 +83,20 @@ async def done_all(app: Assistant, listing: Listed, notices: Notices) -> Respons
             raise Invalid("this is no notice that could be put away among others")
         return await app.inbox.decide(app.user_id, item_id, {"type": "accept"}, by=BY)
 
-    return await _page(app, listing, results=await each(app, notices, step))
+    return await _page(app, listing, start, results=await each(app, notices, step))
 
 
 @router.post("/answers/accept")
-async def accept_all(app: Assistant, listing: Listed, seen: Seen) -> Response:
+async def accept_all(app: Assistant, listing: Listed, start: Starting, seen: Seen) -> Response:
     """Accept what was shown whole, each as it was shown."""
-    return await _page(app, listing, results=await results_of(app, seen))
+    return await _page(app, listing, start, results=await results_of(app, seen))
 
 
 @router.post("/answers/undo")
-async def undo_all(app: Assistant, listing: Listed, items: Ticked) -> Response:
+async def undo_all(app: Assistant, listing: Listed, start: Starting, items: Ticked) -> Response:
     """Take back what was answered together."""
     return await _page(
-        app, listing, results=await each(app, items, lambda item_id: app.inbox.undo(app.user_id, item_id))
+        app, listing, start, results=await each(app, items, lambda item_id: app.inbox.undo(app.user_id, item_id))
     )
 
 
@@ -115,6 +123,7 @@ def _answer(button: str, item: Item) -> str:
 async def _page(
     app: App,
     listing: Listing,
+    start: Start,
     cursor: str | None = None,
     results: Sequence[Answered] = (),
     *,
@@ -134,6 +143,8 @@ async def _page(
         snoozes=CHOICES,
         counts=await app.inbox.counts(app.user_id),
         accounts=accounts,
+        steps=start.steps(accounts),
+        today="" if items else await start.today(accounts),
         results=results,
         ticked=ticked,
         news=await news(),

@@ -13,12 +13,13 @@ import uvicorn
 
 from email_assistant_servers.demo_model.api import create_app
 from email_assistant_servers.demo_model.protocol import MODEL
+from email_assistant_servers.demo_model.wording import SAYS
 
 _STDIN = 0
 
 
 def main() -> None:
-    """Listen, print `{"base_url": …, "model": …}` as one line, serve until SIGINT, SIGTERM or the parent's end."""
+    """Listen, print base_url, model and what it is as one line of JSON, serve until a signal or the parent's end."""
     options = _options()
     server = uvicorn.Server(uvicorn.Config(create_app(), log_level="warning", timeout_graceful_shutdown=2))
 
@@ -33,7 +34,8 @@ def main() -> None:
     except OSError as error:
         sys.exit(f"cannot listen on {options.host}:{options.port}: {error.strerror}")
     host, port = listener.getsockname()[:2]
-    sys.stdout.write(json.dumps({"base_url": f"http://{host}:{port}/v1", "model": MODEL}) + "\n")
+    ready = {"base_url": f"http://{host}:{port}/v1", "model": MODEL, "says": SAYS}
+    sys.stdout.write(json.dumps(ready) + "\n")
     sys.stdout.flush()
     if options.exit_with_parent:
         threading.Thread(target=_at_end_of_input, args=(stop,), daemon=True).start()
@@ -43,7 +45,7 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m email_assistant_servers.demo_model",
-        description="A demo model: fixed rules and templates behind the OpenAI HTTP interface.",
+        description="A demo model: a file of answers, fixed rules and templates behind the OpenAI HTTP interface.",
     )
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     parser.add_argument("--port", type=int, default=0, help="port to listen on (default: any free one)")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
+from .answers import Canned, canned
 from .meeting import FreeSlots, Plan, Wish, plan, read_free, sets_time, wish
 from .protocol import ModelCall, PromptMessage
 from .reading import Person, PromptMail, Step, read_instruction, read_mails, read_person, read_rounds
@@ -26,6 +27,7 @@ class MailCase:
     """Everything that the next step depends on."""
 
     mail: PromptMail
+    canned: Canned | None
     person: Person
     instruction: str
     steps: tuple[Step, ...]
@@ -88,7 +90,8 @@ def _read_case(messages: Sequence[PromptMessage]) -> MailCase | None:
     prompt = messages[with_mail[-1]].text
     rounds = read_rounds(messages[with_mail[-1] + 1 :], questions={_QUESTION}, looks={_CALENDAR})
     steps = tuple(step for steps in rounds for step in steps if step.name != _DONE)
-    return MailCase(read_mails(prompt)[-1], read_person(messages), read_instruction(prompt), steps)
+    mail = read_mails(prompt)[-1]
+    return MailCase(mail, canned(mail), read_person(messages), read_instruction(prompt), steps)
 
 
 def _question(case: MailCase, wanted: Wish | None) -> str:
@@ -101,6 +104,8 @@ def _question(case: MailCase, wanted: Wish | None) -> str:
             return f"{name} failed: {errors[-1].result}\nWhat should I do?"
     if case.steps or case.instruction or wanted:
         return ""
+    if case.canned:
+        return case.canned.question
     choice = next((s for s in case.mail.sentences if s.endswith("?") and _CHOICE.search(s)), "")
     who = case.mail.sender_name or case.mail.sender
     return f"{who} asks: “{shorten(choice, 300)}” What should I answer?" if choice else ""
@@ -109,7 +114,9 @@ def _question(case: MailCase, wanted: Wish | None) -> str:
 def _wanted_meeting(case: MailCase) -> Wish | None:
     if case.failed(_CALENDAR) and case.words and not _GO_ON.match(case.words[-1]):
         return None  # the calendar could not be read, and the person wants something else
-    return wish(case.mail, case.person, case.words)
+    if case.canned and not case.canned.plans_meeting and not case.words:
+        return None
+    return wish(case.mail, case.person, case.words, asks=case.canned is not None and case.canned.plans_meeting)
 
 
 def _days_of(step: Step) -> list[date]:
@@ -144,7 +151,9 @@ def _schedule(case: MailCase, moment: Proposal, minutes: int) -> ModelCall:
         _SCHEDULE,
         {
             "attendees": list(dict.fromkeys(attendees)),
-            "title": shorten(case.mail.subject, 80) or f"Meeting with {case.mail.sender_name or case.mail.sender}",
+            "title": (case.canned and case.canned.entry.title)
+            or shorten(case.mail.subject, 80)
+            or f"Meeting with {case.mail.sender_name or case.mail.sender}",
             "start_time": start.isoformat(),
             "end_time": (start + timedelta(minutes=minutes)).isoformat(),
             "organizer_email": own,
@@ -155,7 +164,7 @@ def _schedule(case: MailCase, moment: Proposal, minutes: int) -> ModelCall:
 
 def _send(case: MailCase, wanted: Wish | None, result: Plan | None) -> ModelCall:
     about_meeting = meeting_sentences(wanted, result) if wanted and result else []
-    text = reply(case.mail, case.person, _words_for_reply(case, wanted), about_meeting, case.answer)
+    text = reply(case.mail, case.person, _words_for_reply(case, wanted), about_meeting, case.answer, case.canned)
     arguments = {"email_id": case.mail.id, "response_text": text}
     if not case.failed(_SEND):  # without an address the mail goes to the thread's own
         arguments["email_address"] = case.mail.reply_address

@@ -42,15 +42,17 @@ class Plan:
     offers: tuple[Proposal, ...] = ()
 
 
-def wish(mail: PromptMail, person: Person, words: Sequence[str]) -> Wish | None:
+def wish(mail: PromptMail, person: Person, words: Sequence[str], *, asks: bool = False) -> Wish | None:
     """When the mail, or the person's `words` about it, want a meeting; `None` if neither asks for one.
+
+    `asks`: the mail is known to.
 
     Of the person's words the newest count, and they need no free slot: the person decided."""
     today = person.today or mail.date
     if today is None or any(_SAYS["no_meeting"].search(word) for word in words):
         return None
     said = [found for word in words if (found := _upcoming(word, today, today))]
-    if not _asks(mail) and not (said and any(_SAYS["meeting"].search(word) for word in words)):
+    if not asks and not _asks(mail) and not (said and any(_SAYS["meeting"].search(word) for word in words)):
         return None
     text = f"{mail.subject}\n{mail.new_text}"
     in_mail = _upcoming(text, mail.date or today, today)

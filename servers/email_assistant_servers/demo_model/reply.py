@@ -1,8 +1,9 @@
-"""Write a reply by template, taking up what the person said about it."""
+"""Write a reply from the file of answers or by template, taking up what the person said about it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from .answers import Canned
 from .meeting import Plan, Wish
 from .reading import Person, PromptMail
 from .wording import PHRASES, full_stop, patterns, sentence, shorten
@@ -22,13 +23,24 @@ class Style:
 
 
 def reply(
-    mail: PromptMail, person: Person, hints: Sequence[str], about_meeting: Sequence[str] = (), answered: str = ""
+    mail: PromptMail,
+    person: Person,
+    hints: Sequence[str],
+    about_meeting: Sequence[str] = (),
+    answered: str = "",
+    canned: Canned | None = None,
 ) -> str:
     """The text of a reply to `mail`.
 
     `hints` are the person's words (instruction, feedback), `answered` their answer to our question about the mail,
-    `about_meeting` sentences that stand in place of the usual ones."""
-    style, said = _take_up_all(hints, person)
+    `about_meeting` sentences that stand in place of the usual ones, `canned` what the file has for this mail: where the
+    person's words say what to write, they stand in its place."""
+    ours = Style(greeting=canned.entry.greeting, sign_off=canned.entry.sign_off) if canned else Style()
+    style, said = _take_up_all(hints, person, ours)
+    text = canned.reply("\n\n".join(about_meeting), sentence(answered) if answered else "") if canned else ""
+    if text and not said:
+        text = text.split("\n\n", maxsplit=1)[0] if style.short and not about_meeting else text
+        return "\n\n".join([_greeting(mail.sender_name, style), text, _closing(person, style)])
     question, subject = mail.question, shorten(mail.subject, 80)
     opening = [PHRASES["thanks"].format(subject=subject) if subject else PHRASES["thanks_bare"]]
     if question and not (about_meeting or answered):
@@ -45,7 +57,7 @@ def reply(
 
 def letter(person: Person, hints: Sequence[str]) -> str:
     """The text of a new mail that says what the person's words in `hints` say."""
-    style, said = _take_up_all(hints, person)
+    style, said = _take_up_all(hints, person, Style())
     return "\n\n".join([PHRASES["greeting"]["nobody"], *said, _closing(person, style)])
 
 
@@ -58,7 +70,12 @@ def meeting_sentences(wanted: Wish, result: Plan) -> list[str]:
     if wanted.named:
         sentences = [PHRASES["whole_day" if first.start is None else "taken"].format(day=first, moment=first)]
     if result.offers:
-        return [*sentences, PHRASES["offers"].format(moments=" or ".join(map(str, result.offers)))]
+        return [
+            *sentences,
+            PHRASES["offers" if len(result.offers) > 1 else "offer"].format(
+                moments=" or ".join(map(str, result.offers))
+            ),
+        ]
     days = " or ".join(str(replace(proposal, start=None)) for proposal in wanted.proposals)
     return [PHRASES["nothing_free"].format(days=days)]
 
@@ -78,9 +95,9 @@ def _clauses(words: str) -> list[str]:
     return [_SAID["courtesy"].sub("", part.strip()) for part in _SAID["clause_end"].split(words.strip())]
 
 
-def _take_up_all(hints: Sequence[str], person: Person) -> tuple[Style, list[str]]:
+def _take_up_all(hints: Sequence[str], person: Person, style: Style) -> tuple[Style, list[str]]:
     """Read the person's words clause by clause: how to write, or what to write."""
-    style, said = _style(person), list[str]()
+    style, said = _style(person, style), list[str]()
     for clause in (clause for hint in hints for clause in _clauses(hint)):
         if changed := _restyle(clause, style):
             style = changed
@@ -89,8 +106,7 @@ def _take_up_all(hints: Sequence[str], person: Person) -> tuple[Style, list[str]
     return style, list(dict.fromkeys(said))
 
 
-def _style(person: Person) -> Style:
-    style = Style()
+def _style(person: Person, style: Style) -> Style:
     for rule in person.rules:
         if found := _SAID["rule_greeting"].search(rule):
             style = replace(style, greeting=found[1])

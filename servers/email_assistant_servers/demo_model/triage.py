@@ -1,8 +1,10 @@
-"""Sort a mail into ignore, notify or respond by fixed rules; the person's own preferences come first."""
+"""Sort a mail into ignore, notify or respond by the file of answers or fixed rules; the person's own preferences come
+first."""
 
 import re
 from collections.abc import Sequence
 
+from .answers import canned
 from .protocol import JsonObject, PromptMessage
 from .reading import PromptMail, read_mails, read_person
 from .wording import patterns
@@ -17,7 +19,8 @@ def triage(messages: Sequence[PromptMessage]) -> JsonObject:
     mails = [mail for message in messages if message.role == "user" for mail in read_mails(message.text)]
     classification, reasoning = "notify", "The request holds no mail."
     if mails:
-        classification, reasoning = _by_content(mails[-1])
+        found = canned(mails[-1])
+        classification, reasoning = (found.entry.class_, found.entry.why) if found else _by_content(mails[-1])
         for rule in read_person(messages).rules:  # the newest stands last
             if wanted := _preference(rule, mails[-1].sender):
                 classification, reasoning = wanted, f"Your preference: {rule}"

@@ -9,6 +9,7 @@ from ruamel.yaml import YAML
 _FILE: dict[str, Any] = YAML(typ="safe").load(Path(__file__).with_suffix(".yaml"))
 ABILITIES: str = _FILE["abilities"]
 SELF_DESCRIPTION = ABILITIES.partition(" It understands")[0]
+SAYS: str = _FILE["says"]
 PHRASES: dict[str, Any] = _FILE["phrases"]
 ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")  # an e-mail address as people write it in a sentence
 

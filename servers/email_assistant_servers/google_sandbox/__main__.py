@@ -125,6 +125,7 @@ def _serve_from(store: Store, options: argparse.Namespace, found: Survey | None)
 
     line = {
         "root": root,
+        "says": "A made-up mailbox on this machine" if scripted else "A copy of a mailbox, on this machine",
         "address": mailbox.address,
         "token": oauth.credentials(store, root),
         "loaded": loaded.new,

@@ -1,0 +1,127 @@
+"""The gate as several processes of `gate serve`: they serve the same sessions, and one may die while a call waits."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.doubles.daemon import API_TOKEN, Daemon, Item
+from tests.doubles.google import Google
+from tests.doubles.model import Model
+from tests.integration.test_gate_server import EVE, labels_file
+
+Call = dict[str, Any]
+
+
+@pytest.fixture
+def daemon(tmp_path: Path, database_url: str, google: Google, model: Model) -> Iterator[Daemon]:
+    file = labels_file(tmp_path / "labels.json")
+    with Daemon(tmp_path, database_url, google, model, tool_permissions=file) as made:
+        yield made
+
+
+async def served(daemon: Daemon) -> str:
+    _, root = await asyncio.to_thread(daemon.gate)
+    daemon.http.base_url = root
+    return root
+
+
+def client(root: str) -> httpx.AsyncClient:
+    headers = {"authorization": f"Bearer {API_TOKEN}"}
+    return httpx.AsyncClient(base_url=root, headers=headers, trust_env=False, timeout=60)
+
+
+async def begin(http: httpx.AsyncClient, name: str, args: str = "{}", timeout_s: float = 50) -> Call:
+    given = {"session_id": "s", "name": name, "args_summary": args, "timeout_s": timeout_s}
+    answer: Call = (await http.post("/agent/begin", json=given)).json()
+    return answer
+
+
+async def call(http: httpx.AsyncClient, name: str) -> None:
+    begun = await begin(http, name)
+    assert begun["approved"] is True
+    ended = {"session_id": "s", "call_id": begun["call_id"], "status": "ok", "result_summary": "what it says"}
+    assert (await http.post("/agent/end", json=ended)).status_code == 200
+
+
+async def pending(daemon: Daemon, count: int = 1) -> list[Item]:
+    return await asyncio.to_thread(daemon.pending, count)
+
+
+async def test_what_one_read_another_counts(daemon: Daemon) -> None:
+    async with client(await served(daemon)) as one, client(await served(daemon)) as other:
+        for http in (one, other, one):
+            await call(http, "add")  # both know the session
+        await call(one, "read_files")
+        await call(other, "read_web")
+        for http in (one, other):
+            assert (await begin(http, "send_mail", EVE, timeout_s=1))["approved"] is False
+
+
+async def test_a_call_that_one_holds_is_answered_at_another(daemon: Daemon) -> None:
+    async with client(await served(daemon)) as one, client(await served(daemon)) as other:
+        held = asyncio.create_task(begin(one, "send_mail", EVE))
+        await pending(daemon)
+        answer = {"session_id": "s", "kind": "tool", "name": "send_mail", "command": "approve"}
+        both = await asyncio.gather(*(http.post("/api/approve_or_deny", json=answer) for http in (one, other)))
+        assert sorted(told.status_code for told in both) in ([200, 404], [200, 409])
+        assert (await held)["approved"] is True
+        found = await asyncio.to_thread(daemon.cli, "gate", "verify", "--json")
+        assert found["faults"] == []
+
+
+async def test_one_that_is_stopped_lets_go_of_what_it_holds(daemon: Daemon) -> None:
+    await _ends(daemon, lambda process: asyncio.to_thread(process.stop))
+
+
+async def test_so_does_one_that_is_killed(daemon: Daemon) -> None:
+    await _ends(daemon, lambda process: asyncio.to_thread(process.kill))
+
+
+async def _ends(daemon: Daemon, end: Callable[[Any], Awaitable[None]]) -> None:
+    """What a server held that ended can't be approved any more: not at once, and not later."""
+    async with client(await served(daemon)) as one:
+        held = asyncio.create_task(begin(one, "send_mail", EVE))
+        [item] = await pending(daemon)
+        await served(daemon)
+        await end(daemon.processes[0])
+        [told] = await asyncio.gather(held, return_exceptions=True)
+        assert isinstance(told, httpx.TransportError) or (isinstance(told, dict) and not told["ok"])
+    assert daemon.decide(item["id"], "accept").status_code == 409
+    assert (await asyncio.to_thread(daemon.until_item, item, "expired"))["id"] == item["id"]
+    async with client(str(daemon.http.base_url)) as other:
+        assert json.loads((await other.get("/api/inbox/counts")).content)["by_status"]["pending"] == 0
+
+
+async def test_what_waited_when_a_backup_was_made_waits_no_more(daemon: Daemon, tmp_path: Path) -> None:
+    file = str(tmp_path / "backup.tar.gz")
+    async with client(await served(daemon)) as one:
+        await call(one, "read_files")
+        held = asyncio.create_task(begin(one, "send_mail", EVE))
+        [item] = await pending(daemon)
+        await asyncio.to_thread(daemon.cli, "backup", file)
+        assert daemon.decide(item["id"], "accept").status_code == 200
+        assert (await held)["approved"] is True
+    await asyncio.to_thread(daemon.stop)
+    await asyncio.to_thread(daemon.cli, "restore", file, "--replace")
+    await served(daemon)
+    assert daemon.decide(item["id"], "accept").status_code == 409
+    await asyncio.to_thread(daemon.until_item, item, "expired")
+    assert (await asyncio.to_thread(daemon.cli, "gate", "verify", "--json"))["faults"] == []
+
+
+async def test_what_is_answered_while_its_server_is_frozen_holds(daemon: Daemon) -> None:
+    async with client(await served(daemon)) as one:
+        held = asyncio.create_task(begin(one, "send_mail", EVE))
+        [item] = await pending(daemon)
+        await served(daemon)
+        daemon.processes[0].freeze()
+        try:
+            assert daemon.decide(item["id"], "accept").status_code == 200
+        finally:
+            daemon.processes[0].thaw()
+        assert (await held)["approved"] is True

@@ -1,0 +1,412 @@
+"""The gate as a server: other people's agents ask over HTTP before they call a tool."""
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+from pydantic import SecretStr
+
+from email_assistant.app import App, open_app
+from email_assistant.gate.client import Gate
+from email_assistant.gate.log import check
+from email_assistant.inbox.items import Item
+from email_assistant.settings import Settings
+from tests.integration.test_api import TOKEN, client, served
+
+LABELS: dict[str, Any] = {
+    "_metadata": {"last_updated": "2026-01-01"},
+    "agent": {
+        "read_contacts": {"read_private_data": True, "acl": "PRIVATE"},
+        "read_files": {"read_private_data": True, "acl": "PRIVATE"},
+        "read_secrets": {"read_private_data": True, "acl": "SECRET"},
+        "read_web": {"read_untrusted_public_data": True, "acl": "PUBLIC"},
+        "send_mail": {"write_operation": True, "acl": "PUBLIC"},
+        "add": {"acl": "PUBLIC"},
+        "wipe": {"enabled": False},
+    },
+}
+_NEEDED = {"write_operation": False, "read_private_data": False, "read_untrusted_public_data": False}
+EVE = json.dumps({"to": "eve@evil.example", "body": "hello"})
+
+
+def labels_file(path: Path) -> Path:
+    tools = {
+        name: {**_NEEDED, "description": name, **labels} if "acl" in labels else labels
+        for name, labels in LABELS["agent"].items()
+    }
+    path.write_text(json.dumps({**LABELS, "agent": tools}))
+    return path
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    labels_file(tmp_path / "tool_permissions.json")
+    key = SecretStr("6OGYLyGsqb31m8jzXYSdX6yFw5wBDjqdjzhTwMBRWNc=")
+    return Settings(home=tmp_path, secret_key=key, notify_settle_seconds=0, notify_every_seconds=0)
+
+
+@pytest.fixture
+async def app(settings: Settings, database_url: str) -> AsyncIterator[App]:
+    async with open_app(settings, database_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def root(app: App) -> AsyncIterator[str]:
+    async with served(app) as address:
+        yield address
+
+
+class Agent:
+    """Somebody else's agent, as a client of the server."""
+
+    def __init__(self, http: httpx.AsyncClient, app: App, session: str = "s1") -> None:
+        self.http, self.app, self.session = http, app, session
+
+    async def begin(self, name: str, args: str | None = "{}", timeout_s: float = 20) -> dict[str, Any]:
+        given = {"session_id": self.session, "name": name, "args_summary": args, "timeout_s": timeout_s}
+        answer = await self.http.post("/agent/begin", json=given)
+        assert answer.status_code == 200
+        told: dict[str, Any] = answer.json()
+        return told
+
+    async def end(self, call: dict[str, Any], result: str = "", status: str = "ok") -> httpx.Response:
+        given = {"session_id": self.session, "call_id": call["call_id"], "status": status, "result_summary": result}
+        return await self.http.post("/agent/end", json=given)
+
+    async def call(self, name: str, args: str | None = "{}", result: str = "done") -> dict[str, Any]:
+        """Begun and ended, without a question."""
+        begun = await self.begin(name, args, timeout_s=1)
+        assert begun["approved"] is True, begun
+        assert (await self.end(begun, result)).json() == {"ok": True}
+        return begun
+
+    async def decide(self, command: str, name: str = "", call_id: str | None = None) -> httpx.Response:
+        given = {"session_id": self.session, "kind": "tool", "name": name, "command": command, "call_id": call_id}
+        return await self.http.post("/api/approve_or_deny", json=given)
+
+    async def held(self, count: int = 1) -> list[Item]:
+        """What waits for the person, oldest first, once there is so much of it."""
+        async with asyncio.timeout(20):
+            while True:
+                items, _ = await self.app.inbox.page(self.app.user_id, status="pending", limit=500)
+                if len(items) == count:
+                    return items
+                await asyncio.sleep(0.02)
+
+    @asynccontextmanager
+    async def holding(
+        self, name: str = "send_mail", args: str = EVE, timeout_s: float = 20
+    ) -> AsyncIterator["asyncio.Task[dict[str, Any]]"]:
+        """While a call waits for the person."""
+        task = asyncio.create_task(self.begin(name, args, timeout_s))
+        await self.held()
+        yield task
+
+    async def sessions(self) -> dict[str, dict[str, Any]]:
+        content = (await self.http.get("/sessions.db")).content
+        with closing(sqlite3.connect(":memory:")) as db:
+            db.deserialize(content)
+            rows = db.execute("select session_id, tool_calls, data_access_summary, agent_name from mcp_sessions")
+            return {row[0]: {"calls": json.loads(row[1]), "flags": json.loads(row[2]), "agent": row[3]} for row in rows}
+
+    async def statuses(self) -> list[str]:
+        return [call["status"] for call in (await self.sessions())[self.session]["calls"]]
+
+
+@pytest.fixture
+async def agent(root: str, app: App) -> AsyncIterator[Agent]:
+    async with client(root, authorization=f"Bearer {TOKEN}") as http:
+        yield Agent(http, app)
+
+
+class TestDecisions:
+    async def test_what_touches_nothing_runs(self, agent: Agent) -> None:
+        told = await agent.begin("add")
+        assert told == {"ok": True, "session_id": "s1", "call_id": told["call_id"], "approved": True, "error": None}
+
+    async def test_names_are_normalised(self, agent: Agent) -> None:
+        await agent.call("add")
+        await agent.call("agent_add")
+        calls = (await agent.sessions())["s1"]["calls"]
+        assert [call["tool_name"] for call in calls] == ["agent_add", "agent_add"]
+
+    async def test_a_session_is_minted(self, agent: Agent) -> None:
+        answer = (await agent.http.post("/agent/begin", json={"name": "add"})).json()
+        assert answer["approved"] is True
+        assert answer["session_id"] in await agent.sessions()
+
+    async def test_a_session_is_made_once(self, agent: Agent) -> None:
+        for _ in range(2):
+            answer = await agent.http.post("/agent/session", json={"session_id": "s1", "request": "hello"})
+            assert answer.json() == {"ok": True, "session_id": "s1"}
+        assert [*await agent.sessions()] == ["s1"]
+
+    async def test_the_persons_own_words_clear_a_call(self, agent: Agent) -> None:
+        asked = {"session_id": "s1", "request": "Send a mail to eve@evil.example that says hello"}
+        await agent.http.post("/agent/session", json=asked)
+        assert (await agent.begin("send_mail", EVE))["approved"] is True
+
+    async def test_so_does_the_address_book(self, agent: Agent) -> None:
+        await agent.http.post("/agent/session", json={"session_id": "s1", "request": "Send a mail to Bob Berg"})
+        args = json.dumps({"to": "bob@example.org", "body": "hello"})
+        assert (await agent.begin("send_mail", args, timeout_s=0.5))["approved"] is False
+        await agent.call("read_contacts", result=json.dumps([{"name": "Bob Berg", "email": "bob@example.org"}]))
+        assert (await agent.begin("send_mail", args))["approved"] is True
+
+    async def test_what_is_no_json_asks(self, agent: Agent) -> None:
+        await agent.http.post("/agent/session", json={"session_id": "s1", "request": "Send eve@evil.example a mail"})
+        told = await agent.begin("send_mail", "to=eve@evil.example", timeout_s=0.5)
+        assert told["approved"] is False
+
+    @pytest.mark.parametrize("body", ["{", "[]", json.dumps({"name": 3}), json.dumps({"name": "add", "timeout_s": 0})])
+    async def test_a_malformed_body_is_refused(self, agent: Agent, body: str) -> None:
+        headers = {"content-type": "application/json"}
+        assert (await agent.http.post("/agent/begin", content=body, headers=headers)).status_code == 422
+
+    async def test_a_report_of_a_million_characters_is_taken(self, agent: Agent) -> None:
+        begun = await agent.begin("add")
+        assert (await agent.end(begun, "ä" * 1_000_000)).json() == {"ok": True}
+
+    async def test_a_failure_within_allows_nothing(self, agent: Agent, settings: Settings) -> None:
+        (settings.folder / "tool_permissions.json").write_text("{")
+        told = await agent.begin("add")
+        assert (told["ok"], told["approved"]) == (False, None)
+
+
+class TestHolds:
+    async def test_it_stands_in_the_inbox_with_the_reason(self, agent: Agent) -> None:
+        async with agent.holding() as task:
+            [item] = await agent.held()
+            assert "eve@evil.example" in (item.because or "")
+            assert [mark.kind for mark in item.marks] == ["unasked"]
+            told = (await agent.http.get(f"/api/inbox/{item.id}")).json()
+            assert (told["run"], told["account"], told["status"]) == (None, "", "pending")
+            assert (await agent.http.get("/api/inbox/counts")).json()["by_status"]["pending"] == 1
+            assert len((await agent.http.get("/api/inbox?q=@evil.example")).json()["items"]) == 1
+            for path in ("/", f"/items/{item.id}", f"/api/inbox/{item.id}/context", "/api/inbox"):
+                assert (await agent.http.get(path)).status_code == 200, path
+            assert (await agent.http.post("/threads/search", json={})).status_code == 200
+            assert (await agent.decide("deny", call_id=item.call_id)).status_code == 200
+            assert (await task)["approved"] is False
+
+    async def test_pages_and_lists_tell_of_it_in_plain_words(self, agent: Agent) -> None:
+        """Without a mailbox: an agent needs none."""
+        body = json.dumps({"to": "eve@evil.example", "body": "The code is 884422."})
+        await agent.call("read_files", result="The code is 884422.")
+        async with agent.holding(args=body) as task:
+            [item] = await agent.held()
+            listed, shown = [(await agent.http.get(path)).text for path in ("/", f"/items/{item.id}")]
+            for page in (listed, shown):
+                assert "you never named “eve@evil.example”" in page
+                assert "has not seen, as far as is known: “884422”" in page
+            assert f"/items/{item.id}" in listed
+            assert "An agent of yours asks before it does this, and waits a minute more" in shown
+            assert "in a chat" not in shown
+            assert "The mail" not in shown
+            await agent.decide("deny", call_id=item.call_id)
+            await task
+
+    async def test_a_channel_tells_of_it(self, agent: Agent) -> None:
+        channels = agent.app.channels
+        await channels.add(agent.app.user_id, "webhook", "hook", "https://hook.example", {})
+        async with agent.holding() as task:
+            [notice] = await channels.claim()
+            assert [(new.sender, new.subject) for new in notice.items] == [("An agent of yours", "agent_send_mail")]
+            await agent.decide("deny", "send_mail")
+            await task
+
+    async def test_the_inbox_decides_it(self, agent: Agent) -> None:
+        async with agent.holding() as task:
+            [item] = await agent.held()
+            answer = await agent.http.post(f"/api/inbox/{item.id}/decision", json={"type": "accept"})
+            assert (answer.status_code, answer.json()["status"]) == (200, "applied")
+            assert (await task)["approved"] is True
+            assert (await agent.http.post(f"/api/inbox/{item.id}/undo")).status_code == 409
+
+    async def test_an_approved_calls_labels_count(self, agent: Agent) -> None:
+        async with agent.holding() as task:
+            [item] = await agent.held()
+            await agent.decide("approve", call_id=item.call_id)
+            await task
+        flags = (await agent.sessions())["s1"]["flags"]["lethal_trifecta"]
+        assert flags["has_external_communication"] is True
+
+    async def test_it_is_visible_while_it_waits(self, agent: Agent) -> None:
+        async with agent.holding() as task:
+            assert await agent.statuses() == ["pending"]
+            await agent.decide("deny", "send_mail")
+            told = await task
+        assert (told["ok"], told["approved"], bool(told["call_id"])) == (True, False, True)
+        assert await agent.statuses() == ["blocked"]
+
+    async def test_one_that_is_over_stays_so(self, agent: Agent) -> None:
+        told = await agent.begin("send_mail", EVE, timeout_s=0.5)
+        assert (told["ok"], told["approved"], bool(told["call_id"])) == (True, False, True)
+        assert (await agent.decide("approve", call_id=told["call_id"])).status_code == 409
+        assert (await agent.end(told)).json() == {"ok": True}
+        assert await agent.statuses() == ["blocked"]
+        [item] = (await agent.app.inbox.page(agent.app.user_id))[0]
+        assert (item.status, item.state) == ("expired", "nobody answered in time")
+
+    async def test_nobody_can_approve_for_a_client_that_left(self, agent: Agent) -> None:
+        async with agent.holding() as task:
+            [item] = await agent.held()
+            task.cancel()
+            await agent.held(0)
+            assert (await agent.decide("approve", call_id=item.call_id)).status_code == 409
+            gone = await agent.app.inbox.get(agent.app.user_id, item.id)
+            assert (gone.status, gone.state) == ("expired", "the program that asked has gone")
+
+    async def test_nor_for_a_server_that_died(self, agent: Agent) -> None:
+        async with agent.holding() as task:
+            [item] = await agent.held()
+            async with agent.app.pool.connection() as conn:
+                await conn.execute("update gate_begun set waits_until = clock_timestamp()")
+            assert (await agent.decide("approve", call_id=item.call_id)).status_code == 409
+            await agent.app.inbox.expire("google")
+            assert (await agent.app.inbox.get(agent.app.user_id, item.id)).status == "expired"
+            await task
+
+
+class TestFaultsOfOthers:
+    async def test_a_time_out_forgets_nothing(self, agent: Agent) -> None:
+        """Private, a hold, untrusted, the time-out, then a send: the flags that came meanwhile still stand."""
+        await agent.call("read_files")
+        async with agent.holding(timeout_s=1) as task:
+            await agent.call("read_web")
+            assert (await task)["approved"] is False
+        flags = (await agent.sessions())["s1"]["flags"]["lethal_trifecta"]
+        assert (flags["has_private_data_access"], flags["has_untrusted_content_exposure"]) == (True, True)
+        assert (await agent.begin("send_mail", EVE, timeout_s=0.5))["approved"] is False
+
+    async def test_one_approval_releases_one_call(self, agent: Agent) -> None:
+        first = asyncio.create_task(agent.begin("send_mail", EVE))
+        await agent.held(1)
+        second = asyncio.create_task(agent.begin("send_mail", EVE, timeout_s=2))
+        await agent.held(2)
+        assert (await agent.decide("approve", "send_mail")).status_code == 200
+        assert ((await first)["approved"], (await second)["approved"]) == (True, False)
+
+    async def test_no_approval_is_kept_for_later(self, agent: Agent) -> None:
+        assert (await agent.decide("approve", "send_mail")).status_code == 404
+        assert (await agent.begin("send_mail", EVE, timeout_s=0.5))["approved"] is False
+
+    async def test_a_disabled_tool_is_not_approvable(self, agent: Agent) -> None:
+        told = await agent.begin("wipe")
+        assert (told["ok"], told["approved"], bool(told["call_id"])) == (True, False, True)
+        assert (await agent.decide("approve", call_id=told["call_id"])).status_code == 404
+        assert await agent.held(0) == []
+
+    async def test_an_unknown_tool_asks(self, agent: Agent) -> None:
+        assert (await agent.begin("agent_mystery", timeout_s=0.5))["approved"] is False
+
+    @pytest.mark.parametrize("path", ["/events", "/mcp/status", "/sessions.db"])
+    async def test_nothing_is_open_to_anyone(self, root: str, path: str) -> None:
+        async with client(root) as http:
+            assert (await http.get(path)).status_code == 401
+            assert (await http.post("/agent/begin", json={"name": "add"})).status_code == 401
+            assert (await http.get("/health")).status_code == 200
+
+
+class TestEnds:
+    async def test_the_first_report_counts(self, agent: Agent) -> None:
+        begun = await agent.begin("add")
+        await agent.end(begun, "first", "error")
+        assert (await agent.end(begun, "second")).json() == {"ok": True}
+        [call] = (await agent.sessions())["s1"]["calls"]
+        assert (call["status"], call["result"]) == ("error", "first")
+
+    async def test_an_unknown_call_makes_nothing(self, agent: Agent) -> None:
+        assert (await agent.end({"call_id": "no-such"})).status_code == 404
+        assert await agent.sessions() == {}
+
+
+class TestEvents:
+    async def test_they_tell_of_a_call_that_waits(self, agent: Agent) -> None:
+        seen: list[str] = []
+        async with agent.http.stream("GET", "/events") as stream:
+            lines = stream.aiter_lines()
+            await anext(lines)
+            async with agent.holding() as task:
+                await agent.decide("deny", "send_mail")
+                await task
+            async for line in lines:
+                if line.startswith("data:"):
+                    seen.append(json.loads(line.removeprefix("data:"))["type"])
+                if "sessions_db_changed" in seen:
+                    break
+        assert seen == ["mcp_pre_block", "mcp_approve_or_deny_once", "sessions_db_changed"]
+
+
+class TestLog:
+    async def test_it_is_whole(self, agent: Agent) -> None:
+        await agent.call("add")
+        await agent.begin("send_mail", EVE, timeout_s=0.5)
+        found = await check(agent.app.pool)
+        assert (found.rows, found.faults) == (6, [])  # begun, ran, ended; begun, expired, ended
+
+    async def test_the_database_keeps_it(self, agent: Agent) -> None:
+        await agent.call("add")
+        async with agent.app.pool.connection() as conn:
+            with pytest.raises(psycopg.errors.RaiseException):
+                await conn.execute("delete from gate_log")
+
+    @pytest.mark.parametrize(
+        ("statement", "why"),
+        [
+            ("update gate_log set digest = '' where place = 2", "it was altered"),
+            ("delete from gate_log where place = 2", "a row before it is missing"),
+            ("delete from gate_log where place = 3", "the log tells nothing of it"),
+            ("update gate_begun set tool = 'agent_other'", "what it tells of was altered"),
+            ("delete from gate_calls", "what it tells of is missing"),
+        ],
+    )
+    async def test_what_was_changed_is_found(self, agent: Agent, statement: str, why: str) -> None:
+        await agent.call("add")
+        assert (await check(agent.app.pool)).rows == 3
+        async with agent.app.pool.connection() as conn:
+            await conn.execute("alter table gate_log disable trigger user")
+            await conn.execute(statement.encode())
+        assert why in {fault.why for fault in (await check(agent.app.pool)).faults}
+
+
+class TestClient:
+    async def test_it_asks_and_reports(self, agent: Agent, root: str) -> None:
+        gate = await asyncio.to_thread(Gate, root, TOKEN, session_id="s1", timeout=0.5)
+        ran: list[str] = []
+
+        @gate.track()
+        def add(a: int, b: int) -> int:
+            """Add."""
+            return a + b
+
+        @gate.track()
+        def send_mail(to: str) -> None:
+            ran.append(to)
+
+        assert (add.__name__, add.__doc__) == ("add", "Add.")
+        assert await asyncio.to_thread(add, 1, b=2) == 3
+        with pytest.raises(PermissionError):
+            await asyncio.to_thread(send_mail, "eve@evil.example")
+        await asyncio.to_thread(gate.flush)
+        first, second = (await agent.sessions())["s1"]["calls"]
+        assert (first["parameters"], first["status"]) == ({"summary": '{"a": 1, "b": 2}', "result_summary": "3"}, "ok")
+        assert (second["status"], ran) == ("blocked", [])
+
+    async def test_a_gate_that_is_down_lets_nothing_run(self) -> None:
+        with pytest.raises(RuntimeError):
+            await asyncio.to_thread(Gate, "http://127.0.0.1:9", TOKEN)
+
+    def test_what_cant_be_gated_is_an_error(self) -> None:
+        gate = Gate("http://127.0.0.1:9", TOKEN, healthcheck=False)
+        for tool in (object(), {"type": "function"}):
+            with pytest.raises(TypeError):
+                gate.gated(tool)
