@@ -58,6 +58,8 @@ def _object(text: str) -> dict[str, Any]:
 
 async def decide(prefix: str, answer: Mapping[str, Any], shown: str | None = None) -> None:
     """`shown`: the item's hash as the person was shown it; None: it is answered as it is now."""
+    from email_assistant.web import wording
+
     async with opened_inbox() as app:
         found = await app.inbox.find(app.user_id, prefix)
         if shown not in (None, found.hash):
@@ -65,7 +67,7 @@ async def decide(prefix: str, answer: Mapping[str, Any], shown: str | None = Non
         decided = await take(app, found, answer)
         asked_again = await app.inbox.asked_again_because_of(decided)
         kept = await why_kept(app, [decided])
-    taken = f"Taken: {answer['type']}."
+    taken = f"{wording.became(decided)}."
     if decided.waits_for:
         taken += f" It {decided.state}."
     taken += way_back(decided)
@@ -84,14 +86,16 @@ async def take(app: "App", item: "Item", answer: Mapping[str, Any]) -> "Item":
 
 async def accept_alone(prefix: str) -> None:
     """Accept one item; who sits before the screen is shown it first."""
+    from email_assistant.web import wording
+
     shown = _read_shown(prefix)
     async with opened_inbox() as app:
         found = await app.inbox.find(app.user_id, prefix.partition("@")[0])
         whole = whole_of(app, found)
     if shown is None and has_terminal():
         print_text(whole)
-        if not typer.confirm("\nAccept this?"):
-            raise CommandError("nothing was accepted")
+        if not typer.confirm(f"\n{wording.does([found])}?"):
+            raise CommandError("nothing was done")
         shown = found.id, found.hash
     await decide(str(found.id), {"type": "accept"}, shown[1] if shown else None)
 
@@ -99,6 +103,8 @@ async def accept_alone(prefix: str) -> None:
 async def accept_together(named: Sequence[str]) -> None:
     """Accept several items, none of them unseen. `named`: ids, or their beginnings, each alone or as ID@HASH; none: all
     that waits."""
+    from email_assistant.web import wording
+
     async with opened_inbox() as app:
         seen = [_read_shown(each) for each in named]
         if not named or None in seen:
@@ -111,7 +117,10 @@ async def accept_together(named: Sequence[str]) -> None:
         kept = await why_kept(app, [outcome.item for outcome in outcomes if outcome.item])
     for outcome in outcomes:
         if outcome.item:
-            out.print(f"{str(outcome.id)[:8]}: accepted.{way_back(outcome.item)}", soft_wrap=True)
+            out.print(
+                f"{str(outcome.id)[:8]}: {wording.became(outcome.item).lower()}.{way_back(outcome.item)}",
+                soft_wrap=True,
+            )
         else:
             complain(f"{str(outcome.id)[:8]}: not taken: {outcome.refused}")
     if kept:
@@ -130,6 +139,7 @@ async def _all_waiting(app: "App") -> list["Item"]:
 async def _chosen(app: "App", items: Sequence["Item"]) -> list[tuple[UUID, str | None]]:
     """Those of the items that the person accepts, once they were shown whole."""
     from email_assistant.inbox.items import Conflict, Invalid
+    from email_assistant.web import wording
 
     shown: list[Item] = []
     for item in {item.id: item for item in items}.values():
@@ -143,13 +153,13 @@ async def _chosen(app: "App", items: Sequence["Item"]) -> list[tuple[UUID, str |
         else:
             shown.append(item)
     if not shown:
-        raise CommandError("there is nothing here to accept together")
+        raise CommandError("there is nothing here to approve together")
     for item in shown:
         print_text(f"\n{'—' * 20} {str(item.id)[:8]}\n{whole_of(app, item)}")
     if not has_terminal():
-        raise CommandError("nothing was accepted: without a terminal, name each as ID@HASH, as `inbox show` prints it")
-    if not typer.confirm(f"\nAccept all {len(shown)}?"):
-        raise CommandError("nothing was accepted")
+        raise CommandError("nothing was done: without a terminal, name each as ID@HASH, as `inbox show` prints it")
+    if not typer.confirm(f"\n{wording.does(shown)} all {len(shown)}?"):
+        raise CommandError("nothing was done")
     return [(item.id, item.hash) for item in shown]
 
 

@@ -61,7 +61,7 @@ async def list_(
     older_than: Annotated[str | None, typer.Option(help="Waiting longer than 30m, 12h, 3d or 2w.")] = None,
     newer_than: Annotated[str | None, typer.Option(help="Waiting no longer than that.")] = None,
     sort: Annotated[str, typer.Option(help="age (longest waiting first), newest, or urgency (by kind).")] = "age",
-    snoozed: Annotated[bool, typer.Option("--snoozed", help="Snoozed items too.")] = False,
+    snoozed: Annotated[bool, typer.Option("--snoozed", help="What was put off, too.")] = False,
     cursor: Annotated[str | None, typer.Option(help="Go on from where the last page ended.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -125,12 +125,12 @@ def accept(
         list[str] | None,
         typer.Argument(metavar="ITEM...", help="Ids, or their first characters; ID@HASH as `show` prints it."),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All that waits and may be accepted together.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="All that waits and may be approved together.")] = False,
 ) -> None:
-    """Let the assistant do it as proposed.
+    """Send, book or do it as proposed; a notice is done with.
 
-    Several are shown whole first, and accepted by one answer; what is marked, asks something or is a notice is left
-    out, and accepted by itself only. Scripts name each as ID@HASH, and are not asked: what is no longer as it was shown
+    Several are shown whole first, and approved by one answer; what is marked, asks something or is a notice is left
+    out, and approved by itself only. Scripts name each as ID@HASH, and are not asked: what is no longer as it was shown
     is refused."""
     named = items or []
     if bool(named) == everything:
@@ -149,7 +149,7 @@ def edit(
     ] = None,
     args: Annotated[str | None, typer.Option("--args", help="All arguments, as a JSON object.")] = None,
 ) -> None:
-    """Change the proposal, then let the assistant do it.
+    """Change the proposal, and send, book or do it as changed.
 
     Example: email-assistant inbox edit 3f2a "response_text=Tuesday is fine."
 
@@ -183,7 +183,7 @@ async def done(
 
 @app.command()
 def ignore(item: ItemId) -> None:
-    """Do nothing about this mail; of a notice: such mail needs none. Something may be learned from that."""
+    """Dismiss it: nothing is done; of a notice: such mail needs none. Something may be learned from that."""
     run(lambda: answering.decide(item, {"type": "ignore"}))
 
 
@@ -212,7 +212,7 @@ async def snooze(
         str | None, typer.Argument(metavar="[FOR]", help="30m, 12h, 3d, 2w; left out: bring it back now.")
     ] = None,
 ) -> None:
-    """Leave an item out of the list for a while; it comes back by itself."""
+    """Later: leave an item out of the list for a while; it comes back by itself."""
     length = _age_of(time, "FOR")
     async with answering.opened_inbox() as app:
         found = await app.inbox.find(app.user_id, item)

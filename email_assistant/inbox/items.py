@@ -73,6 +73,8 @@ class Item:
     """Id of the chat that it comes from."""
     sender: str | None
     """Of the mail; of a call without a run, the agent."""
+    sender_name: str | None
+    """As the mail itself has it; whoever writes may call themselves anything."""
     subject: str | None
     """Of the mail; of a chat, what the person asked for."""
     call_id: str

@@ -3,8 +3,8 @@
 -- name: columns
 i.id, i.user_id, coalesce(i.account_id, '{nil}') as account_id, coalesce(a.address, '') as account,
 coalesce(i.thread_id, '{nil}') as thread_id, coalesce(i.run_id, '{nil}') as run_id, i.mail_id, t.chat_id as chat,
-coalesce(m.sender, b.agent_name) as sender, coalesce(m.subject, r.input->>'request', b.tool) as subject, i.call_id,
-i.interrupt_id, i.kind, i.action,
+coalesce(m.sender, b.agent_name) as sender, m.content->'sender'->>'name' as sender_name,
+coalesce(m.subject, r.input->>'request', b.tool) as subject, i.call_id, i.interrupt_id, i.kind, i.action,
 i.args::text as args, i.mail_text, i.marks::text as kept_marks, i.doubts::text as kept_doubts,
 case when not exists (select from effects e where e.account_id = i.account_id and e.state = 'done'
                       and e.recipient = i.first_answer) then i.first_answer end as first_answer,

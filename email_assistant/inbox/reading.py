@@ -85,6 +85,13 @@ class Items:
         """The items of one run, oldest first."""
         return await self._items("i.user_id = %s and i.run_id = %s order by i.created_at, i.id", user_id, run_id)
 
+    async def proposal(self, item: Item) -> list[Item]:
+        """The parts of its proposal that wait for the person, oldest first; nothing but it if none does."""
+        where = """i.user_id = %s and i.run_id = %s and coalesce(i.group_id, i.run_id::text) = %s
+                   and i.status = 'pending' order by i.created_at, i.id"""
+        found = await self._items(where, item.user_id, item.run_id, item.group)
+        return found or [item]
+
     async def of_thread(self, user_id: UUID, thread_id: UUID) -> list[Item]:
         """The items of one conversation, oldest first."""
         return await self._items("i.user_id = %s and i.thread_id = %s order by i.created_at, i.id", user_id, thread_id)

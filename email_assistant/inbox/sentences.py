@@ -8,10 +8,11 @@ from zoneinfo import ZoneInfo
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.kept import UNREADABLE
 from email_assistant.mail.charset import one_line
+from email_assistant.mail.gist import asked, said
 from email_assistant.outgoing.entry import Effect
 from email_assistant.tools import meeting_time
 from email_assistant.tools.mcp.links import leads_to
-from email_assistant.tools.meeting_time import MeetingTime
+from email_assistant.tools.meeting_time import MeetingTime, in_zone
 
 _EXCERPT = 120
 
@@ -71,6 +72,36 @@ def _proposal(item: Item, zone: ZoneInfo) -> str:
         case "in_doubt":
             done = _DONE.get(item.action, f"this happened: {item.action}")
             return f"Can't tell whether {done}. Have a look, and say whether to do it again."
+
+
+def asks(item: Item) -> str:
+    """What the mail asks, in its own words; empty for a request of a chat, which its subject says."""
+    if item.chat or item.unreadable:
+        return ""
+    return cut(asked(item.mail_text.partition("\n")[2].split("\n\n", 1)[-1]))
+
+
+def in_brief(item: Item, zone: ZoneInfo) -> str:
+    """What would be done about the mail, as a row has room for; empty for a notice. Whom it would reach is left out
+    where that is nobody but the sender."""
+    args = item.args
+    match item.kind:
+        case _ if item.unreadable:
+            return sentence(item, zone)
+        case "draft":
+            people = _people(args, "email_address", "additional_recipients")
+            to = "" if people == item.sender else f"to {people}: "
+            brief = f"{to}“{cut(said(str(args.get('response_text', '')), asks(item)))}”"
+        case "meeting":
+            when = MeetingTime.read(args, zone)
+            brief = f"book {in_zone(when.start, zone):%a %-d %b, %H:%M}" if when else f"book {_when(args, zone)}"
+        case "notification":
+            return ""
+        case "question":
+            brief = f"asks you: {_short(args, 'question' if 'question' in args else 'content')}"
+        case _:
+            return sentence(item, zone)
+    return f"asked again: {brief}" if item.asked_because else brief
 
 
 def link_host(url: object) -> str | None:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from math import ceil
 from typing import Any, Self
 from uuid import UUID
@@ -20,13 +20,13 @@ EXPIRY = "expiry"
 SHADOW_BEGAN = "shadow mode began before what you decided was done"
 """Why they are asked again about what they had decided to do."""
 _SAID: Mapping[Answer, str] = {
-    "accept": "accepted",
-    "edit": "accepted as you edited it",
-    "ignore": "ignored",
+    "accept": "approved",
+    "edit": "approved as you changed it",
+    "ignore": "dismissed",
     "response": "passed on to the assistant",
 }
 """What each answer made of an item."""
-_SAID_OF_NOTICE: Mapping[Answer, str] = {**_SAID, "accept": "done with", "ignore": "not such mail"}
+_SAID_OF_NOTICE: Mapping[Answer, str] = {**_SAID, "accept": "done", "ignore": "not such mail"}
 NAMES: Mapping[Kind, str] = {
     "draft": "reply",
     "meeting": "meeting",
@@ -47,6 +47,7 @@ MANY: Mapping[Kind, str] = {
 }
 _DOES: Mapping[Kind, str] = {"draft": "goes out", "meeting": "is put into the calendar"}
 """What becomes of it when it is accepted; of all others, that it is done."""
+MORNING = time(8)
 _THIS_WEEK = timedelta(days=6)
 """So long a day is told by its name alone."""
 
@@ -117,7 +118,7 @@ def beside(kind: Kind, parts: Sequence[Part], zone: ZoneInfo, *, one_proposal: b
     """
     held = {part.kind: _DOES.get(part.kind, "is done") for part in parts if part.answer in ACTS}
     notes = [
-        f"{named(each, kind).capitalize()} that you accepted {does} with your answer on this"
+        f"{named(each, kind).capitalize()} that you approved {does} with your answer on this"
         for each, does in held.items()
     ]
     notes += ["If you turn this down, you are asked about that again"] if held and one_proposal else []
@@ -134,12 +135,12 @@ def asked_again(kind: Kind, own: Kind, answer: Answer, by: str) -> str:
         own: of the part that was.
     """
     if by == EXPIRY:
-        did = f"{named(kind, own)} was ignored by itself, as it waited too long"
+        did = f"{named(kind, own)} was dismissed by itself, as it waited too long"
     elif answer == "ignore":
-        did = f"you ignored {named(kind, own)}"
+        did = f"you dismissed {named(kind, own)}"
     else:
         did = f"you said what should be different about {named(kind, own)}"
-    return f"you had accepted it, and then {did}"
+    return f"you had approved it, and then {did}"
 
 
 def day(at: datetime, zone: ZoneInfo) -> str:
@@ -147,6 +148,11 @@ def day(at: datetime, zone: ZoneInfo) -> str:
     local = at.astimezone(zone)
     date = f"{local:%A}" if local - datetime.now(zone) < _THIS_WEEK else f"{local:%A}, {local.day} {local:%B},"
     return f"{date} {local.hour}:{local:%M}"
+
+
+def tomorrow(zone: ZoneInfo) -> datetime:
+    """The next morning."""
+    return datetime.combine(datetime.now(zone).date() + timedelta(days=1), MORNING, zone)
 
 
 def is_asleep(snoozed_until: datetime | None) -> bool:

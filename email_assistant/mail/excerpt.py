@@ -20,7 +20,7 @@ _LOOKED_THROUGH = 30_000  # characters at each end of what is longer still; the 
 _MARK = "\n[… 100000 characters cut …]\n"
 
 # A line break ends no sentence where the line is as long as programs wrap them.
-_SENTENCE = re.compile(
+SENTENCE = re.compile(
     r".+?(?:[.!?…؟।፧።]+[\"'»”’)\]]*(?:\s+|$)|[。！？]+[」』”）]*\n*|\n{2,}|(?<![^\n]{60})\n|$)|\n+", re.DOTALL
 )
 _ENDED = re.compile(r"(?:[.!?…؟።፧]+[\"'»”’)\]]*|[。！？]+[」』”）]*|\n)\s*$")
@@ -89,7 +89,7 @@ def excerpt(text: str, limit: int, measure: Measure = len) -> str:
 
 def _pieces(text: str, longest: int) -> Iterator[str]:
     """The text's sentences, and of longer ones their clauses or words."""
-    for sentence in _SENTENCE.finditer(text):
+    for sentence in SENTENCE.finditer(text):
         rest = sentence[0]
         while len(rest) > longest:
             found = _BREAK.match(rest[:longest])

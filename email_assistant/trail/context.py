@@ -10,7 +10,7 @@ from email_assistant.inbox.items import Item
 from email_assistant.inbox.kept import decision_in
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.rules import PROFILES, Profile, Rule
-from email_assistant.tools.spec import Kind
+from email_assistant.tools.spec import Answer, Kind
 
 _MOST_MAILS = 50
 _MOST_CHARACTERS = 20_000
@@ -50,7 +50,7 @@ class Before:
     sender: str
     subject: str
     kind: Kind
-    decision: str
+    decision: Answer
     decided_by: str | None
     decided_at: datetime
 

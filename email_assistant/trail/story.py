@@ -33,9 +33,9 @@ _PROPOSED: Mapping[str, str] = {
     "in_doubt": "You were asked about an action of which it is unclear whether it happened.",
 }
 _ANSWERS: Mapping[str, str] = {
-    "accept": "You accepted it as it was",
-    "edit": "You changed it and accepted it",
-    "ignore": "You ignored it",
+    "accept": "You approved it as it was",
+    "edit": "You changed it and approved it",
+    "ignore": "You dismissed it",
     "response": "You answered",
 }
 

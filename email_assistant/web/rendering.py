@@ -12,7 +12,7 @@ from email_assistant.inbox.sentences import cut, link_host, moment
 from email_assistant.mail.address import address_of
 from email_assistant.mail.charset import listed, plain
 from email_assistant.mail.passages import passages
-from email_assistant.web.wording import about, became, counted, span, waits, who
+from email_assistant.web.wording import SIGNS, about, became, counted, kinds_of, name_of, span, waits, who
 
 
 def render(
@@ -61,6 +61,7 @@ _environment.globals |= {
     "first_answer_text": FIRST_ANSWER,
     "not_in_copy": NOT_IN_COPY,
     "calendars_text": COUNTED,
+    "signs": SIGNS,
     "unknown_conflicts": UNKNOWN_CONFLICTS,
 }
 _environment.filters |= {
@@ -74,6 +75,8 @@ _environment.filters |= {
     "counted": counted,
     "span": span,
     "who": who,
+    "name_of": name_of,
+    "kinds_of": kinds_of,
     "about": about,
     "cut": cut,
     "said_of": said_of,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
 
 from ruamel.yaml import YAML
 
@@ -11,7 +11,7 @@ from email_assistant.accounts.account import Mode
 from email_assistant.gate.call import Rule
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.sentences import cut
-from email_assistant.inbox.standing import MANY, NAMES, said_of
+from email_assistant.inbox.standing import ACTS, MANY, NAMES, said_of
 from email_assistant.mail.charset import one_line
 from email_assistant.memory.rules import Profile
 from email_assistant.outgoing.entry import Effect
@@ -19,29 +19,32 @@ from email_assistant.tools.overview import ToolRow
 from email_assistant.tools.spec import Answer, Kind
 from email_assistant.work.rows import RunRow
 
+Button = Answer | Literal["change"]
 _WORDS: Mapping[str, Any] = YAML(typ="safe").load(files("email_assistant.web").joinpath("wording.yaml").read_text())
 
 WHAT_A_MAILBOX_ADDS: str = _WORDS["what a mailbox adds"]
-BUTTONS: Mapping[Answer, str] = _WORDS["buttons"]
-IN_DOUBT_BUTTONS: Mapping[Answer, str] = {**BUTTONS, **_WORDS["in doubt buttons"]}
-NOTICE_BUTTONS: Mapping[Answer, str] = {**BUTTONS, **_WORDS["notice buttons"]}
-LINK_BUTTONS: Mapping[Answer, str] = {**BUTTONS, **_WORDS["link buttons"]}
+_BUTTONS: Mapping[str, Mapping[Button, str]] = _WORDS["buttons"]
 CHAT_BUTTONS: Mapping[Answer, str] = _WORDS["chat buttons"]
-QUESTION_BUTTONS: Mapping[Answer, str] = {**BUTTONS, **_WORDS["question buttons"]}
+QUESTION_BUTTONS: Mapping[Answer, str] = _WORDS["question buttons"]
 TITLES: Mapping[Kind, str] = _WORDS["titles"]
 KINDS: Mapping[Kind, str] = {**MANY, "in_doubt": "in doubt"}
 _ONE: Mapping[Kind, str] = {**NAMES, "in_doubt": "in doubt"}
+SIGNS: Mapping[Kind, str] = _WORDS["signs"]
+SHOWN: Mapping[str, str] = _WORDS["shown"]
 MODES: Mapping[Mode, str] = _WORDS["modes"]
+CLASSES: Mapping[str, str] = _WORDS["classes"]
 PROFILE_NAMES: Mapping[Profile, str] = _WORDS["profiles"]
 TOOL_STATES: Mapping[str, str] = _WORDS["tool states"]
+_UNDER_WAY: Mapping[Kind, str] = {"draft": "Sending", "meeting": "Booking"}
 _REVIEWS: Mapping[Rule, str] = _WORDS["reviews"]
 
 
 def became(item: Item) -> str:
     """What a person's last step made of an item."""
     if item.decision:
-        return did(item.kind, item.decision["type"])
-    return "Snoozed" if item.snoozed_until else "Taken back; it waits again"
+        under_way = _UNDER_WAY.get(item.kind) if item.status == "decided" else None
+        return under_way if under_way and item.decision["type"] in ACTS else did(item.kind, item.decision["type"])
+    return "Put off" if item.snoozed_until else "Taken back; it waits again"
 
 
 def did(kind: Kind, answer: Answer) -> str:
@@ -54,20 +57,24 @@ def counted(kind: Kind, count: int) -> str:
     return _ONE[kind] if count == 1 else KINDS[kind]
 
 
-def buttons(item: Item) -> Mapping[Answer, str]:
-    """What each answer is called on the page."""
-    match item.kind:
-        case "in_doubt":
-            return IN_DOUBT_BUTTONS
-        case "notification":
-            return NOTICE_BUTTONS
-        case "link":
-            return LINK_BUTTONS
-        case _:
-            return BUTTONS
+def buttons(item: Item) -> Mapping[Button, str]:
+    """What each answer is called on the page and in the terminal."""
+    by_action = _BUTTONS.get(item.action, {}) if item.kind == "confirmation" else {}
+    return {**_BUTTONS["any"], **_BUTTONS.get(item.kind, {}), **by_action}
 
 
-def chat_buttons(item: Item) -> Mapping[Answer, str]:
+def dismissal(item: Item) -> dict[str, str]:
+    """The answer by which it goes away: a notice is put away, which teaches nothing, anything else turned down."""
+    return {"type": "accept" if item.kind == "notification" and "accept" in item.allowed else "ignore"}
+
+
+def does(items: Sequence[Item]) -> str:
+    """What the button is called that has all of these done."""
+    said = " and ".join(dict.fromkeys(buttons(item)["accept"].lower() for item in items))
+    return said[:1].upper() + said[1:]
+
+
+def chat_buttons(item: Item) -> Mapping[Button, str] | Mapping[Answer, str]:
     """The same within a chat, where it is done at once."""
     if item.kind in ("in_doubt", "link"):
         return buttons(item)
@@ -79,6 +86,16 @@ def who(item: Item) -> str:
     if item.is_held:
         return item.sender or "An agent of yours"
     return "You, in a chat" if item.chat else item.sender or "(unknown sender)"
+
+
+def name_of(item: Item) -> str:
+    """What whoever wrote calls themselves; the address where they say nothing."""
+    return who(item) if item.chat else item.sender_name or who(item)
+
+
+def kinds_of(items: Sequence[Item]) -> str:
+    """What is proposed, such as "reply and meeting"."""
+    return " and ".join(dict.fromkeys(_ONE[item.kind] for item in items))
 
 
 def about(item: Item) -> str:

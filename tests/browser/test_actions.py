@@ -55,10 +55,10 @@ async def as_if_pressed_just_now(visit: Visit, key: str, *, milliseconds: int = 
 
 Press = Callable[[Visit], Awaitable[None]]
 
-ACCEPT: list[Press] = [lambda v: by_mouse(v, "Accept"), lambda v: by_key(v, "a")]
-IGNORE: list[Press] = [lambda v: by_mouse(v, "Ignore"), lambda v: by_key(v, "i")]
-EDIT: list[Press] = [lambda v: by_mouse(v, "Edit"), lambda v: by_key(v, "e")]
-RESPOND: list[Press] = [lambda v: by_mouse(v, "Respond"), lambda v: by_key(v, "r")]
+ACCEPT: list[Press] = [lambda v: by_mouse(v, "Send"), lambda v: by_key(v, "a")]
+IGNORE: list[Press] = [lambda v: by_mouse(v, "Dismiss"), lambda v: by_key(v, "e")]
+EDIT: list[Press] = [lambda v: by_mouse(v, "Change…"), lambda v: by_key(v, "r")]
+RESPOND: list[Press] = [lambda v: by_mouse(v, "Change…"), lambda v: by_key(v, "r")]
 ways = pytest.mark.parametrize("way", [0, 1], ids=["mouse", "keys"])
 
 
@@ -97,8 +97,8 @@ class TestAnItem:
             difference = v.page.locator('[data-diff="arg.response_text"]')
             assert await difference.locator("del").all_inner_texts() == ["Friday"]
             assert await difference.locator("ins").all_inner_texts() == ["Monday"]
-            assert await v.page.locator(".bar").get_by_text("Accept", exact=True).is_disabled()
-            await v.page.get_by_role("button", name="Save edit and accept").click()
+            assert await v.page.locator(".bar").get_by_text("Send", exact=True).is_disabled()
+            await v.page.get_by_role("button", name="Send as changed").click()
             await shows(v, "Lunch 1?")
         edited = (await home.item(first.id)).decision
         assert edited == {"type": "edit", "args": DRAFT | {"response_text": "Monday is fine.\n\nAda"}}
@@ -107,11 +107,10 @@ class TestAnItem:
         first, _ = await waiting(home)
         async with visit(size, theme, f"/items/{first.id}") as v:
             await RESPOND[way](v)
-            field = v.page.locator("#response")
-            assert await field.evaluate("field => field === document.activeElement")
+            await v.page.locator("#response").click()
             # Letters that are keys elsewhere are text here.
             await v.page.keyboard.type("a quieter jazz bar, if you can")
-            await v.page.locator("#respond").get_by_role("button", name="Respond").click()
+            await v.page.locator("#change").get_by_role("button", name="Ask for another").click()
             await shows(v, "Lunch 1?")
         assert (await home.item(first.id)).decision == {"type": "response", "args": "a quieter jazz bar, if you can"}
 
@@ -172,7 +171,7 @@ class TestTheList:
             await by_key(v, "i")
             await v.page.get_by_role("button", name="Undo").wait_for()
             assert await status(home, first) == ("decided", "ignore")
-            for key, field in (("e", "arg.response_text"), ("r", "response")):
+            for key, field in (("r", "arg.response_text"),):
                 await v.go()
                 await by_key(v, "j")
                 await by_key(v, key)
@@ -184,19 +183,22 @@ class TestTheList:
         self, home: Home, visit: Open, size: Size, theme: Theme
     ) -> None:
         first, second = await waiting(home)
+        account = first.account_id
         question = await home.ask(
-            first.run_id, "Question", {"content": "Which?"}, kind="question", allowed=["response"]
+            (await home.mail(account))[2], "Question", {"content": "Which?"}, kind="question", allowed=["response"]
         )
         marked = await home.ask(
-            first.run_id, args=DRAFT | {"additional_recipients": ["eve@example.net"]}, new=["eve@example.net"]
+            (await home.mail(account))[2],
+            args=DRAFT | {"additional_recipients": ["eve@example.net"]},
+            new=["eve@example.net"],
         )
         async with visit(size, theme) as v:
             row = v.page.locator(f"#row-{marked.id}")
             assert "! New recipient, never written to before: eve@example.net" in await row.inner_text()
-            await v.page.get_by_text("Tick all on this page").click()
+            await v.page.get_by_text("Tick all").click()
             await v.page.get_by_text("4 ticked").wait_for()
-            await v.page.locator(".bulk").get_by_role("button", name="Accept").click()
-            await shows(v, "Read, then accept")
+            await v.page.locator(".bulk").get_by_role("button", name="Read, then send…").click()
+            await shows(v, "Read, then approve")
             left_out = await v.page.locator("#left-out li").all_inner_texts()
             assert len(left_out) == 2
             assert "it takes response" in left_out[0]
@@ -206,7 +208,7 @@ class TestTheList:
             assert await letters.count() == 2
             for letter in await letters.all():
                 assert "Friday is fine." in await letter.inner_text()
-            button = v.page.get_by_role("button", name="Accept all 2")
+            button = v.page.get_by_role("button", name="Send all 2")
             last, under = await letters.last.bounding_box(), await button.bounding_box()
             assert last
             assert under
@@ -216,7 +218,7 @@ class TestTheList:
             await button.click()
             results = v.page.locator("#results li")
             await results.first.wait_for()
-            assert [text.partition(":")[0] for text in await results.all_inner_texts()] == ["Accepted", "Accepted"]
+            assert [text.partition(":")[0] for text in await results.all_inner_texts()] == ["Sending", "Sending"]
             assert [(await status(home, item))[0] for item in (first, second, question, marked)] == [
                 *("decided", "decided", "pending", "pending")
             ]
@@ -233,10 +235,10 @@ class TestTheList:
             for key in "jxjx":
                 await by_key(v, key)
             await by_key(v, "a")
-            await shows(v, "Read, then accept")
+            await shows(v, "Read, then approve")
             await by_key(v, "a")
             await by_key(v, "a")
-            await v.page.get_by_role("button", name="Accept all 2").wait_for()
+            await v.page.get_by_role("button", name="Send all 2").wait_for()
         assert [(await status(home, item))[0] for item in items] == ["pending", "pending"]
 
     async def test_many_are_ticked_and_ignored_by_keys(self, home: Home, visit: Open, size: Size, theme: Theme) -> None:
@@ -256,7 +258,7 @@ class TestKeys:
             await shows(v, "Lunch 1?")
             await as_if_pressed_just_now(v, "a")
             await by_key(v, "a")
-            await v.page.locator("#to-edit").wait_for()
+            await v.page.locator("#to-change").wait_for()
             assert await status(home, second) == ("pending", None)
             await as_if_pressed_just_now(v, "a")
             await by_key(v, "i")  # another key is meant
@@ -275,7 +277,7 @@ class TestKeys:
             await shows(v, "Lunch 0?")
             await as_if_pressed_just_now(v, "a")
             await by_key(v, "a")
-            await v.page.locator("#to-edit").wait_for()
+            await v.page.locator("#to-change").wait_for()
             assert await status(home, first) == ("pending", None)
 
     async def test_the_mouse_between_two_presses_makes_the_second_a_new_one(self, home: Home, visit: Open) -> None:
@@ -328,24 +330,24 @@ class TestWithoutScripts:
     async def test_each_answer_is_given_and_taken_back(self, home: Home, visit: Open) -> None:
         accepted, ignored, told, edited = await waiting(home, 4)
         async with visit("phone", scripts=False, path=f"/items/{accepted.id}") as v:
-            await by_mouse(v, "Accept")
+            await by_mouse(v, "Send")
             await v.page.get_by_role("button", name="Undo").click()
             await shows(v, "Lunch 0?")
             assert await status(home, accepted) == ("pending", None)
-            await by_mouse(v, "Accept")
+            await by_mouse(v, "Send")
             await shows(v, "Lunch 1?")
-            await by_mouse(v, "Ignore")
+            await by_mouse(v, "Dismiss")
             await shows(v, "Lunch 2?")
-            await by_mouse(v, "Respond")
+            await by_mouse(v, "Change…")
             await v.page.locator("#response").fill("Shorter.")
-            await v.page.locator("#respond").get_by_role("button", name="Respond").click()
+            await v.page.locator("#change").get_by_role("button", name="Ask for another").click()
             await shows(v, "Lunch 3?")
-            await by_mouse(v, "Edit")
+            await by_mouse(v, "Change…")
             await v.page.get_by_label("Text", exact=True).fill("Monday is fine.\n\nAda")
             async with v.page.expect_navigation():
                 await v.page.get_by_role("button", name="Show what I changed").click()
             assert await v.page.locator("ins").all_inner_texts() == ["Monday"]
-            await v.page.get_by_role("button", name="Save edit and accept").click()
+            await v.page.get_by_role("button", name="Send as changed").click()
             await shows(v, "Waiting for you")
         kinds = [(await status(home, item))[1] for item in (accepted, ignored, told, edited)]
         assert kinds == ["accept", "ignore", "response", "edit"]
@@ -353,9 +355,9 @@ class TestWithoutScripts:
     async def test_many_are_answered_at_once(self, home: Home, visit: Open) -> None:
         items = await waiting(home, 2)
         async with visit(scripts=False) as v:
-            await v.page.get_by_text("Tick all on this page").click()
+            await v.page.get_by_text("Tick all").click()
             async with v.page.expect_navigation():
-                await v.page.locator(".bulk").get_by_role("button", name="Ignore").click()
+                await v.page.locator(".bulk").get_by_role("button", name="Dismiss").click()
             assert await v.page.locator("#results li").count() == 2
             async with v.page.expect_navigation():
                 await v.page.get_by_role("button", name="Undo all").click()
@@ -367,11 +369,11 @@ class TestWithoutScripts:
         async with visit() as v:
             await v.page.route("**/static/*.js", lambda route: route.abort())
             await v.go(f"/items/{edited.id}")
-            await by_mouse(v, "Edit")
+            await by_mouse(v, "Change…")
             await v.page.get_by_label("Text", exact=True).fill("Monday is fine.\n\nAda")
-            await v.page.get_by_role("button", name="Save edit and accept").click()
+            await v.page.get_by_role("button", name="Send as changed").click()
             await shows(v, "Lunch 1?")
-            await by_mouse(v, "Ignore")
+            await by_mouse(v, "Dismiss")
             await shows(v, "Waiting for you")
         kinds = [(await status(home, item))[1] for item in (edited, ignored)]
         assert kinds == ["edit", "ignore"]
@@ -379,9 +381,9 @@ class TestWithoutScripts:
     async def test_the_difference_of_a_refused_edit_is_shown(self, home: Home, visit: Open) -> None:
         first, _ = await waiting(home)
         async with visit(scripts=False, path=f"/items/{first.id}") as v:
-            await by_mouse(v, "Edit")
+            await by_mouse(v, "Change…")
             await v.page.get_by_label("To", exact=True).fill("bob")
-            await v.page.get_by_role("button", name="Save edit and accept").click()
+            await v.page.get_by_role("button", name="Send as changed").click()
             await v.page.get_by_text("not an e-mail address: bob").wait_for()
             assert await v.page.locator('[data-diff="arg.email_address"] del').count() == 1
 
@@ -392,9 +394,9 @@ class TestAMeeting:
         item = await home.ask(run, "schedule_meeting_tool", MEETING, kind="meeting")
         async with visit(path=f"/items/{item.id}") as v:
             await v.page.get_by_text("45 min").wait_for()
-            await by_key(v, "e")
+            await by_key(v, "r")
             await v.page.get_by_label("Ends").fill("2031-06-02T11:30")
-            await v.page.get_by_role("button", name="Save edit and accept").click()
+            await v.page.get_by_role("button", name="Book as changed").click()
             await shows(v, "Waiting for you")
         decision = (await home.item(item.id)).decision
         assert decision is not None

@@ -193,11 +193,11 @@ async def test_an_edit_keeps_what_arguments_are_and_says_what_it_can_not_read(
         shown = v.page.get_by_label("Details JSON")
         assert json.loads(await shown.input_value()) == details
         await shown.fill('{"minutes": [15], ')
-        await v.page.get_by_role("button", name="Save edit and do it").click()
+        await v.page.get_by_role("button", name="Do it as changed").click()
         await v.page.get_by_role("alert").get_by_text("Details: this is not JSON").wait_for()
         assert await shown.input_value() == '{"minutes": [15], '
         await shown.fill('{"minutes": [15], "by": "mail"}')
-        await v.page.get_by_role("button", name="Save edit and do it").click()
+        await v.page.get_by_role("button", name="Do it as changed").click()
         await sees(v, "Done.")
     assert calendar.calls[-1].args == {**MEETING, "duration_minutes": 45, "details": {"minutes": [15], "by": "mail"}}
 
@@ -289,7 +289,7 @@ async def test_an_answer_from_elsewhere_shows_by_itself_and_a_second_one_is_told
         await v.page.get_by_label("Or say what should be different").fill("rather not")
         [item] = await waiting(home)
         await home.app.inbox.decide(home.app.user_id, item.id, {"type": "ignore"}, by="terminal")
-        await v.page.locator(".quiet").get_by_text("Ignored, by terminal").wait_for()
+        await v.page.locator(".quiet").get_by_text("Dismissed, by terminal").wait_for()
         await v.page.get_by_role("button", name="Not like this").click()
         await v.page.get_by_role("alert").get_by_text("already answered (ignore) by terminal").wait_for()
         assert await v.page.get_by_label("Or say what should be different").input_value() == "rather not"

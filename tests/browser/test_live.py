@@ -39,12 +39,12 @@ async def test_what_is_typed_outlives_an_answer_from_elsewhere(home: Home, visit
     async with visit() as v:
         async with v.page.expect_response("**/api/events"):
             await v.go(f"/items/{item.id}")
-        await v.press("e")
+        await v.press("r")
         await v.page.keyboard.type(" And a fine poem")
         await home.app.inbox.decide(home.app.user_id, item.id, {"type": "ignore"}, by="elsewhere")
-        await v.page.get_by_text("Already answered: ignore, by elsewhere").wait_for()
+        await v.page.get_by_text("You have answered: dismissed, by elsewhere").wait_for()
         assert (await v.page.get_by_label("Text", exact=True).input_value()).endswith("And a fine poem")
-        await v.page.get_by_role("button", name="Save edit and accept").click()
+        await v.page.get_by_role("button", name="Send as changed").click()
         await v.page.get_by_text("What you had typed").wait_for()
         await v.page.locator(".proposal").get_by_text("And a fine poem").wait_for()
 

@@ -25,16 +25,16 @@ async def test_items_are_found_by_what_they_say_and_kept_to_while_answering(
         await home.ask(run, subject=subject, body=f"This is about {subject}.")
     async with visit(scripts=scripts) as v:
         await v.page.get_by_role("searchbox").fill("invoice")
-        await v.page.get_by_role("button", name="Search").click()
-        await v.page.get_by_text("Invoice two").wait_for()
+        await v.page.get_by_role("searchbox").press("Enter")
+        await v.page.get_by_text("Invoice two", exact=True).wait_for()
         assert await v.page.locator(".rows li").count() == 2
-        await v.page.get_by_text("Invoice one").click()
-        await v.page.locator(".bar").get_by_text("Ignore").click()
+        await v.page.get_by_text("Invoice one", exact=True).click()
+        await v.page.locator(".bar").get_by_text("Dismiss").click()
         await v.page.get_by_role("heading", name="Invoice two").wait_for()
         await v.page.get_by_text("← Waiting").click()
         assert await v.page.get_by_role("searchbox").input_value() == "invoice"
         await v.page.get_by_role("searchbox").fill("")
-        await v.page.get_by_role("button", name="Search").click()
+        await v.page.get_by_role("searchbox").press("Enter")
         await v.page.get_by_text("Lunch").first.wait_for()
 
 
@@ -75,13 +75,13 @@ async def test_many_sleep_at_once(home: Home, visit: Open, scripts: bool) -> Non
     account = await home.account()
     items = [await home.draft(account) for _ in range(2)]
     async with visit(scripts=scripts) as v:
-        await v.page.get_by_text("Tick all on this page").click()
+        await v.page.get_by_text("Tick all").click()
         await v.page.locator(".bulk select").select_option("monday")
-        await v.page.locator(".bulk").get_by_role("button", name="Snooze").click()
+        await v.page.locator(".bulk").get_by_role("button", name="Later").click()
         await v.page.locator("#results li").nth(1).wait_for()
         assert [text.partition(":")[0] for text in await v.page.locator("#results li").all_inner_texts()] == [
-            "Snoozed",
-            "Snoozed",
+            "Put off",
+            "Put off",
         ]
     assert None not in [(await home.item(item.id)).snoozed_until for item in items]
 
@@ -90,14 +90,14 @@ async def test_many_sleep_at_once(home: Home, visit: Open, scripts: bool) -> Non
 async def test_an_item_sleeps_and_is_brought_back(home: Home, visit: Open, scripts: bool) -> None:
     item = await home.draft(await home.account())
     async with visit(path=f"/items/{item.id}", scripts=scripts) as v:
-        await v.page.get_by_label("Not now").select_option("tomorrow")
-        await v.page.get_by_role("button", name="Snooze").click()
+        await v.page.get_by_label("Later means").select_option("tomorrow")
+        await v.page.get_by_role("button", name="Later").click()
         await v.page.get_by_text("Nothing waits for you.").wait_for()
         assert (await home.item(item.id)).snoozed_until is not None
-        await v.page.get_by_text("1 snoozed").click()
+        await v.page.get_by_text("1 put off").click()
         await v.page.locator(".rows a.row").click()
         await v.page.get_by_role("button", name="Bring it back now").click()
-        await v.page.get_by_role("button", name="Snooze").wait_for()
+        await v.page.get_by_role("button", name="Later").wait_for()
     assert (await home.item(item.id)).snoozed_until is None
 
 

@@ -63,7 +63,7 @@ async def test_nothing_of_a_hostile_mail_is_alive(home: Home, visit: Open, size:
             )
             assert not set(shown) & set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
         await v.go(f"/items/{draft.id}")
-        await v.press("e")
+        await v.press("r")
         await v.page.get_by_label("Text", exact=True).press("End")
         await v.page.keyboard.type("!")
         await v.page.locator('[data-diff="arg.response_text"] ins').first.wait_for()

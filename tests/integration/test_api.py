@@ -323,7 +323,7 @@ class Page(HTMLParser):
             self._textarea = given["name"]
             self.forms[-1].values[given["name"]] = ""
             self.forms[-1].kinds[given["name"]] = "textarea"
-        elif tag == "button" and given.get("type") != "button" and "disabled" not in given:
+        elif tag == "button" and given.get("type") != "button" and not {"disabled", "form"} & given.keys():
             self._button = given.get("value", "")
             self.forms[-1].buttons[self._button] = ""
 
@@ -1018,15 +1018,16 @@ class TestWaitingPage:
         item = await home.draft(account, new=["bob@example.org"])
         await home.ask(item.run_id, "schedule_meeting_tool", MEETING, kind="meeting")
         await home.ask(item.run_id, "Question", {"content": "Which Friday?"}, kind="question", allowed=["response"])
-        await home.ask(item.run_id, NOTIFY_ACTION, {}, kind="notification", allowed=["ignore", "response"])
+        _, _, run = await home.mail(account)
+        await home.ask(run, NOTIFY_ACTION, {}, kind="notification", allowed=["ignore", "response"])
         await home.execute("update inbox_items set created_at = created_at - interval '3 hours'")
         shown = await page(browser, "/")
         assert f"/items/{item.id}" in shown.links
         marked = f"! New recipient, never written to before: {BOB}"
-        assert f"{BOB} Lunch? {marked} Reply to {BOB}: Friday is fine. Ada 3 h" in shown.text
-        assert f"Schedule Plan, Mon 02 Jun 2031, 10:00 CEST, with {BOB}, dan@example.net" in shown.text
-        assert "Asks: Which Friday?" in shown.text
-        assert "no answer is planned" in shown.text
+        does = "“Friday is fine.”, book Mon 2 Jun, 10:00, asks you: Which Friday?"
+        row = f"reply and meeting and question {BOB} Lunch? 3 h Does Friday suit you? → {does} {marked}"
+        assert row in shown.text
+        assert f"Good to know 1 · notice {BOB} Lunch?" in shown.text
 
     async def test_it_starts_with_what_waits_and_can_show_the_rest(
         self, home: Home, browser: httpx.AsyncClient
@@ -1048,6 +1049,7 @@ class TestWaitingPage:
         first = await home.draft(await home.account())
         for _ in range(100):
             await home.ask(first.run_id)
+        await home.execute("update inbox_items set group_id = id::text")
         links = (await page(browser, "/", account=ADA)).links
         assert len([link for link in links if link.startswith("/items/")]) == 100
         [following] = [link for link in links if "cursor=" in link and "ticked=" not in link]
@@ -1080,11 +1082,11 @@ class TestItemPage:
         assert f"New recipient, never written to before: {BOB}" in shown.text
         form = shown.form(f"/items/{item.id}")
         assert form.buttons == {
-            "accept": "Accept",
-            "edit": "Save edit and accept",
+            "accept": "Send",
+            "edit": "Send as changed",
             "preview": "Show what I changed",
-            "ignore": "Ignore",
-            "response": "Respond",
+            "ignore": "Dismiss",
+            "response": "Ask for another",
         }
         fields = ["asked", "arg.email_address", "arg.additional_recipients", "arg.response_text", "response"]
         assert list(form.values) == fields
@@ -1122,7 +1124,7 @@ class TestItemPage:
         _, _, run = await home.mail(await home.account())
         for time in ("9999-12-31T23:30:00-05:00", "0001-01-01T00:00:00+02:00", "soon"):
             item = await home.ask(run, "schedule_meeting_tool", MEETING | {"start_time": time}, kind="meeting")
-            assert f"Schedule Plan, {time}, with" in (await page(browser, "/")).text
+            assert f"book {time}" in (await page(browser, "/")).text
             form = (await page(browser, f"/items/{item.id}")).form(f"/items/{item.id}")
             assert form.values["arg.start_time"] == time
 
@@ -1235,7 +1237,8 @@ class TestItemPage:
         assert await home.item(item.id) == item
 
     async def test_only_allowed_answers_are_offered(self, home: Home, browser: httpx.AsyncClient) -> None:
-        _, _, run = await home.mail(await home.account())
+        account = await home.account()
+        _, _, run = await home.mail(account)
         question = await home.ask(
             run, "Question", {"content": "Which Friday?"}, kind="question", allowed=["ignore", "response"]
         )
@@ -1244,6 +1247,7 @@ class TestItemPage:
         form = shown.form(f"/items/{question.id}")
         assert set(form.buttons) == {"ignore", "response"}
         assert list(form.values) == ["asked", "response"]
+        _, _, run = await home.mail(account)
         doubt = await home.ask(run, "send_email_tool", DRAFT, kind="in_doubt", allowed=["accept", "ignore"])
         form = (await page(browser, f"/items/{doubt.id}")).form(f"/items/{doubt.id}")
         assert form.buttons == {"accept": "Do it again", "ignore": "Leave it"}
@@ -1264,8 +1268,8 @@ class TestItemPage:
         item = await home.draft(await home.account())
         await press(browser, item, "edit", response_text="No.")
         shown = await page(browser, f"/items/{item.id}")
-        assert "Already answered: edit, by web at" in shown.text
-        assert "As you edited it" in shown.text
+        assert "You have answered: sending, by web at" in shown.text
+        assert "As you changed it" in shown.text
         assert [form.action for form in shown.posts] == [f"/items/{item.id}/undo"]
         assert re.search(r"Undo \( ?(60|5\d) s left\)", shown.text)
         undone = await browser.post(shown.posts[0].action)
@@ -1305,7 +1309,7 @@ class TestItemPage:
         async with home.app.pool.connection() as conn:
             await home.app.questions.supersede(conn, [old.run_id], by=run)
         shown = await page(browser, f"/items/{old.id}")
-        assert "Superseded" in shown.text
+        assert "Set aside" in shown.text
         assert shown.posts == []
         own = f"/items/{old.id}/body"
         assert not [link for link in shown.links if link.startswith("/items/") and link != own]
@@ -1317,7 +1321,7 @@ class TestItemPage:
         item = await home.draft(await home.account())
         await home.execute("update inbox_items set status = 'expired'")
         shown = await page(browser, f"/items/{item.id}")
-        assert "Expired" in shown.text
+        assert "Too late" in shown.text
         assert shown.posts == []
 
 

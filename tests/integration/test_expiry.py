@@ -35,11 +35,11 @@ class TestExpiry:
             mail_id = await home.receive()
             await wait(home, 29)
             [item] = await home.pending()
-            assert "ignored by itself on" in await page(home, item)
+            assert "dismissed by itself on" in await page(home, item)
             await wait(home, 2)
 
             closed = await home.item(item)
-            assert "Already answered: ignore, by expiry at" in await page(home, item)
+            assert "You have answered: dismissed, by expiry at" in await page(home, item)
             assert (closed.status, closed.decided_by) == ("applied", "expiry")
             assert (await home.mail(mail_id)).state == "done"
             await home.works.learn(home.account_id)
@@ -67,7 +67,7 @@ class TestExpiry:
             again = await home.item(draft)
             assert again.status == "pending"
             assert again.asked_because == (
-                "you had accepted it, and then the meeting was ignored by itself, as it waited too long"
+                "you had approved it, and then the meeting was dismissed by itself, as it waited too long"
             )
             await home.works.tidy()
             await home.carry_on()
@@ -87,4 +87,4 @@ class TestExpiry:
         await home.receive()
         await wait(home, 4000)
         [item] = await home.pending()
-        assert "ignored by itself on" not in await page(home, item)
+        assert "dismissed by itself on" not in await page(home, item)

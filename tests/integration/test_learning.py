@@ -340,7 +340,7 @@ class TestANotice:
         assert await rules(home) == []
         assert model.calls("memory") == []
         assert {mail.state for mail in await home.mails()} == {"done", "waiting"}
-        assert (await home.item(notices[0])).state == "done with"
+        assert (await home.item(notices[0])).state == "done"
         assert model.calls("response") == []
 
         await home.answer(notices[4], "ignore")

@@ -52,11 +52,11 @@ class TestWhatWaits:
         assert waits["state"] == "goes out with your answer on the meeting"
         [listed] = daemon.items(status="decided")
         assert listed["state"] == waits["state"]
-        assert "The reply that you accepted goes out with your answer on this" in now(daemon, invitation)["description"]
+        assert "The reply that you approved goes out with your answer on this" in now(daemon, invitation)["description"]
         daemon.accept(invitation)
         daemon.until_done(mail_id)
         assert (len(google.sent), len(google.events)) == (1, 1)
-        assert (now(daemon, draft)["waits_for"], now(daemon, draft)["state"]) == ([], "accepted")
+        assert (now(daemon, draft)["waits_for"], now(daemon, draft)["state"]) == ([], "approved")
 
     def test_the_meeting_for_the_reply(self, daemon: Daemon, google: Google) -> None:
         _, draft, invitation = proposed(daemon, google)
@@ -110,11 +110,11 @@ class TestAskedAgain:
     @pytest.mark.parametrize(
         ("answer", "args", "because"),
         [
-            ("ignore", None, "you had accepted it, and then you ignored the meeting"),
+            ("ignore", None, "you had approved it, and then you dismissed the meeting"),
             (
                 "response",
                 "Rather on Tuesday.",
-                "you had accepted it, and then you said what should be different about the meeting",
+                "you had approved it, and then you said what should be different about the meeting",
             ),
         ],
     )
@@ -311,10 +311,10 @@ class TestPages:
         assert "It goes out with your answer on the meeting." in shown
         assert "Take it back" in shown
         assert "goes out with your answer on the meeting" in page(daemon, "/?status=decided")
-        told = "The reply that you accepted goes out with your answer on this."
+        told = "The reply that you approved goes out with your answer on this."
         assert told in page(daemon, f"/items/{invitation['id']}")
         daemon.answer(invitation, "ignore")
-        because = "You are asked again: <bdi>you had accepted it, and then you ignored the meeting</bdi>."
+        because = "You are asked again: <bdi>you had approved it, and then you dismissed the meeting</bdi>."
         assert because in page(daemon, f"/items/{draft['id']}")
         assert "Asked again: Reply to" in page(daemon, "/")
 
@@ -334,12 +334,12 @@ class TestCommandLine:
         assert "goes out with your answer on the meeting" in daemon.cli("inbox", "show", draft["id"])
         shown = daemon.cli("inbox", "show", draft["id"], "--json")
         assert (shown["waits_for"], shown["group"]) == ([invitation["id"]], invitation["group"])
-        assert "The reply that you accepted goes out" in daemon.cli("inbox", "show", invitation["id"])
-        assert "The reply that you accepted goes out" in daemon.cli("inbox", "snooze", invitation["id"], "3d")
+        assert "The reply that you approved goes out" in daemon.cli("inbox", "show", invitation["id"])
+        assert "The reply that you approved goes out" in daemon.cli("inbox", "snooze", invitation["id"], "3d")
         assert "put off until" in daemon.cli("inbox", "show", draft["id"])
         listed = json.loads(daemon.run("inbox", "list", "--status", "decided", "--json").stdout)["items"]
         assert "put off until" in listed[0]["state"]
         ignored = daemon.cli("inbox", "ignore", invitation["id"])
-        assert "Asked again, as you had accepted it, and then you ignored the meeting" in ignored
+        assert "Asked again, as you had approved it, and then you dismissed the meeting" in ignored
         assert f"inbox show {draft['id'][:8]}" in ignored
-        assert "You are asked again: you had accepted it" in daemon.cli("inbox", "show", draft["id"])
+        assert "You are asked again: you had approved it" in daemon.cli("inbox", "show", draft["id"])

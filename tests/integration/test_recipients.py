@@ -526,10 +526,10 @@ class TestManyAtOnce:
         assert EVE in left_out
         assert "Notice" in left_out
         assert page.partition("<main")[2].partition("</main>")[0].count("<button") == 1
-        assert page.index("Accept all 2") > page.rindex("Line 299.")
+        assert page.index("Send all 2") > page.rindex("Line 299.")
         seen = [part.partition('"')[0] for part in page.split('name="seen" value="')[1:]]
         taken = await http.post("/answers/accept", data={"seen": seen})
-        assert taken.text.count("Accepted") == 2
+        assert taken.text.count("Sending") == 2
         assert sorted(item.subject or "" for item in await home.pending()) == ["Marked", "Notice"]
 
     async def test_what_has_changed_since_it_was_shown_is_not_accepted(

@@ -241,7 +241,7 @@ class TestAnswers:
             await view.press("a")
             taken = await decided(home, item)
             assert (taken.decided_by, taken.decision) == ("terminal", {"type": "accept", "args": None})
-            await view.sees("Nothing waits for you.", "Accepted. z takes it back within")
+            await view.sees("Nothing waits for you.", "Sending. z takes it back within")
 
     async def test_the_countdown_runs_and_z_takes_the_answer_back(self, home: Home, account: UUID) -> None:
         item = await home.draft(account)
@@ -291,7 +291,7 @@ class TestAnswers:
         async with shown(home, size=SMALL) as view:
             await view.press("i")
             await view.sees("1 waiting for you")
-            await view.press("e")
+            await view.press("r")
             await view.sees("See the difference", "line 1")
             await view.press(*"New ", "ctrl+s")
             await view.sees("line 1")
@@ -309,9 +309,9 @@ class TestAnswers:
         async with shown(home) as view:
             await view.opens("o")
             await home.app.inbox.decide(home.app.user_id, item.id, {"type": "accept"}, by="web")
-            await view.sees("Already answered (accept) by web")
+            await view.sees("You have answered: sending, by web")
             await view.press("z")
-            await view.misses("Already answered")
+            await view.misses("You have answered")
             assert (await home.item(item.id)).status == "pending"
 
     async def test_an_answer_is_final_when_its_countdown_is_over(self, home: Home, account: UUID) -> None:
@@ -332,9 +332,9 @@ class TestAnswers:
                 await view.opens(keys[0])
             await view.press(keys[-1])
             assert (await decided(home, item)).decision == {"type": "ignore", "args": None}
-            await view.sees("Nothing waits for you.", "Ignored. z takes it back")
+            await view.sees("Nothing waits for you.", "Dismissed. z takes it back")
 
-    @pytest.mark.parametrize("keys", [["r"], ["o", "r"]])
+    @pytest.mark.parametrize("keys", [["t"], ["o", "t"]])
     async def test_r_responds_with_a_text(self, home: Home, account: UUID, keys: list[str]) -> None:
         item = await home.draft(account)
         async with shown(home) as view:
@@ -351,13 +351,13 @@ class TestAnswers:
     async def test_a_text_that_was_taken_back_stands_in_its_field_again(self, home: Home, account: UUID) -> None:
         item = await home.draft(account)
         async with shown(home) as view:
-            await view.press("r")
+            await view.press("t")
             await view.sees("What should be different?")
             await view.press(*"quiz", "ctrl+s")
             await view.sees("Told the assistant. z takes it back")
             await view.press("z")
             await view.sees("Taken back", "Friday is fine.")
-            await view.press("j", "r")
+            await view.press("j", "t")
             await view.sees("What should be different?", "quiz")
             await view.press("ctrl+s")
             assert (await decided(home, item)).decision == {"type": "response", "args": "quiz"}
@@ -368,7 +368,7 @@ class TestAnswers:
         await home.app.inbox.decide(home.app.user_id, item.id, {"type": "edit", "args": edited}, by="test")
         await home.app.inbox.undo(home.app.user_id, item.id)
         async with shown(home) as view:
-            await view.press("e")
+            await view.press("r")
             await view.sees("Cc (addresses", "Monday is fine.")
             await view.press("ctrl+s")
             await view.sees("FridayMonday is fine.")
@@ -403,7 +403,7 @@ class TestAnswers:
         kept = "It is kept, and done once something works on it: nothing is running yet"
         async with shown(home) as view:
             await view.press("i")
-            await view.sees("2 waiting for you", "Ignored. z takes it back within", kept)
+            await view.sees("2 waiting for you", "Dismissed. z takes it back within", kept)
             await view.press("z")
             await view.sees("Taken back; it waits for you again.")
             assert kept not in view.text
@@ -426,7 +426,7 @@ class TestAnswers:
     async def test_what_was_typed_is_dropped_by_a_second_escape_only(self, home: Home, account: UUID) -> None:
         await home.draft(account)
         async with shown(home) as view:
-            await view.press("r")
+            await view.press("t")
             await view.sees("What should be different?")
             await view.press(*"hey", "escape")
             await view.sees("Your text is not sent", "hey")
@@ -436,15 +436,15 @@ class TestAnswers:
     async def test_an_answer_that_was_given_elsewhere_is_told(self, home: Home, account: UUID) -> None:
         item = await home.draft(account)
         async with shown(home) as view:
-            await view.press("r")
+            await view.press("t")
             await view.sees("What should be different?")
             await home.app.inbox.decide(home.app.user_id, item.id, {"type": "accept"}, by="web")
             await view.press(*"no", "ctrl+s")
             await view.sees("already answered (accept) by web at", "nothing was changed", "no")
             assert (await home.item(item.id)).decision == {"type": "accept", "args": None}
             await view.press("escape", "escape")
-            await view.sees("Already answered (accept) by web at")
-            await view.press("e")
+            await view.sees("You have answered: sending, by web at")
+            await view.press("r")
             await view.sees("; nothing was changed")
             assert "Cc (addresses" not in view.text
 
@@ -509,12 +509,12 @@ class TestEdit:
     async def test_the_difference_is_shown_before_anything_is_sent(self, home: Home, account: UUID) -> None:
         item = await home.draft(account)
         async with shown(home) as view:
-            await view.press("e")
+            await view.press("r")
             await self.edit(view, "response_text", "Monday is fine.")
             await view.press("ctrl+s")
             await view.sees("FridayMonday is fine.", BOB)
             assert (await home.item(item.id)).status == "pending"
-            await view.press("e")
+            await view.press("r")
             await view.sees("Cc (addresses")
             await self.edit(view, "additional_recipients", "eve@example.net")
             await view.press("ctrl+s")
@@ -524,14 +524,14 @@ class TestEdit:
             args = {"email_address": BOB, "response_text": "Monday is fine."}
             taken = (await decided(home, item)).decision
             assert taken == {"type": "edit", "args": {**args, "additional_recipients": ["eve@example.net"]}}
-            await view.sees("Nothing waits for you.", "Accepted as changed. z takes it back")
+            await view.sees("Nothing waits for you.", "Sending. z takes it back")
 
     async def test_an_address_that_was_proposed_stays_new_in_an_edit(self, home: Home, account: UUID) -> None:
         args = {**DRAFT, "additional_recipients": ["eve@example.net"]}
         await home.draft(account, args=args, new=["eve@example.net"])
         async with shown(home) as view:
             await view.sees("! ", "New recipient, never written to before: eve@example.net")
-            await view.press("e")
+            await view.press("r")
             await self.edit(view, "response_text", "Monday is fine.")
             await view.press("ctrl+s")
             await view.sees("eve@example.net (new recipient: never written to before)")
@@ -540,7 +540,7 @@ class TestEdit:
         item = await home.draft(account, action="schedule_meeting_tool", args=MEETING, kind="meeting")
         async with shown(home) as view:
             await view.opens("o")
-            await view.press("e")
+            await view.press("r")
             await view.sees("Starts (such as 2031-06-02T10:00, Europe/Berlin time)", "2031-06-02T10:45")
             await self.edit(view, "start_time", "noon")
             await view.press("ctrl+s")
@@ -556,20 +556,20 @@ class TestEdit:
     async def test_a_refused_edit_is_told_and_kept(self, home: Home, account: UUID) -> None:
         item = await home.draft(account)
         async with shown(home) as view:
-            await view.press("e")
+            await view.press("r")
             await self.edit(view, "email_address", "nobody")
             await view.press("ctrl+s")
             await view.sees("a Accept it as changed")
             await view.press("a")
             await view.sees("not an e-mail address: nobody")
             assert (await home.item(item.id)).status == "pending"
-            await view.press("e")
+            await view.press("r")
             await view.sees("nobody", "Text")
 
     async def test_changes_are_dropped_by_a_second_escape_only(self, home: Home, account: UUID) -> None:
         await home.draft(account)
         async with shown(home) as view:
-            await view.press("e")
+            await view.press("r")
             await self.edit(view, "response_text", "Mine.")
             await view.press("escape")
             await view.sees("Your changes are not sent", "Mine.")
@@ -580,7 +580,7 @@ class TestEdit:
         hostile = {**DRAFT, "response_text": HOSTILE, "email_address": f"\x1b[1m{BOB}"}
         item = await home.draft(account, args=hostile)
         async with shown(home) as view:
-            await view.press("e")
+            await view.press("r")
             await view.sees(HARMLESS)
             await view.press("ctrl+s")
             await view.sees("Nothing was changed yet.")
@@ -633,7 +633,7 @@ class TestItem:
         async with shown(home) as view:
             await view.opens("o")
             await home.app.inbox.decide(home.app.user_id, item.id, {"type": "response", "args": "Later."}, by="web")
-            await view.sees("Already answered (response) by web at", ": Later.")
+            await view.sees("You have answered: passed on to the assistant, by web at", ": Later.")
 
 
 class TestAround:

@@ -13,23 +13,23 @@ from textual.widgets import Input, TextArea
 
 from email_assistant.cli.context import here
 from email_assistant.cli.explain import explain
+from email_assistant.cli.screen import words
 from email_assistant.cli.screen.base import LiveScreen
 from email_assistant.cli.screen.desk import Desk
 from email_assistant.cli.screen.keys import KeysScreen
 from email_assistant.cli.screen.waiting import WaitingScreen
 from email_assistant.db.presence import clock_time
 from email_assistant.inbox.items import Invalid, Item
+from email_assistant.inbox.sentences import moment
 from email_assistant.mail.charset import one_line
 from email_assistant.memory.lessons import Learned
 
 _BEAT_SECONDS = 15.0
 _DEAF_SECONDS = 2.0
 """How often is looked for changes while none are told, since the database is gone or something stands before it."""
-_DECIDING = ("a", "i")  # keys that decide, or lead to where the same key decides
+_DECIDING = ("a", "e", "h", "i")  # keys that decide, or lead to where the same key decides
 _SLIP_SECONDS = 0.6  # in which the same key pressed again is a slip of the finger
 _ANSWERS = "answers"
-_DONE = {"accept": "Accepted", "edit": "Accepted as changed", "ignore": "Ignored", "response": "Told the assistant"}
-_DONE_WITH_NOTICE = {**_DONE, "accept": "Put away", "ignore": "Not such mail"}
 _TOLD = timedelta(seconds=30)  # how long it is said that something was learned, or that an answer is kept
 
 
@@ -102,7 +102,7 @@ class InboxApp(App[None]):
         if item is None or item.undo_until is None:
             return []
         seconds = max(1, round((item.undo_until - datetime.now(UTC)).total_seconds()))
-        done = (_DONE_WITH_NOTICE if item.kind == "notification" else _DONE)[(item.decision or {})["type"]]
+        done = words.done(item)
         if item.waits_for:
             return [f"{done}; it {item.state}. z takes it back."]
         return [f"{done}. z takes it back within {seconds} s."]
@@ -210,6 +210,15 @@ class InboxApp(App[None]):
         finally:
             self._on_their_way.discard(item.id)
         self.say("; ".join(f"You are asked again: {part.asked_because}" for part in again))
+        then()
+
+    def put_off(self, item: Item, then: Callable[[], object] = lambda: None) -> None:
+        """Leave an item out of the list until tomorrow morning."""
+        self._begin(self._put_off(item, then))
+
+    async def _put_off(self, item: Item, then: Callable[[], object]) -> None:
+        until = await self.desk.put_off(item)
+        self.say(f"Back {moment(until, item.zone)}.")
         then()
 
     async def _undo(self, item: Item) -> None:

@@ -17,6 +17,7 @@ from email_assistant.inbox.items import Item
 from email_assistant.inbox.originals import Original, original
 from email_assistant.inbox.recipients import addresses_in
 from email_assistant.inbox.sentences import sentence
+from email_assistant.inbox.standing import tomorrow
 from email_assistant.memory.lessons import Learned
 from email_assistant.memory.profiles import Memory
 from email_assistant.trail.context import Context, Contexts
@@ -102,6 +103,13 @@ class Desk:
             return None
         async with _in_time():
             return await self._app.accounts.why_kept(self._app.presence, item.account_id)
+
+    async def put_off(self, item: Item) -> datetime:
+        """Until when it is left out of the list. Raises NoItem, Conflict."""
+        until = tomorrow(item.zone)
+        async with _in_time():
+            await self._app.inbox.snooze(self.user_id, item.id, until)
+        return until
 
     async def undo(self, item_id: UUID) -> Item:
         """Raises NoItem, Conflict."""

@@ -16,18 +16,21 @@ from email_assistant.cli.screen.files import FilesScreen
 from email_assistant.cli.screen.respond import RespondScreen
 from email_assistant.inbox.sentences import sentence
 from email_assistant.tools.spec import Answer
+from email_assistant.web.wording import buttons, dismissal
 
 
 class ItemScreen(LiveScreen):
-    """`then`: "edit" or "respond" opens that as soon as the item is there."""
+    """`then`: "change" or "respond" opens that as soon as the item is there."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j", "scroll(2)", "Down", show=False),
         Binding("k", "scroll(-2)", "Up", show=False),
-        Binding("a", "accept", "Accept"),
-        Binding("e", "edit", "Edit"),
-        Binding("r", "respond", "Respond"),
-        Binding("i", "ignore", "Ignore"),
+        Binding("a", "accept", "Send, book, done"),
+        Binding("r", "change", "Change"),
+        Binding("t", "respond", "Tell the assistant", show=False),
+        Binding("h", "later", "Later"),
+        Binding("e", "turn_down", "Dismiss"),
+        Binding("i", "ignore", "Not such mail", show=False),
         Binding("z", "undo", "Undo"),
         Binding("v", "files", "Files"),
         Binding("u", "back", "Back to the list"),
@@ -50,8 +53,8 @@ class ItemScreen(LiveScreen):
         self._seen = seen = await self.inbox.desk.look(self.item_id)
         self.query_one("#item", Static).update(words.sight(seen, sentence(seen.item, seen.zone)))
         then, self._then = self._then, ""
-        if then == "edit":
-            self.action_edit()
+        if then == "change":
+            self.action_change()
         elif then == "respond":
             self.action_respond()
 
@@ -63,8 +66,20 @@ class ItemScreen(LiveScreen):
         if seen := self._open_to("ignore"):
             self.inbox.answer(seen.item, {"type": "ignore"}, then=self.action_back)
 
-    def action_edit(self) -> None:
-        if seen := self._open_to("edit"):
+    def action_turn_down(self) -> None:
+        """A notice is put away, anything else turned down."""
+        if seen := self._open_to("ignore"):
+            self.inbox.answer(seen.item, dismissal(seen.item), then=self.action_back)
+
+    def action_later(self) -> None:
+        if seen := self._open_to("ignore"):
+            self.inbox.put_off(seen.item, then=self.action_back)
+
+    def action_change(self) -> None:
+        """Edit what is proposed; answer what can't be edited."""
+        if self._seen and "edit" not in self._seen.item.allowed:
+            self.action_respond()
+        elif seen := self._open_to("edit"):
             self.inbox.push_screen(EditScreen(seen))
 
     def action_respond(self) -> None:
@@ -94,6 +109,7 @@ class ItemScreen(LiveScreen):
             self.inbox.say(f"{words.became(item)}; nothing was changed", is_error=True)
             return None
         if answer not in item.allowed:
-            self.inbox.say(f"This takes no {answer}; it takes {', '.join(item.allowed)}.", is_error=True)
+            takes = ", ".join(buttons(item)[each] for each in item.allowed)
+            self.inbox.say(f"This does not take that; it takes: {takes}.", is_error=True)
             return None
         return self._seen

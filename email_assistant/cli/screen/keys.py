@@ -10,11 +10,13 @@ from textual.widgets import Static
 _KEYS = """\
 j  k      move
 o  Enter  open
-a         accept what is shown; in the list: show it first; a notice: done with it
-e         edit, see the difference, accept
-r         respond
-i         ignore; a notice: not such mail, which is learned
-v         the mail's files, to save them, and its invitation
+a         send, book, do what is shown; in the list: show it first; a notice: done
+r         change it and see the difference; answer a question
+t         tell the assistant what should be different
+h         later: it comes back tomorrow morning
+e         dismiss; a notice: done
+i         dismiss; a notice: not such mail, which is learned
+ v         the mail's files, to save them, and its invitation
 z         undo, while its countdown runs
 f         forget what was learned just now
 u         back to the list, from a search to all of it, from a comparison to the edit

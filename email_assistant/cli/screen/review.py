@@ -18,9 +18,9 @@ from email_assistant.web.forms import Field
 
 class ReviewScreen(InboxScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("a", "send", "Accept it as changed"),
+        Binding("a", "send", "Send it as changed"),
         Binding("ctrl+s", "send", show=False),
-        Binding("e", "back", "Edit on"),
+        Binding("r", "back", "Change on"),
         Binding("escape", "back", show=False),
         Binding("u", "back", show=False),
         Binding("j", "scroll(2)", show=False),

@@ -12,6 +12,7 @@ from email_assistant.cli.screen import words
 from email_assistant.cli.screen.base import LiveScreen
 from email_assistant.cli.screen.desk import Row
 from email_assistant.cli.screen.item import ItemScreen
+from email_assistant.web.wording import dismissal, does
 
 _PAGE = 100
 _MOST = 1000  # no further than this the list goes; what is beyond is found by searching
@@ -28,10 +29,12 @@ class WaitingScreen(LiveScreen):
         Binding("j", "move(1)", "Down"),
         Binding("k", "move(-1)", "Up"),
         Binding("o", "open", "Open"),
-        Binding("a", "accept", "Accept"),
-        Binding("e", "open('edit')", "Edit"),
-        Binding("r", "open('respond')", "Respond"),
-        Binding("i", "ignore", "Ignore"),
+        Binding("a", "accept", "Send, book, done"),
+        Binding("r", "open('change')", "Change"),
+        Binding("t", "open('respond')", show=False),
+        Binding("h", "later", "Later"),
+        Binding("e", "turn_down", "Dismiss"),
+        Binding("i", "ignore", "Not such mail", show=False),
         Binding("z", "app.undo", "Undo"),
         Binding("slash", "search", "Search", key_display="/"),
         Binding("u", "whole_list", "Whole list", show=False),
@@ -145,7 +148,15 @@ class WaitingScreen(LiveScreen):
             if row.item.kind == "notification":
                 self.inbox.say("a puts the notice away, i says that such mail needs none, u goes back.")
             else:
-                self.inbox.say("This is what would be done: a accepts it, u goes back.")
+                self.inbox.say(f"This is what would be done: a is {does([row.item])}, u goes back.")
+
+    def action_turn_down(self) -> None:
+        if row := self._chosen():
+            self.inbox.answer(row.item, dismissal(row.item))
+
+    def action_later(self) -> None:
+        if row := self._chosen():
+            self.inbox.put_off(row.item)
 
     def action_ignore(self) -> None:
         if row := self._chosen():

@@ -17,6 +17,7 @@ from email_assistant.mail.contents import MailContents
 from email_assistant.mail.diff import compare
 from email_assistant.trail.context import PastMail
 from email_assistant.trail.story import Happening
+from email_assistant.web import wording
 from email_assistant.web.forms import Field, ProposalForm
 from email_assistant.web.wording import about, waits, who
 
@@ -92,6 +93,11 @@ def beside_the_text(mail: MailContents, zone: ZoneInfo) -> str:
     return "\n".join(lines)
 
 
+def done(item: Item) -> str:
+    """What the person's answer makes of an item."""
+    return wording.became(item)
+
+
 def became(item: Item) -> str:
     """What was made of an item that doesn't wait any more; empty while it waits."""
     match item.status:
@@ -100,13 +106,13 @@ def became(item: Item) -> str:
             at = f"{item.decided_at:%Y-%m-%d %H:%M:%S %Z}"
             said = f": {line(decision['args'])}" if decision.get("type") == "response" else ""
             then = f"; it {item.state}" if item.status == "decided" else ""
-            return f"Already answered ({decision.get('type')}) by {item.decided_by} at {at}{said}{then}"
+            return f"You have answered: {done(item).lower()}, by {item.decided_by} at {at}{said}{then}"
         case "superseded":
             because = line(item.ended_because or "the conversation went on")
-            return f"Superseded: {because}, and nothing of this was done here."
+            return f"Set aside: {because}, and nothing of this was done here."
         case "expired":
             why = item.ended_because if item.is_held else "it can no longer be answered"
-            return f"Expired: {why}, and nothing of it was done."
+            return f"Too late: {why}, and nothing of it was done."
         case "pending":
             return ""
 
@@ -181,10 +187,11 @@ def _reasons(seen: Sight) -> Iterator[Part]:
     elif triage is None:
         yield "The mail was not triaged.\n"
     else:
-        yield f"Classified as {triage.classification}" + (f": {line(triage.reason)}\n" if triage.reason else ".\n")
+        yield f"{line(triage.reason or wording.CLASSES[triage.classification])}\n"
     for before in seen.context.before:
         at = moment(before.decided_at, seen.zone)
-        yield f"Before: {before.decision} on {line(before.subject or '(no subject)')}, {at}\n", "dim"
+        did = wording.did(before.kind, before.decision).lower()
+        yield f"Before: {did}: {line(before.subject or '(no subject)')}, {at}\n", "dim"
 
 
 def _conversation(seen: Sight) -> Iterator[Part]:

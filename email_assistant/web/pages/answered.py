@@ -1,12 +1,13 @@
 """What a person has just answered: said on the next page, with a way back while there is one."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
 
 from email_assistant.app import App
-from email_assistant.inbox.items import Conflict, Invalid, Item, NoItem
+from email_assistant.inbox.items import MOST_AT_ONCE, Conflict, Invalid, Item, NoItem
 
 BY = "web"
 
@@ -28,13 +29,13 @@ class Answered:
         return round(left) if left > 0 else None
 
 
-async def just_answered(app: App, item_id: str | None) -> Answered | None:
-    """The item that the address names as just answered or snoozed, unless it waits again."""
-    try:
-        item = await app.inbox.get(app.user_id, UUID(item_id)) if item_id else None
-    except (ValueError, NoItem):
-        return None
-    return await _taken(app, item) if item and (item.status in ("decided", "applied") or is_asleep(item)) else None
+async def just_answered(app: App, item_ids: str | None) -> list[Answered]:
+    """The items that the address names as just answered or put off, but those that wait again."""
+    found: list[Item] = []
+    for item_id in (item_ids or "").split(",")[:MOST_AT_ONCE]:
+        with suppress(ValueError, NoItem):
+            found.append(await app.inbox.get(app.user_id, UUID(item_id)))
+    return [await _taken(app, item) for item in found if item.status in ("decided", "applied") or is_asleep(item)]
 
 
 def is_asleep(item: Item) -> bool:

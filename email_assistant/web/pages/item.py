@@ -1,8 +1,10 @@
 """`/items/{id}`: one item, all that speaks for and against it, and the answers to it."""
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import RedirectResponse, Response
@@ -10,22 +12,23 @@ from fastapi.responses import RedirectResponse, Response
 from email_assistant.app import App
 from email_assistant.inbox.items import Conflict, Invalid, Item
 from email_assistant.inbox.listing import Wanted
-from email_assistant.inbox.sentences import sentence
-from email_assistant.mail.compose import reply_subject
+from email_assistant.inbox.sentences import asks
 from email_assistant.mail.diff import Piece, compare
-from email_assistant.tools.meeting_time import MeetingTime
 from email_assistant.trail.context import Contexts
 from email_assistant.web.dependencies import Assistant, ItemId, ToldContexts
 from email_assistant.web.forms import Field, ProposalForm
-from email_assistant.web.pages.answered import BY, Answered, is_asleep, just_answered
+from email_assistant.web.pages.answered import Answered, is_asleep, just_answered
+from email_assistant.web.pages.card import answer_card, parts_of
 from email_assistant.web.pages.listing import Listed, Listing, Text
 from email_assistant.web.pages.news import News, Telling, nothing
-from email_assistant.web.pages.proposal import answer_of, arguments_in, fields_of, form_of, inputs_of, taken_back_in
+from email_assistant.web.pages.proposal import fields_of
+from email_assistant.web.pages.rows import MailRow, rows_of
 from email_assistant.web.pages.snooze import CHOICES, wake
 from email_assistant.web.rendering import render
-from email_assistant.web.wording import PROFILE_NAMES, TITLES, buttons, did
+from email_assistant.web.wording import CLASSES, PROFILE_NAMES, TITLES, did, does
 
 _NEWEST = 5  # mails of a long conversation that stand on the page
+_BESIDE = 50  # items in the list beside it
 _LONGEST = 6000  # characters of each of them
 
 router = APIRouter()
@@ -53,17 +56,16 @@ async def show(
 async def decide(
     app: Assistant, contexts: ToldContexts, request: Request, item_id: ItemId, listing: Listed
 ) -> Response:
-    """Take the answer and go on to the next item; `preview` only shows what an edit would change."""
+    """Take the answer and go on to the next mail; `preview` only shows what an edit would change."""
     posted = await fields_of(request)
     item = await app.inbox.get(app.user_id, item_id)
     if posted.get("answer") == "preview":
         return await _page(app, contexts, item_id, listing, posted)
     try:
-        given = answer_of(await form_of(app, item), posted)
-        await app.inbox.decide(app.user_id, item_id, given, by=BY, asked=_asked(posted) or item.first_asked)
+        answered = await answer_card(app, item, posted)
     except (Conflict, Invalid) as refusal:
         return await _page(app, contexts, item_id, listing, posted, refusal)
-    return await _go_on(app, item, listing)
+    return await _go_on(app, answered, listing)
 
 
 @router.post("/items/{item_id}/undo")
@@ -82,18 +84,21 @@ async def snooze(
     """Put the item to sleep and go on to the next one; without a time, bring it back."""
     item = await app.inbox.get(app.user_id, item_id)
     try:
-        await app.inbox.snooze(app.user_id, item_id, wake(until, item.zone))
+        for part in await app.inbox.proposal(item):
+            await app.inbox.snooze(app.user_id, part.id, wake(until, item.zone))
     except (Conflict, Invalid) as refusal:
         return await _page(app, contexts, item_id, listing, refusal=refusal)
     if not until:
         return RedirectResponse(listing.link(f"/items/{item_id}"), 303)
-    return await _go_on(app, item, listing)
+    return await _go_on(app, [item], listing)
 
 
-async def _go_on(app: App, answered: Item, listing: Listing) -> Response:
-    following = await _next(app, answered, listing)
+async def _go_on(app: App, answered: Sequence[Item], listing: Listing) -> Response:
+    """To what is left of the proposal, else to the next one."""
+    left = [part for part in await app.inbox.proposal(answered[0]) if part.status == "pending" and not is_asleep(part)]
+    following = left[0] if left and left[0].id != answered[0].id else await _next(app, answered, listing)
     path = f"/items/{following.id}" if following else "/"
-    return RedirectResponse(listing.link(path, answered=str(answered.id)), 303)
+    return RedirectResponse(listing.link(path, answered=",".join(str(each.id) for each in answered)), 303)
 
 
 async def _page(
@@ -103,16 +108,14 @@ async def _page(
     listing: Listing,
     posted: Mapping[str, str] | None = None,
     refusal: Conflict | Invalid | None = None,
-    just: Answered | None = None,
+    just: Sequence[Answered] = (),
     *,
     whole: bool = False,
     news: Telling = nothing,
 ) -> Response:
     item = await app.inbox.get(app.user_id, item_id)
-    form = await form_of(app, item)
-    posted = taken_back_in(form, item) if posted is None else posted
-    given = arguments_in(posted)
-    changed = form.changed(given)
+    shown = await parts_of(app, item, posted)
+    items, zone = [part.item for part in shown], shown[0].form.home
     context = await contexts.of(item)
     letters = context.conversation if whole else context.conversation[-_NEWEST:]
     return render(
@@ -128,39 +131,28 @@ async def _page(
         context=context,
         letters=[(letter, *_shortened(letter.text, whole=whole)) for letter in letters],
         earlier=len(context.conversation) - len(letters),
-        proposed=form.fields,
-        inputs=inputs_of(form, given),
-        changed=changed,
-        edited=_edited(item, form),
-        response=posted.get("response", ""),
+        rows=await _pane(app, listing, zone),
+        shown=shown,
+        does=does([part.item for part in shown if part.can_be_done]),
+        asks=asks(item),
+        edited=_edited(item, shown[0].form),
         news=await news(),
-        first_text=_first_to_edit(form),
         titles=TITLES,
-        does=sentence(item, form.home) if item.kind in ("notification", "in_doubt") else None,
+        classes=CLASSES,
         did=did,
         profiles=PROFILE_NAMES,
-        buttons=buttons(item),
-        zone=form.home,
-        written_in=form.zone,
-        subject=reply_subject(item.subject or "") if item.kind == "draft" and item.mail_id else None,
-        lasts=when.minutes if item.kind == "meeting" and (when := MeetingTime.read(item.args, form.home)) else None,
+        zone=zone,
         newer=await _newer(app, item),
         newer_ids={each["id"] for each in item.newer},
-        following=await _next(app, item, listing),
-        preceding=await _next(app, item, listing, backwards=True),
+        following=await _next(app, items, listing),
+        preceding=await _next(app, items, listing, backwards=True),
     )
 
 
-def _asked(posted: Mapping[str, str]) -> int | None:
-    """The how manieth time the person was asked by the form that they sent."""
-    given = posted.get("asked", "")
-    return int(given) if given.isdecimal() else None
-
-
-def _first_to_edit(form: ProposalForm) -> str | None:
-    """The field that an edit most often means."""
-    shown = [field for field in form.fields if field.kind not in ("hidden", "said")]
-    return next((field.name for field in (*(f for f in shown if f.kind == "text"), *shown)), None)
+async def _pane(app: App, listing: Listing, zone: ZoneInfo) -> list[MailRow]:
+    """What else waits, for the list beside the card; what needs an answer first."""
+    items, _ = await app.inbox.page(app.user_id, **listing.waiting, limit=_BESIDE)
+    return sorted(rows_of(items, defaultdict(lambda: zone)), key=lambda row: row.is_notice)
 
 
 def _edited(item: Item, form: ProposalForm) -> list[tuple[Field, list[Piece]]]:
@@ -181,13 +173,14 @@ async def _newer(app: App, item: Item) -> UUID | None:
     return newer[-1].id if newer else None
 
 
-async def _next(app: App, item: Item, listing: Listing, *, backwards: bool = False) -> Item | None:
-    """What waits behind this item in the list that the person came from, or before it; at the end of the list, what
+async def _next(app: App, items: Sequence[Item], listing: Listing, *, backwards: bool = False) -> Item | None:
+    """What waits behind these in the list that the person came from, or before them; at the end of the list, what
     stands at its other end."""
     wanted: Wanted = {**listing.waiting, "backwards": backwards}
-    for cursor in (listing.behind(item), None):
-        found, _ = await app.inbox.page(app.user_id, **wanted, cursor=cursor, limit=2)
-        if other := next((each for each in found if each.id != item.id), None):
+    ids = {item.id for item in items}
+    for cursor in (listing.behind(items[0]), None):
+        found, _ = await app.inbox.page(app.user_id, **wanted, cursor=cursor, limit=len(ids) + 1)
+        if other := next((each for each in found if each.id not in ids), None):
             return other
     return None
 

@@ -1,8 +1,8 @@
 """Which part of the inbox a person looks at: the query of the list's address, which an item's address carries on."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
@@ -20,7 +20,8 @@ Text = Annotated[str | None, BlankAsNone]
 Shown = Status | Literal["snoozed", "all"]
 Age = Literal["1h", "1d", "1w"]
 AGES = [("", "any time"), ("1h", "over an hour"), ("1d", "over a day"), ("1w", "over a week")]
-SORTS = [("age", "longest waiting first"), ("newest", "newest first"), ("urgency", "urgent first")]
+SORTS: Sequence[tuple[Sort, str]] = [("age", "oldest"), ("newest", "newest"), ("urgency", "urgent")]
+"""What comes first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,10 @@ class Listing:
     @property
     def is_filtered(self) -> bool:
         return bool(self.query.keys() - {"q"})
+
+    def by(self, sort: Sort) -> str:
+        """The address of the same list in another order."""
+        return replace(self, sort=sort).link("/")
 
     def link(self, path: str, **more: str | None) -> str:
         """The address of a page that keeps to this part of the inbox."""

@@ -53,7 +53,7 @@ def answer_of(form: ProposalForm, posted: Mapping[str, str]) -> dict[str, Any]:
     kind, given = posted.get("answer"), arguments_in(posted)
     match kind:
         case "accept" if form.changed(given):
-            raise Invalid("you changed the proposal: save the edit and accept it, or take the change back")
+            raise Invalid("you changed the proposal: send it as changed, or take the changes back")
         case "edit" if form.changed(given):
             return {"type": "edit", "args": form.read(given)}
         case "edit":

@@ -1,17 +1,17 @@
 """Until when an item may sleep, in words, by the account's own clock."""
 
 from collections.abc import Mapping
-from datetime import datetime, time, timedelta
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from email_assistant.inbox.items import Invalid
+from email_assistant.inbox.standing import MORNING, tomorrow
 
-_MORNING = time(8)
 CHOICES: Mapping[str, str] = {
-    "hour": "for an hour",
-    "later": "for four hours",
-    "tomorrow": "until tomorrow morning",
-    "monday": "until Monday morning",
+    "tomorrow": "tomorrow morning",
+    "hour": "in an hour",
+    "later": "in four hours",
+    "monday": "Monday morning",
 }
 
 
@@ -26,8 +26,8 @@ def wake(choice: str, zone: ZoneInfo) -> datetime | None:
         case "later":
             return now + timedelta(hours=4)
         case "tomorrow":
-            return datetime.combine(now.date() + timedelta(days=1), _MORNING, zone)
+            return tomorrow(zone)
         case "monday":
-            return datetime.combine(now.date() + timedelta(days=7 - now.weekday()), _MORNING, zone)
+            return datetime.combine(now.date() + timedelta(days=7 - now.weekday()), MORNING, zone)
         case _:
             raise Invalid("choose until when it is to sleep")

@@ -14,7 +14,7 @@ from email_assistant.web.pages.answered import BY, Answered
 from email_assistant.web.pages.listing import Listing
 from email_assistant.web.pages.proposal import form_of
 from email_assistant.web.rendering import render
-from email_assistant.web.wording import TITLES
+from email_assistant.web.wording import TITLES, does
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,8 @@ async def show_together(app: App, listing: Listing, item_ids: Sequence[UUID]) ->
             left_out.append(Answered(item, item.alone))
         else:
             shown.append(await _whole(app, item))
-    return render("together.html", shown=shown, left_out=left_out, listing=listing, titles=TITLES)
+    called = does([each.item for each in shown]) if shown else ""
+    return render("together.html", shown=shown, does=called, left_out=left_out, listing=listing, titles=TITLES)
 
 
 async def results_of(app: App, seen: Sequence[str]) -> list[Answered]:

@@ -1,6 +1,7 @@
 """`/`: what waits, found, filtered, and answered many at once."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated
 from uuid import UUID
 
@@ -8,23 +9,24 @@ from fastapi import APIRouter, Form
 from fastapi.responses import Response
 
 from email_assistant.app import App
-from email_assistant.inbox.items import Invalid, Item
+from email_assistant.inbox.items import Invalid, Item, NoItem
 from email_assistant.inbox.listing import STATUSES
-from email_assistant.inbox.sentences import sentence
 from email_assistant.web.dependencies import Assistant
 from email_assistant.web.pages.answered import BY, Answered, each, just_answered
 from email_assistant.web.pages.listing import AGES, SORTS, Listed, Listing, Text, zones
 from email_assistant.web.pages.news import News, Telling, nothing
+from email_assistant.web.pages.rows import rows_of
 from email_assistant.web.pages.snooze import CHOICES, wake
 from email_assistant.web.pages.start import Start, Starting
 from email_assistant.web.pages.together import results_of, show_together
 from email_assistant.web.rendering import render
-from email_assistant.web.wording import KINDS
+from email_assistant.web.wording import KINDS, SHOWN, dismissal
 
 router = APIRouter()
 
 _SHOWN = ("pending", "snoozed", *STATUSES[1:], "all")
 Seen = Annotated[list[str], Form(default_factory=list)]
+Notices = Annotated[list[UUID], Form(alias="notice", default_factory=list)]
 Ticked = Annotated[list[UUID], Form(alias="item", default_factory=list)]
 
 
@@ -39,7 +41,7 @@ async def waiting(
     ticked: Text = None,
 ) -> Response:
     just = await just_answered(app, answered)
-    return await _page(app, listing, start, cursor, [just] if just else [], ticked=ticked == "all", news=news)
+    return await _page(app, listing, start, cursor, just, ticked=ticked == "all", news=news)
 
 
 @router.post("/answers")
@@ -52,22 +54,36 @@ async def answer_all(
     response: Annotated[str, Form()] = "",
     until: Annotated[str, Form()] = "",
 ) -> Response:
-    """Give the same answer to all that are ticked, or snooze them. What is to be accepted is shown first."""
+    """Give the same answer to all that are ticked, or put them off. What is to be done is shown first. `dismiss` puts
+    notices away, from which nothing is learned, and turns the rest down."""
+    items = await _whole(app, items)
     if kind == "accept":
         return await show_together(app, listing, items)
     zone = zones(await app.accounts.of_user(app.user_id))
-    answer = "accept" if kind == "done" else kind
-    decision = {"type": answer, "args": response if kind == "response" else None}
 
     async def step(item_id: UUID) -> Item:
         item = await app.inbox.get(app.user_id, item_id)
         if kind == "done" and item.kind != "notification":
             raise Invalid("this is no notice that could be put away")
         if kind != "snooze":
-            return await app.inbox.decide(app.user_id, item_id, decision, by=BY)
+            answer = {"type": _answer(kind, item), "args": response if kind == "response" else None}
+            return await app.inbox.decide(app.user_id, item_id, answer, by=BY)
         return await app.inbox.snooze(app.user_id, item_id, wake(until, zone[item.account]))
 
     return await _page(app, listing, start, results=await each(app, items, step))
+
+
+@router.post("/answers/done")
+async def done_all(app: Assistant, listing: Listed, start: Starting, notices: Notices) -> Response:
+    """Put away the notices that were shown, but those that are marked; nothing is learned from that."""
+
+    async def step(item_id: UUID) -> Item:
+        item = await app.inbox.get(app.user_id, item_id)
+        if item.kind != "notification" or item.marks:
+            raise Invalid("this is no notice that could be put away among others")
+        return await app.inbox.decide(app.user_id, item_id, {"type": "accept"}, by=BY)
+
+    return await _page(app, listing, start, results=await each(app, notices, step))
 
 
 @router.post("/answers/accept")
@@ -84,6 +100,26 @@ async def undo_all(app: Assistant, listing: Listed, start: Starting, items: Tick
     )
 
 
+async def _whole(app: App, item_ids: Sequence[UUID]) -> list[UUID]:
+    """All parts of the proposals that they are of."""
+    found: list[UUID] = []
+    for item_id in item_ids:
+        with suppress(NoItem):
+            found += [part.id for part in await app.inbox.proposal(await app.inbox.get(app.user_id, item_id))]
+    return found
+
+
+def _answer(button: str, item: Item) -> str:
+    """A notice that is done with is accepted: that teaches nothing."""
+    match button:
+        case "done":
+            return "accept"
+        case "dismiss":
+            return dismissal(item)["type"]
+        case _:
+            return button
+
+
 async def _page(
     app: App,
     listing: Listing,
@@ -96,15 +132,14 @@ async def _page(
 ) -> Response:
     items, following = await app.inbox.page(app.user_id, **listing.wanted, cursor=cursor)
     accounts = await app.accounts.of_user(app.user_id)
-    zone = zones(accounts)
     return render(
         "waiting.html",
-        rows=[(item, sentence(item, zone[item.account])) for item in items],
+        rows=rows_of(items, zones(accounts)),
         listing=listing,
         kinds=[("", "all"), *KINDS.items()],
         ages=AGES,
         sorts=SORTS,
-        shown=[(each, "waiting" if each == "pending" else each) for each in _SHOWN],
+        shown=[(each, SHOWN[each]) for each in _SHOWN],
         snoozes=CHOICES,
         counts=await app.inbox.counts(app.user_id),
         accounts=accounts,

@@ -28,7 +28,24 @@ function showWhetherChanged(form) {
   const changed = [...form.querySelectorAll("[data-proposed]")].some((field) => field.value !== field.dataset.proposed);
   form.querySelector("[data-dirty]").hidden = !changed;
   const accept = form.querySelector('[value="accept"]');
-  if (accept) accept.disabled = changed;
+  if (accept) accept.disabled = changed || "unread" in form.dataset;
+}
+
+/** Watch the forms of what was put in. */
+export function beginEdit(root) {
+  const forms = [...root.querySelectorAll("form[data-answer]")];
+  for (const form of forms) {
+    form.addEventListener("read", () => showWhetherChanged(form));
+    showWhetherChanged(form);
+  }
+}
+
+/** The button says what it does without the parts that are left out. */
+function sayWhatIsDone(form) {
+  const parts = [...form.querySelectorAll("[data-does]")].filter((part) => !part.querySelector("[data-strike]:checked"));
+  const said = [...new Set(parts.map((part) => part.dataset.does))].join(" and ") || "Leave all out";
+  const accept = form.querySelector('.bar [value="accept"]');
+  if (accept) accept.textContent = said[0] + said.slice(1).toLowerCase();
 }
 
 /** Open the panel that a field stands in, and go there. */
@@ -55,12 +72,15 @@ export function watchEdit() {
     if (!sending && isTyped()) event.preventDefault();
   });
   document.addEventListener("click", (event) => {
-    if (event.target.matches("#to-edit, #to-respond")) openByLink(event);
+    if (event.target.matches("#to-change")) openByLink(event);
+  });
+  document.addEventListener("change", (event) => {
+    if (event.target.matches("[data-strike]")) sayWhatIsDone(event.target.form);
   });
   document.addEventListener("input", (event) => {
     if (!event.target.matches("[data-proposed]")) return;
     show(event.target);
     showWhetherChanged(event.target.form);
   });
-  for (const form of document.querySelectorAll("form[data-answer]")) showWhetherChanged(form);
+  beginEdit(document);
 }

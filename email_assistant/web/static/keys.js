@@ -1,9 +1,12 @@
 // Every action by one key, except while something is typed.
 
+import { openPalette } from "./palette.js";
+import { goTo } from "./places.js";
+import { readOn } from "./reading.js";
 import { undoEarlier } from "./undo.js";
 
-const links = () => [...document.querySelectorAll(".rows a.row")];
-const current = () => document.activeElement?.closest(".rows > li");
+const links = () => [...document.querySelectorAll(".rows:not(.pane *) a.row")].filter((link) => link.checkVisibility());
+const current = () => document.activeElement?.closest(".rows:not(.pane *) > li");
 const ticked = () => document.querySelector('#list input[name="item"]:checked');
 
 function click(selector) {
@@ -21,10 +24,12 @@ function move(step) {
   return true;
 }
 
+/** The row that is marked, else the first of the list. */
 function open(hash = "") {
-  const link = current()?.querySelector("a.row");
+  const link = current()?.querySelector("a.row") ?? document.querySelector("#list .inbox a.row");
   if (!link) return false;
-  location.assign(link.href + hash);
+  if (hash) location.assign(link.href + hash);
+  else link.click();
   return true;
 }
 
@@ -39,15 +44,22 @@ function tick() {
  * one sentence only. Nor does a key accept what is shown together: more stands there than a screen holds.
  */
 function accept() {
-  if (click('.bar [value="accept"]')) return true;
+  if (click('.bar [value="accept"]') || readOn()) return true;
   return ticked() ? click('.bulk [value="accept"]') : open();
 }
 
-function ignore() {
-  if (click('.bar [value="ignore"]')) return true;
+/** Give one answer to what is open, or to what is ticked, or to the row. */
+function answer(value, inBulk = value) {
+  if (document.querySelector(".bar")) return click(`.bar ${value}`);
   const box = current()?.querySelector('input[name="item"]');
   if (!ticked() && box) box.click();
-  return ticked() ? click('.bulk [value="ignore"]') : false;
+  return ticked() ? click(`.bulk ${inBulk}`) : false;
+}
+
+/** A notice is put away, anything else turned down. */
+function dismiss() {
+  const isNotice = document.querySelector('form[data-kind="notification"] .bar [value="accept"]');
+  return answer(isNotice ? '[value="accept"]' : '[value="ignore"]', '[value="dismiss"]');
 }
 
 function search() {
@@ -68,15 +80,26 @@ function help() {
   return true;
 }
 
+/** Leave a part of the proposal out, or take it in again. */
+function strike(number) {
+  const box = document.querySelectorAll("[data-strike]")[number - 1];
+  box?.click();
+  return Boolean(box);
+}
+
 const ACTIONS = {
+  1: () => strike(1),
+  2: () => strike(2),
+  3: () => strike(3),
   j: () => move(1),
   k: () => move(-1),
   o: () => open(),
   x: tick,
   a: accept,
-  e: () => click("#to-edit") || open("#now-edit"),
-  r: () => click("#to-respond") || open("#now-respond"),
-  i: ignore,
+  r: () => click("#to-change") || open("#now-change"),
+  h: () => answer("#put-off", '[value="snooze"]'),
+  e: dismiss,
+  i: () => answer('[value="ignore"]'),
   z: () => click("[data-undo-all]") || click("[data-undo]") || undoEarlier(),
   u: back,
   "/": search,
@@ -84,7 +107,7 @@ const ACTIONS = {
 };
 
 /** Keys that decide, or lead to where the same key decides. */
-const DECIDING = ["a", "i"];
+const DECIDING = ["a", "e", "h", "i"];
 /** Milliseconds in which the same key pressed again is a slip of the finger. */
 const SLIP = 600;
 /** What was pressed last; it is remembered over pages, since a decision leads to the next item's. */
@@ -99,19 +122,26 @@ function isSlip(event) {
   return false;
 }
 
+/** Milliseconds after `g` in which a letter says where to. */
+const GOES = 1500;
+let going = -GOES;
+
 function isTyping(target) {
   return target.matches?.('textarea, select, [contenteditable], input:not([type="checkbox"])') ?? false;
 }
 
-/** An item that was opened for editing or for a response, from the list. */
+/** An item that was opened to be changed or answered, from the list. */
 function openAsked() {
-  // No element has these ids: going to one takes the focus away once the page is loaded.
-  if (location.hash === "#now-edit") click("#to-edit");
-  if (location.hash === "#now-respond") click("#to-respond");
+  // No element has this id: going to one takes the focus away once the page is loaded.
+  if (location.hash === "#now-change") click("#to-change");
 }
 
 export function watchKeys() {
   document.addEventListener("keydown", (event) => {
+    if (event.key === "k" && (event.ctrlKey || event.metaKey) && !document.querySelector("dialog[open]")) {
+      event.preventDefault();
+      return openPalette();
+    }
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
     if (event.repeat && !"jk".includes(event.key)) return;
     if (document.querySelector("dialog[open]")) return;
@@ -119,7 +149,9 @@ export function watchKeys() {
       if (event.key === "Escape") event.target.blur();
       return;
     }
-    if (isSlip(event) || (Object.hasOwn(ACTIONS, event.key) && ACTIONS[event.key]())) event.preventDefault();
+    const goes = event.timeStamp - going < GOES && goTo(event.key);
+    going = event.key === "g" && !goes ? event.timeStamp : -GOES;
+    if (goes || isSlip(event) || (Object.hasOwn(ACTIONS, event.key) && ACTIONS[event.key]())) event.preventDefault();
   });
   document.addEventListener("pointerdown", () => sessionStorage.removeItem(PRESSED));
   const button = document.getElementById("show-help");

@@ -1,14 +1,15 @@
 // Keeps an open page as the server has it: after an event the page is fetched anew, and its changed parts are put in.
 
 import { watchDay } from "./day.js";
-import { isTyped } from "./edit.js";
+import { beginEdit, isTyped } from "./edit.js";
 import { keepTicks } from "./list.js";
+import { watchReading } from "./reading.js";
 import { countDown } from "./undo.js";
 
 const AGAIN = 3000;
 const QUIET = 150; // one fetch for events that come together
 
-const main = document.querySelector("main[data-live]");
+let main = document.querySelector("main[data-live]");
 const served = new Map();
 let source;
 let timer;
@@ -43,6 +44,8 @@ function put(fresh) {
     restore();
     countDown(next);
     watchDay();
+    watchReading(next);
+    beginEdit(next);
     refocus(next, focused);
   }
 }
@@ -57,9 +60,11 @@ function refocus(part, focused) {
 
 async function fetchAnew() {
   try {
-    const answer = await fetch(main.dataset.live);
+    const asked = main;
+    const answer = await fetch(asked.dataset.live);
     if (answer.status === 401) return say("You are logged out; log in again in another tab, then go on here.");
-    if (answer.ok) put(new DOMParser().parseFromString(await answer.text(), "text/html"));
+    const text = await answer.text();
+    if (answer.ok && asked === main) put(new DOMParser().parseFromString(text, "text/html"));
     document.dispatchEvent(new Event("refreshed"));
   } catch {
     // The connection is gone; the event source says so and tries again.
@@ -97,9 +102,16 @@ function connect() {
   });
 }
 
+/** Take the page that was put in for the one that is served. */
+export function keepAsServed() {
+  main = document.querySelector("main[data-live]");
+  served.clear();
+  for (const part of parts(document)) served.set(part.id, part.outerHTML);
+}
+
 export function watchServer() {
   if (!main) return;
-  for (const part of parts(document)) served.set(part.id, part.outerHTML);
+  keepAsServed();
   // A page in the background holds no connection: browsers allow six to one server, over all tabs.
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) source?.close();

@@ -2,20 +2,25 @@
 
 import { watchBadge } from "./badge.js";
 import { watchDay } from "./day.js";
-import { watchEdit } from "./edit.js";
+import { beginEdit, watchEdit } from "./edit.js";
 import { watchKeys } from "./keys.js";
 import { watchList } from "./list.js";
-import { watchServer } from "./live.js";
+import { keepAsServed, watchServer } from "./live.js";
+import { watchReading } from "./reading.js";
+import { onArrival, watchWays } from "./swap.js";
 import { watchSwipes } from "./swipe.js";
 import { countDown } from "./undo.js";
 
 watchServer(); // first: it remembers the page as it was served
 watchList();
+watchReading();
 watchEdit();
 watchDay();
 countDown(document);
 watchKeys();
 watchSwipes();
 if ("setAppBadge" in navigator || "serviceWorker" in navigator) watchBadge();
+watchWays();
+for (const step of [keepAsServed, watchList, watchReading, beginEdit, watchDay, countDown]) onArrival(step);
 if (document.querySelector("[data-chat]")) import("./chat.js");
 if (document.querySelector("[data-push]")) import("./push.js");

@@ -1,8 +1,8 @@
 // The seconds in which an answer can be taken back, counted by this machine's clock from what the server said.
 
 const TICK = 250;
-/** The latest answer that can be taken back, for pages that don't show it. */
-const LATEST = "undo";
+/** The answers that can be taken back, latest last, for pages that don't show them. */
+const ANSWERED = "undo";
 
 /** Count the undo buttons within `root` down; each goes when its time is over. */
 export function countDown(root) {
@@ -27,15 +27,25 @@ function remember(button) {
   const action = button.form.getAttribute("action");
   const items = [...button.form.querySelectorAll('input[name="item"]')].map((field) => field.value);
   const until = Date.now() + 1000 * Number(button.dataset.seconds);
-  sessionStorage.setItem(LATEST, JSON.stringify({ action, items, until }));
-  button.form.addEventListener("submit", () => sessionStorage.removeItem(LATEST));
+  const isOther = (each) => each.action !== action || String(each.items) !== String(items);
+  keep([...kept().filter(isOther), { action, items, until }]);
+  button.form.addEventListener("submit", () => keep(kept().filter(isOther)));
 }
 
-/** Take back what an earlier page could, while its seconds run. */
+function kept() {
+  return JSON.parse(sessionStorage.getItem(ANSWERED) ?? "[]").filter((each) => each.until > Date.now());
+}
+
+function keep(answers) {
+  sessionStorage.setItem(ANSWERED, JSON.stringify(answers));
+}
+
+/** Take back the latest of what earlier pages could, while its seconds run. */
 export function undoEarlier() {
-  const latest = JSON.parse(sessionStorage.getItem(LATEST) ?? "null");
-  sessionStorage.removeItem(LATEST);
-  if (!latest || latest.until < Date.now()) return false;
+  const answers = kept();
+  const latest = answers.pop();
+  keep(answers);
+  if (!latest) return false;
   const form = document.createElement("form");
   Object.assign(form, { method: "post", action: latest.action });
   for (const value of latest.items) {

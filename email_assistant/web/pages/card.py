@@ -1,0 +1,154 @@
+"""One card for a mail: the parts of what is proposed for it, and the one answer to all of them."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from email_assistant.app import App
+from email_assistant.inbox.answers import check_shown
+from email_assistant.inbox.items import Item
+from email_assistant.inbox.sentences import sentence
+from email_assistant.mail.compose import reply_subject
+from email_assistant.tools.meeting_time import MeetingTime
+from email_assistant.web.forms import Field, ProposalForm
+from email_assistant.web.pages.answered import BY
+from email_assistant.web.pages.proposal import Input, answer_of, arguments_in, form_of, inputs_of, taken_back_in
+from email_assistant.web.wording import Button, buttons
+
+_BESIDE = re.compile(r"[0-9a-f-]{36}:")
+"""Before what is of a part that the card's address does not name: its id."""
+
+
+@dataclass(frozen=True, slots=True)
+class CardPart:
+    """One part of a proposal, as its card shows it."""
+
+    item: Item
+    form: ProposalForm
+    posted: Mapping[str, str]  # what the person has typed into it
+    prefix: str  # of its fields' names; empty: it is the part that the card's address names
+    beside: Sequence[Item]  # what stands on the same card
+
+    @property
+    def buttons(self) -> Mapping[Button, str]:
+        return buttons(self.item)
+
+    @property
+    def inputs(self) -> list[Input]:
+        return inputs_of(self.form, arguments_in(self.posted))
+
+    @property
+    def changed(self) -> list[Field]:
+        return self.form.changed(arguments_in(self.posted))
+
+    @property
+    def response(self) -> str:
+        return self.posted.get("response", "")
+
+    @property
+    def edits(self) -> bool:
+        return "edit" in self.item.allowed and bool(self.inputs)
+
+    @property
+    def can_be_changed(self) -> bool:
+        return self.edits or "response" in self.item.allowed
+
+    @property
+    def can_be_done(self) -> bool:
+        return "accept" in self.item.allowed
+
+    @property
+    def first_field(self) -> str:
+        """The id of the field that a change most often means."""
+        shown = [field for field in self.form.fields if field.kind not in ("hidden", "said")]
+        first = next((field for field in (*(f for f in shown if f.kind == "text"), *shown)), None)
+        return f"{self.prefix}arg.{first.name}" if self.edits and first else f"{self.prefix}response"
+
+    @property
+    def says(self) -> str | None:
+        """In a sentence, where no field says it."""
+        return sentence(self.item, self.form.home) if self.item.kind in ("notification", "in_doubt") else None
+
+    @property
+    def subject(self) -> str | None:
+        """Of the letter, which has no field for that."""
+        item = self.item
+        return reply_subject(item.subject or "") if item.kind == "draft" and item.mail_id else None
+
+    @property
+    def lasts(self) -> float | None:
+        """Minutes of a meeting."""
+        when = MeetingTime.read(self.item.args, self.form.home) if self.item.kind == "meeting" else None
+        return when.minutes if when else None
+
+    @property
+    def notes(self) -> list[str]:
+        """What there is to say of parts that are not on the card."""
+        on_card = len(self.beside) > 1
+        return [note for note in self.item.notes if not (on_card and note.startswith("One proposal with"))]
+
+
+async def parts_of(app: App, item: Item, posted: Mapping[str, str] | None) -> list[CardPart]:
+    """The item, then what waits beside it; `posted`: what the person has typed, else what they took back."""
+    waiting = await app.inbox.proposal(item) if item.status == "pending" else []
+    items = [item, *(part for part in waiting if part.id != item.id)]
+    return [await _part(app, part, item, items, posted) for part in items]
+
+
+async def answer_card(app: App, item: Item, posted: Mapping[str, str]) -> list[Item]:
+    """Take what the person has said to a card; returns the parts that are answered. Raises NoItem, Conflict,
+    Invalid."""
+    button = posted.get("answer", "")
+    if _BESIDE.match(button):
+        prefix, _, answer = button.partition(":")
+        item, posted = await app.inbox.get(app.user_id, UUID(prefix)), {**_own(posted, prefix), "answer": answer}
+    elif "hash" in posted and button in ("accept", "edit", "ignore"):
+        return await _answer_all(app, item, posted)
+    given = answer_of(await form_of(app, item), posted)
+    return [await app.inbox.decide(app.user_id, item.id, given, by=BY, asked=_asked(posted) or item.first_asked)]
+
+
+async def _answer_all(app: App, item: Item, posted: Mapping[str, str]) -> list[Item]:
+    """All parts that were shown, at once; a question only if it is answered. What was not shown is not answered."""
+    given: list[tuple[UUID, str | None, Mapping[str, Any]]] = []
+    for part in await parts_of(app, item, posted):
+        if "hash" in part.posted:
+            check_shown(part.item, part.posted["hash"], among_others=False)
+        if "hash" in part.posted and (answer := _answer(part, posted["answer"])):
+            given.append((part.item.id, part.posted["hash"], answer))
+    outcomes = await app.inbox.decide_parts(app.user_id, given, by=BY)
+    for outcome in sorted(outcomes, key=lambda each: str(each.refused).startswith("not taken, as another part")):
+        if outcome.refused:
+            raise outcome.refused
+    return [outcome.item for outcome in outcomes if outcome.item]
+
+
+def _answer(part: CardPart, button: str) -> Mapping[str, Any] | None:
+    """Raises Invalid."""
+    if "strike" in part.posted or button == "ignore":
+        return {"type": "ignore"} if "ignore" in part.item.allowed else None
+    if part.can_be_done:
+        return answer_of(part.form, {**part.posted, "answer": button})
+    return {"type": "response", "args": part.response} if part.response.strip() else None
+
+
+async def _part(app: App, item: Item, page: Item, beside: Sequence[Item], posted: Mapping[str, str] | None) -> CardPart:
+    form = await form_of(app, item)
+    prefix = "" if item.id == page.id else f"{item.id}:"
+    typed = taken_back_in(form, item) if posted is None else _own(posted, prefix.rstrip(":"))
+    return CardPart(item, form, typed, prefix, beside)
+
+
+def _own(posted: Mapping[str, str], prefix: str) -> dict[str, str]:
+    """The fields of one part, without its prefix."""
+    if not prefix:
+        return {name: value for name, value in posted.items() if not _BESIDE.match(name)}
+    return {name.removeprefix(f"{prefix}:"): value for name, value in posted.items() if name.startswith(f"{prefix}:")}
+
+
+def _asked(posted: Mapping[str, str]) -> int | None:
+    """The how manieth time the person was asked by the form that they sent."""
+    given = posted.get("asked", "")
+    return int(given) if given.isdecimal() else None
