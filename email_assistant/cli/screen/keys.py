@@ -16,7 +16,7 @@ t         tell the assistant what should be different
 h         later: it comes back tomorrow morning
 e         dismiss; a notice: done
 i         dismiss; a notice: not such mail, which is learned
- v         the mail's files, to save them, and its invitation
+v         the mail's files, to save them, and its invitation
 z         undo, while its countdown runs
 f         forget what was learned just now
 u         back to the list, from a search to all of it, from a comparison to the edit
