@@ -317,7 +317,8 @@ class Page(HTMLParser):
         elif tag == "form":
             self.forms.append(FormOnPage(given.get("action", ""), given["method"]))
         elif tag == "input":
-            self.forms[-1].values[given["name"]] = given.get("value", "")
+            if given.get("type") != "checkbox" or "checked" in given:  # a box that is not ticked is not sent
+                self.forms[-1].values[given["name"]] = given.get("value", "")
             self.forms[-1].kinds[given["name"]] = given.get("type", "text")
         elif tag == "textarea":
             self._textarea = given["name"]
