@@ -602,7 +602,7 @@ class TestDecisions:
         await api.post(f"/api/inbox/{item.id}/decision", json={"type": "ignore"})
         first = await home.item(item.id)
         detail = problem(await api.post(f"/api/inbox/{item.id}/decision", json={"type": "accept"}), 409)
-        assert "already answered (ignore) by api at" in detail
+        assert "already answered (dismissed) by api at" in detail
         assert await home.item(item.id) == first
 
     @pytest.mark.parametrize(
@@ -1285,7 +1285,7 @@ class TestItemPage:
         await home.execute("update inbox_items set undo_until = clock_timestamp()")
         posted = await browser.post(f"/items/{item.id}/undo")
         assert posted.status_code == 409
-        assert "already answered (accept) by web" in Page(posted.text).text
+        assert "already answered (approved) by web" in Page(posted.text).text
         assert Page(posted.text).posts == []
 
     async def test_who_comes_second_sees_the_first_answer_and_their_own_text(
@@ -1298,7 +1298,7 @@ class TestItemPage:
         posted = await browser.post(form.action, data=typed)
         assert posted.status_code == 409
         text = Page(posted.text).text
-        assert "already answered (ignore) by api at" in text
+        assert "already answered (dismissed) by api at" in text
         assert "What you had typed" in text
         assert "My fine words" in text
         assert "And these" in text

@@ -112,10 +112,10 @@ async def test_the_commands_show_and_decide_it(daemon: Daemon) -> None:
         assert "What an agent of yours would do:" in shown
         assert "you never named “eve@evil.example”" in shown
         assert "waits a minute more" in shown
-        assert "Taken: accept." in taken
+        assert "Approved." in taken
         assert (await held)["approved"] is True
         undone = await asyncio.to_thread(daemon.run, "inbox", "undo", item["id"])
-        assert (undone.returncode, "already answered (accept)" in undone.stderr) == (1, True)
+        assert (undone.returncode, "already answered (approved)" in undone.stderr) == (1, True)
 
 
 async def test_what_waited_when_a_backup_was_made_waits_no_more(daemon: Daemon, tmp_path: Path) -> None:

@@ -274,7 +274,7 @@ class TestOneRequest:
         daemon.accept(draft)
         first, second = decide(daemon, (draft, "ignore", None), (invitation, "accept", None)).json()["items"]
         assert (first["status"], second["status"]) == (409, 409)
-        assert "already answered (accept)" in first["detail"]
+        assert "already answered (approved)" in first["detail"]
         assert now(daemon, invitation)["status"] == "pending"
 
     def test_each_proposal_for_itself(self, daemon: Daemon, google: Google) -> None:

@@ -345,7 +345,7 @@ class TestMailThatTakesThePlace:
             await home.receive("Re: Lunch?", "And wine.", thread=asked)
             [newest] = await home.pending()
             assert newest.asked_because
-            assert "was not sent, as newer mail came; you had accepted: On: " in newest.asked_because
+            assert "was not sent, as newer mail came; you had approved: On: " in newest.asked_because
             assert newest.taken_back is None
             await home.decide(newest, "response", "Shorter.")
             await home.sql("update inbox_items set undo_until = clock_timestamp()")
