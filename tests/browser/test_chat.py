@@ -310,7 +310,7 @@ async def test_a_page_to_be_opened_elsewhere_is_shown_and_never_opened(
         [item] = await waiting(home)
         await v.go(f"/items/{item.id}")
         await v.page.get_by_text("login.example.net").first.wait_for()
-        await v.page.get_by_text("You, in a chat").wait_for()
+        await v.page.locator(".beside").get_by_text("You, in a chat").wait_for()
         await v.page.get_by_role("link", name="Go to the chat").click()
         await v.page.get_by_role("button", name="I opened it: go on").click()
         await sees(v, "Seen.")

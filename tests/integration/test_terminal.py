@@ -399,7 +399,7 @@ class TestAnswers:
             await view.sees("a response is a text")
             await view.press(*"quiz", "ctrl+s")
             assert (await decided(home, item)).decision == {"type": "response", "args": "quiz"}
-            await view.sees("Nothing waits for you.", "Told the assistant. z takes it back")
+            await view.sees("Nothing waits for you.", "Passed on to the assistant. z takes it back")
 
     async def test_a_text_that_was_taken_back_stands_in_its_field_again(self, home: Home, account: UUID) -> None:
         item = await home.draft(account)
@@ -407,7 +407,7 @@ class TestAnswers:
             await view.press("t")
             await view.sees("What should be different?")
             await view.press(*"quiz", "ctrl+s")
-            await view.sees("Told the assistant. z takes it back")
+            await view.sees("Passed on to the assistant. z takes it back")
             await view.press("z")
             await view.sees("Taken back", "Friday is fine.")
             await view.press("j", "t")
