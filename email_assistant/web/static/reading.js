@@ -13,15 +13,7 @@ function look() {
   const form = document.querySelector("form[data-unread]");
   if (!form) return;
   delete form.dataset.unread;
-  form.querySelector(".read-on")?.remove();
   form.dispatchEvent(new Event("read"));
-}
-
-/** Say beside the button why it is not live yet. */
-function tell(form) {
-  const hint = Object.assign(document.createElement("span"), { className: "read-on meta", textContent: "More below: read on first " });
-  hint.append(Object.assign(document.createElement("kbd"), { textContent: "a" }));
-  form.querySelector('.bar [value="accept"]')?.after(hint);
 }
 
 addEventListener("resize", look);
@@ -38,9 +30,7 @@ export function watchReading(root = document) {
   if (!form) return; // what was put in is another part of the page
   unseen = new Set(form.querySelectorAll("[data-end]"));
   if (!unseen.size) return;
-  form.querySelector(".read-on")?.remove();
   form.dataset.unread = "";
   document.addEventListener("scroll", look, { capture: true, passive: true });
   look();
-  if ("unread" in form.dataset) tell(form); // only now: it takes room itself
 }
