@@ -85,6 +85,17 @@ class TestEffects:
         await go_on(home)
         assert "UNREAD" not in google.message(mail_id).labels
 
+    async def test_no_label_is_made_or_set(self, home: Home, google: Google, model: Model) -> None:
+        model.on_triage("ignore")
+        mail_id = google.deliver(BOB, "Offer", "Buy now.")
+        await home.sync()
+        await stop_in(home, google, "labels.list")
+        await home.step()
+        assert google.calls("labels.create") == []
+        assert google.labels_of(mail_id) == set()
+        await go_on(home)
+        assert google.labels_of(mail_id) == {"Assistant/Ignored"}
+
     async def test_a_letter_that_a_program_or_the_digest_sends_waits_between_its_draft_and_its_sending(
         self, home: Home, google: Google
     ) -> None:
