@@ -367,7 +367,7 @@ class TestWhoMayCall:
         given: dict[str, dict[str, Any]] = {
             "update_event": {"event_id": google.add_event("Plan", NINE, NINE + HOUR), "title": "Later"},
             "draft_reply": {"thread_id": thread_of(google, mail_id), "text": "Soon."},
-            "send_email": letter("stopped"),
+            "send_email": letter("stopped-while-drafted"),
         }
         hold, before = Hold(), len(google.calls(writes))
         google.fault(looks, hold=hold)
