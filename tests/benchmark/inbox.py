@@ -96,7 +96,9 @@ async def _measure(folder: Path, url: str, given: argparse.Namespace) -> None:
 
 async def _ask(http: httpx.AsyncClient, home: Home, given: argparse.Namespace) -> None:
     [first] = await home.column("select id from inbox_items order by created_at, id limit 1")
-    [middle] = await home.column(f"select id from inbox_items order by created_at, id offset {given.items // 2} limit 1")
+    [middle] = await home.column(
+        f"select id from inbox_items order by created_at, id offset {given.items // 2} limit 1"
+    )
     paths = {"/health": "/health", "the list": "/", "its first card": f"/items/{first}", "a card": f"/items/{middle}"}
     times: dict[str, list[float]] = {what: [] for what in paths}
     for _ in range(given.asked):

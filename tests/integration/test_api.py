@@ -520,7 +520,7 @@ class TestRefusals:
             "/api/inbox?status=open": ["status", "pending", "decided", "applied", "superseded", "expired"],
             "/api/mails?state=old": ["state", "new", "triaging", "waiting", "acting", "done", "failed"],
             "/api/inbox?limit=0": ["limit", "1"],
-            "/api/inbox?limit=many": ["limit", "integer"],
+            "/api/inbox?limit=many": ["limit: must be a whole number"],
             "/api/inbox?cursor=abc": ["cursor"],
             "/api/mails?cursor=abc": ["cursor"],
             "/api/inbox?account=%00": ["value"],
