@@ -134,7 +134,7 @@ async def test_a_notice_sends_a_short_letter_and_takes_it_back(home: Home, visit
         await worker.evaluate(CLICK, "send")
         assert (await home.app.inbox.get(home.app.user_id, item.id)).status == "decided"
         [notice] = await shown(worker)
-        assert notice["title"].startswith("Accepted. ")
+        assert notice["title"].startswith("Sending. ")
         assert notice["actions"] == ["undo", "open"]
         await worker.evaluate(CLICK, "undo")
         assert (await home.app.inbox.get(home.app.user_id, item.id)).status == "pending"

@@ -317,7 +317,8 @@ class Page(HTMLParser):
         elif tag == "form":
             self.forms.append(FormOnPage(given.get("action", ""), given["method"]))
         elif tag == "input":
-            self.forms[-1].values[given["name"]] = given.get("value", "")
+            if given.get("type") != "checkbox" or "checked" in given:  # a box that is not ticked is not sent
+                self.forms[-1].values[given["name"]] = given.get("value", "")
             self.forms[-1].kinds[given["name"]] = given.get("type", "text")
         elif tag == "textarea":
             self._textarea = given["name"]
@@ -601,7 +602,7 @@ class TestDecisions:
         await api.post(f"/api/inbox/{item.id}/decision", json={"type": "ignore"})
         first = await home.item(item.id)
         detail = problem(await api.post(f"/api/inbox/{item.id}/decision", json={"type": "accept"}), 409)
-        assert "already answered (ignore) by api at" in detail
+        assert "already answered (dismissed) by api at" in detail
         assert await home.item(item.id) == first
 
     @pytest.mark.parametrize(
@@ -1284,7 +1285,7 @@ class TestItemPage:
         await home.execute("update inbox_items set undo_until = clock_timestamp()")
         posted = await browser.post(f"/items/{item.id}/undo")
         assert posted.status_code == 409
-        assert "already answered (accept) by web" in Page(posted.text).text
+        assert "already answered (approved) by web" in Page(posted.text).text
         assert Page(posted.text).posts == []
 
     async def test_who_comes_second_sees_the_first_answer_and_their_own_text(
@@ -1297,7 +1298,7 @@ class TestItemPage:
         posted = await browser.post(form.action, data=typed)
         assert posted.status_code == 409
         text = Page(posted.text).text
-        assert "already answered (ignore) by api at" in text
+        assert "already answered (dismissed) by api at" in text
         assert "What you had typed" in text
         assert "My fine words" in text
         assert "And these" in text

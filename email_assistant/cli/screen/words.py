@@ -49,10 +49,13 @@ def row(shown: Row) -> Content:
 
 
 def sight(seen: Sight, does: str) -> Content:
-    """One item: what is asked, why, the conversation, and what happened so far."""
+    """What is asked of one item: all that an answer rests on."""
+    return Content.assemble(*_head(seen), *_section(title_of(seen.item), _proposal(seen.item, seen.form, does)))
+
+
+def around(seen: Sight) -> Content:
+    """Why that is asked, the conversation, and what happened so far."""
     return Content.assemble(
-        *_head(seen),
-        *_section(title_of(seen.item), _proposal(seen.item, seen.form, does)),
         *_section("Why", _reasons(seen)),
         *_section(
             "What you asked for" if seen.item.chat else "Who asks" if seen.item.is_held else "The conversation",
@@ -187,7 +190,7 @@ def _reasons(seen: Sight) -> Iterator[Part]:
     elif triage is None:
         yield "The mail was not triaged.\n"
     else:
-        yield f"{line(triage.reason or wording.CLASSES[triage.classification])}\n"
+        yield f"{wording.CLASSES[triage.classification]} {line(triage.reason or '')}".rstrip() + "\n"
     for before in seen.context.before:
         at = moment(before.decided_at, seen.zone)
         did = wording.did(before.kind, before.decision).lower()
