@@ -38,6 +38,7 @@ SORTED: Mapping[str, str] = _WORDS["sorted"]
 STATES: Mapping[str, str] = _WORDS["states"]
 PROFILE_NAMES: Mapping[Profile, str] = _WORDS["profiles"]
 TOOL_STATES: Mapping[str, str] = _WORDS["tool states"]
+_REFUSED: Mapping[int | str, str] = _WORDS["refused"]
 _UNDER_WAY: Mapping[Kind, str] = {"draft": "Sending", "meeting": "Booking"}
 _REVIEWS: Mapping[Rule, str] = _WORDS["reviews"]
 
@@ -55,6 +56,11 @@ def became(item: Item) -> str:
 def did(kind: Kind, answer: Answer) -> str:
     """What an answer made of an item of that kind."""
     return said_of(kind, answer).capitalize()
+
+
+def refused_as(status: int) -> str:
+    """What stands above the reason why a page is not shown."""
+    return _REFUSED.get(status, _REFUSED["any"])
 
 
 def counted(kind: Kind, count: int) -> str:

@@ -1071,7 +1071,7 @@ class TestWaitingPage:
         assert "pending" in (await page(browser, "/", 422, status="open")).text
         assert "first page" in (await page(browser, "/", 422, cursor="abc")).text
         assert "no item" in (await page(browser, "/items/abc", 404)).text
-        assert "Not Found" in (await page(browser, "/nothing", 404)).text
+        assert "This is not here" in (await page(browser, "/nothing", 404)).text
 
 
 class TestItemPage:

@@ -91,7 +91,7 @@ def beside_the_text(mail: MailContents, zone: ZoneInfo) -> str:
     """A mail's invitation in words, and its files with their numbers."""
     lines = [line(mail.invitation.in_words(zone)), ""] if mail.invitation else []
     for file in mail.files:
-        lines.append(f"{file.number}  {line(file.name or file.safe_name)}  ({line(file.kind)}, {file.told_size})")
+        lines.append(f"{file.number}  {line(file.safe_name)}  ({line(file.kind)}, {file.told_size})")
     lines.append("\nThe number of a file saves it in the folder you are in." if mail.files else "No files.")
     return "\n".join(lines)
 

@@ -29,5 +29,10 @@ export function post(address, fields) {
 /** Until the server has said what became of all that was sent by now. */
 export const settled = () => last;
 
-// What is under way ends with its page. It is sent once more: the repeat of an answer that was taken changes nothing.
-addEventListener("pagehide", () => underWay.forEach(([address, fields]) => navigator.sendBeacon(address, fields)));
+// What is under way ends with its page. It is sent once more: the repeat of an answer that was taken changes nothing,
+// but after it was taken back it would give it anew; so beside an undo only that is sent.
+addEventListener("pagehide", () => {
+  const sent = [...underWay.values()];
+  const undone = sent.filter(([address]) => address.split("?")[0].endsWith("/undo"));
+  for (const [address, fields] of undone.length ? undone : sent) navigator.sendBeacon(address, fields);
+});
