@@ -249,12 +249,15 @@ def _about(item: "Item", subject: str) -> str:
 
 def _stands(item: "Item") -> str:
     """Its status, and what there is to say about that."""
+    from email_assistant.web.wording import SHOWN
+
+    named = SHOWN[item.status]
     match item.status:
         case "pending" if item.state == "waits for you":
-            return item.status
+            return named
         case "applied":
-            return item.status
+            return named
         case "superseded" | "expired":
-            return f"{item.status} ({item.ended_because})" if item.ended_because else item.status
+            return f"{named} ({item.ended_because})" if item.ended_because else named
         case _:
-            return f"{item.status}: {item.state}"
+            return f"{named}: {item.state}"
