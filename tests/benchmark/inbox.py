@@ -2,9 +2,9 @@
 
     uv run python -m tests.benchmark.inbox [--items N] [--rounds N]
 
-The pages are asked for in turn, over HTTP on this machine, of a server in this process. The keys are pressed in Chromium,
-each a little after the time in which the same key is a slip, with the processor as it is and four times slower; a card
-counts from the key until its first frame is drawn.
+The pages are asked for in turn, over HTTP on this machine, of a server in this process. The keys are pressed in
+Chromium, each a little after the time in which the same key is a slip, with the processor as it is and four times
+slower; a card counts from the key until its first frame is drawn.
 """
 
 # ruff: noqa: T201
@@ -33,7 +33,8 @@ from tests.integration.test_api import TOKEN, Home, client, served
 _WAITING = """
 with conversations as (
     insert into threads (user_id, account_id, gmail_id)
-    select user_id, id, 'b' || n from accounts, generate_series(1, %(n)s) n returning id, user_id, account_id, gmail_id),
+    select user_id, id, 'b' || n from accounts, generate_series(1, %(n)s) n
+    returning id, user_id, account_id, gmail_id),
 work as (
     insert into runs (id, user_id, account_id, thread_id, mail_id, attempt, input, state)
     select gen_random_uuid(), user_id, account_id, id, gmail_id, 1, '{}', 'waiting' from conversations
@@ -96,7 +97,9 @@ async def _measure(folder: Path, url: str, given: argparse.Namespace) -> None:
 
 async def _ask(http: httpx.AsyncClient, home: Home, given: argparse.Namespace) -> None:
     [first] = await home.column("select id from inbox_items order by created_at, id limit 1")
-    [middle] = await home.column(f"select id from inbox_items order by created_at, id offset {given.items // 2} limit 1")
+    [middle] = await home.column(
+        f"select id from inbox_items order by created_at, id offset {given.items // 2} limit 1"
+    )
     paths = {"/health": "/health", "the list": "/", "its first card": f"/items/{first}", "a card": f"/items/{middle}"}
     times: dict[str, list[float]] = {what: [] for what in paths}
     for _ in range(given.asked):
