@@ -202,7 +202,7 @@ class TestTheList:
             await shows(v, "Read, then approve")
             left_out = await v.page.locator("#left-out li").all_inner_texts()
             assert len(left_out) == 2
-            assert "it takes response" in left_out[0]
+            assert "decide it by itself" in left_out[0]
             assert "eve@example.net" in left_out[1]
             assert await axe(v) == []
             letters = v.page.locator("section.whole")

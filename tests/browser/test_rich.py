@@ -16,7 +16,7 @@ from playwright.async_api import Frame
 from email_assistant.inbox.items import Item
 from email_assistant.mail.rich import Rich
 from email_assistant.web.pages import body
-from tests.browser.conftest import Open, Visit
+from tests.browser.conftest import Open, Size, Visit
 from tests.doubles.google import Google
 from tests.doubles.receiver import Receiver
 from tests.integration.test_api import ADA, BOB, Home
@@ -76,8 +76,6 @@ def hostile(elsewhere: str) -> str:
 url({elsewhere}/cursor), auto; content: url({elsewhere}/content); border-image: url({elsewhere}/border);
 filter: url({elsewhere}/filter); mask: url({elsewhere}/mask); behavior: url({elsewhere}/htc)">styled</div>
 <blockquote type="cite">older words</blockquote>
-<img src="{elsewhere}/giant" width="99999" height="99999"><table width="99999"><tr><td>{"wide" * 3000}</td></tr></table>
-<p style="width:99999px;min-width:99999px">\u202e{elsewhere}/reversed\u202c \u2066\u200e</p><pre>{"-" * 3000}</pre>
 <marquee onstart="{own}">m</marquee><details open ontoggle="{own}"><summary>s</summary></details>
 <bgsound src="{elsewhere}/b">
 </body></html>"""
@@ -168,16 +166,34 @@ async def test_nothing_of_hostile_html_is_alive(
         assert v.elsewhere == []
         # A beacon that the browser refused by policy would complain: nothing tried.
         assert v.complaints == []
-        assert not re.search("[\u202a-\u202e\u2066-\u2069]", await rich.locator("body").inner_text())
-        # However wide it is, it stays within its frame, and the frame within the page.
-        for width in (1280, 360):
-            await v.page.set_viewport_size({"width": width, "height": 800})
-            excess = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-            assert await v.page.evaluate(excess) == 0
-            box = await v.page.locator("iframe.rich").bounding_box()
-            assert box
-            assert box["height"] <= 720
     assert elsewhere.deliveries == []
+
+
+WIDE = f"""<p style="width:99999px;min-width:99999px">wide</p>
+<table width="99999"><tr><td>{"wide" * 3000}</td></tr></table>
+<img src="https://far.example/giant" width="99999" height="99999" alt="giant"><pre>{"-" * 3000}</pre>
+<p>invoice\u202efdp.exe\u202c \u2066\u2067turned\u2069</p>
+<div style="position:fixed;inset:0;font-size:9999px">over</div><p>the end"""
+
+
+@pytest.mark.parametrize("size", ["desktop", "phone"])
+async def test_nothing_is_too_wide_for_its_frame_or_turns_text_around(
+    home: Home, visit: Open, google: Google, account: Any, size: Size
+) -> None:
+    item = await arrived(home, google, account, letter(WIDE))
+    async with visit(size) as v:
+        await v.go(f"/items/{item.id}")
+        rich = await frame(v)
+        text = await rich.locator("body").inner_text()
+        assert "the end" in text
+        assert not re.search("[\u202a-\u202e\u2066-\u2069]", text)
+        assert await rich.locator("img").count() == 0
+        box = await v.page.locator("iframe.rich").bounding_box()
+        assert box
+        assert box["height"] <= 720
+        excess = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        assert await v.page.evaluate(excess) == 0
+        assert v.complaints == []
 
 
 async def test_nobody_is_so_much_as_connected_to(home: Home, visit: Open, google: Google, account: Any) -> None:
@@ -210,7 +226,7 @@ async def test_the_frame_is_about_as_high_as_its_mail(home: Home, visit: Open, g
             assert box
             heights.append(box["height"])
     assert heights == sorted(heights)
-    assert heights[0] < 150 < heights[1] < 400 < heights[2] < 750
+    assert heights[0] < 150 < heights[1] < 500 < heights[2] < 750
 
 
 async def test_the_sandbox_holds_whatever_the_sanitiser_lets_through(

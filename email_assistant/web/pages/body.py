@@ -23,7 +23,7 @@ from email_assistant.web.pages.day import ShownDay, Slot, day_of
 from email_assistant.web.pictures import NoPicture, data_uris, media_type
 from email_assistant.web.rendering import render
 
-_LINE = re.compile(r"<(?:br|div|h[1-6]|hr|li|p|tr)\b")
+_BLOCK = re.compile(r"<(?:br|div|h[1-6]|hr|li|p|tr)\b")
 _TAG = re.compile(r"<[^>]*>")
 _LINE_LENGTH = 70  # characters
 
@@ -138,8 +138,8 @@ async def _original(app: App, item: Item) -> Original:
 
 def _height(html: str) -> int:
     """Pixels that it needs, about. Nobody can look into the frame and measure it; the person can draw it larger."""
-    lines = len(_LINE.findall(html)) + len(_TAG.sub("", html)) // _LINE_LENGTH
-    return min(max(lines * 24, 120), 720)
+    blocks, characters = len(_BLOCK.findall(html)), len(_TAG.sub("", html))
+    return min(max(blocks * 34 + characters // _LINE_LENGTH * 23, 120), 720)
 
 
 async def _sanitised(html: str) -> Rich:
