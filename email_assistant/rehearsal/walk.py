@@ -21,9 +21,9 @@ LEFT: Final = "left"
 
 RECALL: Final = 0.95
 """So many of the mails that one answered must have been shown in the past for a threshold to be taken."""
-_FIRST: Final = 100
-"""Mails whose outcome is known before the classifier is trained at all; of each outcome at least `_OF_EACH`."""
-_OF_EACH: Final = 10
+FIRST: Final = 100
+"""Mails whose outcome is known before the classifier is trained at all; of each outcome at least `OF_EACH`."""
+OF_EACH: Final = 10
 _GROWS: Final = 1.25
 """It is trained again when it knows so many times more."""
 _REMEMBERED: Final = 200
@@ -98,7 +98,7 @@ class _Walker:
         self._pairing = Pairing(own)
         self._unjudged: list[int] = []
         self._settled = 0  # so many, from the first on, came long enough ago for their outcome to be known
-        self._next_training = _FIRST
+        self._next_training = FIRST
         self._threshold = 0.0
         self._frozen = False
 
@@ -160,7 +160,7 @@ class _Walker:
         from email_assistant.triage.classifier import train
 
         outcomes = [ANSWERED if each.answered else LEFT for each in self.all[: self._settled]]
-        if min(outcomes.count(ANSWERED), outcomes.count(LEFT)) < _OF_EACH:
+        if min(outcomes.count(ANSWERED), outcomes.count(LEFT)) < OF_EACH:
             return
         self.judge()
         self.classifier = train(self._facts[: self._settled], self._words[: self._settled], outcomes)
