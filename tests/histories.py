@@ -7,7 +7,6 @@ statements sometimes have one.
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -18,7 +17,26 @@ PERSON: Final = "vera.lindqvist@northgas.example"
 _ALIAS: Final = "v.lindqvist@northgas.example"
 BEGAN: Final = datetime(2000, 3, 6, 7, tzinfo=UTC)
 
-_SYLLABLES = ("ba", "co", "di", "fu", "ga", "he", "ki", "lo", "mu", "ne", "po", "ra", "si", "to", "vu", "wa", "ze", "in")
+_SYLLABLES = (
+    "ba",
+    "co",
+    "di",
+    "fu",
+    "ga",
+    "he",
+    "ki",
+    "lo",
+    "mu",
+    "ne",
+    "po",
+    "ra",
+    "si",
+    "to",
+    "vu",
+    "wa",
+    "ze",
+    "in",
+)
 _FIRST = ("Ada", "Bob", "Cleo", "Dan", "Eva", "Finn", "Gita", "Hugo", "Ines", "Jan", "Kira", "Leo", "Mia", "Nils")
 _ASKS = (
     "Can you look at this before Friday?", "Please send me your numbers.", "I need your approval on this one.",
@@ -153,7 +171,10 @@ class _Writer:
 
     def _body(self, topic: int, asks: bool) -> str:
         random = self.random
-        sentences = [" ".join(self._say(topic, random.randint(5, 14))).capitalize() + "." for _ in range(random.choice((1, 2, 3, 6)))]
+        sentences = [
+            " ".join(self._say(topic, random.randint(5, 14))).capitalize() + "."
+            for _ in range(random.choice((1, 2, 3, 6)))
+        ]
         if asks:
             sentences.insert(random.choice((0, len(sentences))), random.choice(_ASKS))
         if random.random() < 0.5:
@@ -162,7 +183,9 @@ class _Writer:
         return greeting + "\n".join(sentences)
 
     def _say(self, topic: int, length: int) -> list[str]:
-        return [self.random.choice(self.topics[topic] if self.random.random() < 0.4 else self.words) for _ in range(length)]
+        return [
+            self.random.choice(self.topics[topic] if self.random.random() < 0.4 else self.words) for _ in range(length)
+        ]
 
     def _answer(
         self, number: int, identity: str, at: datetime, who: _Correspondent, topic: int, subject: str, body: str
@@ -178,14 +201,32 @@ class _Writer:
         else:
             text = own
         extra = {"In-Reply-To": identity, "References": identity} if self.person.threads else {}
-        self._put(f"<own.{number}.{self.person.seed}@thyme.example>", sent, f"Vera Lindqvist <{PERSON}>", [who.address], [], f"RE: {subject}", text, extra)
+        self._put(
+            f"<own.{number}.{self.person.seed}@thyme.example>",
+            sent,
+            f"Vera Lindqvist <{PERSON}>",
+            [who.address],
+            [],
+            f"RE: {subject}",
+            text,
+            extra,
+        )
         self.open.append((subject, who, topic, identity))
 
     def _mass_mail(self, number: int, at: datetime) -> None:
         name = self.random.choice(self.words)
         text = f"{' '.join(self._say(0, 30))}\nUnsubscribe: http://{name}.example/out\n"
         extra = {"List-Unsubscribe": f"<http://{name}.example/out>"}
-        self._put(f"<{number}.{self.person.seed}@thyme.example>", at, f"news@{name}.example", [PERSON], [], f"{name.capitalize()} news {number}", text, extra)
+        self._put(
+            f"<{number}.{self.person.seed}@thyme.example>",
+            at,
+            f"news@{name}.example",
+            [PERSON],
+            [],
+            f"{name.capitalize()} news {number}",
+            text,
+            extra,
+        )
 
     def _put(
         self, identity: str, at: datetime, sender: str, to: list[str], cc: list[str], subject: str, body: str,

@@ -30,11 +30,11 @@ def triage(
     Intervals hold the truth with 95 %. What is decided alone has a confidence that was chosen on the training mails."""
     with ended_in_words():
         from email_assistant.triage.labelled import read
-        from email_assistant.triage.measure import STAGES, measure
+        from email_assistant.triage.measure import FOLDS, STAGES, measure
 
         wanted = one_of(STAGES, stage, "--stage takes")
         mails = read(data)
-        with bar("Measuring", None) as progress:
+        with bar("Measuring", FOLDS) as progress:
             found = measure(wanted, mails, read(train) if train else None, progress)
     if as_json:
         print_json({"data": str(data), "train": str(train) if train else None, **asdict(found)})
@@ -44,7 +44,9 @@ def triage(
 
 @app.command()
 def rehearsal(mbox: Mbox, address: Addresses, as_json: AsJson = False) -> None:
-    """How well it is told which mails you answer, beside two simple ways: trained on the older 60 %, judged on the rest."""
+    """How well it is told which mails you answer, beside two simple ways.
+
+    All are trained on the older 60 % of the mails, and judged on the rest."""
     with ended_in_words():
         from email_assistant.rehearsal.compare import compare
 
@@ -56,8 +58,8 @@ def rehearsal(mbox: Mbox, address: Addresses, as_json: AsJson = False) -> None:
         print_json({"mbox": str(mbox), **asdict(found)})
         return
     say(
-        f"Learned from {found.learned_from:,} mails up to {found.until:%Y-%m-%d}, and judged the {found.judged:,} after "
-        f"them, of which {found.answered:,} were answered."
+        f"Learned from {found.learned_from:,} mails up to {found.until:%Y-%m-%d}, and judged the {found.judged:,} "
+        f"after them, of which {found.answered:,} were answered."
     )
     print_table(
         ["way", "AUC", "shown at 90 % recall"],
@@ -91,8 +93,8 @@ def _tell_triage(data: Path, train: Path | None, found: "Measured") -> None:
     )
     if found.phishing["n"]:
         say(
-            f"Of {found.phishing['n']:,} that are phishing or spam, {found.phishing['judged_respond']:,} would be answered "
-            "that should not."
+            f"Of {found.phishing['n']:,} that are phishing or spam, {found.phishing['judged_respond']:,} were judged to need "
+            "an answer that they must not get."
         )
     print_table(
         ["label", "mails", "found", "right of those said to be", *(f"as {label}" for label in found.per_class)],

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from email_assistant.rehearsal.walk import Walked
 
 Mbox = Annotated[Path, typer.Option(metavar="FILE", help="Your mail, the sent mail too: an .mbox export.")]
-Addresses = Annotated[list[str], typer.Option("--address", metavar="ADDRESS", help="Yours; once for each that you have.")]
+Addresses = Annotated[
+    list[str], typer.Option("--address", metavar="ADDRESS", help="Yours; once for each that you have.")
+]
 
 _MONTH: Final = timedelta(days=30.4)
 _MOST_MISSED: Final = 20

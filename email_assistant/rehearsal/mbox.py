@@ -79,8 +79,12 @@ def _check(path: Path, entries: list[Entry], own: Collection[str]) -> None:
     often = ", ".join(address for address, _ in met.most_common(3))
     raise NoHistory(
         f"{path} holds {len(entries):,} mails, none of them from {' or '.join(sorted(own))}: without your own answers "
-        f"there is nothing to rehearse; " + (f"most of it went to {often}: name your address with --address, and export "
-        "the sent mail too" if often else "export the sent mail too")
+        f"there is nothing to rehearse; "
+        + (
+            f"most of it went to {often}: name your address with --address, and export the sent mail too"
+            if often
+            else "export the sent mail too"
+        )
     )
 
 
@@ -139,7 +143,9 @@ def _kind(line: bytes) -> str:
 def _entry(from_line: str, raw: bytes, own: Collection[str], last: datetime) -> Entry:
     mail = parse_bytes(raw)
     root = mime.from_bytes(_BODY.split(raw, maxsplit=1)[0] + b"\n")
-    labels = frozenset(each.strip().strip('"').lower() for each in decode_words(root.header("x-gmail-labels")).split(","))
+    labels = frozenset(
+        each.strip().strip('"').lower() for each in decode_words(root.header("x-gmail-labels")).split(",")
+    )
     sender = mail.sender.email.lower() if mail.sender else ""
     return Entry(
         mail.message_id or f"<{sha256(raw).hexdigest()[:32]}@no-message-id>",

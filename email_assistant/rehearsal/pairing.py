@@ -27,7 +27,9 @@ _ONE_IN: Final = 3
 _LIKE: Final = 0.6
 """The share of a mail's runs that a letter which quotes it has: a quotation may be shortened, and its lines broken."""
 _WORD: Final = re.compile(r"\w+")
-_NOTES_HEADER: Final = re.compile(r"^\s*(?:To|Sent by):.*\n(?:.*\n){0,6}?\s*(?:cc|Subject):", re.MULTILINE | re.IGNORECASE)
+_NOTES_HEADER: Final = re.compile(
+    r"^\s*(?:To|Sent by):.*\n(?:.*\n){0,6}?\s*(?:cc|Subject):", re.MULTILINE | re.IGNORECASE
+)
 """How Lotus Notes introduced the mail that is answered."""
 
 
@@ -106,9 +108,7 @@ class Pairing:
 
     def _quoted(self, mail: Mail, to: frozenset[str]) -> list[_Received]:
         """The newest mail whose words stand in it; rather one from somebody whom it goes to."""
-        shared = Counter(
-            id(each) for run in set(_runs(mail.text)) for each in self._by_run.get(run, ())
-        )
+        shared = Counter(id(each) for run in set(_runs(mail.text)) for each in self._by_run.get(run, ()))
         alike = [
             each
             for each in self._recent
@@ -143,7 +143,9 @@ class Pairing:
                 _drop(index, keys, gone)
 
 
-def _drop(index: dict[int, list[_Received]] | dict[str, list[_Received]], keys: Collection[object], gone: _Received) -> None:
+def _drop(
+    index: dict[int, list[_Received]] | dict[str, list[_Received]], keys: Collection[object], gone: _Received
+) -> None:
     for key in keys:
         left = [each for each in index[key] if each is not gone]  # type: ignore[index]
         if left:

@@ -60,7 +60,9 @@ class Rehearsed:
     addressed_to_few_auc: float | None  # of the rule that needs no training
     addressed_to_few_shown_at_90_recall: float | None
     calibration: list[Bin]
-    facts: dict[str, float]  # what one standard deviation adds to the logarithm of the odds of an answer, the most first
+    facts: dict[
+        str, float
+    ]  # what one standard deviation adds to the logarithm of the odds of an answer, the most first
     senders: list[OfSender]
     by_label: dict[str, tuple[int, int]]  # of Gmail's labels that say what was done: mails, and those shown
     only_learned_from: int
@@ -75,13 +77,13 @@ def report(walked: Walked, own: Collection[str]) -> Rehearsed:
     right = [each.answered for each in judged]
     given = [each.probability for each in judged]
     few = [addressed_to_few(each.entry.mail, own) for each in judged]
-    delays = [each.answered_after for each in judged if each.answered_after is not None]
+    hours = [each.answered_after / timedelta(hours=1) for each in judged if each.answered_after is not None]
     weights = walked.classifier.weights(ANSWERED)
     return Rehearsed(
         mails=len(judged),
         answered=sum(right),
         forwarded=sum(each.forwarded for each in judged),
-        hours_to_answer=round(median(delays) / timedelta(hours=1), 1) if delays else None,
+        hours_to_answer=round(median(hours), 1) if hours else None,
         shown=sum(each.shown for each in judged),
         shown_answered=sum(each.shown and each.answered for each in judged),
         missed=[_missed(each) for each in judged if each.answered and not each.shown],

@@ -63,8 +63,8 @@ def addressed_to_few(mail: Mail, own: Collection[str]) -> float:
     to = [each.email.lower() for each in mail.to]
     others = len({*to, *(each.email.lower() for each in mail.cc)} - set(own))
     if any(each in own for each in to):
-        return 0.5 / (1 + others) ** 0.5
-    return 0.1 / (1 + others) ** 0.5
+        return 0.5 / math.sqrt(1 + others)
+    return 0.1 / math.sqrt(1 + others)
 
 
 def walk(

@@ -25,19 +25,24 @@ _URGENT = re.compile(
 )
 _REQUEST = re.compile(
     r"\b(?:(?:can|could|would|will) you|need (?:you|your)|please (?:confirm|advise|send|review|let|reply|call|respond"
-    r"|provide|approve)|your (?:approval|sign-?off|decision|thoughts|input|feedback|confirmation)|confirm|let me know"
-    r"|what do you think|are you (?:available|free|able)|do you (?:have|want|know|think)|any (?:ideas|thoughts|news))\b",
+    r"|provide|approve)|your (?:approval|sign-?off|decision|thoughts|input|feedback|confirmation)|confirm|let me"
+    r" know|what do you think|are you (?:available|free|able)|do you (?:have|want|know|think)|any (?:ideas|thoughts|news)|waiting (?:for|on) (?:you|your)|get back to me|rsvp|action (?:required|needed)|clarify"
+    r"|which (?:one|of)|how (?:do|should|can) (?:we|i)|sign-?off|do you|when (?:can|will|are))\b",
     re.IGNORECASE,
 )
 _NEWS = re.compile(
     r"\b(?:fyi|for your (?:awareness|information|reference|records)|no (?:action|response|reply|immediate action)"
     r"|heads.?up|in the loop|keep you (?:posted|informed|updated)|just (?:wanted|a quick|sharing)|quick update"
-    r"|wanted to (?:share|flag|let you know)|nothing urgent|out of (?:the )?office|will be out|status update|summary)\b",
+    r"|wanted to (?:share|flag|let you know|ensure)|nothing urgent|out of (?:the )?office|will be out|summary|recap|snapshot"
+    r"|newsletter|sharing|(?:is|are) now (?:live|available|complete|in effect)|on (?:track|schedule)|visibility|minutes of"
+    r"|happy to (?:discuss|answer|dig)|no (?:changes|delays|impact)|(?:will|won't) (?:send|share|confirm|follow))\b",
     re.IGNORECASE,
 )
 _SELLS = re.compile(
     r"\b(?:free|offer|discount|% off|limited.time|exclusive|unsubscribe|click here|remove|opt.?out|save|deal|pricing"
-    r"|subscri\w+|webinar|guarantee|order now|act now|pills?|cheap|viagra|cialis|rolex|replica|mortgage|investment)\b",
+    r"|subscri\w+|webinar|guarantee|order now|act now|pills?|cheap|viagra|cialis|rolex|replica|mortgage|investment"
+    r"|sponsor\w*|last chance|reserved?|waitlist|seats?|membership|promotion\w*|plans|new arrivals|lock in|renew|sale"
+    r"|per.cent|savings?|upgrade now|buy|purchase|trial|demo)\b",
     re.IGNORECASE,
 )
 _MEETING = re.compile(r"\b(?:invit(?:e|ation)|calendar|meeting|agenda|accepted|declined|rescheduled)\b", re.IGNORECASE)
@@ -98,7 +103,7 @@ def _sent(mail: Mail, at: datetime, own: Collection[str]) -> dict[str, float]:
         "holds an invitation": float(mail.event is not None),
         "hour (sine)": math.sin(math.tau * at.hour / 24),
         "hour (cosine)": math.cos(math.tau * at.hour / 24),
-        "on a weekend": float(at.weekday() >= 5),  # noqa: PLR2004 - Saturday
+        "on a weekend": float(at.weekday() >= 5),
     }
 
 

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +21,12 @@ class Labelled:
     """One mail and what it needs."""
 
     mail: Mail
-    at: datetime
     label: str
     is_phishing: bool
 
 
 def read(path: Path) -> list[Labelled]:
-    """The mails of a file, one JSON object a line: `from`, `to`, `cc`, `subject`, `date`, `body`, `label`, and
+    """The mails of a file, one JSON object a line: `from`, `to`, `cc`, `subject`, `body`, `label`, and
     `is_phishing` if it is known. Raises NoLabelledMail."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -67,7 +65,7 @@ def _labelled(where: str, line: str) -> Labelled:
         bulk=False,
         note="",
     )
-    return Labelled(mail, _date(given.get("date")), given["label"], given.get("is_phishing") is True)
+    return Labelled(mail, given["label"], given.get("is_phishing") is True)
 
 
 def _text(value: Any) -> str:
@@ -77,15 +75,3 @@ def _text(value: Any) -> str:
 def _addresses(value: Any) -> tuple[Address, ...]:
     listed = value if isinstance(value, list) else [value]
     return tuple(address for each in listed for address in parse_addresses(_text(each)))
-
-
-def _date(value: Any) -> datetime:
-    """Noon where it has no time that can be read."""
-    noon = datetime(2000, 1, 3, 12, tzinfo=UTC)
-    try:
-        found = datetime.fromisoformat(_text(value))
-    except ValueError:
-        return noon
-    if len(_text(value)) <= len("2000-01-03"):
-        found = found.replace(hour=12)
-    return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -3,13 +3,14 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from random import Random
 from typing import Final, Literal
 
 from email_assistant.triage.correspondence import Correspondence
 from email_assistant.triage.figures import Bin, calibration
 from email_assistant.triage.labelled import Labelled, NoLabelledMail
-from email_assistant.triage.plain import OUTCOMES, RESPOND, by_rules
+from email_assistant.triage.plain import IGNORE, OUTCOMES, RESPOND, by_rules
 from email_assistant.triage.proof import THRESHOLDS, Proof, interval, upper_bound
 
 Stage = Literal["rules", "classifier"]
@@ -20,9 +21,12 @@ LIMIT: Final = 0.05
 _INNER: Final = 5
 _SEED: Final = 11
 _CLAIM: Final = "decided"
+_FRAUD: Final = "fraud"
+_MAY_BE_FRAUD: Final = 0.2  # a probability
+_ANY_DAY: Final = datetime(2026, 1, 5, 12, tzinfo=UTC)  # when a mail came says something only within one's history
 
-Progress = Callable[[int, int], None]
-"""Told how many parts are done, of how many."""
+Progress = Callable[[int], None]
+"""Told how many folds are done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +72,12 @@ def measure(
     stage: Stage,
     data: Sequence[Labelled],
     training: Sequence[Labelled] | None = None,
-    progress: Progress = lambda _done, _of: None,
+    progress: Progress = lambda _: None,
 ) -> Measured:
     """Measure on `data`, trained on `training`, or else in ten folds of the data itself. The same mails give the same
     figures. Raises NoLabelledMail, TooFewOutcomes."""
     if stage == "rules":
-        judged = [_Judged(each.label, by_rules(_facts(each)), 1.0, True, each.is_phishing) for each in data]  # noqa: FBT003
+        judged = [_Judged(each.label, by_rules(_facts(each)), 1.0, True, each.is_phishing) for each in data]
         return _measured(stage, None, judged)
     if training is not None:
         return _measured(stage, None, _trained(training, data))
@@ -82,7 +86,7 @@ def measure(
     for number, part in enumerate(parts):
         rest = [data[each] for other in parts if other is not part for each in other]
         judged += _trained(rest, [data[each] for each in part])
-        progress(number + 1, len(parts))
+        progress(number + 1)
     return _measured(stage, len(parts), judged)
 
 
@@ -99,10 +103,24 @@ def _judge(training: Sequence[Labelled], data: Sequence[Labelled]) -> list[tuple
     from email_assistant.triage.words import rows
 
     classifier = train(
-        [_facts(each) for each in training], rows([each.mail for each in training]), [each.label for each in training]
+        [_facts(each) for each in training], rows([each.mail for each in training]), [_taught(each) for each in training]
     )
     given = classifier.probabilities([_facts(each) for each in data], rows([each.mail for each in data]))
-    return [(classifier.outcomes[row.argmax()], float(row.max())) for row in given]
+    return [_outcome(dict(zip(classifier.outcomes, map(float, row), strict=True))) for row in given]
+
+
+def _taught(each: Labelled) -> str:
+    """Fraud is another kind of mail than what one merely ignores, and is learned as one."""
+    return _FRAUD if each.is_phishing and each.label != RESPOND else each.label
+
+
+def _outcome(given: dict[str, float]) -> tuple[str, float]:
+    """The most probable outcome and its probability; what may be fraud is never answered."""
+    fraud = given.pop(_FRAUD, 0.0)
+    given[IGNORE] = given.get(IGNORE, 0.0) + fraud
+    if fraud > _MAY_BE_FRAUD:
+        given.pop(RESPOND, None)
+    return max(((outcome, probability) for outcome, probability in given.items()), key=lambda each: each[1])
 
 
 def _threshold(training: Sequence[Labelled]) -> float:
@@ -114,7 +132,10 @@ def _threshold(training: Sequence[Labelled]) -> float:
         for part in parts
         for place, (outcome, confidence) in zip(
             part,
-            _judge([training[each] for other in parts if other is not part for each in other], [training[each] for each in part]),
+            _judge(
+                [training[each] for other in parts if other is not part for each in other],
+                [training[each] for each in part],
+            ),
             strict=True,
         )
     ]
@@ -128,10 +149,10 @@ def _threshold(training: Sequence[Labelled]) -> float:
 def _folds(data: Sequence[Labelled], most: int) -> list[list[int]]:
     """The places of the mails in parts of about the same size, each with about the same share of every label."""
     counts = Counter(each.label for each in data)
-    if len(counts) < 2 or min(counts.values()) < 2:  # noqa: PLR2004 - one to learn from and one to judge
+    if len(counts) < 2 or min(counts.values()) < 2:
         raise NoLabelledMail("there are too few mails with different labels to train on some and judge others")
     random = Random(_SEED)  # noqa: S311 - repeatable, not secret
-    parts: list[list[int]] = [[] for _ in range(min(most, min(counts.values())))]
+    parts: list[list[int]] = [[] for _ in range(min(most, *counts.values()))]
     dealt = 0
     for label in sorted(counts):
         places = [place for place, each in enumerate(data) if each.label == label]
@@ -145,7 +166,7 @@ def _folds(data: Sequence[Labelled], most: int) -> list[list[int]]:
 def _facts(each: Labelled) -> dict[str, float]:
     """Of a mail with no history around it, whose first recipient is the person."""
     own = [address.email.lower() for address in each.mail.to[:1]]
-    return Correspondence(own).facts(each.mail, each.at)
+    return Correspondence(own).facts(each.mail, _ANY_DAY)
 
 
 def _measured(stage: Stage, folds: int | None, judged: Sequence[_Judged]) -> Measured:

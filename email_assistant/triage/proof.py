@@ -53,9 +53,7 @@ def _at_most(wrong: int, of: int, share: float) -> float:
         return 1.0 - share
     odds, rest = log(share), log1p(-share)
     every = lgamma(of + 1)
-    return sum(
-        exp(every - lgamma(k + 1) - lgamma(of - k + 1) + k * odds + (of - k) * rest) for k in range(wrong + 1)
-    )
+    return sum(exp(every - lgamma(k + 1) - lgamma(of - k + 1) + k * odds + (of - k) * rest) for k in range(wrong + 1))
 
 
 @dataclass(slots=True)

@@ -1,8 +1,10 @@
 """The words of mails as sparse rows. They are hashed: no vocabulary is kept, so none of a person's words can leak."""
 
+import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
 
 from email_assistant.mail.message import Mail
 from email_assistant.triage.facts import recipients
@@ -14,37 +16,24 @@ _WORD: Final = re.compile(r"\w\w+|[?!%$€]")
 _BLANKS: Final = re.compile(r"\W+")
 _HEAD: Final = 4000
 _TAIL: Final = 1000  # characters that are read of a long text's beginning and end
-_WORDS, _PIECES = 2**17, 2**15
-"""Columns. The expected number of words that share one stays small for a mailbox's vocabulary of some 50,000."""
-
-WIDTH: Final = _WORDS + 2 * _PIECES
+WIDTH: Final = 2**18
+"""Columns. So few of a mailbox's words, some 50,000 and their pieces, share one that it does not show."""
 
 
 def rows(mails: Sequence[Mail]) -> "csr_matrix":
-    """For each mail how often it has which words, pieces of the subject, and pieces of the sender's address."""
-    from scipy.sparse import csr_matrix, hstack
-
-    groups = [
-        _hashed(map(_words, mails), _WORDS),
-        _hashed((_pieces(mail.subject.lower(), 2, 4) for mail in mails), _PIECES),
-        _hashed(map(_origin, mails), _PIECES),
-    ]
-    return csr_matrix(hstack(groups, format="csr"))
-
-
-def _hashed(tokens: Iterable[Iterator[str]], width: int) -> Any:
+    """For each mail which words it has, which pieces of the subject, and which of the sender's address: three vectors
+    of length 1 side by side, in which a word that comes often weighs little more."""
     from sklearn.feature_extraction import FeatureHasher
-    from sklearn.preprocessing import normalize
 
-    found = FeatureHasher(width, input_type="string", alternate_sign=False).transform(tokens)
-    found.data = 1 + _log(found.data)
-    return normalize(found)
+    return FeatureHasher(WIDTH, input_type="pair", alternate_sign=False).transform(map(_tokens, mails))
 
 
-def _log(values: Any) -> Any:
-    import numpy
-
-    return numpy.log(values)
+def _tokens(mail: Mail) -> Iterator[tuple[str, float]]:
+    groups = {"word": _words(mail), "subject": _pieces(mail.subject.lower(), 2, 4), "origin": _origin(mail)}
+    for group, tokens in groups.items():
+        weights = {token: 1 + math.log(count) for token, count in Counter(tokens).items()}
+        length = math.hypot(*weights.values())
+        yield from ((f"{group} {token}", weight / length) for token, weight in weights.items())
 
 
 def _words(mail: Mail) -> Iterator[str]:
