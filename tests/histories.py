@@ -14,7 +14,7 @@ from random import Random
 from typing import Final
 
 PERSON: Final = "vera.lindqvist@northgas.example"
-_ALIAS: Final = "v.lindqvist@northgas.example"
+ALIAS: Final = "v.lindqvist@northgas.example"
 BEGAN: Final = datetime(2000, 3, 6, 7, tzinfo=UTC)
 
 _SYLLABLES = (
@@ -157,7 +157,7 @@ class _Writer:
 
     def _recipients(self, who: _Correspondent) -> tuple[list[str], list[str]]:
         random = self.random
-        me = PERSON if random.random() < 0.9 else _ALIAS
+        me = PERSON if random.random() < 0.9 else ALIAS
         if random.random() < who.alone:
             return [PERSON], []
         others = [each.address for each in random.sample(self.people, random.choice((1, 1, 2, 3, 6, 10)))]
@@ -197,7 +197,8 @@ class _Writer:
             quote = "\n".join(f"> {line}" for line in body.splitlines())
             text = f"{own}\n\nOn {at:%a, %d %b %Y %H:%M}, {who.name} wrote:\n{quote}\n"
         elif random.random() < 0.7:
-            text = f"{own}\n\n -----Original Message-----\nFrom: \t{who.name}\nSent:\t{at:%A, %B %d, %Y %H:%M}\nTo:\tLindqvist, Vera\nSubject:\t{subject}\n\n{body}\n"
+            header = f"From: \t{who.name}\nSent:\t{at:%A, %B %d, %Y %H:%M}\nTo:\tLindqvist, Vera\nSubject:\t{subject}"
+            text = f"{own}\n\n -----Original Message-----\n{header}\n\n{body}\n"
         else:
             text = own
         extra = {"In-Reply-To": identity, "References": identity} if self.person.threads else {}

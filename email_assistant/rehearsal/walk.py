@@ -72,14 +72,17 @@ def walk(
 ) -> Walked:
     """Judge every received mail. `until`: what is learned after it counts for nothing, and only what came after it is
     given back; how people write to each other is known on each day up to that day all the same."""
+    from threadpoolctl import threadpool_limits
+
     from email_assistant.triage.words import rows
 
     mails = [entry.mail for entry in entries if not entry.own]
     walker = _Walker(own, rows(mails) if mails else None, until)
-    for number, entry in enumerate(entries, 1):
-        walker.take(entry)
-        progress(number)
-    walker.judge()
+    with threadpool_limits(1):  # more threads add up in another order
+        for number, entry in enumerate(entries, 1):
+            walker.take(entry)
+            progress(number)
+        walker.judge()
     judged = [each for each in walker.all if until is None or each.entry.at > until]
     return Walked(judged, walker.classifier, walker.deleted)
 

@@ -22,7 +22,7 @@ _INNER: Final = 5
 _SEED: Final = 11
 _CLAIM: Final = "decided"
 _FRAUD: Final = "fraud"
-_MAY_BE_FRAUD: Final = 0.2  # a probability
+_MAY_BE_FRAUD: Final = 0.12  # a probability
 _ANY_DAY: Final = datetime(2026, 1, 5, 12, tzinfo=UTC)  # when a mail came says something only within one's history
 
 Progress = Callable[[int], None]
@@ -103,7 +103,9 @@ def _judge(training: Sequence[Labelled], data: Sequence[Labelled]) -> list[tuple
     from email_assistant.triage.words import rows
 
     classifier = train(
-        [_facts(each) for each in training], rows([each.mail for each in training]), [_taught(each) for each in training]
+        [_facts(each) for each in training],
+        rows([each.mail for each in training]),
+        [_taught(each) for each in training],
     )
     given = classifier.probabilities([_facts(each) for each in data], rows([each.mail for each in data]))
     return [_outcome(dict(zip(classifier.outcomes, map(float, row), strict=True))) for row in given]
