@@ -93,8 +93,8 @@ def _tell_triage(data: Path, train: Path | None, found: "Measured") -> None:
     )
     if found.phishing["n"]:
         say(
-            f"Of {found.phishing['n']:,} that are phishing or spam, {found.phishing['judged_respond']:,} were judged to need "
-            "an answer that they must not get."
+            f"Of {found.phishing['n']:,} that are phishing or spam, {found.phishing['judged_respond']:,} were judged "
+            "to need an answer that they must not get."
         )
     print_table(
         ["label", "mails", "found", "right of those said to be", *(f"as {label}" for label in found.per_class)],

@@ -14,7 +14,7 @@ from zlib import crc32
 
 from email_assistant.mail.message import Mail, reply_addresses
 from email_assistant.mail.phrases import FORWARD_SUBJECT, ORIGINAL_MARK
-from email_assistant.rehearsal.mbox import Entry
+from email_assistant.rehearsal.mbox import PastMail
 from email_assistant.triage.correspondence import subject_of_conversation
 from email_assistant.triage.facts import REPLY_SUBJECT, recipients
 
@@ -34,7 +34,7 @@ _NOTES_HEADER: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class Shows:
     """What a letter of the person's own shows."""
 
     answered: tuple[str, ...] = ()  # ids of mails
@@ -44,7 +44,7 @@ class Evidence:
 
 @dataclass(slots=True)
 class _Received:
-    entry: Entry
+    entry: PastMail
     senders: frozenset[str]
     runs: frozenset[int]
     subject: str
@@ -62,7 +62,7 @@ class Pairing:
         self._by_subject: defaultdict[str, list[_Received]] = defaultdict(list)
         self._by_conversation: defaultdict[str, list[_Received]] = defaultdict(list)
 
-    def received(self, entry: Entry) -> None:
+    def received(self, entry: PastMail) -> None:
         self._forget(entry.at)
         mail = entry.mail
         senders = frozenset(each.email.lower() for each in (*reply_addresses(mail), *filter(None, [mail.sender])))
@@ -77,12 +77,12 @@ class Pairing:
         if entry.conversation:
             self._by_conversation[entry.conversation].append(found)
 
-    def wrote(self, entry: Entry) -> Evidence:
+    def wrote(self, entry: PastMail) -> Shows:
         """What a letter of the person's own, which comes after all that was received so far, answers."""
         self._forget(entry.at)
         mail = entry.mail
         if mail.auto_submitted:
-            return Evidence()
+            return Shows()
         to = frozenset(recipients(mail)) - self._own
         found = self._named(mail, to) or self._quoted(mail, to)
         if not found and not mail.in_reply_to:
@@ -91,7 +91,7 @@ class Pairing:
         answers = [each for each in found if self._is_answer(mail, each, to)]
         for each in answers:
             each.answered = True
-        return Evidence(
+        return Shows(
             tuple(dict.fromkeys(each.entry.id for each in answers)),
             tuple(dict.fromkeys(each.entry.id for each in found if each not in answers)),
             of_deleted=not found and bool(to) and _quotes(mail) and not FORWARD_SUBJECT.match(mail.subject),

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from email_assistant.mail.message import Mail
-from email_assistant.rehearsal.mbox import Entry
+from email_assistant.rehearsal.mbox import PastMail
 from email_assistant.rehearsal.pairing import WITHIN, Pairing
 from email_assistant.triage.correspondence import Correspondence
 
@@ -37,7 +37,7 @@ Progress = Callable[[int], None]
 class Judged:
     """A received mail, what was thought of it when it came, and what the person did."""
 
-    entry: Entry
+    entry: PastMail
     probability: float = 0.0  # that the person answers
     shown: bool = True
     learned: bool = False  # judged by a trained classifier, and not by whom it is addressed to alone
@@ -68,7 +68,10 @@ def addressed_to_few(mail: Mail, own: Collection[str]) -> float:
 
 
 def walk(
-    entries: Sequence[Entry], own: Collection[str], until: datetime | None = None, progress: Progress = lambda _: None
+    entries: Sequence[PastMail],
+    own: Collection[str],
+    until: datetime | None = None,
+    progress: Progress = lambda _: None,
 ) -> Walked:
     """Judge every received mail. `until`: what is learned after it counts for nothing, and only what came after it is
     given back; how people write to each other is known on each day up to that day all the same."""
@@ -105,7 +108,7 @@ class _Walker:
         self._threshold = 0.0
         self._frozen = False
 
-    def take(self, entry: Entry) -> None:
+    def take(self, entry: PastMail) -> None:
         if self._until is None or entry.at <= self._until:
             self._settle(entry.at)
         elif not self._frozen:
@@ -129,7 +132,7 @@ class _Walker:
             judged.probability, judged.learned = float(probability), True
             judged.shown = judged.probability >= self._threshold
 
-    def _receive(self, entry: Entry) -> None:
+    def _receive(self, entry: PastMail) -> None:
         self._by_id |= dict.fromkeys((entry.id, *entry.copies), len(self.all))
         self._unjudged.append(len(self.all))
         self.all.append(Judged(entry, addressed_to_few(entry.mail, self._own)))
@@ -137,7 +140,7 @@ class _Walker:
         self._correspondence.received(entry.mail, entry.at)
         self._pairing.received(entry)
 
-    def _write(self, entry: Entry) -> None:
+    def _write(self, entry: PastMail) -> None:
         evidence = self._pairing.wrote(entry)
         self.deleted += evidence.of_deleted
         for each in evidence.answered:

@@ -25,17 +25,19 @@ _URGENT = re.compile(
 )
 _REQUEST = re.compile(
     r"\b(?:(?:can|could|would|will) you|need (?:you|your)|please (?:confirm|advise|send|review|let|reply|call|respond"
-    r"|provide|approve)|your (?:approval|sign-?off|decision|thoughts|input|feedback|confirmation)|confirm|let me"
-    r" know|what do you think|are you (?:available|free|able)|do you (?:have|want|know|think)|any (?:ideas|thoughts|news)|waiting (?:for|on) (?:you|your)|get back to me|rsvp|action (?:required|needed)|clarify"
-    r"|which (?:one|of)|how (?:do|should|can) (?:we|i)|sign-?off|do you|when (?:can|will|are))\b",
+    r"|provide|approve)|your (?:approval|sign-?off|decision|thoughts|input|feedback|confirmation)|confirm|let me know"
+    r"|what do you think|are you (?:available|free|able)|any (?:ideas|thoughts|news)|waiting (?:for|on) (?:you|your)"
+    r"|get back to me|rsvp|action (?:required|needed)|clarify|which (?:one|of)|how (?:do|should|can) (?:we|i)|sign-?off"
+    r"|do you|when (?:can|will|are))\b",
     re.IGNORECASE,
 )
 _NEWS = re.compile(
     r"\b(?:fyi|for your (?:awareness|information|reference|records)|no (?:action|response|reply|immediate action)"
     r"|heads.?up|in the loop|keep you (?:posted|informed|updated)|just (?:wanted|a quick|sharing)|quick update"
-    r"|wanted to (?:share|flag|let you know|ensure)|nothing urgent|out of (?:the )?office|will be out|summary|recap|snapshot"
-    r"|newsletter|sharing|(?:is|are) now (?:live|available|complete|in effect)|on (?:track|schedule)|visibility|minutes of"
-    r"|happy to (?:discuss|answer|dig)|no (?:changes|delays|impact)|(?:will|won't) (?:send|share|confirm|follow))\b",
+    r"|wanted to (?:share|flag|let you know|ensure)|nothing urgent|out of (?:the )?office|will be out|summary|recap"
+    r"|snapshot|newsletter|sharing|(?:is|are) now (?:live|available|complete|in effect)|on (?:track|schedule)"
+    r"|visibility|minutes of|happy to (?:discuss|answer|dig)|no (?:changes|delays|impact)"
+    r"|(?:will|won't) (?:send|share|confirm|follow))\b",
     re.IGNORECASE,
 )
 _SELLS = re.compile(
