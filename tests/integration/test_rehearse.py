@@ -38,6 +38,7 @@ def said(home: Path, *arguments: str) -> Any:
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("rehearse")
     (folder / "mail.mbox").write_bytes(Person(41, threads=False, labels=True).history(500, days=250).mbox)
+    (folder / "bare.mbox").write_bytes(Person(42).history(60).mbox)
     return folder
 
 
@@ -89,7 +90,7 @@ def test_it_is_measured_beside_the_simple_ways(home: Path) -> None:
         (["--mbox", "none.mbox", *OWN], "there is no such file"),
         (["--mbox", ".", *OWN], "is a folder"),
         (["--mbox", "mail.mbox", "--address", "me"], "'me' is no address"),
-        (["--mbox", "mail.mbox", "--address", "bob@y.example"], f"most of it went to {PERSON}"),
+        (["--mbox", "bare.mbox", "--address", "bob@y.example"], f"most of it went to {PERSON}"),
         (["--mbox", "mail.mbox", *OWN, "--until", "soon"], "--until takes a day"),
         (["--mbox", "mail.mbox", *OWN, "--until", "1999-01-01"], "too little to learn from"),
         (["--mbox", "mail.mbox", *OWN, "--until", "2030-01-01"], "no received mail in the time"),
