@@ -4,6 +4,7 @@ import { watchDay } from "./day.js";
 import { beginEdit, isTyped } from "./edit.js";
 import { keepTicks } from "./list.js";
 import { watchReading } from "./reading.js";
+import { restoreTyped } from "./typed.js";
 import { countDown } from "./undo.js";
 
 const AGAIN = 3000;
@@ -46,6 +47,7 @@ function put(fresh) {
     watchDay();
     watchReading(next);
     beginEdit(next);
+    restoreTyped(next);
     refocus(next, focused);
   }
 }
@@ -58,13 +60,23 @@ function refocus(part, focused) {
   (same ?? part.querySelector("a.row") ?? main).focus({ preventScroll: true });
 }
 
+/** Something else has taken the place of what the page shows: its address is that page's from now on. */
+function follow(address, fresh) {
+  main.dataset.live = fresh.querySelector("main").dataset.live;
+  history.replaceState(null, "", address);
+}
+
 async function fetchAnew() {
   try {
     const asked = main;
     const answer = await fetch(asked.dataset.live);
     if (answer.status === 401) return say("You are logged out; log in again in another tab, then go on here.");
     const text = await answer.text();
-    if (answer.ok && asked === main) put(new DOMParser().parseFromString(text, "text/html"));
+    const fresh = new DOMParser().parseFromString(text, "text/html");
+    if (answer.ok && asked === main) {
+      if (answer.redirected) follow(answer.url, fresh);
+      put(fresh);
+    }
     document.dispatchEvent(new Event("refreshed"));
   } catch {
     // The connection is gone; the event source says so and tries again.

@@ -1,7 +1,7 @@
 // Goes from one mail to the next without loading the page's frame again. Addresses and the way back stay true, and
 // whatever can't be done so is left to the browser.
 
-import { isTyped } from "./edit.js";
+import { wouldBeLost } from "./edit.js";
 
 const LINKS = ".inbox a.row, #next, #previous, #back, #results a";
 const FORMS = 'form[data-answer]:not([data-chat]), #later, form.undo[action^="/items/"]';
@@ -78,7 +78,7 @@ function arrive() {
 function follow(event) {
   const link = event.target.closest(LINKS);
   const isPlain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey;
-  if (!link || !isPlain || event.defaultPrevented || isTyped()) return;
+  if (!link || !isPlain || event.defaultPrevented || wouldBeLost()) return;
   event.preventDefault();
   go(link.href);
 }
