@@ -5,6 +5,7 @@ from psycopg.types.json import Json
 
 from email_assistant.agents.mail.graph import NOTIFY_ACTION
 from email_assistant.inbox.items import Item
+from email_assistant.inbox.refinements import BESIDE
 from tests.browser.conftest import Open, Size, Theme, Visit
 from tests.browser.test_pages import axe
 from tests.integration.test_api import ALL, MEETING, Home
@@ -71,9 +72,10 @@ async def test_a_part_that_is_not_the_pages_own_is_asked_to_be_different(home: H
         await part.locator("summary", has_text="Change…").click()
         await part.locator("textarea").last.fill("Half an hour is enough.")
         await part.get_by_role("button", name="Ask for another").click()
-        await v.page.get_by_text("is passed on to the assistant with your answer on the reply").first.wait_for()
-        await title(v, "Budget talk")  # what is left of it
-    assert await answers(home, reply, meeting) == [("pending", None), ("decided", "response")]
+        await v.page.get_by_text("Writing it anew").wait_for()
+        await title(v, "Budget talk")
+    assert await answers(home, reply, meeting) == [("decided", "response"), ("decided", "response")]
+    assert (await home.item(reply.id)).decision == {"type": "response", "args": BESIDE}
 
 
 async def test_what_has_changed_since_it_was_shown_is_not_done(home: Home, visit: Open) -> None:

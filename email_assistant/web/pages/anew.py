@@ -75,6 +75,7 @@ def _is_passed_on(item: Item) -> bool:
 
 
 def _is_replaced(each: Item, by: Item) -> bool:
-    if each.action != by.action or each.group == by.group or each.created_at >= by.created_at:
+    if each.action != by.action:
         return False
-    return each.superseded_by == by.run_id or (each.run_id == by.run_id and _is_passed_on(each))
+    since = each.decided_at if each.run_id == by.run_id and _is_passed_on(each) else None
+    return bool(since and since < by.created_at) or each.superseded_by == by.run_id

@@ -41,7 +41,7 @@ function showWhetherChanged(form) {
   const edit = form.querySelector('.bar > [value="edit"]');
   if (!edit) return;
   edit.disabled = !changed || unread;
-  edit.parentElement.classList.toggle("changed", changed);
+  edit.parentElement.dataset.changed = changed;
 }
 
 /** Watch the forms of what was put in. */

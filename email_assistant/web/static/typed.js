@@ -7,9 +7,11 @@ const MOST_CARDS = 50;
 const MOST_CHARACTERS = 50_000;
 const LETTER = /(^|:)(arg\.response_text|response)$/; // goes to the assistant with what is said to it
 
-const parts = (root) => [...root.querySelectorAll("form[data-answer]:not([data-chat]) [data-item]")];
+const parts = (root) => [...root.querySelectorAll("form[data-answer]:not([data-chat]) section[data-item]")];
+const placesOf = (part) => [...part.closest("form").querySelectorAll(`[data-item="${part.dataset.item}"]`)];
 const keyOf = (part) => `${KEPT}${part.dataset.item}:${part.dataset.shown}`;
-const fieldsOf = (part) => [...part.querySelectorAll('textarea, input:not([type="hidden"], [type="checkbox"], [type="password"])')];
+const FIELDS = 'textarea, input:not([type="hidden"], [type="checkbox"], [type="password"])';
+const fieldsOf = (part) => placesOf(part).flatMap((place) => [...place.querySelectorAll(FIELDS)]);
 const nameOf = (field) => field.name.slice(field.name.lastIndexOf(":") + 1);
 const asServed = (field) => field.dataset.proposed ?? "";
 const keys = () => Object.keys(localStorage).filter((key) => key.startsWith(KEPT));
@@ -30,13 +32,15 @@ function write(key, fields) {
 
 /** Keep what stands in a part of a card. Where that can't be done, whoever leaves the page is asked. */
 export function keep(field) {
-  const part = field.closest("[data-item]");
-  if (!part || !parts(document).includes(part)) return;
+  const part = parts(document).find((each) => placesOf(each).some((place) => place.contains(field)));
+  if (!part) return;
+  let isKept = false;
   try {
-    part.toggleAttribute("data-kept", write(keyOf(part), typedIn(part)));
+    isKept = write(keyOf(part), typedIn(part));
   } catch {
-    part.removeAttribute("data-kept"); // no room, or none for this page
+    // no room, or none for this page
   }
+  for (const place of placesOf(part)) place.toggleAttribute("data-kept", isKept);
 }
 
 /** Put texts into the fields of a part; those that are not named stand as proposed. */
