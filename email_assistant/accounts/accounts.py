@@ -25,7 +25,7 @@ _EXCHANGES: Final = 4
 SERVED: Final = f"a.provider in (%s, '{NOWHERE}')"
 """SQL: whether a process that serves a provider serves the account `a`."""
 _EXCHANGE_SECONDS: Final = 120
-_ACTIVE: Final = "case when exists (select from stops s where s.user_id = {}) then 'stopped' else 'active' end"
+_ACTIVE: Final = "case when stopped_since({}) is null then 'active' else 'stopped' end"
 """SQL: the state of a person's account that is to be active. Asked under `_one_by_one`."""
 _AGAIN: Final = """
 on conflict (user_id, address) do update
@@ -291,8 +291,9 @@ class Accounts:
 
     async def stopped_since(self, user_id: UUID) -> datetime | None:
         """When the person stopped everything; None: they have not, or it goes on."""
-        rows = await self._rows("select at from stops where user_id = %s", (user_id,))
-        return rows[0]["at"] if rows else None
+        rows = await self._rows("select stopped_since(%s) as at", (user_id,))
+        since: datetime | None = rows[0]["at"]
+        return since
 
     async def check_active(self, account_id: UUID) -> None:
         """To be called immediately before something is written at Google that no ledger tells of: what is stopped or

@@ -8,7 +8,7 @@ import hashlib
 import hmac
 import secrets
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Any, Final
 from uuid import UUID
@@ -82,7 +82,8 @@ class Sessions:
         )
         if not found:
             return None
-        await self._note_use(found[0])
+        if datetime.now(UTC) - found[0].seen_at > _NOTED:
+            await self._note_use(found[0])
         return found[0]
 
     async def is_open(self, session: Session) -> bool:

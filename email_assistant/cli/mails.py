@@ -125,7 +125,7 @@ async def files(
             print_text(invitation.in_words(of.zone))
         print_table(
             ["file", "name", "kind", "size"],
-            [[str(f.number), f.name or f.safe_name, f.kind, f.told_size] for f in listed],
+            [[str(f.number), f.safe_name, f.kind, f.told_size] for f in listed],
         )
 
 

@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Collection, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from typing import Any
 
@@ -149,19 +149,27 @@ async def serve(app: App, door: Door, host: str) -> None:
         )
         keeping = asyncio.create_task(api.state.gatehouse.keep())
         try:
-            await serve_app(api, *door.listeners)
+            await serve_app(api, *door.listeners, before_end=api.state.gatehouse.close)
         finally:
             keeping.cancel()
     await app.ledger.drain()
 
 
-async def serve_app(app: ASGIApp, *listeners: socket.socket) -> None:
-    """Serve any application until cancelled. Its lifespan is the caller's."""
+async def serve_app(
+    app: ASGIApp, *listeners: socket.socket, before_end: Callable[[], Awaitable[None]] | None = None
+) -> None:
+    """Serve any application until cancelled. Its lifespan is the caller's.
+
+    Args:
+        before_end: has those answered who wait for long; they still hear that.
+    """
     server = _UnsignalledServer(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
     serving = asyncio.ensure_future(server.serve(sockets=list(listeners)))
     try:
         await asyncio.shield(serving)
     finally:
+        if before_end:
+            await before_end()
         server.should_exit = True
         server.force_exit = True
         await serving

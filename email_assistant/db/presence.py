@@ -49,6 +49,12 @@ class Absence:
         return f"{told[:1].upper()}{told[1:]}."
 
     @property
+    def of_mail(self) -> str:
+        """The same, where other things go on."""
+        since = f"since {clock_time(self.since)}" if self.since else "yet"
+        return f"Nothing works on your mail {since}; start `{self.start}`."
+
+    @property
     def kept(self) -> str:
         """What it means for an answer that was just taken."""
         return f"It is kept, and done once something works on it: {self}."

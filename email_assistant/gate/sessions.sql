@@ -4,8 +4,8 @@
 insert into gate_sessions (user_id, name) values (%s, %s) on conflict do nothing
 
 -- name: lock
-select id, name, requests, exists (select from stops p where p.user_id = s.user_id) as stopped
-from gate_sessions s where user_id = %s and name = %s for no key update
+select id, name, requests, stopped_since(user_id) is not null as stopped
+from gate_sessions where user_id = %s and name = %s for no key update
 
 -- name: say
 update gate_sessions set requests = array_append(requests, %(request)s)

@@ -1,9 +1,7 @@
 """A file that a person wrote, checked as a whole: what is wrong with it is told with file, line and reason."""
 
 import json
-import os
 import re
-import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -18,6 +16,7 @@ from ruamel.yaml.error import MarkedYAMLError
 from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, ScalarEvent
 
 from email_assistant.errors import AssistantError, in_plain_words
+from email_assistant.files import NoFile, read_whole
 
 M = TypeVar("M", bound=BaseModel)
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,39}|\[key\]")
@@ -75,11 +74,13 @@ class Source:
     def read(cls, path: Path) -> Self:
         """Raises BadFile."""
         try:
-            text = _read(path).decode()
+            text = read_whole(path, _LONGEST).decode()
         except OSError as error:
             raise BadFile(f"{path}: can't be read ({error.strerror})") from None
         except UnicodeDecodeError:
             raise BadFile(f"{path}: is not in UTF-8") from None
+        except NoFile as error:
+            raise BadFile(str(error)) from None
         return cls.json(str(path), text) if path.suffix == ".json" else cls.yaml(str(path), text)
 
     def mapping(self) -> dict[str, Any]:
@@ -113,18 +114,6 @@ class Source:
                 break
             node = node[part]
         return int(line) + 1
-
-
-def _read(path: Path) -> bytes:
-    """Raises OSError, BadFile: it is no file, or a very long one."""
-    # Without waiting, as a pipe has it, for somebody who writes into it.
-    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise BadFile(f"{path}: is no file")
-        content = file.read(_LONGEST + 1)
-    if len(content) > _LONGEST:
-        raise BadFile(f"{path}: is longer than {_LONGEST // 1024} KiB")
-    return content
 
 
 def _too_much(text: str) -> int | None:

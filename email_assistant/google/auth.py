@@ -3,8 +3,6 @@
 import asyncio
 import json
 import logging
-import os
-import stat
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from concurrent.futures import Executor
 from datetime import UTC, datetime, timedelta
@@ -12,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import urlencode
 
+from email_assistant.files import NoFile, read_whole
 from email_assistant.google.errors import GoogleError, RateLimited, Refused, Revoked, Transient
 from email_assistant.google.replies import code, refusal
 from email_assistant.google.transport import GoogleCall, Transport
@@ -42,14 +41,10 @@ def oauth_uri(root: str | None, name: Literal["token", "revoke"]) -> str:
     return f"{(root or _OAUTH_ROOT).rstrip('/')}/{name}"
 
 
-class NoFile(ValueError):
-    """A path leads to what is no file of such a kind."""
-
-
 def read_json_file(path: Path) -> dict[str, Any]:
     """Read a JSON object. Raises ValueError with one line that says what is wrong with the file."""
     try:
-        value = json.loads(_content(path))
+        value = json.loads(read_whole(path, _LONGEST))
     except FileNotFoundError:
         raise ValueError(f"{path}: no such file") from None
     except OSError as error:
@@ -61,17 +56,6 @@ def read_json_file(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError(f"{path}: not a JSON object")
     return value
-
-
-def _content(path: Path) -> bytes:
-    """Raises OSError, ValueError."""
-    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise NoFile(f"{path}: is no file")
-        content = file.read(_LONGEST + 1)
-    if len(content) > _LONGEST:
-        raise NoFile(f"{path}: is longer than {_LONGEST // 1024**2} MB, and no JSON of a login")
-    return content
 
 
 def read_token_file(path: Path) -> Token:

@@ -7,7 +7,7 @@ from typing import Any
 from email_assistant.db.pool import Pool, fetched
 from email_assistant.inbox.items import Conflict, Invalid, Item
 from email_assistant.inbox.kept import UNREADABLE
-from email_assistant.inbox.standing import acts
+from email_assistant.inbox.standing import acts, said_of
 from email_assistant.tools.send_email import LETTER
 from email_assistant.tools.spec import ToolError, check_storable
 
@@ -117,13 +117,13 @@ def became(item: Item) -> str:
     """Why an item takes no answer now."""
     match item.status:
         case "decided" | "applied":
-            answer = (item.decision or {}).get("type")
+            answer = said_of(item.kind, (item.decision or {})["type"])
             return f"already answered ({answer}) by {item.decided_by} at {item.decided_at:%Y-%m-%d %H:%M:%S %Z}"
         case "superseded":
             why = item.ended_because or "the conversation went on"
-            return f"superseded: {why}" + ("; see the newer item" if item.superseded_by else "")
+            return f"set aside: {why}" + ("; see the newer item" if item.superseded_by else "")
         case "expired":
-            return f"expired: {item.ended_because or 'it can no longer be answered'}"
+            return f"too late: {item.ended_because or 'it can no longer be answered'}"
         case "pending" if item.is_held:
             return "the program that asked waits no more, so nothing would come of an answer"
         case "pending":

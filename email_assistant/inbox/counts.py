@@ -29,15 +29,17 @@ class Counts:
 async def count(pool: Pool, user_id: UUID) -> Counts:
     others: list[Status] = [status for status in STATUSES if status != "pending"]
     given = {"user": user_id, "most": MOST, "kinds": list(KINDS), "statuses": others}
-    waiting, rest, [snoozed] = [await fetched(pool, _SQL[name], given) for name in ("waiting", "others", "snoozed")]
-    pending = min(MOST, sum(row["count"] for row in waiting))
+    rows = await fetched(pool, _SQL["counts"], given)
+    waiting = [row for row in rows if row["status"] == "pending"]
+    rest = {row["status"]: row["count"] for row in rows if row["status"] != "pending"}
+    snoozed = rest.pop("snoozed")
     return Counts(
         most=MOST,
-        by_status={"pending": pending, **{row["status"]: row["count"] for row in rest}},
+        by_status={"pending": min(MOST, sum(row["count"] for row in waiting)), **rest},
         waiting_by_kind={k: min(MOST, sum(r["count"] for r in waiting if r["kind"] == k)) for k in KINDS},
         waiting_by_account={
             a: min(MOST, sum(r["count"] for r in waiting if r["account"] == a))
             for a in sorted({row["account"] for row in waiting if row["account"]})
         },
-        snoozed=snoozed["count"],
+        snoozed=snoozed,
     )

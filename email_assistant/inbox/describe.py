@@ -62,7 +62,7 @@ def not_done(overtaken: Overtaken) -> str:
     """Says that it was not done, with the person's own words."""
     args = overtaken.decision["args"] or overtaken.args
     if overtaken.kind == "draft":
-        did = "written" if overtaken.decision["type"] == "edit" else "accepted"
+        did = "written" if overtaken.decision["type"] == "edit" else "approved"
         text = one_line(beginning(str(args.get("response_text", "")), _EXCERPT))
         return f"your answer to {_to(args)} was not sent, as newer mail came; you had {did}: {text}"
     what = ", ".join(f"{name}: {_plain(value)}" for name, value in args.items() if value)

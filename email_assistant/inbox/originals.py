@@ -1,7 +1,9 @@
 """A mail as Gmail keeps it: its HTML and its files are not stored here, and asked for when somebody wants them."""
 
 import asyncio
+import base64
 from http import HTTPStatus
+from itertools import islice
 from uuid import UUID
 
 from email_assistant.accounts.account import UnknownAccount
@@ -10,8 +12,11 @@ from email_assistant.accounts.vault import VaultError
 from email_assistant.errors import AssistantError
 from email_assistant.google.account import GoogleAccount
 from email_assistant.google.errors import GoogleError, NotFound
+from email_assistant.google.gmail import Gmail, Message
 from email_assistant.mail.contents import MOST_BYTES, File, MailContents, contents
+from email_assistant.mail.mime import undelivered_calendars
 
+_CALENDARS = 3  # of one mail
 _SECONDS = 8.0  # for a mail without its files; somebody waits for the page
 
 
@@ -62,9 +67,18 @@ async def original(clients: Clients, account_id: UUID, mail_id: str | None) -> O
     try:
         async with asyncio.timeout(_SECONDS):
             client = await clients.get(account_id)
-            message = await client.gmail.message(mail_id)
+            message = await message_of(client.gmail, mail_id)
     except NotFound:
         raise NoOriginal("this mail is no longer in Gmail; its text is kept here") from None
     except (TimeoutError, GoogleError, VaultError, UnknownAccount):
         raise NoOriginal("the mail can't be had from Gmail just now; its text is kept here") from None
     return Original(client, mail_id, contents(message.payload))
+
+
+async def message_of(gmail: Gmail, mail_id: str) -> Message:
+    """A mail with its invitations, though they be files. Raises GoogleError, and of these NotFound when it is gone."""
+    message = await gmail.message(mail_id)
+    for body in islice(undelivered_calendars(message.payload), _CALENDARS):
+        content = await gmail.attachment(mail_id, body["attachmentId"])
+        body["data"] = base64.urlsafe_b64encode(content).decode("ascii")
+    return message

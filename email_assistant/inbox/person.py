@@ -31,7 +31,7 @@ _EXPIRED_AT_ONCE = 200
 _LOCK_THREAD = "select from threads where id = (select thread_id from inbox_items where id = %s) for no key update"
 _LOCK_SESSION = """select from gate_sessions where id = (select session_id from gate_begun where item_id = %s)
                    for no key update"""
-_STOPPED = "select at from stops where user_id = %s"
+_STOPPED = "select true as stopped where stopped_since(%s) is not null"
 _OVERDUE = """select b.item_id from inbox_items i join gate_begun b on b.item_id = i.id
               where i.status = 'pending' and i.run_id is null and not gate_waits(b) limit 200"""
 _AGAIN = "you are asked again about this: see why, and answer once more"

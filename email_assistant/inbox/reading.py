@@ -87,6 +87,8 @@ class Items:
 
     async def proposal(self, item: Item) -> list[Item]:
         """The parts of its proposal that wait for the person, oldest first; nothing but it if none does."""
+        if all(part.answer for part in item.parts):
+            return [item]
         where = """i.user_id = %s and i.run_id = %s and coalesce(i.group_id, i.run_id::text) = %s
                    and i.status = 'pending' order by i.created_at, i.id"""
         found = await self._items(where, item.user_id, item.run_id, item.group)

@@ -65,7 +65,7 @@ class File:
     def safe_name(self) -> str:
         """A name to save it under: of no folder, not hidden, and the same to the eye as to the disk."""
         kept = "".join(character for character in self.name if character.isprintable() and character not in _RESERVED)
-        stem, ending = _apart(kept.strip(". "))
+        stem, ending = _apart(kept.strip(". ").lstrip("-"))
         dotted = f".{ending[:_NAME]}" if ending else ""
         return f"{stem[:_NAME] or f'file-{self.number}'}{dotted}"
 
@@ -97,8 +97,8 @@ def contents(payload: Mapping[str, Any]) -> MailContents:
     root = mime.from_gmail(payload)
     leaves = list(_leaves(root))
     html = [text_of(part) for part in leaves if part.mime_type == "text/html" and _is_shown(part, root)]
-    calendars = (text_of(part) for part in leaves if part.mime_type == "text/calendar" and part.content)
-    files = [part for part in leaves if not _is_shown(part, root) and (part.filename or not _is_calendar(part))]
+    calendars = (text_of(part) for part in leaves if part.is_calendar and part.content)
+    files = [part for part in leaves if not _is_shown(part, root) and (part.filename or not part.is_calendar)]
     return MailContents(
         "\n".join(html),
         tuple(_file(number, part) for number, part in enumerate(files, 1)),
@@ -117,10 +117,6 @@ def _leaves(part: MimePart) -> Iterator[MimePart]:
 
 def _is_shown(part: MimePart, root: MimePart) -> bool:
     return part.content is not None and is_text(part, is_root=part is root)
-
-
-def _is_calendar(part: MimePart) -> bool:
-    return part.mime_type == "text/calendar"
 
 
 def _file(number: int, part: MimePart) -> File:

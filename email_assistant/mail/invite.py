@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
+from tzlocal.windows_tz import win_tz
+
 from .charset import readable
 from .message import CalendarEvent
 
@@ -42,6 +44,7 @@ class Invitation:
     place: str
     organiser: str
     repeats: str  # "weekly"; empty if it does not
+    others: int  # events of the same part that are not told
 
     def when(self, zone: ZoneInfo) -> str:
         """Its time in words, in the person's timezone."""
@@ -51,6 +54,11 @@ class Invitation:
         till = f"{end:%H:%M}" if end.date() == start.date() else f"{end:%A %-d %B %Y, %H:%M}"
         return f"{start:%A %-d %B %Y, %H:%M}{f' to {till}' if end > start else ''} ({zone.key})"
 
+    @property
+    def beside(self) -> str:
+        """How many events more there are; empty if none."""
+        return f"and {self.others:,} more event{'s' if self.others > 1 else ''}" if self.others else ""
+
     def in_words(self, zone: ZoneInfo) -> str:
         facts = [
             f"{self.kind}: {self.title or '(no title)'}",
@@ -58,6 +66,7 @@ class Invitation:
             f"repeats {self.repeats}" if self.repeats else "",
             f"at {self.place}" if self.place else "",
             f"from {self.organiser}" if self.organiser else "",
+            self.beside,
         ]
         return "; ".join(filter(None, facts))
 
@@ -78,7 +87,8 @@ def invitation(calendar: str) -> Invitation | None:
         written=_times(found),
         place=_value(found, "LOCATION"),
         organiser=_organiser(found) if "ORGANIZER" in found else "",
-        repeats=_REPEATS.get(rule[1], "") if rule else "",
+        repeats=_REPEATS.get(rule[1], "in a way of its own") if rule else "",
+        others=len(_EVENT.findall(_unfolded(calendar))) - 1,
     )
 
 
@@ -193,15 +203,17 @@ def _time(parameters: str, value: str) -> str:
 
 
 def _moment(parameters: str, value: str) -> datetime | None:
-    """The time if it is known where it is meant: in UTC, or in a timezone of the IANA database."""
+    """The time if it is known where it is meant: in UTC, or in a timezone of the IANA database or of Windows, by
+    whose names Exchange calls them (https://unicode.org/reports/tr35/tr35-dates.html#Windows_Zones)."""
     match = _TIME.match(value)
     zone = _ZONE.search(parameters)
     if match is None or match[4] is None or not (match[6] or zone):
         return None
     year, month, day, hour, minute = (int(number) for number in match.groups()[:5])
     try:
-        known = ZoneInfo(zone[1]) if zone and not match[6] else UTC
-        return datetime(year, month, day, hour, minute, tzinfo=known).astimezone(UTC)
+        known = ZoneInfo(win_tz.get(zone[1], zone[1])) if zone and not match[6] else UTC
+        # As of mail's own dates: beyond lies what can't be told in every timezone.
+        return datetime(year, month, day, hour, minute, tzinfo=known).astimezone(UTC) if 1970 <= year <= 9000 else None
     except (ValueError, OverflowError, LookupError, OSError):  # no such time, no such timezone
         return None
 

@@ -17,6 +17,7 @@ from .charset import decode, decode_base64, decode_base64url, decode_words, one_
 MAX_DEPTH = 30
 MAX_PARTS = 1_000  # parts of a whole message; the rest stays in the last one
 _MAX_HEADER_BYTES = 2_000_000
+_MAX_CALENDAR = 1_000_000  # bytes of a calendar part that is fetched by itself
 _MAX_STRUCTURED_VALUE, _MAX_PARAMETERS = 4_000, 60
 """Characters and parameters of a Content-* field: the standard library's parameter parser is quadratic."""
 
@@ -47,6 +48,10 @@ class MimePart:
     def param(self, name: str) -> str:
         """A parameter of Content-Type; empty if missing or broken."""
         return _param(self.headers, name, "content-type")
+
+    @property
+    def is_calendar(self) -> bool:
+        return _is_calendar(self.mime_type, self.filename)
 
     @property
     def disposition(self) -> str:
@@ -83,6 +88,23 @@ def from_gmail(payload: Mapping[str, Any], depth: int = 0) -> MimePart:
     if not part.truncated:
         part.parts = [from_gmail(item, depth + 1) for item in inner]
     return part
+
+
+def undelivered_calendars(payload: Mapping[str, Any], depth: int = 0) -> Iterator[dict[str, Any]]:
+    """The `body` of each part of Gmail's JSON that is a calendar, and whose content Gmail gives apart, as it does where
+    the part has a file name. Put what `attachmentId` names into `data`, and it is read as one without a name is."""
+    name, body = payload.get("filename"), payload.get("body")
+    if isinstance(body, dict) and body.get("attachmentId") and "data" not in body:
+        declared, size = str(payload.get("mimeType", "")).lower(), body.get("size")
+        is_short = isinstance(size, int) and size <= _MAX_CALENDAR
+        if is_short and _is_calendar(declared, name if isinstance(name, str) else ""):
+            yield body
+    for item in _mappings(payload.get("parts")) if depth < MAX_DEPTH else ():
+        yield from undelivered_calendars(item, depth + 1)
+
+
+def _is_calendar(mime_type: str, filename: str) -> bool:
+    return mime_type in ("text/calendar", "application/ics") or filename.lower().endswith(".ics")
 
 
 class _Splitter:

@@ -157,7 +157,7 @@ class _MailReader:
             self.notes.append("one piece of a mail that was sent in several; the others are missing here")
         if part.parts:
             return self._read_parts(part)
-        if part.mime_type == "text/calendar":
+        if part.is_calendar:
             return self._read_calendar(part)
         if is_text(part, is_root=is_root) or (part.truncated and part.content is not None):
             return self._read_text(part)

@@ -26,7 +26,7 @@ _MOST_PICTURES: Final = 100
 
 _VOID: Final = frozenset({"br", "hr", "img", "col", "wbr"})
 _DROPPED: Final = frozenset(
-    {"script", "style", "title", "template", "svg", "math", "noscript", "iframe", "object", "embed", "applet", "select"}
+    {"script", "style", "title", "template", "svg", "math", "noscript", "iframe", "object", "applet", "select"}
     | {"textarea", "audio", "video", "canvas", "map", "frameset", "noframes", "noembed", "xmp", "plaintext", "head"}
 )
 """Left out with all that stands in them."""
@@ -62,7 +62,9 @@ _REFUSED_STYLE: Final = re.compile(r"[\\@<]|/\*|(?<!\brgb)(?<!\brgba)(?<!\bhsl)(
 """Escapes, functions but for colours, and lengths below zero, which lay one thing over another."""
 _LINK: Final = re.compile(r"https?://[^/\s]|mailto:\S", re.IGNORECASE)
 _SOURCE: Final = re.compile(r"(?:https?://[^/\s]|cid:)\S*", re.IGNORECASE)
-_TINY: Final = re.compile(r"(?<![-\w])(?:width|height):[012](?:px)?(?:;|$)")
+_TINY: Final = re.compile(r"(?<![-\w])(?:max-)?(?:width|height):[012](?:px)?(?:;|$)")
+_NEVER_CLOSED: Final = re.compile(r"<(wbr|embed|keygen|bgsound|source|track)\b[^<>]*>", re.IGNORECASE)
+"""Elements that end where they begin, which libxml2 takes for open ones: it knows those of HTML 4."""
 _QUOTING: Final = re.compile(r"\b(?:gmail_quote|yahoo_quoted|protonmail_quote|zmail_extra)\b")
 
 
@@ -92,7 +94,7 @@ def sanitised(html: str, pictures: Mapping[str, str] | None = None) -> Rich:
         raise NotShown
     reader = _Reader(pictures or {})
     parser = etree.HTMLParser(target=reader, huge_tree=True, no_network=True)
-    html = plain(html)
+    html = _NEVER_CLOSED.sub(r"\g<0></\1>", plain(html))
     try:
         for start in range(0, len(html), _CHUNK):
             parser.feed(html[start : start + _CHUNK])
@@ -142,6 +144,7 @@ class _Reader:
         self._open: list[str] = []  # what ends each open element
         self._dropped_from = 0
         self._quoted_from = 0
+        self._unseen_from = 0
         self._href = ""
         self._label: list[str] = []
         self.pictures: dict[str, None] = {}
@@ -157,6 +160,8 @@ class _Reader:
         self._open.append("")
         if self._dropped_from:
             return
+        if not self._unseen_from and _is_unseen(attributes):
+            self._unseen_from = len(self._open)
         if tag in _DROPPED:
             self._dropped_from = len(self._open)
         elif tag == "img":
@@ -173,6 +178,8 @@ class _Reader:
             self._dropped_from = 0
         if len(self._open) == self._quoted_from:
             self._quoted_from = 0
+        if len(self._open) == self._unseen_from:
+            self._unseen_from = 0
         self._open.pop()
 
     def data(self, text: str) -> None:
@@ -200,7 +207,7 @@ class _Reader:
         source = attributes.get("src", "").strip()
         if not _SOURCE.fullmatch(source):
             source = ""
-        is_hidden = _is_tiny(attributes) or hides(inline_style(attributes))
+        is_hidden = self._unseen_from > 0 or _has_tiny_sides(attributes)
         if source:
             (self.hidden if is_hidden else self.pictures)[source] = None
         if source in self._shown:
@@ -239,6 +246,10 @@ def _quotes(tag: str, attributes: Mapping[str, str]) -> bool:
     return is_cited or (tag in ("blockquote", "div") and _QUOTING.search(attributes.get("class", "")) is not None)
 
 
-def _is_tiny(attributes: Mapping[str, str]) -> bool:
-    sizes = (attributes.get(name, "").strip().removesuffix("px") for name in _SIZES)
-    return any(size in ("0", "1", "2") for size in sizes) or _TINY.search(inline_style(attributes)) is not None
+def _has_tiny_sides(attributes: Mapping[str, str]) -> bool:
+    return any(attributes.get(name, "").strip().removesuffix("px") in ("0", "1", "2") for name in _SIZES)
+
+
+def _is_unseen(attributes: Mapping[str, str]) -> bool:
+    style = inline_style(attributes)
+    return hides(style) or _TINY.search(style) is not None

@@ -7,6 +7,7 @@ from http import HTTPStatus
 
 from email_assistant.google.errors import GoogleError, NotFound, Refused, Transient, said
 from email_assistant.google.gmail import Gmail, Message, MessageRef
+from email_assistant.inbox.originals import message_of
 
 _AT_ONCE = 4
 
@@ -42,7 +43,7 @@ async def fetch(gmail: Gmail, refs: Sequence[MessageRef]) -> Fetched:
     async def one(ref: MessageRef) -> Message | Withheld | None:
         async with slots:
             try:
-                return await gmail.message(ref.id)
+                return await message_of(gmail, ref.id)
             except NotFound:
                 return None
             except Transient as fault:

@@ -89,9 +89,7 @@ class Contexts:
             for each in await fetched_as(Before, self._pool, _SQL["before"], given)
             if (decision := decision_in(each.decision))
         ]
-        rules = {
-            profile: [] if item.is_held else await self._memory.rules(item.account_id, profile) for profile in PROFILES
-        }
+        rules = {profile: [] for profile in PROFILES} if item.is_held else await self._memory.in_force(item.account_id)
         return Context(letters[::-1], triage[0] if triage else None, before, rules)
 
     async def letter(self, user_id: UUID, account_id: UUID, mail_id: str) -> PastMail | None:

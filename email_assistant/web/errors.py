@@ -14,9 +14,10 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from email_assistant.db.pool import AWAY
-from email_assistant.errors import AssistantError
+from email_assistant.errors import AssistantError, in_plain_words
 from email_assistant.web.rendering import render
 from email_assistant.web.replies import refused
+from email_assistant.web.wording import refused_as
 
 _log = logging.getLogger(__name__)
 _CHAT = ("/run", "/resume")  # paths that answer in a form of their own
@@ -64,13 +65,12 @@ def is_for_agent_inbox(path: str) -> bool:
 
 def refusal(path: str, status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
     """The answer to a request for `path` that is refused."""
-    title = HTTPStatus(status).phrase
     if path in _CHAT:
         return AsciiJSON(refused(status, None, detail)[1].model_dump(), status, headers)
     if is_for_programs(path):
-        problem = Problem(type="about:blank", title=title, status=status, detail=detail)
+        problem = Problem(type="about:blank", title=HTTPStatus(status).phrase, status=status, detail=detail)
         return AsciiJSON(problem.model_dump(), status, headers, media_type="application/problem+json")
-    return render("error.html", status_code=status, headers=headers, title=title, detail=detail)
+    return render("error.html", status_code=status, headers=headers, title=refused_as(status), detail=detail)
 
 
 async def refused_by(request: Request, error: Exception) -> Response:
@@ -93,7 +93,9 @@ def _told(error: Exception) -> tuple[HTTPStatus, str]:
         case AssistantError():
             return error.status, str(error)
         case RequestValidationError():
-            told = (f"{'.'.join(map(str, each['loc'][1:])) or 'body'}: {each['msg']}" for each in error.errors())
+            told = (
+                f"{'.'.join(map(str, each['loc'][1:])) or 'body'}: {in_plain_words(each)}" for each in error.errors()
+            )
             return HTTPStatus.UNPROCESSABLE_ENTITY, "; ".join(told)
         case _ if isinstance(error, _UNSTORABLE):
             return HTTPStatus.UNPROCESSABLE_ENTITY, "a value can't be looked up or stored"

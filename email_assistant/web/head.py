@@ -18,4 +18,4 @@ async def say_how_it_stands(app: Assistant) -> None:
         return
     say_stopped(stopped(since) if since else None)
     if absence:
-        say_at_head(f"{absence.sentence} What you answer is kept until then.")
+        say_at_head(f"{absence.of_mail} What you answer is kept until then; an agent that asks is answered at once.")

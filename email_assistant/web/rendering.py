@@ -12,7 +12,7 @@ from email_assistant.inbox.refinements import Refined
 from email_assistant.inbox.sentences import cut, link_host, moment
 from email_assistant.mail.address import address_of
 from email_assistant.mail.charset import listed, plain
-from email_assistant.mail.passages import passages
+from email_assistant.mail.passages import passages, unwrapped
 from email_assistant.web.wording import SIGNS, about, became, counted, kinds_of, name_of, span, waits, who
 
 
@@ -74,6 +74,7 @@ _environment.globals |= {
 _environment.filters |= {
     "plain": plain,
     "passages": passages,
+    "unwrapped": unwrapped,
     "address_of": address_of,
     "listed": listed,
     "moment": moment,

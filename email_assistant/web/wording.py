@@ -26,21 +26,27 @@ WHAT_A_MAILBOX_ADDS: str = _WORDS["what a mailbox adds"]
 _BUTTONS: Mapping[str, Mapping[Button, str]] = _WORDS["buttons"]
 CHAT_BUTTONS: Mapping[Answer, str] = _WORDS["chat buttons"]
 QUESTION_BUTTONS: Mapping[Answer, str] = _WORDS["question buttons"]
-TITLES: Mapping[Kind, str] = _WORDS["titles"]
+_HELD: Mapping[Answer, str] = _WORDS["held answers"]
+TITLES: Mapping[Kind | Literal["held"], str] = _WORDS["titles"]
 KINDS: Mapping[Kind, str] = {**MANY, "in_doubt": "in doubt"}
 _ONE: Mapping[Kind, str] = {**NAMES, "in_doubt": "in doubt"}
 SIGNS: Mapping[Kind, str] = _WORDS["signs"]
 SHOWN: Mapping[str, str] = _WORDS["shown"]
 MODES: Mapping[Mode, str] = _WORDS["modes"]
 CLASSES: Mapping[str, str] = _WORDS["classes"]
+SORTED: Mapping[str, str] = _WORDS["sorted"]
+STATES: Mapping[str, str] = _WORDS["states"]
 PROFILE_NAMES: Mapping[Profile, str] = _WORDS["profiles"]
 TOOL_STATES: Mapping[str, str] = _WORDS["tool states"]
+_REFUSED: Mapping[int | str, str] = _WORDS["refused"]
 _UNDER_WAY: Mapping[Kind, str] = {"draft": "Sending", "meeting": "Booking"}
 _REVIEWS: Mapping[Rule, str] = _WORDS["reviews"]
 
 
 def became(item: Item) -> str:
     """What a person's last step made of an item."""
+    if item.decision and item.is_held:
+        return _HELD[item.decision["type"]]
     if item.decision:
         under_way = _UNDER_WAY.get(item.kind) if item.status == "decided" else None
         return under_way if under_way and item.decision["type"] in ACTS else did(item.kind, item.decision["type"])
@@ -52,6 +58,11 @@ def did(kind: Kind, answer: Answer) -> str:
     return said_of(kind, answer).capitalize()
 
 
+def refused_as(status: int) -> str:
+    """What stands above the reason why a page is not shown."""
+    return _REFUSED.get(status, _REFUSED["any"])
+
+
 def counted(kind: Kind, count: int) -> str:
     """What so many items of a kind are called."""
     return _ONE[kind] if count == 1 else KINDS[kind]
@@ -60,7 +71,7 @@ def counted(kind: Kind, count: int) -> str:
 def buttons(item: Item) -> Mapping[Button, str]:
     """What each answer is called on the page and in the terminal."""
     by_action = _BUTTONS.get(item.action, {}) if item.kind == "confirmation" else {}
-    return {**_BUTTONS["any"], **_BUTTONS.get(item.kind, {}), **by_action}
+    return {**_BUTTONS["any"], **_BUTTONS.get(item.kind, {}), **by_action, **(_BUTTONS["held"] if item.is_held else {})}
 
 
 def dismissal(item: Item) -> dict[str, str]:

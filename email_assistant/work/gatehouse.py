@@ -1,11 +1,8 @@
-"""Where other people's agents ask before they call a tool: the gate decides at once, or a person does while they wait.
-
-Whoever waits holds neither a thread nor a connection to the database: one listener hears of every answer.
-"""
+"""Where other people's agents ask before they call a tool: the gate decides at once, or a person while they wait."""
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -25,23 +22,21 @@ from email_assistant.gate.policy import GateEntry, GateSession, Verdict, decide,
 from email_assistant.gate.provenance import spans
 from email_assistant.gate.sessions import GateSessions, Locked, OnHold, block, normalised, proposed
 from email_assistant.inbox import rows
-from email_assistant.inbox.feed import Change, Feed, Listener
+from email_assistant.inbox.feed import Feed
 from email_assistant.inbox.items import Conflict, NoItem
 from email_assistant.inbox.person import Inbox
 from email_assistant.mail.charset import plain
 from email_assistant.tools.rules import RuleFiles
 from email_assistant.tools.spec import ToolError, check_storable
+from email_assistant.work.waiting import Gone, WaitingCalls
 
 log = logging.getLogger(__name__)
 
 PATIENCE: Final = 30.0  # seconds that a client waits that does not say how long, as `open_edison` does
 MOST_PATIENCE: Final = 3600.0
-Gone = Callable[[], Coroutine[Any, Any, None]]
 _EARLIER: Final = 1.0  # seconds before the client gives up, at which it is answered; of a short wait, a fifth
 _KEEP_SECONDS: Final = 5.0
 _STOPPED: Final = "the person has stopped everything"
-_TIMED_OUT: Final = "nobody answered in time"
-_GONE: Final = "the program that asked has gone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,22 +80,6 @@ class NoCall(AssistantError):
     status = NoItem.status
 
 
-class _HeldCalls(Listener):
-    """Those who wait for a person, by item."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.wakes: dict[UUID, asyncio.Event] = {}
-
-    def tell(self, change: Change) -> None:
-        if change["what"] == "item" and (wake := self.wakes.get(UUID(change["id"]))):
-            wake.set()
-
-    def reload(self) -> None:
-        for wake in self.wakes.values():
-            wake.set()
-
-
 class Gatehouse:
     def __init__(self, pool: Pool, holder: Holder, rules: RuleFiles, inbox: Inbox, feed: Feed, user_id: UUID) -> None:
         self.sessions = GateSessions(pool)
@@ -110,8 +89,7 @@ class Gatehouse:
         self._inbox = inbox
         self._feed = feed
         self._user_id = user_id
-        self._waiting = _HeldCalls()
-        self._heard = ExitStack()
+        self._waiting = WaitingCalls(pool, self.sessions, feed, user_id)
         self._listeners: set[asyncio.Queue[tuple[str, dict[str, Any]]]] = set()
 
     async def enter(self, name: str, request: str | None) -> None:
@@ -123,7 +101,7 @@ class Gatehouse:
         """Decide a call, or have a person do so while the client waits.
 
         Args:
-            gone: returns when the client has gone: then nobody can approve it any more.
+            gone: when it has returned, nobody can approve it any more.
 
         Raises:
             BadFile: what tools touch can't be read now.
@@ -132,28 +110,25 @@ class Gatehouse:
         call = proposed(tool, self._rules.now().labels, begun.arguments)
         asked = AskedCall(tool, call, uuid4().hex, uuid4(), _now() + _patience(begun))
         with ExitStack() as waiting:
-            verdict, woken = await self._judge(begun, asked, waiting)
-            if woken:
+            verdict = await self._judge(begun, asked, waiting)
+            if verdict.do == "ask":
                 told = {"session_id": begun.session, "kind": "tool", "name": tool, "call_id": asked.call_id}
                 self._tell("mcp_pre_block", told)
-                await self._wait(begun.session, asked, woken, gone)
+                await self._waiting.answered(begun.session, asked.item, asked.until, gone)
                 self._tell("mcp_approve_or_deny_once", told)
-        self._tell("sessions_db_changed", {})
-        if woken:
-            return await self._outcome(asked.call_id)
-        allowed = verdict.do == "allow"
-        return Ruling(asked.call_id, allowed, None if allowed else verdict.reason)
+            self._tell("sessions_db_changed", {})
+            return await self._ruling(asked.call_id, verdict)
 
-    async def _judge(self, begun: Begun, asked: AskedCall, waiting: ExitStack) -> tuple[Verdict, asyncio.Event | None]:
-        """Note what was asked and decided. If a person must decide, ask them; then the event tells of their answer,
-        until `waiting` is closed."""
+    async def _judge(self, begun: Begun, asked: AskedCall, waiting: ExitStack) -> Verdict:
+        """Note what was asked and decided. If a person must decide, ask them; their answer is expected until `waiting`
+        is closed."""
         # In a pipeline the database is waited for twice: for what it knows of the session, and for the end.
         async with self._pool.connection() as conn, conn.pipeline(), conn.transaction():
             locked = await self.sessions.lock(conn, self._user_id, begun.session)
             verdict, noted = await asyncio.to_thread(_judged, locked, asked.call)
-            woken = held = None
+            held = None
             if verdict.do == "ask":
-                woken = waiting.enter_context(self._expecting(asked.item))
+                waiting.enter_context(self._waiting.expecting(asked.item))
                 await self._holder.open()
                 text, question = await asyncio.to_thread(_question, begun, asked, locked.read, verdict)
                 await rows.hold(conn, asked.item, self._user_id, text, question, verdict.reason)
@@ -165,37 +140,12 @@ class Gatehouse:
                 await ledger.runs(conn, asked.call_id)
             elif verdict.do == "deny":
                 await block(conn, verdict.reason, call_id=asked.call_id)
-        return verdict, woken
+        return verdict
 
-    async def _wait(self, session: str, asked: AskedCall, wake: asyncio.Event, gone: Gone) -> None:
-        """Until it is answered, or nobody waits for that any more."""
-        left = asyncio.ensure_future(gone())
-        try:
-            while await self._is_pending(asked.item):
-                waking = asyncio.ensure_future(wake.wait())
-                await asyncio.wait({waking, left}, timeout=asked.until - _now(), return_when=asyncio.FIRST_COMPLETED)
-                waking.cancel()
-                wake.clear()
-                if left.done() or _now() >= asked.until:
-                    await self._let_go(session, asked.item, _GONE if left.done() else _TIMED_OUT)
-        except asyncio.CancelledError:
-            await asyncio.shield(self._let_go(session, asked.item, _GONE))
-            raise
-        finally:
-            left.cancel()
-
-    async def _is_pending(self, item: UUID) -> bool:
-        query = "select id from inbox_items where id = %s and status = 'pending'"
-        return bool(await fetched(self._pool, query, (item,)))
-
-    async def _let_go(self, session: str, item: UUID, why: str) -> None:
-        """Nobody can approve it any more, unless they just have."""
-        async with self._pool.connection() as conn, conn.transaction():
-            await self.sessions.lock(conn, self._user_id, session)
-            if await rows.let_go(conn, item):
-                await block(conn, why, item=item)
-
-    async def _outcome(self, call_id: str) -> Ruling:
+    async def _ruling(self, call_id: str, verdict: Verdict) -> Ruling:
+        if verdict.do != "ask":
+            allowed = verdict.do == "allow"
+            return Ruling(call_id, allowed, None if allowed else verdict.reason)
         [row] = await fetched(self._pool, _OUTCOME, (call_id,))
         return Ruling(call_id, row["runs"], None if row["runs"] else row["reason"])
 
@@ -216,6 +166,10 @@ class Gatehouse:
         answer = {"type": "accept" if approve else "ignore", "args": None}
         await self._inbox.decide(self._user_id, found["item_id"], answer, by=by)
         return str(found["call_id"])
+
+    async def close(self) -> None:
+        """Tell all who wait here, and whoever comes, that this server is ending."""
+        await self._waiting.end()
 
     async def keep(self) -> None:
         """Close what servers held that died, and seal the log, until cancelled."""
@@ -250,18 +204,6 @@ class Gatehouse:
         for queue in self._listeners:
             if not queue.full():
                 queue.put_nowait((what, told))
-
-    @contextmanager
-    def _expecting(self, item: UUID) -> Iterator[asyncio.Event]:
-        if not self._waiting.wakes:
-            self._heard.enter_context(self._feed.listener(self._user_id, self._waiting))
-        self._waiting.wakes[item] = wake = asyncio.Event()
-        try:
-            yield wake
-        finally:
-            del self._waiting.wakes[item]
-            if not self._waiting.wakes:
-                self._heard.close()
 
 
 _OUTCOME: Final = """select c.id is not null as runs, coalesce(e.reason, b.reason) as reason

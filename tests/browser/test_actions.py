@@ -35,6 +35,7 @@ async def status(home: Home, item: Item) -> tuple[str, str | None]:
 
 async def shows(visit: Visit, heading: str) -> None:
     await visit.page.get_by_role("heading", name=heading, level=1).wait_for()
+    await visit.page.locator("body:not([data-sending])").wait_for(state="attached")  # what was answered has arrived
 
 
 async def by_mouse(visit: Visit, button: str) -> None:

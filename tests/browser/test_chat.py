@@ -291,7 +291,7 @@ async def test_an_answer_from_elsewhere_shows_by_itself_and_a_second_one_is_told
         await home.app.inbox.decide(home.app.user_id, item.id, {"type": "ignore"}, by="terminal")
         await v.page.locator(".quiet").get_by_text("Dismissed, by terminal").wait_for()
         await v.page.get_by_role("button", name="Not like this").click()
-        await v.page.get_by_role("alert").get_by_text("already answered (ignore) by terminal").wait_for()
+        await v.page.get_by_role("alert").get_by_text("already answered (dismissed) by terminal").wait_for()
         assert await v.page.get_by_label("Or say what should be different").input_value() == "rather not"
         assert calendar.calls == []
 
@@ -310,7 +310,7 @@ async def test_a_page_to_be_opened_elsewhere_is_shown_and_never_opened(
         [item] = await waiting(home)
         await v.go(f"/items/{item.id}")
         await v.page.get_by_text("login.example.net").first.wait_for()
-        await v.page.get_by_text("You, in a chat").wait_for()
+        await v.page.locator(".beside").get_by_text("You, in a chat").wait_for()
         await v.page.get_by_role("link", name="Go to the chat").click()
         await v.page.get_by_role("button", name="I opened it: go on").click()
         await sees(v, "Seen.")

@@ -1,5 +1,6 @@
 """A mail as it was sent: what its HTML tries comes to nothing, and its pictures come when they are asked for."""
 
+import asyncio
 import base64
 import json
 import re
@@ -75,6 +76,8 @@ def hostile(elsewhere: str) -> str:
 url({elsewhere}/cursor), auto; content: url({elsewhere}/content); border-image: url({elsewhere}/border);
 filter: url({elsewhere}/filter); mask: url({elsewhere}/mask); behavior: url({elsewhere}/htc)">styled</div>
 <blockquote type="cite">older words</blockquote>
+<img src="{elsewhere}/giant" width="99999" height="99999"><table width="99999"><tr><td>{"wide" * 3000}</td></tr></table>
+<p style="width:99999px;min-width:99999px">\u202e{elsewhere}/reversed\u202c \u2066\u200e</p><pre>{"-" * 3000}</pre>
 <marquee onstart="{own}">m</marquee><details open ontoggle="{own}"><summary>s</summary></details>
 <bgsound src="{elsewhere}/b">
 </body></html>"""
@@ -165,7 +168,49 @@ async def test_nothing_of_hostile_html_is_alive(
         assert v.elsewhere == []
         # A beacon that the browser refused by policy would complain: nothing tried.
         assert v.complaints == []
+        assert not re.search("[\u202a-\u202e\u2066-\u2069]", await rich.locator("body").inner_text())
+        # However wide it is, it stays within its frame, and the frame within the page.
+        for width in (1280, 360):
+            await v.page.set_viewport_size({"width": width, "height": 800})
+            excess = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+            assert await v.page.evaluate(excess) == 0
+            box = await v.page.locator("iframe.rich").bounding_box()
+            assert box
+            assert box["height"] <= 720
     assert elsewhere.deliveries == []
+
+
+async def test_nobody_is_so_much_as_connected_to(home: Home, visit: Open, google: Google, account: Any) -> None:
+    """Before a request there is a connection, which tells as much; so what listens here takes connections."""
+    connected: list[object] = []
+
+    async def take(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connected.append(writer.get_extra_info("peername"))
+        writer.close()
+
+    async with await asyncio.start_server(take, "127.0.0.1", 0) as server:
+        host, port = server.sockets[0].getsockname()
+        item = await arrived(home, google, account, letter(hostile(f"http://{host}:{port}")))
+        async with visit() as v:
+            await v.go(f"/items/{item.id}")
+            await frame(v)
+            await v.page.get_by_role("link", name=re.compile("^Show")).last.click()
+            await v.page.wait_for_load_state("networkidle")
+        assert connected == []
+
+
+async def test_the_frame_is_about_as_high_as_its_mail(home: Home, visit: Open, google: Google, account: Any) -> None:
+    heights = []
+    for lines in (1, 12, 500):
+        item = await arrived(home, google, account, letter("<p>A line of it</p>" * lines))
+        async with visit() as v:
+            await v.go(f"/items/{item.id}")
+            await frame(v)
+            box = await v.page.locator("iframe.rich").bounding_box()
+            assert box
+            heights.append(box["height"])
+    assert heights == sorted(heights)
+    assert heights[0] < 150 < heights[1] < 400 < heights[2] < 750
 
 
 async def test_the_sandbox_holds_whatever_the_sanitiser_lets_through(

@@ -31,7 +31,7 @@ async def test_items_are_found_by_what_they_say_and_kept_to_while_answering(
         await v.page.get_by_text("Invoice one", exact=True).click()
         await v.page.locator(".bar").get_by_text("Dismiss").click()
         await v.page.get_by_role("heading", name="Invoice two").wait_for()
-        await v.page.get_by_text("← Waiting").click()
+        await v.page.get_by_text("← Inbox").click()
         assert await v.page.get_by_role("searchbox").input_value() == "invoice"
         await v.page.get_by_role("searchbox").fill("")
         await v.page.get_by_role("searchbox").press("Enter")

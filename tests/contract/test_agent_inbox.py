@@ -551,7 +551,7 @@ class TestTheAnswerComesAgain:
         await let_pass(home)
         assert len(google.sent) == 1
         assert nodes(await app.accept(thread)) == ["interrupt_handler"]
-        assert "already answered (accept)" in refusal(await app.send(thread, "response", "Shorter."))
+        assert "already answered (approved)" in refusal(await app.send(thread, "response", "Shorter."))
         await let_pass(home)
         assert (await statuses(home), len(google.sent)) == (["applied"], 1)
 
@@ -748,7 +748,7 @@ class TestTwoBrowsers:
         mail_id = await home.receive()
         stale = await app.only()
         await home.receive("Re: Lunch?", "Or Monday?", thread=mail_id)
-        assert "superseded" in refusal(await app.accept(stale))
+        assert "set aside" in refusal(await app.accept(stale))
         assert (await app.thread(stale["thread_id"]))["status"] == "idle"
         assert text_of(await app.only()) == "Two."
 

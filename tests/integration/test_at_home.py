@@ -63,8 +63,8 @@ class TestNobodyAtHome:
         doctor = program.run("doctor")
         assert (doctor.returncode, "✗ at work: nothing is running since" in doctor.stdout) == (1, True)
         page = program.http.get("/").text
-        assert "Nothing is running since" in page
-        assert "What you answer is kept until then." in page
+        assert "Nothing works on your mail since" in page
+        assert "What you answer is kept until then; an agent that asks is answered at once." in page
         taken = program.cli("inbox", "accept", first["id"])
         assert "It is kept, and done once something works on it: nothing is running since" in taken
         assert "start `email-assistant up`" in taken

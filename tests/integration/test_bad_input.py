@@ -594,9 +594,9 @@ class TestDecision:
         at_work.accept(item)
         at_work.until_item(item, "applied")
         said = complaint(at_work.run("inbox", "ignore", item["id"]))
-        assert "already answered (accept)" in said
+        assert "already answered (approved)" in said
         assert "nothing was changed" in said
-        assert "Sending." in at_work.cli("inbox", "accept", item["id"])
+        assert at_work.cli("inbox", "accept", item["id"]) == "Approved.\n"
         assert "it can't be taken back: already answered" in complaint(at_work.run("inbox", "undo", item["id"]))
         assert at_work.decide(item["id"], "ignore").status_code == 409
         assert at_work.undo(item["id"]).status_code == 409

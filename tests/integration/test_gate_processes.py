@@ -75,27 +75,33 @@ async def test_a_call_that_one_holds_is_answered_at_another(daemon: Daemon) -> N
         assert found["faults"] == []
 
 
-async def test_one_that_is_stopped_lets_go_of_what_it_holds(daemon: Daemon) -> None:
-    await _ends(daemon, lambda process: asyncio.to_thread(process.stop))
+async def test_one_that_is_stopped_says_so_to_whom_it_holds(daemon: Daemon) -> None:
+    told = await _ends(daemon, lambda process: asyncio.to_thread(process.stop))
+    assert isinstance(told, dict)
+    assert (told["ok"], told["approved"]) == (True, False)
+    assert told["error"] == "the gate's server is ending; ask again once it is back"
+    assert told["call_id"]
+    assert "Traceback" not in daemon.processes[0].log
 
 
-async def test_so_does_one_that_is_killed(daemon: Daemon) -> None:
-    await _ends(daemon, lambda process: asyncio.to_thread(process.kill))
+async def test_one_that_is_killed_lets_go_of_what_it_held(daemon: Daemon) -> None:
+    assert isinstance(await _ends(daemon, lambda process: asyncio.to_thread(process.kill)), httpx.TransportError)
 
 
-async def _ends(daemon: Daemon, end: Callable[[Any], Awaitable[None]]) -> None:
-    """What a server held that ended can't be approved any more: not at once, and not later."""
+async def _ends(daemon: Daemon, end: Callable[[Any], Awaitable[None]]) -> Call | BaseException:
+    """What a server held that ended can't be approved any more: not at once, and not later. Returns what the client was
+    told."""
     async with client(await served(daemon)) as one:
         held = asyncio.create_task(begin(one, "send_mail", EVE))
         [item] = await pending(daemon)
         await served(daemon)
         await end(daemon.processes[0])
         [told] = await asyncio.gather(held, return_exceptions=True)
-        assert isinstance(told, httpx.TransportError) or (isinstance(told, dict) and not told["ok"])
     assert daemon.decide(item["id"], "accept").status_code == 409
     assert (await asyncio.to_thread(daemon.until_item, item, "expired"))["id"] == item["id"]
     async with client(str(daemon.http.base_url)) as other:
         assert json.loads((await other.get("/api/inbox/counts")).content)["by_status"]["pending"] == 0
+    return told
 
 
 async def test_the_commands_show_and_decide_it(daemon: Daemon) -> None:
@@ -112,10 +118,10 @@ async def test_the_commands_show_and_decide_it(daemon: Daemon) -> None:
         assert "What an agent of yours would do:" in shown
         assert "you never named “eve@evil.example”" in shown
         assert "waits a minute more" in shown
-        assert "Taken: accept." in taken
+        assert "Approved." in taken
         assert (await held)["approved"] is True
         undone = await asyncio.to_thread(daemon.run, "inbox", "undo", item["id"])
-        assert (undone.returncode, "already answered (accept)" in undone.stderr) == (1, True)
+        assert (undone.returncode, "already answered (approved)" in undone.stderr) == (1, True)
 
 
 async def test_what_waited_when_a_backup_was_made_waits_no_more(daemon: Daemon, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
@@ -213,6 +214,11 @@ class TestHolds:
             assert "An agent of yours asks before it does this, and waits a minute more" in page_of_it
             assert "in a chat" not in page_of_it
             assert "The mail" not in page_of_it
+            bar = page_of_it[page_of_it.index('aria-label="Answers"') :]
+            answers = dict(re.findall(r'name="answer" value="(\w+)"[^>]*>([^<]+)<', bar))
+            assert answers == {"accept": "Allow", "ignore": "Refuse"}
+            assert "What an agent of yours would do" in page_of_it
+            assert "Later" not in bar  # it does not wait so long
             await agent.decide("deny", call_id=item.call_id)
             await task
 

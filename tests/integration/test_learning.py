@@ -522,7 +522,7 @@ class TestUndo:
             assert answer.json()["taken_back"]["args"]["response_text"] == "Rather <b>Monday</b>."
             page = (await http.get(f"/items/{item.id}")).text
             assert re.search(
-                r'id="edit" open>.*<textarea [^>]*>\nRather &lt;b&gt;Monday&lt;/b&gt;\.</textarea>', page, re.S
+                r'id="change" open>.*<textarea [^>]*>\nRather &lt;b&gt;Monday&lt;/b&gt;\.</textarea>', page, re.S
             )
             fresh = (await http.get(f"/items/{item.id}", params={"fresh": "true"})).text
             assert "Rather" not in fresh
@@ -543,7 +543,7 @@ class TestUndo:
 
             page = (await http.get(f"/items/{item.id}")).text
 
-            assert re.search(r'id="respond" open>.*<textarea [^>]*>\nOffer Monday &amp; Tuesday</textarea>', page, re.S)
+            assert re.search(r'id="change" open>.*<textarea [^>]*>\nOffer Monday &amp; Tuesday</textarea>', page, re.S)
             [waiting] = await home.pending()
             assert waiting.taken_back == {"type": "response", "args": "Offer Monday & Tuesday"}
 

@@ -187,6 +187,8 @@ class TestFiles:
             ("nul\x00l.txt", "null.txt"),
             ("x" * 400 + ".pdf", "x" * 120),
             ("...", "file-1"),
+            ("-rf", "rf"),
+            ("\u200b\u200b", "file-1"),
             ("<script>alert(1)</script>.html", "script.html"),
         ],
     )
@@ -281,6 +283,15 @@ class TestInvitation:
         assert "From bob@example.org" in shown
         assert "At that time: Dentist ." in shown
         assert shown.count("10:00–10:45") == 1  # not beside itself
+
+    @pytest.mark.parametrize("kind", ["text/calendar", "application/ics", "application/octet-stream"])
+    async def test_so_is_one_that_is_a_file(
+        self, home: Home, google: Google, browser: httpx.AsyncClient, kind: str
+    ) -> None:
+        item = await arrived(home, google, with_files(("invite.ics", kind, INVITED_AT_TEN.encode())))
+        shown = (await page(browser, f"/items/{item.id}/body")).text
+        assert "Calendar invitation: Plan the spring" in shown
+        assert "invite.ics ICS, 1 kB" in shown
 
     async def test_a_day_that_can_not_be_read_takes_nothing_else(
         self, home: Home, google: Google, browser: httpx.AsyncClient

@@ -274,7 +274,7 @@ class TestOneRequest:
         daemon.accept(draft)
         first, second = decide(daemon, (draft, "ignore", None), (invitation, "accept", None)).json()["items"]
         assert (first["status"], second["status"]) == (409, 409)
-        assert "already answered (accept)" in first["detail"]
+        assert "already answered (approved)" in first["detail"]
         assert now(daemon, invitation)["status"] == "pending"
 
     def test_each_proposal_for_itself(self, daemon: Daemon, google: Google) -> None:
@@ -305,7 +305,10 @@ class TestOneRequest:
 class TestPages:
     def test_say_what_waits_for_what(self, daemon: Daemon, google: Google) -> None:
         _, draft, invitation = proposed(daemon, google)
-        assert "One proposal with the meeting." in page(daemon, f"/items/{draft['id']}")
+        for part in (draft, invitation):
+            card = page(daemon, f"/items/{part['id']}")
+            assert ">The reply</h2>" in card
+            assert ">The meeting</h2>" in card
         daemon.accept(draft)
         shown = page(daemon, f"/items/{draft['id']}")
         assert "It goes out with your answer on the meeting." in shown
@@ -316,7 +319,7 @@ class TestPages:
         daemon.answer(invitation, "ignore")
         because = "You are asked again: <bdi>you had approved it, and then you dismissed the meeting</bdi>."
         assert because in page(daemon, f"/items/{draft['id']}")
-        assert "Asked again: Reply to" in page(daemon, "/")
+        assert f"asked again: “{PROMISE}”" in page(daemon, "/")
 
 
 def page(daemon: Daemon, path: str) -> str:

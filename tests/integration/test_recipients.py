@@ -566,7 +566,7 @@ class TestCommands:
         unseen = daemon.run("inbox", "accept", one["id"], two["id"])
         assert unseen.returncode == 1
         assert unseen.stdout.count("\nTo: bob@example.org\n") == unseen.stdout.count("\n\nFine.\n") == 2
-        assert "nothing was accepted" in unseen.stderr
+        assert "nothing was done" in unseen.stderr
         done = daemon.run("inbox", "accept", shown[one["id"]], f"{two['id']}@{'0' * 64}")
         assert done.returncode == 1
         assert "accepted" in done.stdout

@@ -243,6 +243,23 @@ class TestAnswers:
             assert (taken.decided_by, taken.decision) == ("terminal", {"type": "accept", "args": None})
             await view.sees("Nothing waits for you.", "Sending. z takes it back within")
 
+    async def test_a_shows_all_of_it_before_it_does_anything(self, home: Home, account: UUID) -> None:
+        item = await home.draft(account, args={**DRAFT, "response_text": "\n".join(f"line {n}" for n in range(30))})
+        async with shown(home, size=SMALL) as view:
+            await view.opens("o")
+            now = time.monotonic()
+            for _ in range(9):
+                view.press_at("a", now := now + 1)
+                await view.pilot.pause()
+                assert (await home.item(item.id)).status == "pending"
+                if "line 29" in view.text:
+                    break
+                await view.sees("This was not all of it: a shows more")
+            await view.press("k", "k", "k")  # what was read stays read
+            await view.misses("line 29")
+            view.press_at("a", now + 1)
+            await decided(home, item)
+
     async def test_the_countdown_runs_and_z_takes_the_answer_back(self, home: Home, account: UUID) -> None:
         item = await home.draft(account)
         async with shown(home) as view:
@@ -255,6 +272,40 @@ class TestAnswers:
             assert (await home.item(item.id)).status == "pending"
             await view.press("z")
             await view.sees("There is nothing to undo.")
+
+    async def test_z_takes_back_one_step_after_the_other(self, home: Home, account: UUID) -> None:
+        first, second, third = await three(home, account)
+        async with shown(home) as view:
+            await view.press("e")
+            await view.sees("2 waiting for you", "Dismissed. z takes it back")
+            await view.press("h")
+            await view.sees("1 waiting for you", "Put off, back ", "z takes it back")
+            await view.opens("o")
+            assert "Text three." in view.text
+            await view.press("h")
+            await view.sees("Nothing waits for you.", "Put off, back ")
+            for count in range(1, 4):
+                await view.press("z")
+                await view.sees(f"{count} waiting for you", "Taken back; it waits for you again.")
+            assert {(await home.item(item.id)).snoozed_until for item in (first, second, third)} == {None}
+            await view.press("z")
+            await view.sees("There is nothing to undo.")
+
+    async def test_e_is_done_with_a_notice_and_i_says_that_such_mail_needs_none(
+        self, home: Home, account: UUID
+    ) -> None:
+        notices = []
+        for _ in range(2):
+            _, _, run = await home.mail(account)
+            allowed = ["accept", "ignore", "response"]
+            notices.append(await home.ask(run, "notify", {}, kind="notification", allowed=allowed))
+        async with shown(home) as view:
+            await view.press("e")
+            await view.sees("1 waiting for you", "Done. z takes it back")
+            await view.press("i")
+            await view.sees("Nothing waits for you.", "Not such mail. z takes it back")
+        answers = [(await decided(home, item)).decision or {} for item in notices]
+        assert [answer["type"] for answer in answers] == ["accept", "ignore"]
 
     @pytest.mark.long
     async def test_one_key_pressed_twice_by_a_slip_decides_one_item(self, home: Home, account: UUID) -> None:
@@ -321,7 +372,7 @@ class TestAnswers:
             await view.sees("z takes it back")
             await home.execute("update inbox_items set undo_until = clock_timestamp() where id = %s", item.id)
             await view.press("z")
-            await view.sees("already answered (ignore) by terminal")
+            await view.sees("already answered (dismissed) by terminal")
             assert (await home.item(item.id)).status == "decided"
 
     @pytest.mark.parametrize("keys", [["i"], ["o", "i"]])
@@ -335,7 +386,9 @@ class TestAnswers:
             await view.sees("Nothing waits for you.", "Dismissed. z takes it back")
 
     @pytest.mark.parametrize("keys", [["t"], ["o", "t"]])
-    async def test_r_responds_with_a_text(self, home: Home, account: UUID, keys: list[str]) -> None:
+    async def test_t_tells_the_assistant_what_should_be_different(
+        self, home: Home, account: UUID, keys: list[str]
+    ) -> None:
         item = await home.draft(account)
         async with shown(home) as view:
             if len(keys) > 1:
@@ -346,7 +399,7 @@ class TestAnswers:
             await view.sees("a response is a text")
             await view.press(*"quiz", "ctrl+s")
             assert (await decided(home, item)).decision == {"type": "response", "args": "quiz"}
-            await view.sees("Nothing waits for you.", "Told the assistant. z takes it back")
+            await view.sees("Nothing waits for you.", "Passed on to the assistant. z takes it back")
 
     async def test_a_text_that_was_taken_back_stands_in_its_field_again(self, home: Home, account: UUID) -> None:
         item = await home.draft(account)
@@ -354,7 +407,7 @@ class TestAnswers:
             await view.press("t")
             await view.sees("What should be different?")
             await view.press(*"quiz", "ctrl+s")
-            await view.sees("Told the assistant. z takes it back")
+            await view.sees("Passed on to the assistant. z takes it back")
             await view.press("z")
             await view.sees("Taken back", "Friday is fine.")
             await view.press("j", "t")
@@ -440,7 +493,7 @@ class TestAnswers:
             await view.sees("What should be different?")
             await home.app.inbox.decide(home.app.user_id, item.id, {"type": "accept"}, by="web")
             await view.press(*"no", "ctrl+s")
-            await view.sees("already answered (accept) by web at", "nothing was changed", "no")
+            await view.sees("already answered (approved) by web at", "nothing was changed", "no")
             assert (await home.item(item.id)).decision == {"type": "accept", "args": None}
             await view.press("escape", "escape")
             await view.sees("You have answered: sending, by web at")
@@ -453,7 +506,7 @@ class TestAnswers:
         async with shown(home) as view:
             await view.opens("o")
             await view.press("a")
-            await view.sees("This takes no accept; it takes ignore.")
+            await view.sees("This does not take that; it takes: Dismiss.")
 
     async def test_q_waits_for_an_answer_that_is_on_its_way(self, home: Home, account: UUID) -> None:
         item = await home.draft(account)
@@ -480,7 +533,7 @@ class TestAnswers:
                 await view.sees("What you answered is on its way")
                 await conn.execute("update inbox_items set status = 'expired' where id = %s", (item.id,))
             await leaving
-            await view.sees("expired: it can no longer be answered; nothing was changed")
+            await view.sees("too late: it can no longer be answered; nothing was changed")
             await view.press("q")
             await until(lambda: not view.app.is_running)
 
@@ -548,7 +601,7 @@ class TestEdit:
             await self.edit(view, "start_time", "2031-06-02T09:30")
             await self.edit(view, "attendees", f"{BOB}, ")
             await view.press("ctrl+s")
-            await view.sees("a Accept it as changed")
+            await view.sees("a Do it as changed")
             await view.press("a")
             changed = {"start_time": "2031-06-02T09:30:00+02:00", "attendees": [BOB]}
             assert (await decided(home, item)).decision == {"type": "edit", "args": {**MEETING, **changed}}
@@ -559,7 +612,7 @@ class TestEdit:
             await view.press("r")
             await self.edit(view, "email_address", "nobody")
             await view.press("ctrl+s")
-            await view.sees("a Accept it as changed")
+            await view.sees("a Do it as changed")
             await view.press("a")
             await view.sees("not an e-mail address: nobody")
             assert (await home.item(item.id)).status == "pending"
@@ -609,7 +662,7 @@ class TestItem:
                 "Cc: dan@example.net, eve@example.net (new recipient: never written to before)",
                 "Subject: Re: Lunch?",
                 "Friday is fine.",
-                "Classified as respond: Bob asks for a date.",
+                "It needs an answer. Bob asks for a date.",
                 "Bob Berg <bob@example.org> to ada@example.com",
                 "Does Friday suit you?",
                 "A reply was drafted and shown to you.",
@@ -641,9 +694,9 @@ class TestAround:
         item = await home.draft(account)
         async with shown(home) as view:
             await view.press("question_mark")
-            await view.sees("undo, while its countdown runs")
+            await view.sees("undo what you did last")
             await view.press("i", "question_mark")
-            await view.misses("undo, while its countdown runs")
+            await view.misses("undo what you did last")
             assert (await home.item(item.id)).status == "pending"
             await view.press("q")
             await until(lambda: not view.app.is_running)
@@ -661,7 +714,7 @@ class TestAround:
             cut = HARMLESS.replace(" \ufffd", "")
             await view.sees(f"[b]x[/b]@y  S {cut}", f"[2J: {HARMLESS}")
             await view.opens("o")
-            await view.sees(f"S {cut}", f"To: {BOB}[2J", HARMLESS, "Classified as respond: [i]why[/i]")
+            await view.sees(f"S {cut}", f"To: {BOB}[2J", HARMLESS, "It needs an answer. [i]why[/i]")
             assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", view.text)
 
     async def test_a_database_that_goes_away_is_told_and_comes_back(
@@ -882,7 +935,7 @@ async def test_one_key_stops_everything_and_another_goes_on(home: Home, account:
         assert (await home.app.accounts.get(account)).state == "stopped"
         await view.opens("enter")
         await view.press("a")
-        await view.sees("Accepted")
+        await view.sees("Sending")
         await view.press("G")
         await view.misses("Everything is stopped since")
     assert (await home.app.accounts.get(account)).state == "active"

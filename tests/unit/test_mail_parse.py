@@ -163,7 +163,8 @@ def test_invitation_is_summarised_once() -> None:
             "Event: Tue 5 May 2026 16:00 +0200 to Tue 5 May 2026 17:00 +0200\n",
         ),
         ("DTSTART:20260505T080000Z\r\nDURATION:PT1H", "Event: Tue 5 May 2026 10:00 +0200\n"),
-        ('DTSTART;TZID="W. Europe Standard Time":20260505T100000', ""),  # not in the IANA database: left as written
+        ('DTSTART;TZID="W. Europe Standard Time":20260505T100000', "Event: Tue 5 May 2026 10:00 +0200\n"),
+        ("DTSTART;TZID=Mars Standard Time:20260505T100000", ""),  # in no database: left as written
         ("DTSTART;TZID=../../etc/passwd:20260505T100000", ""),
         ("DTSTART;VALUE=DATE:20260505", ""),
         ("DTSTART:20260505T100000", ""),

@@ -153,6 +153,18 @@ def test_pictures_that_are_made_not_to_be_seen_are_told_apart(spying: str) -> No
     assert found.html == '<span class="picture">A chair</span>'
 
 
+@pytest.mark.parametrize("style", ["display:none", "max-width: 1px", "font-size:0; width:0; overflow:hidden"])
+def test_so_are_those_within_what_is_not_seen(style: str) -> None:
+    chair = '<img src="https://c.example/chair.png">'
+    found = sanitised(f'<div style="{style}"><p><img src="{PIXEL}"></p></div>{chair}')
+    assert (found.pictures, found.hidden) == (("https://c.example/chair.png",), (PIXEL,))
+
+
+@pytest.mark.parametrize("tag", ["embed", "wbr", "source", "track", "keygen", "bgsound"])
+def test_what_is_never_closed_takes_nothing_with_it(tag: str) -> None:
+    assert "<p>After</p>" in sanitised(f"<{tag} src=x>" * 1_000 + "<p>After</p>").html
+
+
 def test_of_styles_only_those_stay_that_reach_nothing_and_cover_nothing() -> None:
     style = (
         "color: red; position: fixed; margin-top: -9px; background: url(x); width: calc(1px); font-size: 12px; top: 0"
@@ -194,6 +206,9 @@ class TestContents:
             ("DTSTART;VALUE=DATE:20310602\nDTEND;VALUE=DATE:20310604", "2031-06-02 to 2031-06-03"),
             ("DTSTART;TZID=Somewhere Standard Time:20310602T090000", "2031-06-02 09:00 Somewhere Standard Time"),
             ("DTSTART:20310602T080000Z", "Monday 2 June 2031, 10:00 (Europe/Berlin)"),
+            ("DTSTART;TZID=W. Europe Standard Time:20310602T090000", "Monday 2 June 2031, 09:00 (Europe/Berlin)"),
+            ("DTSTART:99991231T235959Z", "9999-12-31 23:59 UTC"),
+            ("DTSTART:00010101T000000Z", "0001-01-01 00:00 UTC"),
             ("X:1", ""),
         ],
     )
@@ -201,6 +216,12 @@ class TestContents:
         found = invitation(f"BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:Plan\n{start}\nEND:VEVENT\nEND:VCALENDAR")
         assert found is not None
         assert found.when(ZoneInfo("Europe/Berlin")) == told
+
+    def test_several_events_are_told_as_several(self) -> None:
+        one = "BEGIN:VEVENT\nSUMMARY:Plan\nRRULE:FREQ=SECONDLY\nEND:VEVENT\n"
+        found = invitation(f"BEGIN:VCALENDAR\n{one * 3}END:VCALENDAR")
+        assert found is not None
+        assert found.in_words(ZoneInfo("UTC")).endswith("Plan; repeats in a way of its own; and 2 more events")
 
     def test_an_event_of_nothing_is_still_one(self) -> None:
         assert summarise("BEGIN:VEVENT\nEND:VEVENT") == "[Calendar event: ]"

@@ -99,12 +99,14 @@ class InboxApp(App[None]):
     def _way_back(self) -> list[str]:
         """What was answered last and can be taken back."""
         item = self._to_undo()
-        if item is None or item.undo_until is None:
+        if item is None:
             return []
-        seconds = max(1, round((item.undo_until - datetime.now(UTC)).total_seconds()))
         done = words.done(item)
-        if item.waits_for:
+        if item.snoozed_until and item.status == "pending":
+            return [f"{done}, back {moment(item.snoozed_until, item.zone)}. z takes it back."]
+        if item.waits_for or item.undo_until is None:
             return [f"{done}; it {item.state}. z takes it back."]
+        seconds = max(1, round((item.undo_until - datetime.now(UTC)).total_seconds()))
         return [f"{done}. z takes it back within {seconds} s."]
 
     @property
@@ -144,9 +146,11 @@ class InboxApp(App[None]):
 
     def answer(self, item: Item, answer: Mapping[str, Any], then: Callable[[], object] = lambda: None) -> None:
         """Give an answer; if it is taken, go on with `then`."""
-        if item.id not in self._on_their_way:
-            self._on_their_way.add(item.id)
-            self._begin(self._answer(item, answer, then))
+        self._begin_once(item, lambda: self._answer(item, answer, then))
+
+    def put_off(self, item: Item, then: Callable[[], object] = lambda: None) -> None:
+        """Leave an item out of the list until tomorrow morning."""
+        self._begin_once(item, lambda: self._put_off(item, then))
 
     def action_undo(self, item: Item | None = None) -> None:
         """Take back the answer to an item, else the latest one that can be."""
@@ -184,8 +188,17 @@ class InboxApp(App[None]):
 
     def _to_undo(self) -> Item | None:
         now = datetime.now(UTC)
-        still = (each for each in reversed(self._answered) if each.waits_for or (each.undo_until or now) > now)
-        return next(still, None)
+        for each in reversed(self._answered):
+            until = each.snoozed_until if each.status == "pending" else each.undo_until
+            if each.waits_for or (until and until > now):
+                return each
+        return None
+
+    def _begin_once(self, item: Item, step: Callable[[], Awaitable[None]]) -> None:
+        """Take a step about an item, unless one is being taken."""
+        if item.id not in self._on_their_way:
+            self._on_their_way.add(item.id)
+            self._begin(self._arrived(item, step()))
 
     def _begin(self, step: Awaitable[None]) -> None:
         """Take a step of the person's; leaving the screen doesn't stop it."""
@@ -202,27 +215,26 @@ class InboxApp(App[None]):
             self._changed()
         return True
 
-    async def _answer(self, item: Item, answer: Mapping[str, Any], then: Callable[[], object]) -> None:
+    async def _arrived(self, item: Item, step: Awaitable[None]) -> None:
         try:
-            self._answered.append(await self.desk.answer(item, answer))
-            again = await self.desk.asked_again(self._answered[-1])
-            self._kept = datetime.now(UTC), await self.desk.why_kept(item) or ""
+            await step
         finally:
             self._on_their_way.discard(item.id)
+
+    async def _answer(self, item: Item, answer: Mapping[str, Any], then: Callable[[], object]) -> None:
+        self._answered.append(await self.desk.answer(item, answer))
+        again = await self.desk.asked_again(self._answered[-1])
+        self._kept = datetime.now(UTC), await self.desk.why_kept(item) or ""
         self.say("; ".join(f"You are asked again: {part.asked_because}" for part in again))
         then()
 
-    def put_off(self, item: Item, then: Callable[[], object] = lambda: None) -> None:
-        """Leave an item out of the list until tomorrow morning."""
-        self._begin(self._put_off(item, then))
-
     async def _put_off(self, item: Item, then: Callable[[], object]) -> None:
-        until = await self.desk.put_off(item)
-        self.say(f"Back {moment(until, item.zone)}.")
+        self._answered.append(await self.desk.put_off(item))
+        self.say("")
         then()
 
     async def _undo(self, item: Item) -> None:
-        await self.desk.undo(item.id)
+        await self.desk.undo(item)
         self._answered = [each for each in self._answered if each.id != item.id]
         self._kept = datetime.now(UTC), ""
         self.say("Taken back; it waits for you again.")

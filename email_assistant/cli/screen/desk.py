@@ -104,17 +104,18 @@ class Desk:
         async with _in_time():
             return await self._app.accounts.why_kept(self._app.presence, item.account_id)
 
-    async def put_off(self, item: Item) -> datetime:
-        """Until when it is left out of the list. Raises NoItem, Conflict."""
-        until = tomorrow(item.zone)
+    async def put_off(self, item: Item) -> Item:
+        """Leave it out of the list until tomorrow morning. Raises NoItem, Conflict."""
         async with _in_time():
-            await self._app.inbox.snooze(self.user_id, item.id, until)
-        return until
+            return await self._app.inbox.snooze(self.user_id, item.id, tomorrow(item.zone))
 
-    async def undo(self, item_id: UUID) -> Item:
-        """Raises NoItem, Conflict."""
+    async def undo(self, item: Item) -> None:
+        """Take back an answer to it, or bring it back that was put off. Raises NoItem, Conflict."""
         async with _in_time():
-            return await self._app.inbox.undo(self.user_id, item_id)
+            if item.status == "pending":
+                await self._app.inbox.snooze(self.user_id, item.id, None)
+            else:
+                await self._app.inbox.undo(self.user_id, item.id)
 
     async def stopped_since(self) -> datetime | None:
         """When the person stopped everything; None: they have not."""

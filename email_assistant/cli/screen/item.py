@@ -45,15 +45,28 @@ class ItemScreen(LiveScreen):
         self.item_id = item_id
         self._then = then
         self._seen: Sight | None = None
+        self._is_read = False  # whether the whole of what is asked has been on the screen
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.watch(self.query_one(VerticalScroll), "scroll_y", self._look, init=False)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._look)
 
     def compose(self) -> ComposeResult:
         with VerticalScroll():
             yield Static("Reading…", id="item", markup=False)
+            yield Static(id="around", markup=False)
         yield from self.compose_foot()
 
     async def load(self) -> None:
-        self._seen = seen = await self.inbox.desk.look(self.item_id)
+        before, self._seen = self._seen, await self.inbox.desk.look(self.item_id)
+        seen = self._seen
+        self._is_read = self._is_read and before is not None and before.item.hash == seen.item.hash
         self.query_one("#item", Static).update(words.sight(seen, sentence(seen.item, seen.zone)))
+        self.query_one("#around", Static).update(words.around(seen))
+        self.call_after_refresh(self._look)
         then, self._then = self._then, ""
         if then == "change":
             self.action_change()
@@ -61,8 +74,13 @@ class ItemScreen(LiveScreen):
             self.action_respond()
 
     def action_accept(self) -> None:
-        if seen := self._open_to("accept"):
+        """What would be done is done once it was on the screen to its end; until then more of it is shown."""
+        if (seen := self._open_to("accept")) and self._is_read:
             self.inbox.answer(seen.item, {"type": "accept"}, then=self.action_back)
+        elif seen:
+            view = self.query_one(VerticalScroll)
+            view.scroll_relative(y=max(1, view.container_size.height // 2), animate=False)
+            self.inbox.say("This was not all of it: a shows more, and does it once you have seen its end.")
 
     def action_ignore(self) -> None:
         if seen := self._open_to("ignore"):
@@ -74,7 +92,7 @@ class ItemScreen(LiveScreen):
             self.inbox.answer(seen.item, dismissal(seen.item), then=self.action_back)
 
     def action_later(self) -> None:
-        if seen := self._open_to("ignore"):
+        if seen := self._open_to():
             self.inbox.put_off(seen.item, then=self.action_back)
 
     def action_change(self) -> None:
@@ -108,15 +126,20 @@ class ItemScreen(LiveScreen):
     def action_search(self) -> None:
         self.inbox.to_list(search=True)
 
-    def _open_to(self, answer: Answer) -> Sight | None:
-        """What is on the screen, if it takes the answer; else the reason is said."""
+    def _look(self) -> None:
+        view, end = self.query_one(VerticalScroll), self.query_one("#item").virtual_region.bottom
+        bottom = view.scroll_offset.y + view.container_size.height
+        self._is_read = self._is_read or (self._seen is not None and end <= bottom)
+
+    def _open_to(self, answer: Answer | None = None) -> Sight | None:
+        """What is on the screen, if it waits and takes the answer; else the reason is said."""
         if self._seen is None:
             return None
         item = self._seen.item
         if item.status != "pending":
             self.inbox.say(f"{words.became(item)}; nothing was changed", is_error=True)
             return None
-        if answer not in item.allowed:
+        if answer and answer not in item.allowed:
             takes = ", ".join(buttons(item)[each] for each in item.allowed)
             self.inbox.say(f"This does not take that; it takes: {takes}.", is_error=True)
             return None

@@ -10,15 +10,15 @@ from textual.widgets import Static
 _KEYS = """\
 j  k      move
 o  Enter  open
-a         send, book, do what is shown; in the list: show it first; a notice: done
+a         send, book, do what is shown, once you have seen its end; in the list: show it first; a notice: done
 r         change it and see the difference; answer a question
 t         tell the assistant what should be different
 s  w  d   have an open letter written shorter, friendlier, or to decline
-h         later: it comes back tomorrow morning
+h         later: it comes back tomorrow morning, or by z
 e         dismiss; a notice: done
 i         dismiss; a notice: not such mail, which is learned
 v         the mail's files, to save them, and its invitation
-z         undo, while its countdown runs
+z         undo what you did last, then what was before it, while its countdown runs
 f         forget what was learned just now
 u         back to the list, from a search to all of it, from a comparison to the edit
 /         search

@@ -18,7 +18,7 @@ from email_assistant.web.forms import Field
 
 class ReviewScreen(InboxScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("a", "send", "Send it as changed"),
+        Binding("a", "send", "Do it as changed"),
         Binding("ctrl+s", "send", show=False),
         Binding("r", "back", "Change on"),
         Binding("escape", "back", show=False),

@@ -49,10 +49,13 @@ def row(shown: Row) -> Content:
 
 
 def sight(seen: Sight, does: str) -> Content:
-    """One item: what is asked, why, the conversation, and what happened so far."""
+    """What is asked of one item: all that an answer rests on."""
+    return Content.assemble(*_head(seen), *_section(title_of(seen.item), _proposal(seen.item, seen.form, does)))
+
+
+def around(seen: Sight) -> Content:
+    """Why that is asked, the conversation, and what happened so far."""
     return Content.assemble(
-        *_head(seen),
-        *_section(title_of(seen.item), _proposal(seen.item, seen.form, does)),
         *_section("Why", _reasons(seen)),
         *_section(
             "What you asked for" if seen.item.chat else "Who asks" if seen.item.is_held else "The conversation",
@@ -88,7 +91,7 @@ def beside_the_text(mail: MailContents, zone: ZoneInfo) -> str:
     """A mail's invitation in words, and its files with their numbers."""
     lines = [line(mail.invitation.in_words(zone)), ""] if mail.invitation else []
     for file in mail.files:
-        lines.append(f"{file.number}  {line(file.name or file.safe_name)}  ({line(file.kind)}, {file.told_size})")
+        lines.append(f"{file.number}  {line(file.safe_name)}  ({line(file.kind)}, {file.told_size})")
     lines.append("\nThe number of a file saves it in the folder you are in." if mail.files else "No files.")
     return "\n".join(lines)
 
@@ -187,7 +190,7 @@ def _reasons(seen: Sight) -> Iterator[Part]:
     elif triage is None:
         yield "The mail was not triaged.\n"
     else:
-        yield f"{line(triage.reason or wording.CLASSES[triage.classification])}\n"
+        yield f"{wording.CLASSES[triage.classification]} {line(triage.reason or '')}".rstrip() + "\n"
     for before in seen.context.before:
         at = moment(before.decided_at, seen.zone)
         did = wording.did(before.kind, before.decision).lower()

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 from email_assistant.app import App
 from email_assistant.inbox.items import Item, NoItem
 from email_assistant.inbox.refinements import Refined
 from email_assistant.mail.diff import Piece, compare
-from email_assistant.web.forms import Field, ProposalForm
+from email_assistant.web.forms import Field
+from email_assistant.web.pages.card import CardPart
 from email_assistant.web.pages.proposal import form_of
 
 
@@ -34,18 +36,25 @@ async def successor(app: App, item: Item) -> Item | None:
     return next((each for each in later if each.action == item.action), later[0] if later else None)
 
 
-async def before(app: App, item: Item, form: ProposalForm) -> Before | None:
-    """None: it is the first, or what came before is of another kind."""
-    if item.is_held or item.chat is not None:
-        return None
-    conversation = await app.inbox.of_thread(app.user_id, item.thread_id)
-    replaced = [each for each in conversation if _is_replaced(each, item)]
+async def before(app: App, parts: Sequence[CardPart]) -> dict[UUID, Before]:
+    """By the id of a part that waits; those are left out that are the first of their kind for the mail."""
+    page = parts[0].item
+    if page.status != "pending" or page.is_held or page.chat is not None:
+        return {}
+    conversation = await app.inbox.of_thread(app.user_id, page.thread_id)
+    found = {part.item.id: await _before(app, part, conversation) for part in parts}
+    return {item_id: each for item_id, each in found.items() if each}
+
+
+async def _before(app: App, part: CardPart, conversation: Sequence[Item]) -> Before | None:
+    replaced = [each for each in conversation if _is_replaced(each, part.item)]
     if not replaced:
         return None
     last = replaced[-1]
     answer = last.decision if _is_passed_on(last) else None
     then = {field.name: field.told for field in (await form_of(app, last)).fields}
-    fields = [(field, compare(then.get(field.name, ""), field.told)) for field in form.fields if field.kind != "hidden"]
+    shown = [field for field in part.form.fields if field.kind != "hidden"]
+    fields = [(field, compare(then.get(field.name, ""), field.told)) for field in shown]
     changed = [(field, pieces) for field, pieces in fields if any(piece.kind != "same" for piece in pieces)]
     return Before(last, Refined.of(str(answer["args"])) if answer else None, changed)
 

@@ -4,6 +4,7 @@ alone, and what the sender made stands in a document of its own, which may do no
 import asyncio
 import base64
 import hashlib
+import re
 from typing import Literal
 from urllib.parse import quote
 
@@ -21,6 +22,10 @@ from email_assistant.web.dependencies import Assistant, ItemId
 from email_assistant.web.pages.day import ShownDay, Slot, day_of
 from email_assistant.web.pictures import NoPicture, data_uris, media_type
 from email_assistant.web.rendering import render
+
+_LINE = re.compile(r"<(?:br|div|h[1-6]|hr|li|p|tr)\b")
+_TAG = re.compile(r"<[^>]*>")
+_LINE_LENGTH = 70  # characters
 
 _STYLE = """:root { color-scheme: light; background: #fff; color: #222; font: 15px/1.5 system-ui, sans-serif; }
 body { margin: 8px; overflow-wrap: anywhere; }
@@ -74,6 +79,7 @@ async def show(app: Assistant, item_id: ItemId) -> Response:
         zone=item.zone,
         trouble=trouble,
         rich=rich,
+        height=_height(rich.html) if rich else 0,
         files=files,
         invitation=invitation,
         day=day,
@@ -128,6 +134,12 @@ def _disposition(how: str, file: File) -> dict[str, str]:
 
 async def _original(app: App, item: Item) -> Original:
     return await original(app.clients, item.account_id, item.mail_id)
+
+
+def _height(html: str) -> int:
+    """Pixels that it needs, about. Nobody can look into the frame and measure it; the person can draw it larger."""
+    lines = len(_LINE.findall(html)) + len(_TAG.sub("", html)) // _LINE_LENGTH
+    return min(max(lines * 24, 120), 720)
 
 
 async def _sanitised(html: str) -> Rich:

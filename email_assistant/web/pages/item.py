@@ -1,10 +1,11 @@
 """`/items/{id}`: one item, all that speaks for and against it, and the answers to it."""
 
+from bisect import bisect
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated
 from uuid import UUID
-from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import RedirectResponse, Response
@@ -29,7 +30,7 @@ from email_assistant.web.rendering import render
 from email_assistant.web.wording import CLASSES, PROFILE_NAMES, TITLES, did, does
 
 _NEWEST = 5  # mails of a long conversation that stand on the page
-_BESIDE = 50  # items in the list beside it
+_BESIDE = 30  # items in the list beside it
 _LONGEST = 6000  # characters of each of them
 
 router = APIRouter()
@@ -104,7 +105,7 @@ async def snooze(
 async def _go_on(app: App, answered: Sequence[Item], listing: Listing) -> Response:
     """To what is left of the proposal, else to the next one."""
     left = [part for part in await app.inbox.proposal(answered[0]) if part.status == "pending" and not is_asleep(part)]
-    following = left[0] if left and left[0].id != answered[0].id else await _next(app, answered, listing)
+    following = left[0] if left and left[0].id != answered[0].id else (await _beside(app, answered, listing)).next
     path = f"/items/{following.id}" if following else "/"
     return RedirectResponse(listing.link(path, answered=",".join(str(each.id) for each in answered)), 303)
 
@@ -124,7 +125,7 @@ async def _page(
 ) -> Response:
     item = await app.inbox.get(app.user_id, item_id)
     shown = await parts_of(app, item, posted)
-    items, zone = [part.item for part in shown], shown[0].form.home
+    beside = await _beside(app, [part.item for part in shown], listing)
     context = await contexts.of(item)
     letters = context.conversation if whole else context.conversation[-_NEWEST:]
     return render(
@@ -141,7 +142,7 @@ async def _page(
         context=context,
         letters=[(letter, *_shortened(letter.text, whole=whole)) for letter in letters],
         earlier=len(context.conversation) - len(letters),
-        rows=await _pane(app, listing, zone),
+        rows=beside.rows,
         shown=shown,
         does=does([part.item for part in shown if part.can_be_done]),
         asks=asks(item),
@@ -151,20 +152,40 @@ async def _page(
         classes=CLASSES,
         did=did,
         profiles=PROFILE_NAMES,
-        zone=zone,
+        zone=shown[0].form.home,
         newer=await successor(app, item),
-        before={part.item.id: await before(app, part.item, part.form) for part in shown if item.status == "pending"},
+        before=await before(app, shown),
         why_not=await why_not(app, item) if item.status == "applied" else None,
         newer_ids={each["id"] for each in item.newer},
-        following=await _next(app, items, listing),
-        preceding=await _next(app, items, listing, backwards=True),
+        following=beside.next,
+        preceding=beside.previous,
     )
 
 
-async def _pane(app: App, listing: Listing, zone: ZoneInfo) -> list[MailRow]:
-    """What else waits, for the list beside the card; what needs an answer first."""
-    items, _ = await app.inbox.page(app.user_id, **listing.waiting, limit=_BESIDE)
-    return sorted(rows_of(items, defaultdict(lambda: zone)), key=lambda row: row.is_notice)
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """The list beside a card, and what stands in it after the card and before it; round the end, at its other end."""
+
+    rows: Sequence[MailRow]
+    next: Item | None
+    previous: Item | None
+
+
+async def _beside(app: App, items: Sequence[Item], listing: Listing) -> _Beside:
+    """What waits beside these parts of a card: what needs an answer first, then notices."""
+    found, more = await app.inbox.page(app.user_id, **listing.waiting, limit=_BESIDE)
+    zone, ids = items[0].zone, {item.id for item in items}
+    rows = sorted(rows_of(found, defaultdict(lambda: zone)), key=lambda row: listing.place(row.item))
+    if more and listing.is_behind(items[0], found[-1]):
+        return _Beside(rows, await _next(app, items, listing), await _next(app, items, listing, backwards=True))
+    others = [row.item for row in rows if row.item.id not in ids]
+    at = bisect(others, listing.place(items[0]), key=listing.place)
+    behind, before = (others[at:], others[:at]) if more else (others[at:] or others, others[:at] or others)
+    return _Beside(
+        rows,
+        behind[0] if behind else await _next(app, found[-1:], listing),
+        before[-1] if before else await _next(app, found[:1], listing, backwards=True),
+    )
 
 
 def _edited(item: Item, form: ProposalForm) -> list[tuple[Field, list[Piece]]]:
@@ -180,6 +201,8 @@ def _edited(item: Item, form: ProposalForm) -> list[tuple[Field, list[Piece]]]:
 async def _next(app: App, items: Sequence[Item], listing: Listing, *, backwards: bool = False) -> Item | None:
     """What waits behind these in the list that the person came from, or before them; at the end of the list, what
     stands at its other end."""
+    if not items:
+        return None
     wanted: Wanted = {**listing.waiting, "backwards": backwards}
     ids = {item.id for item in items}
     for cursor in (listing.behind(items[0]), None):

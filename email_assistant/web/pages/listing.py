@@ -57,6 +57,16 @@ class Listing:
         """The cursor of what follows an item."""
         return position(self.wanted, item.created_at, item.urgency, item.id)
 
+    def place(self, item: Item) -> tuple[bool, int, float, int]:
+        """Orders what waits as it is listed beside a card: what needs an answer, then notices."""
+        forwards = -1 if self.sort == "newest" else 1
+        urgency = item.urgency if self.sort == "urgency" else 0
+        return item.kind == "notification", urgency, forwards * item.created_at.timestamp(), forwards * item.id.int
+
+    def is_behind(self, item: Item, other: Item) -> bool:
+        """Whether an item comes after another in the list."""
+        return self.place(item)[1:] > self.place(other)[1:]
+
     @property
     def query(self) -> dict[str, str]:
         """What is chosen other than what is chosen by itself."""

@@ -15,6 +15,8 @@ from email_assistant.web.pages.answered import BY
 from email_assistant.web.pages.listing import Text, link, zones
 from email_assistant.web.pages.news import News, Telling, nothing
 from email_assistant.web.rendering import render
+from email_assistant.web.wording import SORTED
+from email_assistant.web.wording import STATES as STATES_IN_WORDS
 
 router = APIRouter()
 
@@ -78,7 +80,9 @@ async def _page(
         refusal=refusal,
         mails=rows,
         state=state,
-        states=[("", "all"), *((each, each) for each in STATES)],
+        states=[("", "all"), *((each, STATES_IN_WORDS[each]) for each in STATES)],
+        said=STATES_IN_WORDS,
+        sorted=SORTED,
         account=account,
         accounts=accounts,
         zones=zones(accounts),
@@ -106,6 +110,8 @@ async def _story(
         letter=await contexts.letter(app.user_id, owner.id, mail.id),
         zone=owner.zone,
         classes=CLASSES,
+        said=STATES_IN_WORDS,
+        sorted=SORTED,
         events=await trail.of_mail(app.user_id, mail_id, mail.account),
         news=await news(),
     )

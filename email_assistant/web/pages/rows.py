@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from zoneinfo import ZoneInfo
 
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.sentences import asks, in_brief
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MailRow:
     """Parts of one proposal, or an item that waits no more."""
 
@@ -20,16 +21,16 @@ class MailRow:
         """The part that stands for it."""
         return self.items[0]
 
-    @property
+    @cached_property
     def asks(self) -> str:
         return asks(self.item)
 
-    @property
+    @cached_property
     def does(self) -> str:
         """What would be done; empty if nothing."""
         return ", ".join(filter(None, (in_brief(item, self.zone) for item in self.items)))
 
-    @property
+    @cached_property
     def marks(self) -> str:
         """What it must be looked at for; empty if for nothing."""
         return "; ".join(dict.fromkeys(item.at_a_glance for item in self.items if item.marks))

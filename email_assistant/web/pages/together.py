@@ -41,8 +41,11 @@ async def show_together(app: App, listing: Listing, item_ids: Sequence[UUID]) ->
             await app.inbox.check(item, {"type": "accept"})
         except NoItem:
             continue
-        except (Conflict, Invalid) as refusal:
+        except Conflict as refusal:
             left_out.append(Answered(item, str(refusal)))
+            continue
+        except Invalid as refusal:
+            left_out.append(Answered(item, item.alone or str(refusal)))
             continue
         if item.alone:
             left_out.append(Answered(item, item.alone))

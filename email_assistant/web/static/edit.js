@@ -1,6 +1,7 @@
 // What an edit changes, shown while it is typed, and kept from being lost.
 
 import { compare } from "./diff.js";
+import { pressByKey } from "./guard.js";
 import { keep } from "./typed.js";
 
 const typedIn = (root) =>
@@ -90,7 +91,7 @@ function sayWhatIsDone(form) {
 export function send(target) {
   const says = target.closest("[data-says]")?.querySelector('[value$="response"]');
   const button = says ?? document.querySelector(".bar > .main:not(:disabled)");
-  button?.click();
+  if (button) pressByKey(button);
   return Boolean(button);
 }
 

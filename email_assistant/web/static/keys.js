@@ -1,6 +1,8 @@
 // Every action by one key, except while something is typed.
 
+import { settled } from "./answers.js";
 import { say, send } from "./edit.js";
+import { SLIP, pressByKey } from "./guard.js";
 import { openPalette } from "./palette.js";
 import { goTo } from "./places.js";
 import { readOn } from "./reading.js";
@@ -12,7 +14,7 @@ const ticked = () => document.querySelector('#list input[name="item"]:checked');
 
 function click(selector) {
   const found = [...document.querySelectorAll(selector)].find((each) => !each.disabled && !each.closest("[hidden]"));
-  found?.click();
+  if (found) pressByKey(found);
   return Boolean(found);
 }
 
@@ -76,6 +78,12 @@ function back() {
   return click("#back") || (location.pathname + location.search !== "/" && click('nav a[href="/"]'));
 }
 
+/** Take back what was answered last, be it still under way. */
+function undo() {
+  settled().then(() => click("[data-undo-all]") || click("[data-undo]") || undoEarlier());
+  return true;
+}
+
 function help() {
   document.getElementById("help")?.showModal();
   return true;
@@ -102,7 +110,7 @@ const ACTIONS = {
   h: () => answer("#put-off", '[value="snooze"]'),
   e: dismiss,
   i: () => answer('[value="ignore"]'),
-  z: () => click("[data-undo-all]") || click("[data-undo]") || undoEarlier(),
+  z: undo,
   u: back,
   "/": search,
   "?": help,
@@ -110,8 +118,6 @@ const ACTIONS = {
 
 /** Keys that decide, or lead to where the same key decides. */
 const DECIDING = ["a", "e", "h", "i", "send"];
-/** Milliseconds in which the same key pressed again is a slip of the finger. */
-const SLIP = 600;
 /** What was pressed last; it is remembered over pages, since a decision leads to the next item's. */
 const PRESSED = "pressed";
 

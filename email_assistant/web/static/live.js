@@ -1,7 +1,9 @@
 // Keeps an open page as the server has it: after an event the page is fetched anew, and its changed parts are put in.
 
+import { given, itemIn } from "./answers.js";
 import { watchDay } from "./day.js";
 import { beginEdit, isTyped } from "./edit.js";
+import { changedByItself } from "./guard.js";
 import { keepTicks } from "./list.js";
 import { watchReading } from "./reading.js";
 import { restoreTyped } from "./typed.js";
@@ -19,28 +21,34 @@ let next; // the one after it, for all who asked meanwhile
 
 const parts = (root) => [...root.querySelectorAll("[data-part]")];
 
-function say(text) {
+/** Say at the page's head how it stands with the server. */
+export function say(text) {
   const place = document.getElementById("lost");
   if (place.textContent !== text) place.textContent = text;
 }
 
 /** What was learned is told once: what the page was told of stays, and what is new comes after it. */
-function tellLearned(fresh) {
+export function tellLearned(fresh) {
   for (const lesson of fresh.querySelectorAll("#learned > *")) {
     if (!document.getElementById(lesson.id)) document.getElementById("learned").append(document.adoptNode(lesson));
   }
 }
 
-function put(fresh) {
+/** All that a press of the button would do. */
+const proposedIn = (part) => [...part.querySelectorAll(".as-proposed, .written, .heads, .part .notice")].map((each) => each.textContent).join();
+
+/** Put in the parts of the page that have changed. */
+export function update(fresh) {
   document.title = fresh.title;
   tellLearned(fresh);
   for (const part of parts(document)) {
     const next = fresh.getElementById(part.id);
     const html = next?.outerHTML;
-    if (!html || html === served.get(part.id) || isTyped(part)) continue;
+    if (!html || html === served.get(part.id) || isTyped(part) || part.querySelector("[data-strike]:checked")) continue;
     served.set(part.id, html);
     const focused = part.contains(document.activeElement) ? document.activeElement : null;
     const restore = keepTicks();
+    if (proposedIn(part) !== proposedIn(next)) changedByItself();
     part.replaceWith(document.adoptNode(next));
     restore();
     countDown(next);
@@ -75,7 +83,7 @@ async function fetchAnew() {
     const fresh = new DOMParser().parseFromString(text, "text/html");
     if (answer.ok && asked === main) {
       if (answer.redirected) follow(answer.url, fresh);
-      put(fresh);
+      update(fresh);
     }
     document.dispatchEvent(new Event("refreshed"));
   } catch {
@@ -99,13 +107,32 @@ export function soon() {
   timer = setTimeout(refresh, QUIET);
 }
 
+/** Whether the server tells of changes just now. */
+export function isHeard() {
+  return source?.readyState === EventSource.OPEN;
+}
+
+/** Whether a change is what is answered here, beside a card: what comes of that is told with the answer. */
+function isKnown({ items, mails, accounts }) {
+  for (const { id, status } of items) if (status === "pending") given.delete(id);
+  const isTold = "sending" in document.body.dataset || !given.has(itemIn(main.dataset.live));
+  const isBeside = document.querySelector("form[data-answer]") && isTold;
+  return isBeside && !mails.length && !accounts.length && items.every(({ id }) => given.has(id));
+}
+
+function hear(event) {
+  if (event.type === "change" && isKnown(JSON.parse(event.data))) return;
+  document.dispatchEvent(new Event("changed"));
+  soon();
+}
+
 function connect() {
   source?.close();
   source = new EventSource("/api/events");
   source.addEventListener("open", () => {
     say("");
   });
-  for (const name of ["change", "reload"]) source.addEventListener(name, soon);
+  for (const name of ["change", "reload"]) source.addEventListener(name, hear);
   source.addEventListener("error", () => {
     say("Connection lost; trying again. What you type is kept.");
     if (source.readyState !== EventSource.CLOSED) return;

@@ -52,7 +52,7 @@ async function accept({ title, tag, data: { url } }, { id, hash }) {
   if (result?.status === 200) {
     const seconds = Math.round((new Date(result.item.undo_until) - Date.now()) / 1000);
     const when = seconds > 0 ? `It goes out in ${seconds} s.` : "It goes out now.";
-    return show(`Accepted. ${title}`, { body: result.item.notice ?? when, tag, url, undo: seconds > 0 ? id : undefined });
+    return show(`Sending. ${title}`, { body: result.item.notice ?? when, tag, url, undo: seconds > 0 ? id : undefined });
   }
   const why = result?.detail ?? given?.body?.detail ?? "The assistant can't be reached.";
   return show(`Not sent. ${title}`, { body: `${why} Open it to look again.`, tag, url });
@@ -61,7 +61,7 @@ async function accept({ title, tag, data: { url } }, { id, hash }) {
 async function takeBack({ title, tag, data: { url } }, id) {
   const given = await asked(`/api/inbox/${id}/undo`, {}).catch(() => undefined);
   const body = given?.status === 200 ? "Taken back; it waits for you again." : given?.body?.detail ?? "It could not be taken back.";
-  return show(title.replace(/^Accepted\. /, ""), { body, tag, url });
+  return show(title.replace(/^Sending\. /, ""), { body, tag, url });
 }
 
 async function asked(path, body) {

@@ -1,79 +1,203 @@
-// Goes from one mail to the next without loading the page's frame again. Addresses and the way back stay true, and
-// whatever can't be done so is left to the browser.
+// Goes from one mail to the next without loading the page's frame again: at once, where the next one is at hand, while
+// the answer to the one before is under way. Addresses and the way back stay true, and whatever can't be done so is left
+// to the browser.
 
-import { wouldBeLost } from "./edit.js";
+import { given, itemIn, post, settled } from "./answers.js";
+import { isTyped, wouldBeLost } from "./edit.js";
+import { changedByItself, isSlip } from "./guard.js";
+import { isHeard, say, tellLearned, update } from "./live.js";
+import { forgetTaken } from "./typed.js";
+import { countDown } from "./undo.js";
 
 const LINKS = ".inbox a.row, #next, #previous, #back, #results a";
 const FORMS = 'form[data-answer]:not([data-chat]), #later, form.undo[action^="/items/"]';
-const FRESH = 10_000; // milliseconds for which what was fetched ahead is shown
+const AHEAD = 2; // cards that are fetched before they are asked for
+const FRESH = 300_000; // milliseconds for which they are good, if the server tells of changes
+const FRESH_UNHEARD = 10_000;
+const LOST = "The connection is lost, and your answer may not have arrived. It is as you left it: answer once more.";
+const LOGGED_OUT = "You are logged out: log in again in another tab, then answer once more.";
+const NOT_TAKEN = "An answer was not taken; its card comes next.";
 
 const ahead = new Map();
+const returns = []; // cards that have to be come back to
 const arrivals = [];
-let isUnderWay = false;
+const sending = new WeakSet(); // forms
+let steps = 0;
 
 /** Have something done with each page that is put in. */
 export function onArrival(step) {
   arrivals.push(step);
 }
 
-function isOurs(page) {
-  return page.querySelector("main[data-swap]");
+const main = () => document.querySelector("main");
+const isOurs = (page) => page.querySelector("main[data-swap]");
+
+function cardOf(page, address = main().dataset.live) {
+  return { address, title: page.title, main: page.querySelector("main") };
 }
 
-function fetchAhead(url) {
-  if (!url) return;
-  const answer = fetch(url).then(async (found) => [found, await found.text()]);
-  answer.catch(() => ahead.delete(url));
+// Ahead
+
+async function fetched(address) {
+  const found = await fetch(address);
+  const page = new DOMParser().parseFromString(await found.text(), "text/html");
+  return [found, page];
+}
+
+const nextIn = (page) => page.getElementById("next")?.href;
+const isGood = (entry) => performance.now() - entry.at < (isHeard() ? FRESH : FRESH_UNHEARD);
+
+function fetchAhead(address, count = AHEAD) {
+  if (!address || !count || given.has(itemIn(address))) return;
+  const known = ahead.get(address);
+  if (known && isGood(known)) return known.page && fetchAhead(nextIn(known.page), count - 1);
+  const entry = { at: performance.now() };
+  ahead.set(address, entry);
+  entry.coming = fetched(address).then(([found, page]) => {
+    tellLearned(page);
+    entry.page = page;
+    if (ahead.get(address) === entry && isOurs(page)) fetchAhead(nextIn(page), count - 1);
+    return [found, page];
+  });
+  entry.coming.catch(() => ahead.delete(address));
+}
+
+function taken(address) {
+  const entry = ahead.get(address);
+  ahead.delete(address);
+  return entry && isGood(entry) ? entry : undefined;
+}
+
+/** What was fetched may be out of date. */
+function forget() {
   ahead.clear();
-  ahead.set(url, [answer, performance.now()]);
+  fetchAhead(nextIn(document));
 }
 
-async function fetched(url, options) {
-  const [answer, at] = (!options && ahead.get(url)) || [];
-  ahead.clear();
-  if (answer && performance.now() - at < FRESH) return answer;
-  const found = await fetch(url, options);
-  return [found, await found.text()];
+/** The card that comes after an answer, if it is at hand and can be answered. */
+function onward() {
+  if (returns.length) return returns.shift();
+  const address = nextIn(document);
+  const page = ahead.get(address)?.page;
+  if (!page?.querySelector("form[data-answer]") || given.has(itemIn(address))) return undefined;
+  return taken(address) && cardOf(page, address);
 }
 
-/** Fetch a page and put it in; the address is that which the server has led to. */
-async function go(url, options, { isBack = false } = {}) {
-  if (isUnderWay) return;
-  isUnderWay = true;
-  try {
-    const [answer, text] = await fetched(url, options);
-    const page = new DOMParser().parseFromString(text, "text/html");
-    if (!isOurs(page)) return location.assign(options && !answer.redirected ? location.href : answer.url);
-    put(page);
-    const isElsewhere = !options || answer.redirected;
-    if (!isBack && isElsewhere) history.pushState(null, "", answer.url);
-    arrive();
-  } catch {
-    document.getElementById("lost").textContent = "The connection is lost; what you answered may not have arrived.";
-  } finally {
-    isUnderWay = false;
-  }
-}
+// Arriving
 
-function put(page) {
+function show(card, { isBack = false } = {}) {
   const pane = document.querySelector(".pane")?.scrollTop ?? 0;
-  document.title = page.title;
-  for (const lesson of page.querySelectorAll("#learned > *")) {
-    if (!document.getElementById(lesson.id)) document.getElementById("learned").append(document.adoptNode(lesson));
-  }
-  document.querySelector("main").replaceWith(document.adoptNode(page.querySelector("main")));
+  document.title = card.title;
+  main().replaceWith(document.adoptNode(card.main));
+  for (const item of given) document.querySelector(`.pane #row-${item}`)?.remove();
   const list = document.querySelector(".pane");
   if (list) list.scrollTop = pane;
   window.scrollTo({ top: 0, behavior: "instant" });
+  if (!isBack && new URL(card.address, location).href !== location.href) history.pushState(null, "", card.address);
+  main().focus({ preventScroll: true });
+  document.querySelector(".pane .on")?.scrollIntoView({ block: "nearest" });
+  for (const step of arrivals) step(main());
+  fetchAhead(nextIn(document));
 }
 
-function arrive() {
-  const main = document.querySelector("main");
-  main.focus({ preventScroll: true });
-  document.querySelector(".pane .on")?.scrollIntoView({ block: "nearest" });
-  for (const step of arrivals) step(main);
-  fetchAhead(document.getElementById("next")?.href);
+/** Go to a page by its address. */
+async function go(address, how) {
+  const step = ++steps;
+  try {
+    const coming = taken(address)?.coming ?? settled().then(() => fetched(address));
+    const [found, page] = await coming;
+    if (step !== steps) return;
+    if (!isOurs(page)) return location.assign(found.url);
+    tellLearned(page);
+    show(cardOf(page, found.url), how);
+  } catch {
+    if (step === steps) say("The connection is lost; try again.");
+  }
 }
+
+// Answering
+
+/** Send what was answered, and go on meanwhile if that is possible. */
+async function answer(form, fields) {
+  const [card, step, isLast] = [cardOf(document), ++steps, goesOn(form, fields)];
+  for (const item of itemsIn(form)) isLast ? given.add(item) : given.delete(item);
+  let isAwaited = true;
+  const goOn = () => {
+    const next = isLast && isAwaited && step === steps && onward();
+    if (!next) return;
+    isAwaited = false;
+    show(next);
+  };
+  const sent = post(form.action, fields);
+  goOn();
+  ahead.get(nextIn(document))?.coming.then(goOn, () => undefined);
+  try {
+    const [found, page] = await sent;
+    const isStill = isAwaited && step === steps;
+    isAwaited = false;
+    if (found.redirected) arrive(page, found.url, isStill);
+    else if (isOurs(page)) comeBack(cardOf(page, card.address), form, isStill);
+    else comeBack(card, form, false, found.status === 401 ? LOGGED_OUT : LOST);
+  } catch {
+    isAwaited = false;
+    comeBack(card, form, false, LOST);
+  }
+}
+
+/** All that a card's form answers. */
+const itemsIn = (form) => [itemIn(form.action), ...[...form.querySelectorAll(".part > h2")].map((title) => title.id.slice("part-".length))];
+
+/** Whether what follows the answer is the next card: nothing of this one is left open. */
+function goesOn(form, fields) {
+  if (form.id === "later") return fields.has("until");
+  if (!form.matches("[data-answer]")) return false;
+  const parts = [...form.querySelectorAll(".part")];
+  const isOver = ["accept", "edit", "ignore"].includes(fields.get("answer")); // else it is to be written anew
+  return isOver && (parts.length === 1 || parts.every((part) => part.dataset.does));
+}
+
+/** Put in what the server says to an answer: its page, or of that what belongs to the page that is shown by now. */
+function arrive(page, address, isAwaited) {
+  if (!isOurs(page)) return isAwaited && location.assign(address);
+  tellLearned(page);
+  if (isAwaited) return show(cardOf(page, address));
+  if (main().dataset.live === page.querySelector("main").dataset.live) {
+    history.replaceState(null, "", address);
+    document.querySelector(".trailhead")?.replaceWith(document.adoptNode(page.querySelector(".trailhead")));
+    update(page);
+    fetchAhead(nextIn(document));
+  }
+  const results = page.getElementById("results");
+  if (!results) return;
+  document.getElementById("results")?.remove();
+  document.querySelector(".trailhead, .toolbar")?.after(document.adoptNode(results));
+  countDown(results);
+  forgetTaken();
+}
+
+/** Show a card once more whose answer was not taken; where something is typed, once that is done with. */
+function comeBack(card, form, isAwaited, why) {
+  for (const item of itemsIn(form)) given.delete(item);
+  if (why) card.main.querySelector("h1").after(notice(why));
+  if (isAwaited) return show(card, { isBack: true });
+  if (card.main.isConnected) return;
+  if (isTyped()) {
+    say(NOT_TAKEN);
+    returns.push(card);
+  } else {
+    changedByItself();
+    show(card);
+  }
+}
+
+function notice(text) {
+  document.getElementById("not-arrived")?.remove();
+  const made = Object.assign(document.createElement("p"), { id: "not-arrived", className: "notice bad", textContent: text });
+  made.setAttribute("role", "alert");
+  return made;
+}
+
+// What the person does
 
 function follow(event) {
   const link = event.target.closest(LINKS);
@@ -87,13 +211,27 @@ function send(event) {
   const form = event.target;
   if (event.defaultPrevented || !form.matches(FORMS)) return;
   event.preventDefault();
-  go(form.action, { method: "POST", body: new URLSearchParams(new FormData(form, event.submitter)) });
+  const isUndo = form.matches(".undo");
+  if ((!isUndo && isSlip()) || sending.has(form)) return;
+  if (isUndo) keepTyped();
+  sending.add(form);
+  answer(form, new URLSearchParams(new FormData(form, event.submitter))).finally(() => sending.delete(form));
+}
+
+/** Have what is typed here come back, as one goes elsewhere. */
+function keepTyped() {
+  if (isTyped()) returns.push(cardOf(document));
 }
 
 export function watchWays() {
   if (!isOurs(document)) return;
   document.addEventListener("click", follow);
-  document.addEventListener("submit", send);
-  window.addEventListener("popstate", () => go(location.href, undefined, { isBack: true }));
-  fetchAhead(document.getElementById("next")?.href);
+  // Before others hear of it, so that they know whether the browser sends it.
+  document.addEventListener("submit", send, { capture: true });
+  document.addEventListener("changed", forget);
+  window.addEventListener("popstate", () => {
+    keepTyped();
+    go(location.href, { isBack: true });
+  });
+  fetchAhead(nextIn(document));
 }

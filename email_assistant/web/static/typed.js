@@ -90,6 +90,7 @@ function of(item) {
 
 function restore(part) {
   const own = keyOf(part);
+  for (const box of part.querySelectorAll(".written-before")) box.remove();
   const kept = read(own);
   if (kept) fill(part, kept.fields);
   for (const item of [part.dataset.item, part.dataset.before].filter(Boolean)) {
@@ -118,10 +119,19 @@ export function forgetAll() {
   for (const key of keys()) localStorage.removeItem(key);
 }
 
-/** Put in again what was typed into what was put on the page. */
-export function restoreTyped(root = document) {
+/** Keep no more of what has been answered. */
+export function forgetTaken() {
   try {
     for (const each of document.querySelectorAll("#results [data-taken]")) taken(each.dataset.taken);
+  } catch {
+    // This browser keeps nothing for this page.
+  }
+}
+
+/** Put in again what was typed into what was put on the page. */
+export function restoreTyped(root = document) {
+  forgetTaken();
+  try {
     for (const part of parts(root)) restore(part);
     for (const place of root.querySelectorAll("[data-written]")) {
       for (const key of of(place.dataset.written)) offer(place, key);

@@ -47,7 +47,7 @@ export function undoEarlier() {
   keep(answers);
   if (!latest) return false;
   const form = document.createElement("form");
-  Object.assign(form, { method: "post", action: latest.action });
+  Object.assign(form, { className: "undo", method: "post", action: latest.action, hidden: true });
   for (const value of latest.items) {
     form.append(Object.assign(document.createElement("input"), { type: "hidden", name: "item", value }));
   }

@@ -1,0 +1,29 @@
+// Keeps a slip of the hand from deciding: what is pressed again at once was meant for what stood there before, and what
+// came by itself has not been read yet.
+
+/** Milliseconds in which a press is a slip. */
+export const SLIP = 600;
+
+let isKey = false;
+let pointed = -SLIP;
+let changed = -SLIP;
+
+/** Press a button for a key, whose own slips are known where keys are heard. */
+export function pressByKey(button) {
+  isKey = true;
+  button.click();
+  isKey = false;
+}
+
+/** What is on the screen has changed, and nobody asked for that. */
+export function changedByItself() {
+  changed = performance.now();
+}
+
+/** Whether the press that sends an answer is a slip; else it is remembered. */
+export function isSlip() {
+  const now = performance.now();
+  if (now - changed < SLIP || (!isKey && now - pointed < SLIP)) return true;
+  if (!isKey) pointed = now;
+  return false;
+}
