@@ -159,8 +159,10 @@ def edit(
 
 @app.command()
 def respond(item: ItemId, text: Annotated[str, typer.Argument(help="Your answer, in your own words.")]) -> None:
-    """Answer a question, or say what should be different."""
-    run(lambda: answering.decide(item, {"type": "response", "args": text}))
+    """Answer a question, or say what should be different: of a letter, "shorter", "friendlier" or "decline" will do."""
+    from email_assistant.inbox.refinements import spelled_out
+
+    run(lambda: answering.decide(item, {"type": "response", "args": spelled_out(text)}))
 
 
 @app.command()

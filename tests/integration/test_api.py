@@ -1089,6 +1089,9 @@ class TestItemPage:
             "edit": "Send as changed",
             "preview": "Show what I changed",
             "ignore": "Dismiss",
+            "shorter": "Shorter",
+            "friendlier": "Friendlier",
+            "decline": "Decline",
             "response": "Ask for another",
         }
         fields = ["asked", "arg.email_address", "arg.additional_recipients", "arg.response_text", "response"]
