@@ -177,7 +177,7 @@ function comeBack(card, form, isAwaited, why) {
   for (const item of itemsIn(form)) given.delete(item);
   if (why) card.main.querySelector("h1").after(notice(why));
   if (isAwaited) return show(card, { isBack: true });
-  if (card.main.isConnected) return;
+  if (card.main === main()) return;
   if (isTyped()) {
     say(NOT_TAKEN);
     returns.push(card);
