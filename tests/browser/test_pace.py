@@ -158,6 +158,19 @@ class TestNotWaiting:
             assert await status(home, first) == ("pending", None)
             assert v.complaints == []
 
+    async def test_what_the_answer_brings_takes_no_field_away(self, home: Home, visit: Open) -> None:
+        """The next card tells of the answer to the one before; its field keeps the letters, which are keys elsewhere."""
+        first, second, _ = await waiting(home, 3)
+        async with visit(path=f"/items/{first.id}") as v:
+            async with answers_held(v):
+                await v.press("a")
+                await sees(v, "Lunch 1?")
+                await v.press("r")
+            await v.page.locator("#results", has_text="Lunch 0?").wait_for()
+            await v.page.keyboard.type(" ae")
+            assert (await v.page.get_by_label("Text", exact=True).input_value()).endswith(" ae")
+        assert await status(home, second) == ("pending", None)
+
     async def test_what_is_refused_comes_back_with_what_was_typed(self, home: Home, visit: Open) -> None:
         first, *_ = await waiting(home, 3)
         async with visit(path=f"/items/{first.id}") as v:

@@ -226,6 +226,9 @@ export function watchWays() {
   // Before others hear of it, so that they know whether the browser sends it.
   document.addEventListener("submit", send, { capture: true });
   document.addEventListener("changed", forget);
+  window.addEventListener("beforeunload", (event) => {
+    if (returns.length) event.preventDefault();
+  });
   window.addEventListener("popstate", () => {
     keepTyped();
     go(location.href, { isBack: true });
