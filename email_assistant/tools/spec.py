@@ -11,7 +11,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from email_assistant.errors import AssistantError
+from email_assistant.errors import AssistantError, in_plain_words
 from email_assistant.mail.address import split_recipients
 from email_assistant.mail.invisible import as_seen
 
@@ -131,9 +131,8 @@ class ToolSpec:
         try:
             return self.arguments.model_validate(arguments)
         except ValidationError as error:
-            raise ToolError(
-                "; ".join(f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg']}" for e in error.errors())
-            ) from None
+            wrong = (f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {in_plain_words(e)}" for e in error.errors())
+            raise ToolError("; ".join(wrong)) from None
 
 
 class AnyCall(Protocol):

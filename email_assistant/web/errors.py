@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from email_assistant.db.pool import AWAY
-from email_assistant.errors import AssistantError
+from email_assistant.errors import AssistantError, in_plain_words
 from email_assistant.web.rendering import render
 from email_assistant.web.replies import refused
 from email_assistant.web.wording import refused_as
@@ -93,7 +93,9 @@ def _told(error: Exception) -> tuple[HTTPStatus, str]:
         case AssistantError():
             return error.status, str(error)
         case RequestValidationError():
-            told = (f"{'.'.join(map(str, each['loc'][1:])) or 'body'}: {each['msg']}" for each in error.errors())
+            told = (
+                f"{'.'.join(map(str, each['loc'][1:])) or 'body'}: {in_plain_words(each)}" for each in error.errors()
+            )
             return HTTPStatus.UNPROCESSABLE_ENTITY, "; ".join(told)
         case _ if isinstance(error, _UNSTORABLE):
             return HTTPStatus.UNPROCESSABLE_ENTITY, "a value can't be looked up or stored"

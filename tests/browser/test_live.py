@@ -56,10 +56,10 @@ async def test_all_mail_shows_what_becomes_of_it(home: Home, visit: Open) -> Non
         async with v.page.expect_response("**/api/events"):
             await v.go("/mails")
         row = v.page.locator(".rows li", has_text="A newsletter")
-        assert await row.locator("b").inner_text() == "triaging"
+        assert await row.locator("b").inner_text() == "being read"
         done = "update mails set state = 'done', classification = 'ignore', reason = 'bulk mail' where gmail_id = %s"
         await home.execute(done, mail_id)
-        await row.get_by_text("done · ignore · bulk mail").wait_for()
+        await row.get_by_text("done · needs nothing · bulk mail").wait_for()
 
 
 async def test_a_lost_connection_is_said_and_made_again(home: Home, visit: Open) -> None:

@@ -186,10 +186,10 @@ async def test_a_finger_sends_from_an_open_card_and_it_can_be_undone(home: Home,
     async with visit("phone", path=f"/items/{item.id}") as v:
         await v.page.locator("#show-help:not([hidden])").wait_for(state="attached")
         for too_little in ({"right": 90}, {"right": -200}, {"right": 150, "down": 200}):
-            await swipe(v, "#proposal-title", **too_little)
+            await swipe(v, ".proposal h2", **too_little)
         assert (await home.app.inbox.get(home.app.user_id, item.id)).status == "pending"
         await v.go(f"/items/{item.id}")
-        await swipe(v, "#proposal-title")
+        await swipe(v, ".proposal h2")
         await v.page.locator("#results").get_by_role("button", name="Undo").click()
         await v.page.locator("#proposal").wait_for()
     assert (await home.app.inbox.get(home.app.user_id, item.id)).status == "pending"
@@ -209,7 +209,7 @@ async def test_a_finger_sends_nothing_that_is_marked(home: Home, visit: Open) ->
     item = await home.ask(run, args=DRAFT, new=[BOB])
     async with visit("phone", path=f"/items/{item.id}") as v:
         await v.page.locator("#show-help:not([hidden])").wait_for(state="attached")
-        await swipe(v, "#proposal-title")
+        await swipe(v, ".proposal h2")
         await v.page.locator('.bar [value="accept"]').wait_for()
         assert v.page.url == f"{v.root}/items/{item.id}"
     assert (await home.app.inbox.get(home.app.user_id, item.id)).status == "pending"

@@ -30,6 +30,7 @@ from tests.doubles.daemon import API_TOKEN, MCP_TOKEN, Daemon
 from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.doubles.serving import Hold, Server
+from tests.integration.home import reached
 from tests.integration.scene import ADA, BERLIN, BOB
 
 What = Literal["calendar", "mail"]
@@ -146,6 +147,16 @@ async def over_stdio(stage: Stage, what: What, log: Path) -> AsyncIterator[Clien
         async with stdio_client(server, errors) as pipes, ClientSession(*pipes) as session:
             await session.initialize()
             yield session
+
+
+@contextmanager
+def stopped(stage: Stage) -> Iterator[None]:
+    """Everything, for the length of the block."""
+    stage.daemon.cli("stop")
+    try:
+        yield
+    finally:
+        stage.daemon.cli("go-on")
 
 
 def text(result: CallToolResult) -> str:
@@ -333,6 +344,39 @@ class TestWhoMayCall:
         assert "email-assistant a" in line  # the command that changes it
         assert ADA in line
         assert len(google.requests) == before
+
+    @pytest.mark.parametrize(("what", "tool"), [(what, tool) for what in TOOLS for tool in TOOLS[what]])
+    async def test_none_once_everything_is_stopped(self, stage: Stage, google: Google, what: What, tool: str) -> None:
+        before = len(google.requests)
+        with stopped(stage):
+            assert "`email-assistant go-on`" in await stage.refused(what, tool, **EXAMPLES[tool])
+        assert len(google.requests) == before
+
+    @pytest.mark.parametrize(
+        ("what", "tool", "looks", "writes"),
+        [
+            ("calendar", "update_event", "events.get", "events.patch"),
+            ("mail", "draft_reply", "threads.get", "drafts.create"),
+            ("mail", "send_email", "drafts.create", "drafts.send"),
+        ],
+    )
+    async def test_what_is_under_way_writes_nothing_once_everything_is_stopped(
+        self, stage: Stage, google: Google, what: What, tool: str, looks: str, writes: str
+    ) -> None:
+        mail_id = google.deliver(BOB, "Plan", "When?")
+        given: dict[str, dict[str, Any]] = {
+            "update_event": {"event_id": google.add_event("Plan", NINE, NINE + HOUR), "title": "Later"},
+            "draft_reply": {"thread_id": thread_of(google, mail_id), "text": "Soon."},
+            "send_email": letter("stopped-while-drafted"),
+        }
+        hold, before = Hold(), len(google.calls(writes))
+        google.fault(looks, hold=hold)
+        calling = asyncio.create_task(stage.refused(what, tool, **given[tool]))
+        await reached(hold)
+        with stopped(stage):
+            hold.release()
+            assert "`email-assistant go-on`" in await calling
+        assert len(google.calls(writes)) == before
 
     async def test_shadow_mode_reads(self, stage: Stage) -> None:
         with stage.account(mode="shadow"):

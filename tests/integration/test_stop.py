@@ -1,6 +1,7 @@
 """One word stops everything, from wherever it is given; another has it go on, and all is as it was before."""
 
 import asyncio
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,8 +18,9 @@ from tests.doubles.daemon import Daemon
 from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.doubles.serving import Hold
+from tests.doubles.stranger import Stranger
 from tests.integration.conftest import Start
-from tests.integration.home import Home, in_one_loop, log_in, reached
+from tests.integration.home import Home, OpenHome, in_one_loop, log_in, reached
 from tests.integration.scene import BOB, DONE, meeting, reply
 
 LETTERS = 24
@@ -84,6 +86,35 @@ class TestEffects:
         assert "UNREAD" in google.message(mail_id).labels
         await go_on(home)
         assert "UNREAD" not in google.message(mail_id).labels
+
+    async def test_no_label_is_made_or_set(self, home: Home, google: Google, model: Model) -> None:
+        model.on_triage("ignore")
+        mail_id = google.deliver(BOB, "Offer", "Buy now.")
+        await home.sync()
+        await stop_in(home, google, "labels.list")
+        await home.step()
+        assert google.calls("labels.create") == []
+        assert google.labels_of(mail_id) == set()
+        await go_on(home)
+        assert google.labels_of(mail_id) == {"Assistant/Ignored"}
+
+    async def test_nothing_is_begun_at_a_server_of_somebody_else(
+        self, open_home: OpenHome, tmp_path: Path, google: Google, model: Model
+    ) -> None:
+        model.script(lambda _: [reply("One."), meeting(), DONE])
+        tools = tmp_path / "tools.yaml"
+        with Stranger() as stranger:
+            theirs = {"schedule_meeting_tool": {"backend": "stranger"}}
+            tools.write_text(json.dumps({"servers": {"stranger": {"url": stranger.url}}, "tools": theirs}))
+            async with open_home(tools=tools) as home:
+                await home.receive()
+                for item in await home.pending():
+                    await home.decide(item, "accept")
+                await stop_in(home, google, "drafts.send")
+                await home.step()
+                assert (len(google.sent), stranger.calls) == (1, [])
+                await go_on(home)
+                assert [name for name, _ in stranger.calls] == ["schedule_meeting_tool"]
 
     async def test_a_letter_that_a_program_or_the_digest_sends_waits_between_its_draft_and_its_sending(
         self, home: Home, google: Google
