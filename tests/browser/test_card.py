@@ -29,6 +29,7 @@ async def answers(home: Home, *items: Item) -> list[tuple[str, str | None]]:
 
 async def title(v: Visit, name: str) -> None:
     await v.page.get_by_role("heading", name=name, level=1).wait_for()
+    await v.page.locator("body:not([data-sending])").wait_for(state="attached")  # what was answered has arrived
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])

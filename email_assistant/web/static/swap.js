@@ -151,7 +151,7 @@ function goesOn(form, fields) {
   if (form.id === "later") return fields.has("until");
   if (!form.matches("[data-answer]")) return false;
   const parts = [...form.querySelectorAll(".part")];
-  return parts.length === 1 || (fields.get("answer") !== "response" && parts.every((part) => part.dataset.does));
+  return parts.length === 1 || (!fields.get("answer").endsWith("response") && parts.every((part) => part.dataset.does));
 }
 
 /** Put in what the server says to an answer: its page, or of that what belongs to the page that is shown by now. */
