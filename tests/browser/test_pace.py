@@ -1,14 +1,18 @@
-"""How much the inbox shows at once, how many keys it takes, and how little has to come for the next mail."""
+"""How much the inbox shows at once, how many keys it takes, how little has to come for the next mail, and that nothing
+is lost by not waiting for it."""
 
+import asyncio
 import math
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 import pytest
-from playwright.async_api import Page
+from playwright.async_api import Page, Route
 
 from email_assistant.agents.mail.graph import NOTIFY_ACTION
-from tests.browser.conftest import SIZES, Open, Size
+from tests.browser.conftest import SIZES, Open, Size, Visit
+from tests.browser.test_actions import shows, status, waiting
 from tests.integration.test_api import ALL, MEETING, Home
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -95,3 +99,154 @@ async def weight(page: Page) -> int:
     total = """["navigation", "resource"].flatMap(kind => performance.getEntriesByType(kind))
         .reduce((sum, entry) => sum + entry.encodedBodySize, 0)"""
     return int(await page.evaluate(total))
+
+
+@asynccontextmanager
+async def answers_held(visit: Visit) -> AsyncIterator[None]:
+    """Answers reach the server only when the block ends; the card that comes next is at hand."""
+    let_go = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        if route.request.method == "POST":
+            await let_go.wait()
+        await route.fallback()
+
+    await visit.page.wait_for_load_state("networkidle")
+    await visit.page.route("**/items/*", hold)
+    yield
+    let_go.set()
+    await visit.page.locator("body:not([data-sending])").wait_for(state="attached")
+    await visit.page.unroute("**/items/*", hold)
+
+
+async def sees(visit: Visit, heading: str) -> None:
+    """As `shows`, while answers are still under way."""
+    await visit.page.get_by_role("heading", name=heading, level=1).wait_for()
+
+
+class TestNotWaiting:
+    async def test_the_next_card_comes_before_the_answer_has_arrived(self, home: Home, visit: Open) -> None:
+        first, second, _ = await waiting(home, 3)
+        async with visit(path=f"/items/{first.id}") as v:
+            async with answers_held(v):
+                await v.press("a")
+                await sees(v, "Lunch 1?")
+                assert v.page.url.endswith(f"/items/{second.id}")
+                assert await v.page.locator(f"#row-{first.id}").count() == 0
+                assert await status(home, first) == ("pending", None)
+            await v.page.locator("#results", has_text="Lunch 0?").wait_for()
+            assert await status(home, first) == ("decided", "accept")
+            assert v.page.url.endswith(f"?answered={first.id}")
+            await v.page.go_back()
+            await shows(v, "Lunch 0?")
+            assert v.complaints == []
+
+    async def test_two_answers_are_taken_and_taken_back_one_after_the_other(self, home: Home, visit: Open) -> None:
+        first, second, _ = await waiting(home, 3)
+        async with visit(path=f"/items/{first.id}") as v:
+            async with answers_held(v):
+                await v.press("a")
+                await sees(v, "Lunch 1?")
+                await v.press("e")
+                await sees(v, "Lunch 2?")
+                await v.press("z")  # while both are under way
+            await shows(v, "Lunch 1?")
+            assert await status(home, first) == ("decided", "accept")
+            assert await status(home, second) == ("pending", None)
+            await v.press("z")
+            await shows(v, "Lunch 0?")
+            assert await status(home, first) == ("pending", None)
+            assert v.complaints == []
+
+    async def test_what_the_answer_brings_takes_no_field_away(self, home: Home, visit: Open) -> None:
+        """The next card tells of the answer to the one before; its field keeps the letters, which are keys elsewhere."""
+        first, second, _ = await waiting(home, 3)
+        async with visit(path=f"/items/{first.id}") as v:
+            async with answers_held(v):
+                await v.press("a")
+                await sees(v, "Lunch 1?")
+                await v.press("r")
+            await v.page.locator("#results", has_text="Lunch 0?").wait_for()
+            await v.page.keyboard.type(" ae")
+            assert (await v.page.get_by_label("Text", exact=True).input_value()).endswith(" ae")
+        assert await status(home, second) == ("pending", None)
+
+    async def test_what_is_refused_comes_back_with_what_was_typed(self, home: Home, visit: Open) -> None:
+        first, *_ = await waiting(home, 3)
+        async with visit(path=f"/items/{first.id}") as v:
+            async with answers_held(v):
+                await v.press("r")
+                await v.page.get_by_label("Text", exact=True).fill("Never.")
+                await v.page.get_by_label("To", exact=True).fill("")
+                await v.page.get_by_role("button", name="Send as changed").click()
+                await sees(v, "Lunch 1?")
+            await shows(v, "Lunch 0?")
+            await v.page.get_by_text("To is empty").wait_for()
+            assert await v.page.get_by_label("Text", exact=True).input_value() == "Never."
+        assert await status(home, first) == ("pending", None)
+
+    async def test_what_is_refused_waits_for_what_is_being_typed(self, home: Home, visit: Open) -> None:
+        first, second, _ = await waiting(home, 3)
+        async with visit(path=f"/items/{first.id}") as v:
+            async with answers_held(v):
+                await v.press("a")
+                await sees(v, "Lunch 1?")
+                await v.press("r")
+                await v.page.get_by_label("Text", exact=True).fill("Monday.")
+                await home.app.inbox.decide(home.app.user_id, first.id, {"type": "ignore"}, by="elsewhere")
+            await v.page.get_by_text("its card comes next").wait_for()
+            await v.page.get_by_role("button", name="Send as changed").click()
+            await shows(v, "Lunch 0?")
+            await v.page.get_by_text("You have answered: dismissed, by elsewhere").wait_for()
+        assert await status(home, second) == ("decided", "edit")
+
+    async def test_a_lost_connection_gives_the_card_back_as_it_was(self, home: Home, visit: Open) -> None:
+        first, *_ = await waiting(home, 3)
+        async with visit(path=f"/items/{first.id}") as v:
+            await v.page.wait_for_load_state("networkidle")
+            await v.press("r")
+            await v.page.get_by_label("Text", exact=True).fill("Monday.")
+            await v.page.context.set_offline(True)
+            await v.page.get_by_role("button", name="Send as changed").click()
+            await v.page.get_by_text("your answer may not have arrived").wait_for()
+            assert await v.page.get_by_label("Text", exact=True).input_value() == "Monday."
+            assert await status(home, first) == ("pending", None)
+            await v.page.context.set_offline(False)
+            await v.page.wait_for_timeout(600)  # in which a second press would be a slip
+            await v.page.get_by_role("button", name="Send as changed").click()
+            await shows(v, "Lunch 1?")
+        assert await status(home, first) == ("decided", "edit")
+
+    async def test_a_double_click_answers_one_card(self, home: Home, visit: Open) -> None:
+        first, second, _ = await waiting(home, 3)
+        async with visit(path=f"/items/{first.id}") as v:
+            await v.page.wait_for_load_state("networkidle")
+            await v.page.locator('.bar [value="accept"]').dblclick()
+            await shows(v, "Lunch 1?")
+        assert [await status(home, item) for item in (first, second)] == [("decided", "accept"), ("pending", None)]
+
+    async def test_an_answer_outlives_its_page(self, home: Home, visit: Open) -> None:
+        first, *_ = await waiting(home, 3)
+        async with visit(path=f"/items/{first.id}") as v:
+            await v.page.wait_for_load_state("networkidle")
+            await v.press("a")
+            await v.page.goto(f"{v.root}/memory")
+            await v.page.wait_for_load_state("networkidle")
+        assert await status(home, first) == ("decided", "accept")
+
+
+async def test_anything_is_found_by_its_name(home: Home, visit: Open) -> None:
+    first, *_ = await waiting(home, 3)
+    async with visit(path=f"/items/{first.id}") as v:
+        find = v.page.get_by_role("dialog", name="Find an action, a page, a mail or a person")
+        for words, kind in (("dismiss", "action"), ("memo", "page"), ("lunch", "mail"), ("bob@ex", "person")):
+            await v.press("Control+k")
+            await v.page.keyboard.type(words)
+            await find.get_by_role("button").filter(has=v.page.get_by_text(kind, exact=True)).first.wait_for()
+            await v.page.keyboard.press("Escape")
+        await v.press("Control+k")
+        await v.page.keyboard.type("dismiss")
+        await v.page.keyboard.press("Enter")
+        await shows(v, "Lunch 1?")
+        assert await status(home, first) == ("decided", "ignore")
+        assert v.complaints == []

@@ -34,6 +34,11 @@ export function tellLearned(fresh) {
   }
 }
 
+/** Whether the person is at it: what they have begun there would be lost, and the next letter taken for a key. */
+function isInUse(part) {
+  return isTyped(part) || part.querySelector("[data-strike]:checked, [data-proposed]:focus, textarea:focus, select:focus");
+}
+
 /** All that a press of the button would do. */
 const proposedIn = (part) => [...part.querySelectorAll(".as-proposed, .written, .heads, .part .notice")].map((each) => each.textContent).join();
 
@@ -44,7 +49,7 @@ export function update(fresh) {
   for (const part of parts(document)) {
     const next = fresh.getElementById(part.id);
     const html = next?.outerHTML;
-    if (!html || html === served.get(part.id) || isTyped(part) || part.querySelector("[data-strike]:checked")) continue;
+    if (!html || html === served.get(part.id) || isInUse(part)) continue;
     served.set(part.id, html);
     const focused = part.contains(document.activeElement) ? document.activeElement : null;
     const restore = keepTicks();

@@ -2,29 +2,39 @@
 
 import { go } from "./places.js";
 
-const MOST = 8;
+const MOST = 8; // of each kind
 const QUIET = 120; // milliseconds after the last letter, before the server is asked
+const ACTIONS = ".bar button, .bar a.button, #done-all, #tick-all, [data-undo], .trailhead a, header.top button, header.top form button";
+const PAGES = 'nav[aria-label="Pages"] a, nav.bottom .sheet a';
 
 let dialog;
 let timer;
 
-function actions() {
-  const buttons = [...document.querySelectorAll(".bar button, .bar a, #done-all")].filter((each) => each.checkVisibility() && !each.disabled);
-  const pages = [...document.querySelectorAll('nav[aria-label="Pages"] a')];
-  return [...buttons, ...pages].map((each) => [each.textContent.trim(), each.matches("nav a") ? "page" : "action", () => each.click()]);
+/** What can be pressed on this page, each name once; no more than a press is meant by it. */
+function pressable(selector, kind) {
+  const all = [...document.querySelectorAll(selector)].filter((each) => !each.disabled && !each.closest("[hidden]"));
+  const named = new Map(all.map((each) => [each.textContent.replace(/\s+/g, " ").trim(), each]));
+  return [...named].map(([name, each]) => [name, kind, () => each.click()]);
 }
 
-/** Mail that holds the words, and what its row says. */
-async function mails(words) {
+/** Mails that hold the words, and the people among those who wrote them. */
+async function inMail(words) {
   const answer = await fetch(`/?status=all&q=${encodeURIComponent(words)}`);
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-  return [...page.querySelectorAll(".inbox a.row")].slice(0, MOST).map((row) => [row.querySelector(".who").textContent.trim(), "mail", () => go(row.getAttribute("href"))]);
+  const rows = [...page.querySelectorAll(".inbox a.row")];
+  const mails = rows.map((row) => [row.querySelector(".who").textContent.trim(), "mail", () => go(row.getAttribute("href"))]);
+  const writers = rows.map((row) => row.querySelector(".who b")).map((name) => [name.textContent, name.title || name.textContent]);
+  const people = [...new Map(writers.map(([name, address]) => [address, name]))]
+    .map(([address, name]) => [name === address ? name : `${name} ${address}`, "person", () => go(`/?status=all&q=${encodeURIComponent(address)}`)])
+    .filter(([name]) => holds(name, words));
+  return [...people.slice(0, MOST), ...mails.slice(0, MOST)];
 }
 
+const holds = (name, words) => words.toLowerCase().split(/\s+/).every((word) => name.toLowerCase().includes(word));
+
 function show(found) {
-  const list = dialog.querySelector("ul");
-  list.replaceChildren(
-    ...found.slice(0, 2 * MOST).map(([name, kind, act]) => {
+  dialog.querySelector("ul").replaceChildren(
+    ...found.map(([name, kind, act]) => {
       const button = Object.assign(document.createElement("button"), { type: "button", className: "plain" });
       button.append(name, Object.assign(document.createElement("small"), { textContent: kind }));
       button.addEventListener("click", () => {
@@ -39,13 +49,13 @@ function show(found) {
 }
 
 async function find(words) {
-  const near = actions().filter(([name]) => name.toLowerCase().includes(words.toLowerCase()));
+  const near = [...pressable(ACTIONS, "action"), ...pressable(PAGES, "page")].filter(([name]) => holds(name, words));
   show(near);
   clearTimeout(timer);
   if (words.length < 2) return;
   timer = setTimeout(async () => {
-    const found = await mails(words).catch(() => []);
-    if (dialog.querySelector("input").value === words) show([...near, ...found]);
+    const found = await inMail(words).catch(() => []);
+    if (dialog.querySelector("input").value.trim() === words) show([...near, ...found]);
   }, QUIET);
 }
 

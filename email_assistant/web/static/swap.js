@@ -180,7 +180,7 @@ function comeBack(card, form, isAwaited, why) {
   for (const item of itemsIn(form)) given.delete(item);
   if (why) card.main.querySelector("h1").after(notice(why));
   if (isAwaited) return show(card, { isBack: true });
-  if (card.main.isConnected) return;
+  if (card.main === main()) return;
   if (isTyped()) {
     say(NOT_TAKEN);
     returns.push(card);
@@ -229,6 +229,9 @@ export function watchWays() {
   // Before others hear of it, so that they know whether the browser sends it.
   document.addEventListener("submit", send, { capture: true });
   document.addEventListener("changed", forget);
+  window.addEventListener("beforeunload", (event) => {
+    if (returns.length) event.preventDefault();
+  });
   window.addEventListener("popstate", () => {
     keepTyped();
     go(location.href, { isBack: true });
