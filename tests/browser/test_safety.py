@@ -66,6 +66,7 @@ async def test_nothing_of_a_hostile_mail_is_alive(home: Home, visit: Open, size:
         await v.press("r")
         await v.page.get_by_label("Text", exact=True).press("End")
         await v.page.keyboard.type("!")
+        await v.page.get_by_text("What I changed", exact=True).click()
         await v.page.locator('[data-diff="arg.response_text"] ins').first.wait_for()
         assert await v.page.locator(".diff :not(ins, del, span)").count() == 0
         assert "{{ 7*7 }}" in await v.page.locator('[data-diff="arg.response_text"]').inner_text()

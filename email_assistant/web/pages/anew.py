@@ -14,7 +14,7 @@ from email_assistant.web.pages.proposal import form_of
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
+class Earlier:
     """The proposal whose place this one took."""
 
     item: Item
@@ -36,7 +36,7 @@ async def successor(app: App, item: Item) -> Item | None:
     return next((each for each in later if each.action == item.action), later[0] if later else None)
 
 
-async def before(app: App, parts: Sequence[CardPart]) -> dict[UUID, Before]:
+async def before(app: App, parts: Sequence[CardPart]) -> dict[UUID, Earlier]:
     """By the id of a part that waits; those are left out that are the first of their kind for the mail."""
     page = parts[0].item
     if page.status != "pending" or page.is_held or page.chat is not None:
@@ -46,7 +46,7 @@ async def before(app: App, parts: Sequence[CardPart]) -> dict[UUID, Before]:
     return {item_id: each for item_id, each in found.items() if each}
 
 
-async def _before(app: App, part: CardPart, conversation: Sequence[Item]) -> Before | None:
+async def _before(app: App, part: CardPart, conversation: Sequence[Item]) -> Earlier | None:
     replaced = [each for each in conversation if _is_replaced(each, part.item)]
     if not replaced:
         return None
@@ -56,7 +56,7 @@ async def _before(app: App, part: CardPart, conversation: Sequence[Item]) -> Bef
     shown = [field for field in part.form.fields if field.kind != "hidden"]
     fields = [(field, compare(then.get(field.name, ""), field.told)) for field in shown]
     changed = [(field, pieces) for field, pieces in fields if any(piece.kind != "same" for piece in pieces)]
-    return Before(last, Refined.of(str(answer["args"])) if answer else None, changed)
+    return Earlier(last, Refined.of(str(answer["args"])) if answer else None, changed)
 
 
 async def why_not(app: App, item: Item) -> str | None:
