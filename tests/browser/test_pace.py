@@ -159,7 +159,7 @@ class TestNotWaiting:
             assert v.complaints == []
 
     async def test_what_the_answer_brings_takes_no_field_away(self, home: Home, visit: Open) -> None:
-        """The next card tells of the answer to the one before; its field keeps the letters, which are keys elsewhere."""
+        """The next card tells of the answer to the one before; its field keeps the letters, keys elsewhere."""
         first, second, _ = await waiting(home, 3)
         async with visit(path=f"/items/{first.id}") as v:
             async with answers_held(v):
