@@ -11,6 +11,7 @@ from email_assistant.cli import (
     backup,
     bench,
     chat,
+    evaluate,
     gate,
     health,
     inbox,
@@ -18,6 +19,7 @@ from email_assistant.cli import (
     mcp,
     memory,
     notify,
+    rehearse,
     run,
     session,
     stop,
@@ -49,7 +51,7 @@ def options(
 
 for command in (
     *(run.demo, run.up, run.api, run.scheduler, run.worker, mails.retry, health.status, health.doctor, health.activity),
-    *(backup.backup, backup.restore, auction.auction),
+    *(backup.backup, backup.restore, auction.auction, rehearse.rehearse),
 ):
     app.command(command.__name__)(command)
 for name, command in (("stop", stop.stop), ("go-on", stop.go_on)):
@@ -57,7 +59,7 @@ for name, command in (("stop", stop.stop), ("go-on", stop.go_on)):
 for name, group in (
     *(("auth", auth), ("account", accounts), ("inbox", inbox), ("chat", chat), ("mails", mails), ("memory", memory)),
     *(("notify", notify), ("session", session), ("mcp", mcp), ("tools", tools), ("gate", gate)),
-    ("bench", bench),
+    *(("bench", bench), ("eval", evaluate)),
 ):
     app.add_typer(group.app, name=name)
 

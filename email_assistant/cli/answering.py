@@ -68,7 +68,7 @@ async def decide(prefix: str, answer: Mapping[str, Any], shown: str | None = Non
         asked_again = await app.inbox.asked_again_because_of(decided)
         kept = await why_kept(app, [decided])
     taken = f"{wording.became(decided)}."
-    if decided.waits_for:
+    if decided.waits_for_more:
         taken += f" It {decided.state}."
     taken += way_back(decided)
     for part in asked_again:
@@ -199,7 +199,7 @@ async def why_kept(app: "App", answered: Sequence["Item"]) -> str | None:
 def way_back(decided: "Item") -> str:
     """The command that takes an answer back, and how long it does; nothing where there is none."""
     undo = f" `email-assistant inbox undo {str(decided.id)[:8]}` takes it back"
-    if decided.waits_for:
+    if decided.waits_for_more:
         return f"{undo} until then."
     seconds = (decided.undo_until - datetime.now(UTC)).total_seconds() if decided.undo_until else 0
     return f"{undo} within {seconds:.0f} s." if seconds > 0 else ""

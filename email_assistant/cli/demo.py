@@ -106,14 +106,14 @@ async def _answering(app: App, answer: Literal["accept", "ignore"] | None) -> No
 
 
 async def _answer_all(app: App, answer: Literal["accept", "ignore"] | None) -> None:
-    """Decide every waiting item the same way: accept where that is allowed, else ignore."""
+    """Decide every waiting item the same way: accept where that is allowed, else ignore, which teaches nothing."""
     if answer is None:
         return
     items, _ = await app.inbox.page(app.user_id, status="pending")
     for item in items:
         chosen = answer if answer in item.allowed else "ignore"
         try:
-            await app.inbox.decide(app.user_id, item.id, {"type": chosen}, by="demo --answer")
+            await app.inbox.decide(app.user_id, item.id, {"type": chosen}, by="demo --answer", teaches=chosen == answer)
         except Conflict:  # superseded meanwhile
             continue
 

@@ -159,8 +159,10 @@ def edit(
 
 @app.command()
 def respond(item: ItemId, text: Annotated[str, typer.Argument(help="Your answer, in your own words.")]) -> None:
-    """Answer a question, or say what should be different."""
-    run(lambda: answering.decide(item, {"type": "response", "args": text}))
+    """Answer a question, or say what should be different: of a letter, "shorter", "friendlier" or "decline" will do."""
+    from email_assistant.inbox.refinements import spelled_out
+
+    run(lambda: answering.decide(item, {"type": "response", "args": spelled_out(text)}))
 
 
 @app.command()
@@ -249,12 +251,15 @@ def _about(item: "Item", subject: str) -> str:
 
 def _stands(item: "Item") -> str:
     """Its status, and what there is to say about that."""
+    from email_assistant.web.wording import SHOWN
+
+    named = SHOWN[item.status]
     match item.status:
         case "pending" if item.state == "waits for you":
-            return item.status
+            return named
         case "applied":
-            return item.status
+            return named
         case "superseded" | "expired":
-            return f"{item.status} ({item.ended_because})" if item.ended_because else item.status
+            return f"{named} ({item.ended_because})" if item.ended_because else named
         case _:
-            return f"{item.status}: {item.state}"
+            return f"{named}: {item.state}"

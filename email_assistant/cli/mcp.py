@@ -28,7 +28,10 @@ WhatToServe = Annotated[
 ]
 OverHttp = Annotated[bool, typer.Option("--http", help="Over HTTP with a token of its own, instead of standard input.")]
 Host = Annotated[str, typer.Option(help="Address to listen on. Beyond loopback, put TLS in front.")]
-Port = Annotated[int | None, typer.Option(help="Port; by default 8766 for calendar, 8767 for mail, 8768 for agent.")]
+Port = Annotated[
+    int | None,
+    typer.Option(min=0, max=65535, help="Port; by default 8766 for calendar, 8767 for mail, 8768 for agent."),
+]
 OfAccount = Annotated[str | None, typer.Option("--account", help="Whose (an address); without it, your only one's.")]
 
 

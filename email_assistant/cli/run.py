@@ -8,7 +8,7 @@ import typer
 from email_assistant.cli.context import run
 
 Host = Annotated[str, typer.Option(help="Address to listen on. Beyond loopback, put TLS in front.")]
-Port = Annotated[int, typer.Option(help="Port of the inbox and the API.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Port of the inbox and the API.")]
 NoToken = Annotated[bool, typer.Option("--no-token", help="Ask for no token; only on a loopback address.")]
 
 
@@ -27,7 +27,7 @@ def demo(
         typer.Option(help="Decide every item: accept (where allowed, else ignore) or ignore."),
     ] = None,
     host: Host = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port of the inbox; any free one if it is taken.")] = 8764,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the inbox; any free one if it is taken.")] = 8764,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Try it: a mailbox, a model of fixed rules and the inbox, all on this machine. Needs no account and no key.

@@ -117,6 +117,8 @@ class Item:
     decided_at: datetime | None
     undo_until: datetime | None
     applied_at: datetime | None
+    is_stopped: bool
+    """The person has stopped everything, so that nothing is done about their answer."""
     held_up: str | None
     """While it is being carried out: why it takes longer."""
     superseded_by: UUID | None
@@ -248,6 +250,11 @@ class Item:
         return [part.id for part in self.parts if part.answer is None] if self.status == "decided" else []
 
     @property
+    def waits_for_more(self) -> bool:
+        """Nothing comes of the answer yet, so that it can be taken back, however long ago it was given."""
+        return self.status == "decided" and (self.is_stopped or bool(self.waits_for))
+
+    @property
     def asked_because(self) -> str | None:
         """Why they are asked again: it was refused, accepted together with what then was not, or newer mail came."""
         return self.refusal or (self.reopened["because"] if self.reopened else None)
@@ -275,7 +282,8 @@ class Item:
                 return f"waits for you again: {self.asked_because}" if self.asked_because else "waits for you"
             case "decided":
                 answer = (self.decision or {})["type"]
-                return takes_effect(self.kind, answer, self.undo_until, self.parts, self.zone)
+                ends = None if self.is_stopped else self.undo_until or self.decided_at
+                return takes_effect(self.kind, answer, ends, self.parts, self.zone)
             case "applied":
                 answer = (self.decision or {})["type"]
                 said = said_of(self.kind, answer)

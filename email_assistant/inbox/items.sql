@@ -30,7 +30,7 @@ case when i.status in ('pending', 'decided') then (
     from inbox_items p where p.run_id = i.run_id and p.id <> i.id and p.status in ('pending', 'decided')
 ) end as parts,
 i.status, i.decision::text as decision, i.decided_by, i.decided_at, i.undo_until, i.applied_at, i.superseded_by,
-i.snoozed_until, i.urgency, i.created_at, b.waits_until
+i.snoozed_until, i.urgency, i.created_at, b.waits_until, stopped_since(i.user_id) is not null as is_stopped
 
 -- name: joined
 left join accounts a on a.id = i.account_id left join runs r on r.id = i.run_id

@@ -270,8 +270,8 @@ class Inbox(Items):
                     await rows.ask_once_more(conn, part.id, why, item.id, taken)
 
     async def undo(self, user_id: UUID, item_id: UUID) -> Item:
-        """Take a decision back while its window is open, or while it waits for another part to be decided. What was
-        asked about again because of it stands as it stood before.
+        """Take a decision back while its window is open, while it waits for another part to be decided, or while
+        everything is stopped. What was asked about again because of it stands as it stood before.
 
         Raises:
             NoItem, Conflict.

@@ -87,7 +87,11 @@ def named(kind: Kind, own: Kind, count: int = 1) -> str:
 
 
 def takes_effect(kind: Kind, answer: Answer, undo_until: datetime | None, parts: Sequence[Part], zone: ZoneInfo) -> str:
-    """When something is done about an answer that was given, and that can be taken back until then."""
+    """When something is done about an answer that was given, and that can be taken back until then.
+
+    Args:
+        undo_until: None while everything is stopped.
+    """
     if kind == "notification" and answer != "response":
         return "is put away"
     if answer == "ignore":
@@ -95,8 +99,10 @@ def takes_effect(kind: Kind, answer: Answer, undo_until: datetime | None, parts:
     does = _DOES.get(kind, "is done") if answer in ACTS else "is passed on to the assistant"
     if waits := [part for part in parts if part.answer is None]:
         return f"{does} with your answer on {_those(waits, kind, zone)}"
+    if undo_until is None:
+        return f"{does} once you go on"
     ends = [each for each in (undo_until, *(part.undo_until for part in parts)) if each]
-    left = (max(ends) - datetime.now(UTC)).total_seconds() if ends else 0
+    left = (max(ends) - datetime.now(UTC)).total_seconds()
     return f"{does} in {max(1, round(left))} s" if left > 0 else f"{does} as soon as it can be"
 
 

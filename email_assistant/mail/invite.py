@@ -65,7 +65,7 @@ class Invitation:
             self.when(zone),
             f"repeats {self.repeats}" if self.repeats else "",
             f"at {self.place}" if self.place else "",
-            f"from {self.organiser}" if self.organiser else "",
+            f"organised by {self.organiser}, as it says" if self.organiser else "",
             self.beside,
         ]
         return "; ".join(filter(None, facts))

@@ -15,6 +15,7 @@ from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 
 from email_assistant.errors import AssistantError
 from email_assistant.inbox.items import Item
+from email_assistant.inbox.refinements import Refined
 from email_assistant.inbox.standing import NAMES
 from email_assistant.inbox.teaching import Taught
 from email_assistant.mail.address import is_valid_address
@@ -65,6 +66,9 @@ class Lesson:
         others = [*taught.mails, *told, *(text for each in taught.items for text in _shown(each))]
         profile: Profile = "cal_preferences" if kind == "meeting" else "response_preferences"
         did, changes, words = "", list[str](), None
+        said = Refined.of(answer["args"]) if answer["type"] == "response" else None
+        if said and said.by_key:
+            return None
         match answer["type"]:
             case "edit":
                 did = "The person edited the proposal before accepting it."
@@ -76,11 +80,11 @@ class Lesson:
             case "ignore":
                 did = f"{_mail(taught)}: the person ignored the {NAMES[kind]}; it needed none."
                 profile = "triage_preferences"
-            case "response" if kind == "notification":
+            case "response" if said and kind == "notification":
                 profile, did = "triage_preferences", f"{_mail(taught)}: the person answered it after a mere notice."
-                words = own_words(answer["args"], others)
-            case "response" if kind != "question":
-                did, words = "The person asked for another proposal.", own_words(answer["args"], others)
+                words = own_words(said.words, others)
+            case "response" if said and kind != "question":
+                did, words = "The person asked for another proposal.", own_words(said.words, others)
             case _:
                 return None
         sender, subject = item.sender or "", item.subject or ""

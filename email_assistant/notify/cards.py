@@ -1,5 +1,6 @@
 """What a browser shows of items that wait: who wrote, what the assistant would do, and where to open it."""
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -13,6 +14,8 @@ from email_assistant.tools.send_email import LETTER
 MOST_CARDS: Final = 3
 """A push message holds about 3,900 bytes (RFC 8291, section 4), and a character takes up to four."""
 _LINE: Final = 100
+_GAP: Final = re.compile(r"\s{3,}")
+"""Room in which the end of a letter is out of sight."""
 _WHOLE: Final = 200
 """Characters that a notice shows of a letter at most; a longer one is not sent from it."""
 
@@ -44,9 +47,9 @@ def bare(item: Item) -> Card:
 def _card(item: Item, *, alone: bool) -> Card:
     nobody = "An agent of yours" if item.is_held else "(unknown sender)"
     who = "You, in a chat" if item.chat else item.sender or nobody
-    title = _one_line(f"{'! ' if item.marks else ''}{who}: {item.subject or '(no subject)'}")
-    card = {**bare(item), "title": title}
-    whole = _whole(item) if alone else None
+    named = f"{'! ' if item.marks else ''}{who}: {item.subject or '(no subject)'}"
+    card = {**bare(item), "title": _one_line(named)}
+    whole = _whole(item) if alone and len(_flat(named)) <= _LINE else None
     if whole is not None:
         # The hash is of all that is shown of the item and of its `asked`: under another, nothing is accepted.
         return {**card, "body": whole, "send": {"id": str(item.id), "hash": item.hash}}
@@ -62,8 +65,12 @@ def _whole(item: Item) -> str | None:
         return None
     text = str(item.args.get("response_text") or "").strip()
     shown = f"From {item.sent_from} to {', '.join(addresses_in(item.args))}:\n{text}"
-    return shown if len(shown) <= _WHOLE and clean(shown) == shown else None
+    return shown if len(shown) <= _WHOLE and clean(shown) == shown and not _GAP.search(shown) else None
 
 
 def _one_line(text: str) -> str:
-    return cut(" ".join(clean(text).split()), _LINE)
+    return cut(_flat(text), _LINE)
+
+
+def _flat(text: str) -> str:
+    return " ".join(clean(text).split())

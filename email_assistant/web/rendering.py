@@ -8,6 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from email_assistant.errors import AssistantError
 from email_assistant.inbox.describe import COUNTED, FIRST_ANSWER, NOT_IN_COPY, UNKNOWN_CONFLICTS, said_of
+from email_assistant.inbox.refinements import Refined
 from email_assistant.inbox.sentences import cut, link_host, moment
 from email_assistant.mail.address import address_of
 from email_assistant.mail.charset import listed, plain
@@ -44,6 +45,12 @@ def say_stopped(notice: str | None) -> None:
     _stopped.set(notice)
 
 
+def _lines(text: str) -> int:
+    """How many a narrow field needs for it, so that all of it is in sight."""
+    return sum(1 + len(line) // _NARROW for line in text.split("\n"))
+
+
+_NARROW = 40  # characters
 _stopped: ContextVar[str | None] = ContextVar("stopped", default=None)
 _at_head: ContextVar[str | None] = ContextVar("at_head", default=None)
 _stand_ins: ContextVar[str] = ContextVar("stand_ins", default="")
@@ -82,4 +89,6 @@ _environment.filters |= {
     "cut": cut,
     "said_of": said_of,
     "link_host": link_host,
+    "refined": Refined.of,
+    "lines": _lines,
 }

@@ -157,7 +157,7 @@ def visit(chromium: Browser, root: str, home: Home) -> Open:
             reduced_motion="reduce",
             **more,
         )
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(int(os.environ.get("PW_MS", "15000")))
         try:
             found = Visit(await context.new_page(), root)
             await _watch(context, found)

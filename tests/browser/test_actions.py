@@ -58,8 +58,8 @@ Press = Callable[[Visit], Awaitable[None]]
 
 ACCEPT: list[Press] = [lambda v: by_mouse(v, "Send"), lambda v: by_key(v, "a")]
 IGNORE: list[Press] = [lambda v: by_mouse(v, "Dismiss"), lambda v: by_key(v, "e")]
-EDIT: list[Press] = [lambda v: by_mouse(v, "Change…"), lambda v: by_key(v, "r")]
-RESPOND: list[Press] = [lambda v: by_mouse(v, "Change…"), lambda v: by_key(v, "r")]
+EDIT: list[Press] = [lambda v: v.page.locator(".written").click(), lambda v: by_key(v, "r")]
+RESPOND: list[Press] = [lambda v: v.page.locator("#response").click(), lambda v: by_key(v, "t")]
 ways = pytest.mark.parametrize("way", [0, 1], ids=["mouse", "keys"])
 
 
@@ -95,6 +95,7 @@ class TestAnItem:
             field = v.page.get_by_label("Text", exact=True)
             assert await field.evaluate("field => field === document.activeElement")
             await field.fill("Monday is fine.\n\nAda")
+            await v.page.get_by_text("What I changed", exact=True).click()
             difference = v.page.locator('[data-diff="arg.response_text"]')
             assert await difference.locator("del").all_inner_texts() == ["Friday"]
             assert await difference.locator("ins").all_inner_texts() == ["Monday"]
@@ -108,11 +109,11 @@ class TestAnItem:
         first, _ = await waiting(home)
         async with visit(size, theme, f"/items/{first.id}") as v:
             await RESPOND[way](v)
-            await v.page.locator("#response").click()
             # Letters that are keys elsewhere are text here.
             await v.page.keyboard.type("a quieter jazz bar, if you can")
             await v.page.locator("#change").get_by_role("button", name="Ask for another").click()
-            await shows(v, "Lunch 1?")
+            await v.page.get_by_text("Writing it anew").wait_for()
+            await shows(v, "Lunch 0?")
         assert (await home.item(first.id)).decision == {"type": "response", "args": "a quieter jazz bar, if you can"}
 
 
@@ -339,11 +340,10 @@ class TestWithoutScripts:
             await shows(v, "Lunch 1?")
             await by_mouse(v, "Dismiss")
             await shows(v, "Lunch 2?")
-            await by_mouse(v, "Change…")
             await v.page.locator("#response").fill("Shorter.")
             await v.page.locator("#change").get_by_role("button", name="Ask for another").click()
-            await shows(v, "Lunch 3?")
-            await by_mouse(v, "Change…")
+            await v.page.get_by_text("Writing it anew").wait_for()
+            await v.go(f"/items/{edited.id}")
             await v.page.get_by_label("Text", exact=True).fill("Monday is fine.\n\nAda")
             async with v.page.expect_navigation():
                 await v.page.get_by_role("button", name="Show what I changed").click()
@@ -370,7 +370,6 @@ class TestWithoutScripts:
         async with visit() as v:
             await v.page.route("**/static/*.js", lambda route: route.abort())
             await v.go(f"/items/{edited.id}")
-            await by_mouse(v, "Change…")
             await v.page.get_by_label("Text", exact=True).fill("Monday is fine.\n\nAda")
             await v.page.get_by_role("button", name="Send as changed").click()
             await shows(v, "Lunch 1?")
@@ -382,7 +381,7 @@ class TestWithoutScripts:
     async def test_the_difference_of_a_refused_edit_is_shown(self, home: Home, visit: Open) -> None:
         first, _ = await waiting(home)
         async with visit(scripts=False, path=f"/items/{first.id}") as v:
-            await by_mouse(v, "Change…")
+            await v.page.locator(".heads summary").click()
             await v.page.get_by_label("To", exact=True).fill("bob")
             await v.page.get_by_role("button", name="Send as changed").click()
             await v.page.get_by_text("not an e-mail address: bob").wait_for()

@@ -699,11 +699,13 @@ class TestDecisions:
         assert "already answered" in problem(await api.post(f"/api/inbox/{item.id}/undo"), 409)
         assert (await home.item(item.id)).status == "decided"
 
-    @pytest.mark.parametrize("status", ["superseded", "expired"])
-    async def test_a_stale_item_takes_no_answer(self, home: Home, api: httpx.AsyncClient, status: str) -> None:
+    @pytest.mark.parametrize(("status", "said"), [("superseded", "set aside: "), ("expired", "too late: ")])
+    async def test_a_stale_item_takes_no_answer(
+        self, home: Home, api: httpx.AsyncClient, status: str, said: str
+    ) -> None:
         item = await home.draft(await home.account())
         await home.execute("update inbox_items set status = %s", status)
-        assert status in problem(await api.post(f"/api/inbox/{item.id}/decision", json={"type": "accept"}), 409)
+        assert said in problem(await api.post(f"/api/inbox/{item.id}/decision", json={"type": "accept"}), 409)
         assert (await home.item(item.id)).decision is None
 
 
@@ -1087,6 +1089,9 @@ class TestItemPage:
             "edit": "Send as changed",
             "preview": "Show what I changed",
             "ignore": "Dismiss",
+            "shorter": "Shorter",
+            "friendlier": "Friendlier",
+            "decline": "Decline",
             "response": "Ask for another",
         }
         fields = ["asked", "arg.email_address", "arg.additional_recipients", "arg.response_text", "response"]
@@ -1332,8 +1337,8 @@ class TestMailsPage:
         await home.mail(account, id="a/b", state="failed", reason="the model gave no answer")
         await home.mail(account, state="done", classification="ignore", subject="News")
         shown = await page(browser, "/mails")
-        assert "failed · respond · the model gave no answer" in shown.text
-        assert "done · ignore" in shown.text
+        assert "failed · to answer · the model gave no answer" in shown.text
+        assert "done · needs nothing" in shown.text
         [form] = shown.posts
         assert form.values == {"account": ADA}
         filtered = await page(browser, "/mails", state="done", account="")

@@ -118,7 +118,7 @@ async def test_the_commands_show_and_decide_it(daemon: Daemon) -> None:
         assert "What an agent of yours would do:" in shown
         assert "you never named “eve@evil.example”" in shown
         assert "waits a minute more" in shown
-        assert "Approved." in taken
+        assert "Allowed." in taken
         assert (await held)["approved"] is True
         undone = await asyncio.to_thread(daemon.run, "inbox", "undo", item["id"])
         assert (undone.returncode, "already answered (approved)" in undone.stderr) == (1, True)

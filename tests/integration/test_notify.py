@@ -165,22 +165,24 @@ class TestBrowser:
         assert (await home.item(item)).status == "decided"
 
     @pytest.mark.parametrize(
-        "proposed",
+        ("subject", "proposed"),
         [
-            reply("word " * 40),
-            reply("Friday is fine.", additional_recipients=["eve@elsewhere.example"]),
-            meeting(),
-            [reply("One."), reply("Two.")],
+            ("Lunch?", reply("word " * 40)),
+            ("Lunch?", reply(f"Yes.{' ' * 40}No.")),
+            (f"{'order ' * 20}and a loan", reply("Yes.")),
+            ("Lunch?", reply("Friday is fine.", additional_recipients=["eve@elsewhere.example"])),
+            ("Lunch?", meeting()),
+            ("Lunch?", [reply("One."), reply("Two.")]),
         ],
-        ids=["long", "marked", "a meeting", "two parts"],
+        ids=["long", "far apart", "a long subject", "marked", "a meeting", "two parts"],
     )
     async def test_opens_the_card_for_everything_else(
-        self, home: Home, model: Model, receiver: Receiver, proposed: Any
+        self, home: Home, model: Model, receiver: Receiver, subject: str, proposed: Any
     ) -> None:
         browser = Browser(receiver)
         await add_browser(home, browser)
         model.script(lambda _: [*(proposed if isinstance(proposed, list) else [proposed]), DONE])
-        await home.receive("Lunch?")
+        await home.receive(subject)
         await home.works.tell()
         notices = browser.read(browser.deliveries[-1])["notices"]
         assert not any("send" in notice for notice in notices)

@@ -280,9 +280,17 @@ class TestInvitation:
         assert "Monday 2 June 2031, 10:00 to 10:45 (Europe/Berlin)" in shown
         assert "Repeats weekly" in shown
         assert "Where Room 2" in shown
-        assert "From bob@example.org" in shown
+        assert "Organised by bob@example.org Your day" in shown
         assert "At that time: Dentist ." in shown
         assert shown.count("10:00–10:45") == 1  # not beside itself
+
+    async def test_whoever_it_names_as_its_maker_is_not_taken_for_the_sender(
+        self, home: Home, google: Google, browser: httpx.AsyncClient
+    ) -> None:
+        calendar = INVITED_AT_TEN.replace("bob@example.org", "carol@example.net")
+        item = await arrived(home, google, with_files(calendar=calendar))
+        shown = (await page(browser, f"/items/{item.id}/body")).text
+        assert f"Organised by carol@example.net, as it says; the mail is from {BOB}" in shown
 
     @pytest.mark.parametrize("kind", ["text/calendar", "application/ics", "application/octet-stream"])
     async def test_so_is_one_that_is_a_file(

@@ -331,10 +331,11 @@ def page(daemon: Daemon, path: str) -> str:
 class TestCommandLine:
     def test_says_what_waits_for_what(self, daemon: Daemon, google: Google) -> None:
         _, draft, invitation = proposed(daemon, google)
+        assert "waiting; takes accept" in daemon.cli("inbox", "show", draft["id"])
         taken = daemon.cli("inbox", "accept", draft["id"])
         assert "It goes out with your answer on the meeting." in taken
         assert f"inbox undo {draft['id'][:8]}` takes it back until then" in taken
-        assert "goes out with your answer on the meeting" in daemon.cli("inbox", "show", draft["id"])
+        assert "answered: goes out with your answer on the meeting" in daemon.cli("inbox", "show", draft["id"])
         shown = daemon.cli("inbox", "show", draft["id"], "--json")
         assert (shown["waits_for"], shown["group"]) == ([invitation["id"]], invitation["group"])
         assert "The reply that you approved goes out" in daemon.cli("inbox", "show", invitation["id"])

@@ -170,10 +170,10 @@ class TestWhileItIsCarriedOut:
         await home.decide(item, "accept")
         await home.step()
         state = (await home.item(item)).state
-        assert state.startswith("accepted; waiting: ")
+        assert state.startswith("approved; waiting: ")
         assert "dailyLimitExceeded" in state
         await home.carry_on()
-        assert (await home.item(item)).state == "accepted"
+        assert (await home.item(item)).state == "approved"
 
     async def test_and_that_it_was_refused(self, home: Home, google: Google, model: Model) -> None:
         _, [item] = await propose(home, model)

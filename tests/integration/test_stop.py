@@ -66,6 +66,22 @@ class TestEffects:
         assert google.drafts == []
         assert await home.is_done(mail_id)
 
+    async def test_what_has_not_begun_can_be_taken_back_as_long_as_it_stands_still(
+        self, home: Home, google: Google, model: Model
+    ) -> None:
+        model.script(lambda _: [reply("One."), DONE])
+        await home.receive()
+        [item] = await home.pending()
+        await home.decide(item, "accept")
+        await home.app.accounts.stop(home.app.user_id)
+        await home.step()
+
+        assert (await home.item(item)).state == "goes out once you go on"
+        await home.app.inbox.undo(home.app.user_id, item.id)
+        await go_on(home)
+        assert google.sent == []
+        assert (await home.item(item)).status == "pending"
+
     async def test_a_meeting_waits_too(self, home: Home, google: Google, model: Model) -> None:
         model.script(lambda _: [meeting(), DONE])
         await home.receive()

@@ -27,7 +27,8 @@ FLOORS = [
     {"app"},
     {"home", "work", "sync", "agents.auction"},
     {"agents"},
-    {"tools", "gate", "inbox", "memory", "model", "trail", "notify"},
+    {"rehearsal"},
+    {"tools", "gate", "inbox", "memory", "model", "trail", "notify", "triage"},
     {"outgoing"},
     {"accounts", "usage"},
     {"google", "mail", "db", "settings", "programs", "telemetry", "tracing"},
@@ -69,7 +70,7 @@ SAME_NAME: dict[str, str] = {
 HEAVY = {
     *("fastapi", "googleapiclient", "langchain", "langchain_core", "langchain_openai", "langfuse", "langgraph"),
     *("google_auth_oauthlib", "mcp", "openai"),
-    *("psycopg", "textual"),
+    *("numpy", "psycopg", "scipy", "sklearn", "textual"),
 }
 
 
@@ -344,4 +345,4 @@ class TestStart:
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True)
         loaded = set(json.loads(done.stdout))
         assert "psycopg" in loaded
-        assert not loaded & {"google_auth_oauthlib", "openai", "langchain_core", "mcp"}
+        assert not loaded & {"google_auth_oauthlib", "openai", "langchain_core", "mcp", "sklearn"}

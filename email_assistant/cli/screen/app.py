@@ -104,7 +104,7 @@ class InboxApp(App[None]):
         done = words.done(item)
         if item.snoozed_until and item.status == "pending":
             return [f"{done}, back {moment(item.snoozed_until, item.zone)}. z takes it back."]
-        if item.waits_for or item.undo_until is None:
+        if item.waits_for_more or item.undo_until is None:
             return [f"{done}; it {item.state}. z takes it back."]
         seconds = max(1, round((item.undo_until - datetime.now(UTC)).total_seconds()))
         return [f"{done}. z takes it back within {seconds} s."]
@@ -190,7 +190,7 @@ class InboxApp(App[None]):
         now = datetime.now(UTC)
         for each in reversed(self._answered):
             until = each.snoozed_until if each.status == "pending" else each.undo_until
-            if each.waits_for or (until and until > now):
+            if each.waits_for_more or (until and until > now):
                 return each
         return None
 

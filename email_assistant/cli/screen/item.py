@@ -14,6 +14,7 @@ from email_assistant.cli.screen.desk import Sight
 from email_assistant.cli.screen.edit import EditScreen
 from email_assistant.cli.screen.files import FilesScreen
 from email_assistant.cli.screen.respond import RespondScreen
+from email_assistant.inbox.refinements import REFINEMENTS
 from email_assistant.inbox.sentences import sentence
 from email_assistant.tools.spec import Answer
 from email_assistant.web.wording import buttons, dismissal
@@ -28,6 +29,7 @@ class ItemScreen(LiveScreen):
         Binding("a", "accept", "Send, book, done"),
         Binding("r", "change", "Change"),
         Binding("t", "respond", "Tell the assistant", show=False),
+        *(Binding(each.key, f"refine('{name}')", each.name, show=False) for name, each in REFINEMENTS.items()),
         Binding("h", "later", "Later"),
         Binding("e", "turn_down", "Dismiss"),
         Binding("i", "ignore", "Not such mail", show=False),
@@ -103,6 +105,12 @@ class ItemScreen(LiveScreen):
     def action_respond(self) -> None:
         if seen := self._open_to("response"):
             self.inbox.push_screen(RespondScreen(seen))
+
+    def action_refine(self, name: str) -> None:
+        """Have a letter written anew."""
+        if (seen := self._open_to("response")) and seen.item.kind == "draft":
+            answer = {"type": "response", "args": REFINEMENTS[name].words}
+            self.inbox.answer(seen.item, answer, then=self.action_back)
 
     def action_files(self) -> None:
         if self._seen:

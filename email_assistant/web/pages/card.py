@@ -8,13 +8,23 @@ from uuid import UUID
 
 from email_assistant.app import App
 from email_assistant.inbox.answers import check_shown
-from email_assistant.inbox.items import Item
+from email_assistant.inbox.items import Conflict, Invalid, Item
+from email_assistant.inbox.refinements import BESIDE, REFINEMENTS, Refined, Refinement
 from email_assistant.inbox.sentences import sentence
 from email_assistant.mail.compose import reply_subject
 from email_assistant.tools.meeting_time import MeetingTime
+from email_assistant.tools.send_email import LETTER
 from email_assistant.web.forms import Field, ProposalForm
 from email_assistant.web.pages.answered import BY
-from email_assistant.web.pages.proposal import Input, answer_of, arguments_in, form_of, inputs_of, taken_back_in
+from email_assistant.web.pages.proposal import (
+    LETTER_TEXT,
+    Input,
+    answer_of,
+    arguments_in,
+    form_of,
+    inputs_of,
+    taken_back_in,
+)
 from email_assistant.web.wording import Button, buttons
 
 _BESIDE = re.compile(r"[0-9a-f-]{36}:")
@@ -60,6 +70,30 @@ class CardPart:
         return "accept" in self.item.allowed
 
     @property
+    def letter(self) -> Input | None:
+        """What the letter says, as the field that it is."""
+        is_letter = self.edits and self.item.action == LETTER
+        return next((each for each in self.inputs if is_letter and each[0].name == LETTER_TEXT), None)
+
+    @property
+    def refinements(self) -> Mapping[str, Refinement]:
+        """The changes that are asked for by one key."""
+        return REFINEMENTS if self.letter and "response" in self.item.allowed and self.item.chat is None else {}
+
+    def said(self, button: str) -> dict[str, Any]:
+        """The answer of who wants it different. Raises Invalid."""
+        words = REFINEMENTS[button].words if button in REFINEMENTS else self.response
+        if not words.strip():
+            raise Invalid("say what should be different")
+        letter = next((field.value for field in self.changed if self.letter and field.name == LETTER_TEXT), None)
+        return {"type": "response", "args": str(Refined(words, letter))}
+
+    @property
+    def can_be_made_anew(self) -> bool:
+        """Whether it goes back to the assistant with another part of its proposal. A question waits for its answer."""
+        return self.can_be_done and "hash" in self.posted and "response" in self.item.allowed and self.item.chat is None
+
+    @property
     def first_field(self) -> str:
         """The id of the field that a change most often means."""
         shown = [field for field in self.form.fields if field.kind not in ("hidden", "said")]
@@ -100,11 +134,10 @@ async def parts_of(app: App, item: Item, posted: Mapping[str, str] | None) -> li
 async def answer_card(app: App, item: Item, posted: Mapping[str, str]) -> list[Item]:
     """Take what the person has said to a card; returns the parts that are answered. Raises NoItem, Conflict,
     Invalid."""
-    button = posted.get("answer", "")
-    if _BESIDE.match(button):
-        prefix, _, answer = button.partition(":")
-        item, posted = await app.inbox.get(app.user_id, UUID(prefix)), {**_own(posted, prefix), "answer": answer}
-    elif "hash" in posted and button in ("accept", "edit", "ignore"):
+    part, _, button = posted.get("answer", "").rpartition(":")
+    if button == "response" or button in REFINEMENTS:
+        return await _pass_on(app, item, posted, part, button)
+    if "hash" in posted and button in ("accept", "edit", "ignore"):
         return await _answer_all(app, item, posted)
     given = answer_of(await form_of(app, item), posted)
     return [await app.inbox.decide(app.user_id, item.id, given, by=BY, asked=_asked(posted) or item.first_asked)]
@@ -118,6 +151,34 @@ async def _answer_all(app: App, item: Item, posted: Mapping[str, str]) -> list[I
             check_shown(part.item, part.posted["hash"], among_others=False)
         if "hash" in part.posted and (answer := _answer(part, posted["answer"])):
             given.append((part.item.id, part.posted["hash"], answer))
+    return await _decide_all(app, given)
+
+
+async def _pass_on(app: App, item: Item, posted: Mapping[str, str], part_id: str, button: str) -> list[Item]:
+    """Tell the assistant what is to be different about one part; what was shown beside it is made anew with it."""
+    shown = await parts_of(app, item, posted)
+    told = next((part for part in shown if part.prefix.rstrip(":") == part_id), None)
+    if told is None:
+        raise Conflict("this is not as it was shown; look at it again")
+    answer = told.said(button)
+    beside = [part for part in shown if part is not told and part.can_be_made_anew]
+    if not beside or "hash" not in told.posted:
+        asked = _asked(told.posted) or told.item.first_asked
+        return [await app.inbox.decide(app.user_id, told.item.id, answer, by=BY, asked=asked)]
+    words = REFINEMENTS[button].beside if button in REFINEMENTS else BESIDE
+    for part in (told, *beside):
+        check_shown(part.item, part.posted["hash"], among_others=False)
+    others = [
+        (part, {"type": "ignore"} if "strike" in part.posted else {"type": "response", "args": words})
+        for part in beside
+    ]
+    return await _decide_all(
+        app, [(part.item.id, part.posted["hash"], given) for part, given in [(told, answer), *others]]
+    )
+
+
+async def _decide_all(app: App, given: Sequence[tuple[UUID, str | None, Mapping[str, Any]]]) -> list[Item]:
+    """All of them, or the reason why none is."""
     outcomes = await app.inbox.decide_parts(app.user_id, given, by=BY)
     for outcome in sorted(outcomes, key=lambda each: str(each.refused).startswith("not taken, as another part")):
         if outcome.refused:

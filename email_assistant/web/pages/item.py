@@ -18,6 +18,7 @@ from email_assistant.mail.diff import Piece, compare
 from email_assistant.trail.context import Contexts
 from email_assistant.web.dependencies import Assistant, ItemId, ToldContexts
 from email_assistant.web.forms import Field, ProposalForm
+from email_assistant.web.pages.anew import before, is_made_anew, successor, why_not
 from email_assistant.web.pages.answered import Answered, is_asleep, just_answered
 from email_assistant.web.pages.card import answer_card, parts_of
 from email_assistant.web.pages.listing import Listed, Listing, Text
@@ -45,19 +46,23 @@ async def show(
     answered: Text = None,
     whole: bool = False,
     fresh: bool = False,
+    anew: bool = False,
 ) -> Response:
     """`whole`: all of the conversation, not only its newest mails; `fresh`: without what the person had typed before
-    they took their answer back."""
+    they took their answer back; `anew`: the item that takes this one's place, as soon as there is one."""
+    if anew and (newer := await successor(app, await app.inbox.get(app.user_id, item_id))):
+        return RedirectResponse(listing.link(f"/items/{newer.id}"), 303)
     just = await just_answered(app, answered)
     posted: dict[str, str] | None = {} if fresh else None
-    return await _page(app, contexts, item_id, listing, posted, just=just, whole=whole, news=news)
+    return await _page(app, contexts, item_id, listing, posted, just=just, whole=whole, anew=anew, news=news)
 
 
 @router.post("/items/{item_id}")
 async def decide(
     app: Assistant, contexts: ToldContexts, request: Request, item_id: ItemId, listing: Listed
 ) -> Response:
-    """Take the answer and go on to the next mail; `preview` only shows what an edit would change."""
+    """Take the answer and go on to the next mail, or wait where the assistant is to write anew; `preview` only shows
+    what an edit would change."""
     posted = await fields_of(request)
     item = await app.inbox.get(app.user_id, item_id)
     if posted.get("answer") == "preview":
@@ -66,6 +71,9 @@ async def decide(
         answered = await answer_card(app, item, posted)
     except (Conflict, Invalid) as refusal:
         return await _page(app, contexts, item_id, listing, posted, refusal)
+    if is_made_anew(answered):
+        path, ids = f"/items/{item_id}", ",".join(str(each.id) for each in answered)
+        return RedirectResponse(listing.link(path, anew="true", answered=ids), 303)
     return await _go_on(app, answered, listing)
 
 
@@ -112,6 +120,7 @@ async def _page(
     just: Sequence[Answered] = (),
     *,
     whole: bool = False,
+    anew: bool = False,
     news: Telling = nothing,
 ) -> Response:
     item = await app.inbox.get(app.user_id, item_id)
@@ -127,6 +136,7 @@ async def _page(
         just=just,
         own=Answered(item),
         asleep=is_asleep(item),
+        anew="true" if anew else None,
         expires_at=app.inbox.expires_at(item),
         snoozes=CHOICES,
         context=context,
@@ -143,7 +153,9 @@ async def _page(
         did=did,
         profiles=PROFILE_NAMES,
         zone=shown[0].form.home,
-        newer=await _newer(app, item),
+        newer=await successor(app, item),
+        before=await before(app, shown),
+        why_not=await why_not(app, item) if item.status == "applied" else None,
         newer_ids={each["id"] for each in item.newer},
         following=beside.next,
         preceding=beside.previous,
@@ -184,14 +196,6 @@ def _edited(item: Item, form: ProposalForm) -> list[tuple[Field, list[Piece]]]:
     before = {field.name: field.told for field in form.fields}
     fields = ProposalForm(after, form.model, form.home).fields
     return [(field, compare(before.get(field.name, ""), field.told)) for field in fields]
-
-
-async def _newer(app: App, item: Item) -> UUID | None:
-    """An item of the run that took this one's place."""
-    if item.superseded_by is None:
-        return None
-    newer = await app.inbox.of_run(app.user_id, item.superseded_by)
-    return newer[-1].id if newer else None
 
 
 async def _next(app: App, items: Sequence[Item], listing: Listing, *, backwards: bool = False) -> Item | None:

@@ -7,9 +7,11 @@ from fastapi import Request
 
 from email_assistant.app import App
 from email_assistant.inbox.items import Invalid, Item
+from email_assistant.inbox.refinements import Refined
 from email_assistant.mail.diff import Piece, compare
 from email_assistant.web.forms import Field, ProposalForm
 
+LETTER_TEXT = "response_text"  # the argument that holds what a letter says
 _ARGUMENT = "arg."  # prefix of the form fields that are arguments
 
 Input = tuple[Field, Field, Sequence[Piece]]  # a field as it was filled in, as it was proposed, and the difference
@@ -42,7 +44,9 @@ def taken_back_in(form: ProposalForm, item: Item) -> dict[str, str]:
         case {"type": "edit", "args": dict(args)}:
             return {f"{_ARGUMENT}{name}": text for name, text in form.filled_with(args).items()}
         case {"type": "response", "args": str(text)}:
-            return {"response": text}
+            said = Refined.of(text)
+            letter = {} if said.letter is None else {f"{_ARGUMENT}{LETTER_TEXT}": said.letter}
+            return letter if said.by_key else {**letter, "response": said.words}
         case _:
             return {}
 

@@ -1,6 +1,7 @@
 // Every action by one key, except while something is typed.
 
 import { settled } from "./answers.js";
+import { say, send } from "./edit.js";
 import { SLIP, pressByKey } from "./guard.js";
 import { openPalette } from "./palette.js";
 import { goTo } from "./places.js";
@@ -46,7 +47,7 @@ function tick() {
  * one sentence only. Nor does a key accept what is shown together: more stands there than a screen holds.
  */
 function accept() {
-  if (click('.bar [value="accept"]') || readOn()) return true;
+  if (click(".bar > .main") || readOn()) return true;
   return ticked() ? click('.bulk [value="accept"]') : open();
 }
 
@@ -105,6 +106,7 @@ const ACTIONS = {
   x: tick,
   a: accept,
   r: () => click("#to-change") || open("#now-change"),
+  t: say,
   h: () => answer("#put-off", '[value="snooze"]'),
   e: dismiss,
   i: () => answer('[value="ignore"]'),
@@ -115,16 +117,16 @@ const ACTIONS = {
 };
 
 /** Keys that decide, or lead to where the same key decides. */
-const DECIDING = ["a", "e", "h", "i"];
+const DECIDING = ["a", "e", "h", "i", "send"];
 /** What was pressed last; it is remembered over pages, since a decision leads to the next item's. */
 const PRESSED = "pressed";
 
 /** Whether a key that decided something was pressed twice; meanwhile another key, or the mouse, makes it a new one. */
-function isSlip(event) {
+function isSlip(event, key = event.key) {
   const at = performance.timeOrigin + event.timeStamp;
   const last = JSON.parse(sessionStorage.getItem(PRESSED) ?? "null");
-  if (DECIDING.includes(event.key) && last?.key === event.key && at - last.at < SLIP) return true;
-  sessionStorage.setItem(PRESSED, JSON.stringify({ key: event.key, at }));
+  if (DECIDING.includes(key) && last?.key === key && at - last.at < SLIP) return true;
+  sessionStorage.setItem(PRESSED, JSON.stringify({ key, at }));
   return false;
 }
 
@@ -134,6 +136,12 @@ let going = -GOES;
 
 function isTyping(target) {
   return target.matches?.('textarea, select, [contenteditable], input:not([type="checkbox"])') ?? false;
+}
+
+/** Whether a key that sends is meant for the open card: it was pressed once, and not in a field of something else. */
+function isOfCard(event) {
+  const isElsewhere = isTyping(event.target) && !event.target.closest("form[data-answer]");
+  return document.querySelector(".bar") && !document.querySelector("dialog[open]") && !event.repeat && !event.isComposing && !isElsewhere;
 }
 
 /** An item that was opened to be changed or answered, from the list. */
@@ -148,6 +156,10 @@ export function watchKeys() {
       event.preventDefault();
       return openPalette();
     }
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && isOfCard(event)) {
+      event.preventDefault();
+      return void (isSlip(event, "send") || send(event.target) || readOn());
+    }
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
     if (event.repeat && !"jk".includes(event.key)) return;
     if (document.querySelector("dialog[open]")) return;
@@ -157,7 +169,7 @@ export function watchKeys() {
     }
     const goes = event.timeStamp - going < GOES && goTo(event.key);
     going = event.key === "g" && !goes ? event.timeStamp : -GOES;
-    if (goes || isSlip(event) || (Object.hasOwn(ACTIONS, event.key) && ACTIONS[event.key]())) event.preventDefault();
+    if (goes || isSlip(event) || (Object.hasOwn(ACTIONS, event.key) ? ACTIONS[event.key]() : click(`[data-key="${CSS.escape(event.key)}"]`))) event.preventDefault();
   });
   document.addEventListener("pointerdown", () => sessionStorage.removeItem(PRESSED));
   const button = document.getElementById("show-help");

@@ -6,6 +6,7 @@ import { beginEdit, isTyped } from "./edit.js";
 import { changedByItself } from "./guard.js";
 import { keepTicks } from "./list.js";
 import { watchReading } from "./reading.js";
+import { restoreTyped } from "./typed.js";
 import { countDown } from "./undo.js";
 
 const AGAIN = 3000;
@@ -34,7 +35,7 @@ export function tellLearned(fresh) {
 }
 
 /** All that a press of the button would do. */
-const proposedIn = (part) => [...part.querySelectorAll(".as-proposed, .part .notice")].map((each) => each.textContent).join();
+const proposedIn = (part) => [...part.querySelectorAll(".as-proposed, .written, .heads, .part .notice")].map((each) => each.textContent).join();
 
 /** Put in the parts of the page that have changed. */
 export function update(fresh) {
@@ -54,6 +55,7 @@ export function update(fresh) {
     watchDay();
     watchReading(next);
     beginEdit(next);
+    restoreTyped(next);
     refocus(next, focused);
   }
 }
@@ -66,13 +68,23 @@ function refocus(part, focused) {
   (same ?? part.querySelector("a.row") ?? main).focus({ preventScroll: true });
 }
 
+/** Something else has taken the place of what the page shows: its address is that page's from now on. */
+function follow(address, fresh) {
+  main.dataset.live = fresh.querySelector("main").dataset.live;
+  history.replaceState(null, "", address);
+}
+
 async function fetchAnew() {
   try {
     const asked = main;
     const answer = await fetch(asked.dataset.live);
     if (answer.status === 401) return say("You are logged out; log in again in another tab, then go on here.");
     const text = await answer.text();
-    if (answer.ok && asked === main) update(new DOMParser().parseFromString(text, "text/html"));
+    const fresh = new DOMParser().parseFromString(text, "text/html");
+    if (answer.ok && asked === main) {
+      if (answer.redirected) follow(answer.url, fresh);
+      update(fresh);
+    }
     document.dispatchEvent(new Event("refreshed"));
   } catch {
     // The connection is gone; the event source says so and tries again.

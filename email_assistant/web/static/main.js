@@ -9,18 +9,20 @@ import { keepAsServed, watchServer } from "./live.js";
 import { watchReading } from "./reading.js";
 import { onArrival, watchWays } from "./swap.js";
 import { watchSwipes } from "./swipe.js";
+import { restoreTyped, watchTyped } from "./typed.js";
 import { countDown } from "./undo.js";
 
 watchServer(); // first: it remembers the page as it was served
 watchList();
 watchReading();
 watchEdit();
+watchTyped();
 watchDay();
 countDown(document);
 watchKeys();
 watchSwipes();
 if ("setAppBadge" in navigator || "serviceWorker" in navigator) watchBadge();
 watchWays();
-for (const step of [keepAsServed, watchList, watchReading, beginEdit, watchDay, countDown]) onArrival(step);
+for (const step of [keepAsServed, watchList, watchReading, beginEdit, restoreTyped, watchDay, countDown]) onArrival(step);
 if (document.querySelector("[data-chat]")) import("./chat.js");
 if (document.querySelector("[data-push]")) import("./push.js");

@@ -3,9 +3,10 @@
 // to the browser.
 
 import { given, itemIn, post, settled } from "./answers.js";
-import { isTyped } from "./edit.js";
+import { isTyped, wouldBeLost } from "./edit.js";
 import { changedByItself, isSlip } from "./guard.js";
 import { isHeard, say, tellLearned, update } from "./live.js";
+import { forgetTaken } from "./typed.js";
 import { countDown } from "./undo.js";
 
 const LINKS = ".inbox a.row, #next, #previous, #back, #results a";
@@ -151,7 +152,8 @@ function goesOn(form, fields) {
   if (form.id === "later") return fields.has("until");
   if (!form.matches("[data-answer]")) return false;
   const parts = [...form.querySelectorAll(".part")];
-  return parts.length === 1 || (fields.get("answer") !== "response" && parts.every((part) => part.dataset.does));
+  const isOver = ["accept", "edit", "ignore"].includes(fields.get("answer")); // else it is to be written anew
+  return isOver && (parts.length === 1 || parts.every((part) => part.dataset.does));
 }
 
 /** Put in what the server says to an answer: its page, or of that what belongs to the page that is shown by now. */
@@ -170,6 +172,7 @@ function arrive(page, address, isAwaited) {
   document.getElementById("results")?.remove();
   document.querySelector(".trailhead, .toolbar")?.after(document.adoptNode(results));
   countDown(results);
+  forgetTaken();
 }
 
 /** Show a card once more whose answer was not taken; where something is typed, once that is done with. */
@@ -199,7 +202,7 @@ function notice(text) {
 function follow(event) {
   const link = event.target.closest(LINKS);
   const isPlain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey;
-  if (!link || !isPlain || event.defaultPrevented || isTyped()) return;
+  if (!link || !isPlain || event.defaultPrevented || wouldBeLost()) return;
   event.preventDefault();
   go(link.href);
 }

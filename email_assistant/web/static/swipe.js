@@ -14,7 +14,7 @@ function buttonOf(card) {
 }
 
 function start(touch, target) {
-  if (touch.clientX < EDGE || target.closest("input, textarea, select, summary, pre, .scroll")) return null;
+  if (touch.clientX < EDGE || target.closest("input, textarea:focus, select, summary, pre, .scroll")) return null;
   const row = target.closest(".rows > li");
   if (row) return { place: row, press: row.querySelector("a.row"), x: touch.clientX, y: touch.clientY };
   const card = target.closest(".proposal");

@@ -1,0 +1,181 @@
+"""`email-assistant rehearse`: what the assistant would have shown of one's own past mail, against what one answered."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from email_assistant.cli.context import (
+    AsJson,
+    CommandError,
+    check_writable,
+    ended_in_words,
+    err,
+    print_json,
+    print_table,
+    print_text,
+    say,
+    when,
+)
+
+if TYPE_CHECKING:
+    from email_assistant.rehearsal.mbox import PastMail
+    from email_assistant.rehearsal.report import Rehearsed
+    from email_assistant.rehearsal.walk import Walked
+
+Mbox = Annotated[Path, typer.Option(metavar="FILE", help="Your mail, the sent mail too: an .mbox export.")]
+Addresses = Annotated[
+    list[str], typer.Option("--address", metavar="ADDRESS", help="Yours; once for each that you have.")
+]
+
+_MONTH: Final = timedelta(days=30.4)
+_MOST_MISSED: Final = 20
+
+
+def rehearse(
+    mbox: Mbox,
+    address: Addresses,
+    months: Annotated[int | None, typer.Option(min=1, help="Judge the last so many; what is older teaches.")] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="DATE", help="Learn from what was known on this day; judge what came after.")
+    ] = None,
+    scores: Annotated[
+        Path | None, typer.Option(metavar="FILE.csv", help="Write what was thought of each mail, by its Message-ID.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Go through your own past mail: which of it would have been shown to you, and which of those did you answer?
+
+    Each mail is judged by what was known on the day it came. Nothing is sent, stored or asked of a model: it can be
+    stopped at any time and done again, with the same result."""
+    with ended_in_words():
+        from email_assistant.rehearsal.report import report, write_scores
+
+        own = addresses_of(address)
+        if scores is not None:
+            check_writable(scores)
+        entries = read_history(mbox, own)
+        walked = _walked(entries, own, _until(entries, until, months))
+        found = report(walked, own)
+        if scores is not None:
+            write_scores(scores, walked.judged)
+    if as_json:
+        print_json(asdict(found))
+    else:
+        _tell(found)
+
+
+def addresses_of(given: list[str]) -> frozenset[str]:
+    """Raises CommandError for what is no address."""
+    from email_assistant.mail.address import address_of
+
+    found = frozenset(map(address_of, given))
+    for each in found:
+        if "@" not in each.strip("@"):
+            raise CommandError(f"{each!r} is no address: give yours, such as --address ada@example.com")
+    return found
+
+
+def read_history(mbox: Path, own: frozenset[str]) -> "list[PastMail]":
+    """The mails of a file, with a bar that shows how far it is. Raises NoHistory."""
+    from email_assistant.rehearsal.mbox import read
+
+    with bar("Reading", mbox.stat().st_size if mbox.is_file() else None) as progress:
+        return read(mbox, own, progress)
+
+
+@contextmanager
+def bar(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A bar on the terminal, moved by what it is told; nothing where there is no terminal."""
+    from rich.progress import Progress
+
+    with Progress(console=err, transient=True, disable=not err.is_terminal) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda done: progress.update(task, completed=done)
+
+
+def _walked(entries: "list[PastMail]", own: frozenset[str], until: datetime | None) -> "Walked":
+    from email_assistant.rehearsal.walk import walk
+
+    with bar("Going through it", len(entries)) as progress:
+        return walk(entries, own, until, progress)
+
+
+def _until(entries: "list[PastMail]", until: str | None, months: int | None) -> datetime | None:
+    """The time after which mails are judged. Raises CommandError."""
+    if until is not None and months is not None:
+        raise CommandError("--until and --months both say from when on mails are judged: give one of them")
+    if months is not None:
+        return entries[-1].at - months * _MONTH
+    if until is None:
+        return None
+    try:
+        found = datetime.fromisoformat(until)
+    except ValueError:
+        raise CommandError(f"--until takes a day, such as 2026-05-04, not {until!r}") from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _tell(found: "Rehearsed") -> None:
+    say(
+        f"Of {found.mails:,} mails you answered {found.answered:,}: I would have shown you {found.shown:,}, among them "
+        f"{found.shown_answered:,} of those."
+    )
+    _tell_missed(found)
+    if found.only_learned_from:
+        say(f"The first {found.only_learned_from:,} mails only taught me; they are not in these figures.")
+    if found.answers_to_deleted:
+        say(f"{found.answers_to_deleted:,} of your answers are to mails that are gone; what they quote counted.")
+    if found.hours_to_answer is not None:
+        say(f"Half of your answers came within {found.hours_to_answer:,} hours.")
+    for label, (mails, shown) in found.by_label.items():
+        say(f"Of {mails:,} with Gmail's label {label} I would have shown {shown:,}.")
+    say("")
+    print_table(["how I tell", "ranks an answered mail first", "to show 90 % of the answered"], _ways(found))
+    say("")
+    print_table(
+        ["probability of an answer", "mails", "expected", "answered", "95 % of the time"],
+        [
+            [
+                f"{each.low:.0%} to {each.high:.0%}", f"{each.cases:,}", f"{each.expected:.0%}",
+                f"{each.observed:.0%}", f"{each.interval[0]:.0%} to {each.interval[1]:.0%}",
+            ]
+            for each in found.calibration
+        ],
+    )  # fmt: skip
+    say("")
+    print_table(["what decides", ""], [[name, f"{weight:+.2f}"] for name, weight in found.facts.items()])
+    say("")
+    print_table(
+        ["sender", "mails", "answered", "shown"],
+        [[each.sender, f"{each.mails:,}", f"{each.answered:,}", f"{each.shown:,}"] for each in found.senders],
+    )
+
+
+def _tell_missed(found: "Rehearsed") -> None:
+    if not found.missed:
+        return
+    one = len(found.missed) == 1
+    say("This one I would have missed:" if one else f"These {len(found.missed):,} I would have missed:")
+    for each in found.missed[:_MOST_MISSED]:
+        print_text(f"  {when(each.at)}  {each.sender}  {each.subject}")
+    if len(found.missed) > _MOST_MISSED:
+        say(f"  and {len(found.missed) - _MOST_MISSED:,} more, which --json names.")
+
+
+def _ways(found: "Rehearsed") -> list[list[str]]:
+    def share(value: float | None) -> str:
+        return "" if value is None else f"{value:.0%}"
+
+    return [
+        ["by what I learned of you", share(found.auc), f"{share(found.shown_at_90_recall)} of all"],
+        [
+            "by how few a mail is addressed to",
+            share(found.addressed_to_few_auc),
+            f"{share(found.addressed_to_few_shown_at_90_recall)} of all",
+        ],
+    ]

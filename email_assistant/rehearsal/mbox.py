@@ -1,0 +1,171 @@
+"""A mailbox file, as mail programs and Google's export write it, to the mails of a history."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from email_assistant.errors import AssistantError
+from email_assistant.mail import mime
+from email_assistant.mail.charset import decode_words
+from email_assistant.mail.message import Mail
+from email_assistant.mail.parse import parse_bytes
+
+_HEADER: Final = re.compile(rb"[!-9;-~]+[ \t]*:|>?From ")
+_BODY: Final = re.compile(rb"\r?\n\r?\n")
+_FROM_LINE: Final = re.compile(r"From .*?\b((?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b.*\d\d:\d\d.*)")
+_READ: Final = 1_000_000  # bytes of a mail; what comes after them is a file
+_KEPT: Final = 12_000  # characters of a text
+_DRAFTS: Final = {"draft", "drafts", "chat", "chats"}
+_SENT: Final = "sent"
+_WANTED: Final = "give a mailbox as an .mbox file, such as Google Takeout's, unpacked"
+_PACKED: Final = {b"\x1f\x8b": "gzip", b"PK": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
+
+Progress = Callable[[int], None]
+"""Told how many bytes have been read."""
+
+
+class NoHistory(AssistantError):
+    """The file holds nothing that could be rehearsed; the message says why, and what to give."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastMail:
+    """One mail of a history."""
+
+    id: str  # its Message-ID; for a mail without one, a digest of it
+    mail: Mail  # its texts cut to what is read
+    at: datetime
+    own: bool  # written by the person
+    labels: frozenset[str]  # Gmail's, in lower case, as they were when the file was written
+    conversation: str  # Gmail's; empty where the file has none
+    copies: tuple[str, ...] = ()  # ids of the same mail lying in the file again
+
+
+def read(path: Path, own: Collection[str], progress: Progress = lambda _: None) -> list[PastMail]:
+    """The mails of a file in the order of time, each once, without drafts and chats. `own`: the person's addresses, in
+    lower case. Raises NoHistory."""
+    found: dict[str, PastMail] = {}
+    last = datetime.fromtimestamp(0, UTC)
+    by_content: dict[tuple[object, ...], str] = {}
+    for from_line, raw in _mails(path, progress):
+        entry = _entry(from_line, raw, own, last)
+        last = entry.at
+        if entry.labels & _DRAFTS or entry.id in found:
+            continue
+        mail = entry.mail
+        content = (mail.sender and mail.sender.email.lower(), entry.at, mail.subject, mail.body)
+        if (first := by_content.setdefault(content, entry.id)) == entry.id:
+            found[entry.id] = entry
+        else:
+            found[first] = replace(found[first], copies=(*found[first].copies, entry.id))
+    entries = sorted(found.values(), key=lambda entry: entry.at)
+    _check(path, entries, own)
+    return entries
+
+
+def _check(path: Path, entries: list[PastMail], own: Collection[str]) -> None:
+    """Raises NoHistory where there is nothing of the person's in it, and says whose mailbox it seems to be."""
+    if any(entry.own for entry in entries):
+        return
+    met = Counter(
+        each.email.lower() for entry in entries for each in (*entry.mail.to, *entry.mail.cc) if "@" in each.email
+    )
+    often = ", ".join(address for address, _ in met.most_common(3))
+    raise NoHistory(
+        f"{path} holds {len(entries):,} mails, none of them from {' or '.join(sorted(own))}: without your own answers "
+        f"there is nothing to rehearse; "
+        + (
+            f"most of it went to {often}: name your address with --address, and export the sent mail too"
+            if often
+            else "export the sent mail too"
+        )
+    )
+
+
+def _mails(path: Path, progress: Progress) -> Iterator[tuple[str, bytes]]:
+    """The From_ line and the bytes of each mail. Raises NoHistory.
+
+    The standard library's mailbox.mbox begins a new mail at every line that starts with "From ", and so tears mails
+    whose writer did not quote it: here a mail begins after an empty line, and with a header
+    (https://datatracker.ietf.org/doc/html/rfc4155#appendix-A)."""
+    try:
+        with path.open("rb") as file:
+            yield from _split(path, iter(file), progress)
+    except FileNotFoundError:
+        raise NoHistory(f"{path}: there is no such file; {_WANTED}") from None
+    except IsADirectoryError:
+        raise NoHistory(f"{path} is a folder; {_WANTED}") from None
+    except OSError as error:
+        raise NoHistory(f"{path} can't be read ({error.strerror})") from None
+
+
+def _split(path: Path, lines: Iterator[bytes], progress: Progress) -> Iterator[tuple[str, bytes]]:
+    from_line: bytes | None = None
+    held: list[bytes] = []
+    size, done = 0, 0
+    before, line = b"\n", next(lines, b"")
+    while line and not line.strip():
+        line = next(lines, b"")
+    if not line:
+        raise NoHistory(f"{path} is empty; {_WANTED}")
+    if not line.startswith(b"From "):
+        raise NoHistory(f"{path} is no mbox file: {_kind(line)}; {_WANTED}")
+    while line:
+        after = next(lines, b"")
+        if line.startswith(b"From ") and not before.strip() and _HEADER.match(after):
+            if from_line is not None:
+                yield from_line.decode("latin-1"), b"".join(held)
+                progress(done)
+            from_line, held, size = line, [], 0
+        elif size < _READ:
+            held.append(line[: _READ - size])
+            size += len(line)
+        done += len(line)
+        before, line = line, after
+    if from_line is None:
+        raise NoHistory(f"{path} holds no mail with a header; {_WANTED}")
+    yield from_line.decode("latin-1"), b"".join(held)
+    progress(done)
+
+
+def _kind(line: bytes) -> str:
+    if packed := next((name for start, name in _PACKED.items() if line.startswith(start)), None):
+        return f"it is packed by {packed}"
+    return "it looks like one single mail" if _HEADER.match(line) else "it does not begin with a 'From ' line"
+
+
+def _entry(from_line: str, raw: bytes, own: Collection[str], last: datetime) -> PastMail:
+    mail = parse_bytes(raw)
+    root = mime.from_bytes(_BODY.split(raw, maxsplit=1)[0] + b"\n")
+    labels = frozenset(
+        each.strip().strip('"').lower() for each in decode_words(root.header("x-gmail-labels")).split(",")
+    )
+    sender = mail.sender.email.lower() if mail.sender else ""
+    return PastMail(
+        mail.message_id or f"<{sha256(raw).hexdigest()[:32]}@no-message-id>",
+        replace(mail, text=mail.text[:_KEPT], body=mail.body[:_KEPT], attachments=mail.attachments[:1]),
+        mail.date or _brought(from_line) or last,
+        sender in own or _SENT in labels,
+        labels - {""},
+        root.header("x-gm-thrid").strip(),
+    )
+
+
+def _brought(from_line: str) -> datetime | None:
+    """When the mail came, as its From_ line says."""
+    found = _FROM_LINE.match(from_line)
+    if found is None:
+        return None
+    words = found[1].split()
+    try:  # "Mon Nov 23 10:00:00 +0000 2026", which asctime writes without the zone
+        day, clock, year = words[2], words[3], words[-1]
+        date = parsedate_to_datetime(f"{day} {words[1]} {year} {clock} +0000")
+    except (ValueError, IndexError, TypeError):
+        return None
+    return date

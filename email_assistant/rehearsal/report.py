@@ -1,0 +1,150 @@
+"""What a rehearsal found, in figures: what would have been shown, against what the person answered."""
+
+import csv
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+from email_assistant.rehearsal.mbox import NoHistory, PastMail
+from email_assistant.rehearsal.walk import ANSWERED, FIRST, OF_EACH, Judged, Walked, addressed_to_few
+from email_assistant.triage.figures import Bin, calibration, roc_auc, share_shown
+
+AT_RECALL: Final = 0.9
+_FACTS: Final = 12
+_SENDERS: Final = 10
+_FATES: Final = ("starred", "important", "unread", "trash", "spam")
+
+SHOWN: Final = "show"
+LEFT_ASIDE: Final = "leave"
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """A mail that one answered and would not have been shown."""
+
+    id: str
+    at: datetime
+    sender: str
+    subject: str
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class OfSender:
+    """What came from one address."""
+
+    sender: str
+    mails: int
+    answered: int
+    shown: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsed:
+    """Figures of the mails that a trained classifier judged. Shares are None where nothing or everything was
+    answered."""
+
+    mails: int
+    answered: int
+    forwarded: int
+    hours_to_answer: float | None  # the median
+    shown: int
+    shown_answered: int
+    missed: list[Missed]
+    auc: float | None
+    shown_at_90_recall: float | None  # share of all mails
+    addressed_to_few_auc: float | None  # of the rule that needs no training
+    addressed_to_few_shown_at_90_recall: float | None
+    calibration: list[Bin]
+    facts: dict[
+        str, float
+    ]  # what one standard deviation adds to the logarithm of the odds of an answer, the most first
+    senders: list[OfSender]
+    by_label: dict[str, tuple[int, int]]  # of Gmail's labels that say what was done: mails, and those shown
+    only_learned_from: int
+    answers_to_deleted: int
+
+
+def report(walked: Walked, own: Collection[str]) -> Rehearsed:
+    """Raises NoHistory where too little was answered, or left, to learn anything."""
+    judged = [each for each in walked.judged if each.learned]
+    if walked.classifier is None or not judged:
+        raise NoHistory(_too_little(walked.judged))
+    right = [each.answered for each in judged]
+    given = [each.probability for each in judged]
+    few = [addressed_to_few(each.entry.mail, own) for each in judged]
+    hours = [each.answered_after / timedelta(hours=1) for each in judged if each.answered_after is not None]
+    weights = walked.classifier.weights(ANSWERED)
+    return Rehearsed(
+        mails=len(judged),
+        answered=sum(right),
+        forwarded=sum(each.forwarded for each in judged),
+        hours_to_answer=round(median(hours), 1) if hours else None,
+        shown=sum(each.shown for each in judged),
+        shown_answered=sum(each.shown and each.answered for each in judged),
+        missed=[_missed(each) for each in judged if each.answered and not each.shown],
+        auc=roc_auc(right, given),
+        shown_at_90_recall=share_shown(right, given, AT_RECALL),
+        addressed_to_few_auc=roc_auc(right, few),
+        addressed_to_few_shown_at_90_recall=share_shown(right, few, AT_RECALL),
+        calibration=calibration(right, given),
+        facts={name: weights[name] for name in sorted(weights, key=lambda name: -abs(weights[name]))[:_FACTS]},
+        senders=_senders(judged),
+        by_label=_by_label(judged),
+        only_learned_from=len(walked.judged) - len(judged),
+        answers_to_deleted=walked.deleted,
+    )
+
+
+def write_scores(path: Path, judged: Sequence[Judged]) -> None:
+    """A line for each mail: its Message-ID, the probability that the person answers it, and what would be done. Raises
+    OSError."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["message_id", "probability", "action"])
+        for each in judged:
+            action = SHOWN if each.shown else LEFT_ASIDE
+            for identity in (each.entry.id, *each.entry.copies):
+                table.writerow([identity, f"{each.probability:.6f}", action])
+
+
+def _too_little(judged: Sequence[Judged]) -> str:
+    answered = sum(each.answered for each in judged)
+    needed = f"it takes {FIRST} mails that are more than two weeks old, {OF_EACH} of them answered and {OF_EACH} not"
+    if not judged:
+        return "there is no received mail in the time that is to be judged: give an earlier --until, or more mail"
+    if not answered:
+        return (
+            f"none of the {len(judged):,} received mails was answered, as far as the file tells: export the sent mail "
+            f"too, and name each of your addresses with --address; {needed}"
+        )
+    return f"there is too little to learn from: {answered:,} of {len(judged):,} received mails were answered; {needed}"
+
+
+def _missed(each: Judged) -> Missed:
+    return Missed(each.entry.id, each.entry.at, _address(each.entry), each.entry.mail.subject, each.probability)
+
+
+def _address(entry: PastMail) -> str:
+    return entry.mail.sender.email.lower() if entry.mail.sender else ""
+
+
+def _senders(judged: Sequence[Judged]) -> list[OfSender]:
+    mails = Counter(_address(each.entry) for each in judged)
+    answered = Counter(_address(each.entry) for each in judged if each.answered)
+    shown = Counter(_address(each.entry) for each in judged if each.shown)
+    first = sorted(mails, key=lambda each: (-answered[each], -mails[each], each))[:_SENDERS]
+    return [OfSender(each, mails[each], answered[each], shown[each]) for each in first]
+
+
+def _by_label(judged: Sequence[Judged]) -> dict[str, tuple[int, int]]:
+    found = {}
+    for label in _FATES:
+        having = [each for each in judged if label in each.entry.labels]
+        if having:
+            found[label] = (len(having), sum(each.shown for each in having))
+    return found

@@ -1,0 +1,77 @@
+"""Mails of which it is known what they need, from a file of JSON lines."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from email_assistant.errors import AssistantError
+from email_assistant.mail.address import Address, parse_addresses
+from email_assistant.mail.history import new_text
+from email_assistant.mail.message import Mail
+from email_assistant.triage.plain import OUTCOMES
+
+
+class NoLabelledMail(AssistantError):
+    """The file can't be measured on; the message says which line is wrong, and what it needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """One mail and what it needs."""
+
+    mail: Mail
+    label: str
+    is_phishing: bool
+
+
+def read(path: Path) -> list[Labelled]:
+    """The mails of a file, one JSON object a line: `from`, `to`, `cc`, `subject`, `body`, `label`, and
+    `is_phishing` if it is known. Raises NoLabelledMail."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise NoLabelledMail(f"{path} can't be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise NoLabelledMail(f"{path} is no text in UTF-8: give a file of JSON lines") from None
+    found = [_labelled(f"line {number} of {path}", line) for number, line in enumerate(lines, 1) if line.strip()]
+    if not found:
+        raise NoLabelledMail(f"{path} is empty: give a file of JSON lines, a mail with its label on each")
+    return found
+
+
+def _labelled(where: str, line: str) -> Labelled:
+    try:
+        given = json.loads(line)
+    except ValueError:
+        raise NoLabelledMail(f"{where} is no JSON: give one object a line") from None
+    if not isinstance(given, dict) or given.get("label") not in OUTCOMES:
+        raise NoLabelledMail(f'{where} has no "label" that is one of {", ".join(OUTCOMES)}')
+    subject, body = _text(given.get("subject")), _text(given.get("body"))
+    mail = Mail(
+        message_id=_text(given.get("id")) or None,
+        in_reply_to=None,
+        references=(),
+        sender=next(iter(_addresses(given.get("from"))), None),
+        reply_to=(),
+        to=_addresses(given.get("to")),
+        cc=_addresses(given.get("cc")),
+        subject=subject,
+        date=None,
+        text=body,
+        body=new_text(body, subject=subject),
+        attachments=(),
+        auto_submitted=False,
+        bulk=False,
+        note="",
+    )
+    return Labelled(mail, given["label"], given.get("is_phishing") is True)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _addresses(value: Any) -> tuple[Address, ...]:
+    listed = value if isinstance(value, list) else [value]
+    return tuple(address for each in listed for address in parse_addresses(_text(each)))

@@ -1,0 +1,209 @@
+"""How well a stage of the triage does on mails of which it is known what they need."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from random import Random
+from typing import Final, Literal
+
+from email_assistant.triage.correspondence import Correspondence
+from email_assistant.triage.figures import Bin, calibration
+from email_assistant.triage.labelled import Labelled, NoLabelledMail
+from email_assistant.triage.plain import IGNORE, OUTCOMES, RESPOND, by_rules
+from email_assistant.triage.proof import THRESHOLDS, Proof, interval, upper_bound
+
+Stage = Literal["rules", "classifier"]
+STAGES: Final[tuple[Stage, ...]] = ("rules", "classifier")
+FOLDS: Final = 10
+LIMIT: Final = 0.05
+"""The share of wrong ones, among the mails that a stage decides alone, that it must stay under."""
+_INNER: Final = 5
+_SEED: Final = 11
+_CLAIM: Final = "decided"
+_FRAUD: Final = "fraud"
+_MAY_BE_FRAUD: Final = 0.12  # a probability
+_ANY_DAY: Final = datetime(2026, 1, 5, 12, tzinfo=UTC)  # when a mail came says something only within one's history
+
+Progress = Callable[[int], None]
+"""Told how many folds are done."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfClass:
+    n: int
+    precision: float | None  # None where nothing was judged so
+    recall: float
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Figures of a stage. What is decided alone is set by a threshold that was chosen on the training mails."""
+
+    stage: Stage
+    folds: int | None  # None with training mails of their own
+    n: int
+    accuracy: float
+    interval: tuple[float, float]  # of the accuracy, 95 %, Clopper-Pearson
+    coverage: float  # the share of mails that it is sure enough of
+    error_in_coverage: float | None
+    bound: float  # above which the error in coverage lies with probability 5 % at most
+    proven: bool  # whether it could decide alone by these mails: see `proof`
+    per_class: dict[str, OfClass]
+    confusion: dict[str, dict[str, int]]  # by what was right, and then by what was judged
+    calibration: list[Bin]  # of the confidence in what was judged
+    phishing: dict[str, int]  # how many there are, and how many were judged to need an answer without being labelled so
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    right: str
+    outcome: str
+    confidence: float
+    is_sure: bool
+    is_phishing: bool
+
+    @property
+    def wrong(self) -> bool:
+        return self.right != self.outcome
+
+
+def measure(
+    stage: Stage,
+    data: Sequence[Labelled],
+    training: Sequence[Labelled] | None = None,
+    progress: Progress = lambda _: None,
+) -> Measured:
+    """Measure on `data`, trained on `training`, or else in ten folds of the data itself. The same mails give the same
+    figures. Raises NoLabelledMail, TooFewOutcomes."""
+    if stage == "rules":
+        judged = [_Judged(each.label, by_rules(_facts(each)), 1.0, True, each.is_phishing) for each in data]
+        return _measured(stage, None, judged)
+    if training is not None:
+        return _measured(stage, None, _trained(training, data))
+    parts = _folds(data, FOLDS)
+    judged = []
+    for number, part in enumerate(parts):
+        rest = [data[each] for other in parts if other is not part for each in other]
+        judged += _trained(rest, [data[each] for each in part])
+        progress(number + 1)
+    return _measured(stage, len(parts), judged)
+
+
+def _trained(training: Sequence[Labelled], data: Sequence[Labelled]) -> list[_Judged]:
+    sure_from = _threshold(training)
+    return [
+        _Judged(each.label, outcome, confidence, confidence >= sure_from, each.is_phishing)
+        for each, (outcome, confidence) in zip(data, _judge(training, data), strict=True)
+    ]
+
+
+def _judge(training: Sequence[Labelled], data: Sequence[Labelled]) -> list[tuple[str, float]]:
+    from email_assistant.triage.classifier import train
+    from email_assistant.triage.words import rows
+
+    classifier = train(
+        [_facts(each) for each in training],
+        rows([each.mail for each in training]),
+        [_taught(each) for each in training],
+    )
+    given = classifier.probabilities([_facts(each) for each in data], rows([each.mail for each in data]))
+    return [_outcome(dict(zip(classifier.outcomes, map(float, row), strict=True))) for row in given]
+
+
+def _taught(each: Labelled) -> str:
+    """Fraud is another kind of mail than what one merely ignores, and is learned as one."""
+    return _FRAUD if each.is_phishing and each.label != RESPOND else each.label
+
+
+def _outcome(given: dict[str, float]) -> tuple[str, float]:
+    """The most probable outcome and its probability; what may be fraud is never answered."""
+    fraud = given.pop(_FRAUD, 0.0)
+    given[IGNORE] = given.get(IGNORE, 0.0) + fraud
+    if fraud > _MAY_BE_FRAUD:
+        given.pop(RESPOND, None)
+    return max(((outcome, probability) for outcome, probability in given.items()), key=lambda each: each[1])
+
+
+def _threshold(training: Sequence[Labelled]) -> float:
+    """The lowest confidence at which mails of the training set, judged by the others of it, were wrong rarely enough;
+    above 1 where there is none."""
+    parts = _folds(training, _INNER)
+    seen = [
+        (confidence, outcome != training[place].label)
+        for part in parts
+        for place, (outcome, confidence) in zip(
+            part,
+            _judge(
+                [training[each] for other in parts if other is not part for each in other],
+                [training[each] for each in part],
+            ),
+            strict=True,
+        )
+    ]
+    for threshold in THRESHOLDS:
+        wrong = [is_wrong for confidence, is_wrong in seen if confidence >= threshold]
+        if wrong and sum(wrong) / len(wrong) <= LIMIT:
+            return threshold
+    return 2.0
+
+
+def _folds(data: Sequence[Labelled], most: int) -> list[list[int]]:
+    """The places of the mails in parts of about the same size, each with about the same share of every label."""
+    counts = Counter(each.label for each in data)
+    if len(counts) < 2 or min(counts.values()) < 2:
+        raise NoLabelledMail("there are too few mails with different labels to train on some and judge others")
+    random = Random(_SEED)  # noqa: S311 - repeatable, not secret
+    parts: list[list[int]] = [[] for _ in range(min(most, *counts.values()))]
+    dealt = 0
+    for label in sorted(counts):
+        places = [place for place, each in enumerate(data) if each.label == label]
+        random.shuffle(places)
+        for place in places:
+            parts[dealt % len(parts)].append(place)
+            dealt += 1
+    return [sorted(part) for part in parts]
+
+
+def _facts(each: Labelled) -> dict[str, float]:
+    """Of a mail with no history around it, whose first recipient is the person."""
+    own = [address.email.lower() for address in each.mail.to[:1]]
+    return Correspondence(own).facts(each.mail, _ANY_DAY)
+
+
+def _measured(stage: Stage, folds: int | None, judged: Sequence[_Judged]) -> Measured:
+    right = sum(not each.wrong for each in judged)
+    sure = [each for each in judged if each.is_sure]
+    wrong = sum(each.wrong for each in sure)
+    proof = Proof({_CLAIM: LIMIT})
+    for each in judged:
+        proof.record(_CLAIM, each.confidence, wrong=each.wrong)
+    phishing = [each for each in judged if each.is_phishing]
+    return Measured(
+        stage,
+        folds,
+        len(judged),
+        right / len(judged),
+        interval(right, len(judged)),
+        len(sure) / len(judged),
+        wrong / len(sure) if sure else None,
+        upper_bound(wrong, len(sure)),
+        proof.threshold(_CLAIM) is not None,
+        {label: found for label in OUTCOMES if (found := _of_class(label, judged))},
+        {
+            label: dict(sorted(Counter(each.outcome for each in judged if each.right == label).items()))
+            for label in OUTCOMES
+        },
+        calibration([not each.wrong for each in judged], [each.confidence for each in judged]),
+        {
+            "n": len(phishing),
+            "judged_respond": sum(each.outcome == RESPOND and each.right != RESPOND for each in phishing),
+        },
+    )
+
+
+def _of_class(label: str, judged: Sequence[_Judged]) -> OfClass | None:
+    there = [each for each in judged if each.right == label]
+    said = [each for each in judged if each.outcome == label]
+    both = sum(each.outcome == label for each in there)
+    return OfClass(len(there), both / len(said) if said else None, both / len(there)) if there else None

@@ -1,0 +1,162 @@
+// What was typed into a card, kept in this browser until the answer is taken. What one window writes, others show too.
+
+const KEPT = "typed:"; // then the item's id, and which asking of it was on the screen
+const DAY = 24 * 60 * 60 * 1000;
+const MOST_DAYS = 30;
+const MOST_CARDS = 50;
+const MOST_CHARACTERS = 50_000;
+const LETTER = /(^|:)(arg\.response_text|response)$/; // goes to the assistant with what is said to it
+
+const parts = (root) => [...root.querySelectorAll("form[data-answer]:not([data-chat]) section[data-item]")];
+const placesOf = (part) => [...part.closest("form").querySelectorAll(`[data-item="${part.dataset.item}"]`)];
+const keyOf = (part) => `${KEPT}${part.dataset.item}:${part.dataset.shown}`;
+const FIELDS = 'textarea, input:not([type="hidden"], [type="checkbox"], [type="password"])';
+const fieldsOf = (part) => placesOf(part).flatMap((place) => [...place.querySelectorAll(FIELDS)]);
+const nameOf = (field) => field.name.slice(field.name.lastIndexOf(":") + 1);
+const asServed = (field) => field.dataset.proposed ?? "";
+const keys = () => Object.keys(localStorage).filter((key) => key.startsWith(KEPT));
+const read = (key) => JSON.parse(localStorage.getItem(key) ?? "null");
+
+/** What differs from what was proposed, by field. */
+function typedIn(part) {
+  return Object.fromEntries(fieldsOf(part).filter((field) => field.value !== asServed(field)).map((field) => [nameOf(field), field.value]));
+}
+
+function write(key, fields) {
+  const text = JSON.stringify({ at: Date.now(), fields });
+  if (!Object.keys(fields).length) localStorage.removeItem(key);
+  else if (text.length > MOST_CHARACTERS) return false;
+  else localStorage.setItem(key, text);
+  return true;
+}
+
+/** Keep what stands in a part of a card. Where that can't be done, whoever leaves the page is asked. */
+export function keep(field) {
+  const part = parts(document).find((each) => placesOf(each).some((place) => place.contains(field)));
+  if (!part) return;
+  let isKept = false;
+  try {
+    isKept = write(keyOf(part), typedIn(part));
+  } catch {
+    // no room, or none for this page
+  }
+  for (const place of placesOf(part)) place.toggleAttribute("data-kept", isKept);
+}
+
+/** Put texts into the fields of a part; those that are not named stand as proposed. */
+function fill(part, fields) {
+  for (const field of fieldsOf(part)) {
+    field.value = fields[nameOf(field)] ?? asServed(field);
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+}
+
+function button(name, press) {
+  const made = Object.assign(document.createElement("button"), { type: "button", textContent: name });
+  made.addEventListener("click", press);
+  return made;
+}
+
+/** Show what was typed at another time, to be used or forgotten; it is never put in by itself. */
+function offer(place, key, use) {
+  const texts = Object.entries(read(key).fields);
+  const box = Object.assign(document.createElement("div"), { className: "notice written-before" });
+  box.append(Object.assign(document.createElement("p"), { textContent: "You had written:" }));
+  for (const [name, text] of texts) {
+    const said = LETTER.test(name) ? text : `${name.replace("arg.", "").replaceAll("_", " ")}: ${text}`;
+    const quote = Object.assign(document.createElement("blockquote"), { textContent: said });
+    quote.dir = "auto";
+    box.append(quote);
+  }
+  const over = () => {
+    localStorage.removeItem(key);
+    box.remove();
+  };
+  const row = Object.assign(document.createElement("p"), { className: "buttons" });
+  if (use) {
+    row.append(button("Use it", () => {
+      use(Object.fromEntries(texts));
+      over();
+    }));
+  }
+  row.append(button("Forget it", over));
+  box.append(row);
+  place.prepend(box);
+}
+
+function of(item) {
+  return keys().filter((key) => key.startsWith(`${KEPT}${item}:`));
+}
+
+function restore(part) {
+  const own = keyOf(part);
+  for (const box of part.querySelectorAll(".written-before")) box.remove();
+  const kept = read(own);
+  if (kept) fill(part, kept.fields);
+  for (const item of [part.dataset.item, part.dataset.before].filter(Boolean)) {
+    for (const key of of(item)) {
+      if (key !== own) offer(part, key, (fields) => fill(part, fields));
+    }
+  }
+}
+
+/** The answer was taken. What can't go to the assistant with it waits for its next proposal. */
+function taken(item) {
+  for (const key of of(item)) {
+    const rest = Object.entries(read(key).fields).filter(([name]) => !LETTER.test(name));
+    write(key, document.querySelector(".anew") ? Object.fromEntries(rest) : {});
+  }
+}
+
+function sweep() {
+  const kept = keys().map((key) => [key, read(key)?.at ?? 0]).sort((a, b) => b[1] - a[1]);
+  for (const [index, [key, at]] of kept.entries()) {
+    if (index >= MOST_CARDS || Date.now() - at > MOST_DAYS * DAY) localStorage.removeItem(key);
+  }
+}
+
+export function forgetAll() {
+  for (const key of keys()) localStorage.removeItem(key);
+}
+
+/** Keep no more of what has been answered. */
+export function forgetTaken() {
+  try {
+    for (const each of document.querySelectorAll("#results [data-taken]")) taken(each.dataset.taken);
+  } catch {
+    // This browser keeps nothing for this page.
+  }
+}
+
+/** Put in again what was typed into what was put on the page. */
+export function restoreTyped(root = document) {
+  forgetTaken();
+  try {
+    for (const part of parts(root)) restore(part);
+    for (const place of root.querySelectorAll("[data-written]")) {
+      for (const key of of(place.dataset.written)) offer(place, key);
+    }
+  } catch {
+    // This browser keeps nothing for this page.
+  }
+}
+
+export function watchTyped() {
+  try {
+    sweep();
+  } catch {
+    return;
+  }
+  window.addEventListener("storage", (event) => {
+    const part = parts(document).find((each) => keyOf(each) === event.key);
+    if (part) fill(part, event.newValue ? JSON.parse(event.newValue).fields : {});
+  });
+  document.addEventListener("submit", (event) => {
+    if (event.target.getAttribute("action") === "/logout") forgetAll();
+  });
+  document.addEventListener("click", (event) => {
+    if (!event.target.matches("[data-take-back]")) return;
+    for (const part of parts(document)) localStorage.removeItem(keyOf(part));
+  });
+  restoreTyped();
+}

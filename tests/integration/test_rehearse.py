@@ -1,0 +1,171 @@
+"""`rehearse` and `eval`, as commands."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from tests.histories import ALIAS, PERSON, Person
+
+OWN = ["--address", PERSON, "--address", f"Vera <{ALIAS}>"]
+
+
+def run(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "email_assistant", *arguments],
+        env={"PATH": os.environ["PATH"], "HOME": str(home), "EMAIL_ASSISTANT_HOME": str(home / "home")},
+        cwd=home,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def said(home: Path, *arguments: str) -> Any:
+    done = run(home, *arguments, "--json")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("rehearse")
+    (folder / "mail.mbox").write_bytes(Person(41, threads=False, labels=True).history(500, days=250).mbox)
+    (folder / "bare.mbox").write_bytes(Person(42).history(60).mbox)
+    return folder
+
+
+def test_it_tells_what_would_have_been_shown(home: Path) -> None:
+    done = run(home, "rehearse", "--mbox", "mail.mbox", *OWN)
+    assert done.returncode == 0, done.stderr
+    found = said(home, "rehearse", "--mbox", "mail.mbox", *OWN)
+    assert done.stdout.startswith(
+        f"Of {found['mails']:,} mails you answered {found['answered']:,}: I would have shown you {found['shown']:,}, "
+        f"among them {found['shown_answered']:,} of those.\n"
+    )
+    for missed in found["missed"][:20]:
+        assert missed["sender"] in done.stdout
+        assert missed["subject"] in done.stdout
+
+
+def test_the_scores_are_the_same_again_and_those_of_the_report(home: Path) -> None:
+    found = said(home, "rehearse", "--mbox", "mail.mbox", *OWN, "--scores", "one.csv")
+    said(home, "rehearse", "--mbox", "mail.mbox", *OWN, "--scores", "other.csv")
+    assert (home / "one.csv").read_bytes() == (home / "other.csv").read_bytes()
+    with (home / "one.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == found["mails"] + found["only_learned_from"]
+    assert all(0 <= float(row["probability"]) <= 1 for row in rows)
+    assert {row["action"] for row in rows} <= {"show", "leave"}
+    left = {row["message_id"] for row in rows if row["action"] == "leave"}
+    assert {missed["id"] for missed in found["missed"]} <= left
+
+
+def test_it_judges_what_came_after_a_day_or_in_the_last_months(home: Path) -> None:
+    whole = said(home, "rehearse", "--mbox", "mail.mbox", *OWN)
+    until = said(home, "rehearse", "--mbox", "mail.mbox", *OWN, "--until", "2000-09-01")
+    months = said(home, "rehearse", "--mbox", "mail.mbox", *OWN, "--months", "2")
+    assert 0 < months["mails"] < whole["mails"]
+    assert 0 < until["mails"] < whole["mails"]
+    assert until["only_learned_from"] == 0
+
+
+def test_it_is_measured_beside_the_simple_ways(home: Path) -> None:
+    found = said(home, "eval", "rehearsal", "--mbox", "mail.mbox", *OWN)
+    assert {"addressed_to_few", "words", "ours"} <= found.keys()
+    assert found["judged"] == pytest.approx(200, abs=10)
+    assert "ours" in run(home, "eval", "rehearsal", "--mbox", "mail.mbox", *OWN).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--mbox", "none.mbox", *OWN], "there is no such file"),
+        (["--mbox", ".", *OWN], "is a folder"),
+        (["--mbox", "mail.mbox", "--address", "me"], "'me' is no address"),
+        (["--mbox", "bare.mbox", "--address", "bob@y.example"], f"most of it went to {PERSON}"),
+        (["--mbox", "mail.mbox", *OWN, "--until", "soon"], "--until takes a day"),
+        (["--mbox", "mail.mbox", *OWN, "--until", "1999-01-01"], "too little to learn from"),
+        (["--mbox", "mail.mbox", *OWN, "--until", "2030-01-01"], "no received mail in the time"),
+        (["--mbox", "mail.mbox", *OWN, "--until", "2000-09-01", "--months", "2"], "give one of them"),
+        (["--mbox", "mail.mbox", *OWN, "--scores", "none/scores.csv"], "can't be written"),
+    ],
+)
+def test_what_can_not_be_done_is_said_in_one_line(home: Path, arguments: list[str], line: str) -> None:
+    done = run(home, "rehearse", *arguments)
+    assert done.returncode == 1
+    assert line in done.stderr
+    assert done.stderr.startswith("Error: ")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.fixture(scope="module")
+def labelled(home: Path) -> Path:
+    random = Random(6)
+    texts = {
+        "respond": "Could you send me the {} by Friday?",
+        "notify": "For your information: the {} went out. No action needed.",
+        "ignore": "Exclusive offer on {}! Click here for 50% off, limited time.",
+    }
+    lines = [
+        {
+            "id": str(number), "from": f"p{number % 7}@x.example", "to": [PERSON], "cc": [], "label": label,
+            "subject": random.choice(("Hello", "News", "Today")), "is_phishing": label == "ignore" and number % 2 == 0,
+            "body": text.format(random.choice(("report", "figures", "pipes", "plan"))),
+        }
+        for number in range(20) for label, text in texts.items()
+    ]  # fmt: skip
+    path = home / "labelled.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+KEYS = {"n", "accuracy", "coverage", "error_in_coverage", "bound", "per_class", "confusion", "calibration", "interval"}
+
+
+@pytest.mark.parametrize("more", [[], ["--stage", "rules"], ["--train", "labelled.jsonl"]])
+def test_the_triage_is_measured(home: Path, labelled: Path, more: list[str]) -> None:
+    found = said(home, "eval", "triage", "--data", labelled.name, *more)
+    assert found.keys() >= KEYS
+    assert found["n"] == 60
+    assert found["accuracy"] >= 0.9
+    assert sum(count for row in found["confusion"].values() for count in row.values()) == 60
+    assert found["interval"][0] < found["accuracy"] <= found["interval"][1]
+    assert found["phishing"] == {"n": 10, "judged_respond": 0}
+    assert found["proven"] is False
+
+
+def test_it_says_that_few_mails_prove_nothing(home: Path, labelled: Path) -> None:
+    done = run(home, "eval", "triage", "--data", labelled.name, "--train", labelled.name)
+    assert "proves nothing for deciding alone" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("", "is empty"),
+        ("{", "line 1 of bad.jsonl is no JSON"),
+        ('{"label": "respond"}\n\n["x"]', 'line 3 of bad.jsonl has no "label"'),
+        ('{"label": "perhaps"}', 'has no "label" that is one of ignore, notify, respond'),
+        ('{"label": "respond", "from": 7, "to": {}, "body": null}', "too few mails with different labels"),
+    ],
+)
+def test_a_file_that_can_not_be_measured_on(home: Path, content: str, line: str) -> None:
+    (home / "bad.jsonl").write_text(content)
+    done = run(home, "eval", "triage", "--data", "bad.jsonl")
+    assert done.returncode == 1
+    assert line in done.stderr
+    assert done.stderr.startswith("Error: ")
+
+
+def test_stages_that_there_are(home: Path, labelled: Path) -> None:
+    done = run(home, "eval", "triage", "--data", labelled.name, "--stage", "oracle")
+    assert done.returncode == 1
+    assert "--stage takes rules, classifier, not 'oracle'" in done.stderr
