@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from email_assistant.mail.contents import contents
 from email_assistant.mail.invite import invitation, summarise
-from email_assistant.mail.passages import passages
+from email_assistant.mail.passages import passages, unwrapped
 from email_assistant.mail.rich import MOST_CHARACTERS, NotShown, sanitised
 
 PIXEL = "https://t.example/p.gif"
@@ -226,3 +226,10 @@ class TestContents:
     def test_an_event_of_nothing_is_still_one(self) -> None:
         assert summarise("BEGIN:VEVENT\nEND:VEVENT") == "[Calendar event: ]"
         assert invitation("no calendar") is None
+
+
+def test_sentences_broken_at_the_end_of_a_page_are_whole_again() -> None:
+    long = "This sentence was broken by a program as its page had no more room for"
+    assert unwrapped(f"{long}\nthe rest\n\nBob") == f"{long} the rest\n\nBob"
+    for kept in (f"{long}.\nThe next", f"{long}:\n- one\n- two", f"> {long}\nthe rest", "Best wishes\nbob"):
+        assert unwrapped(kept) == kept
