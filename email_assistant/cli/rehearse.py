@@ -23,7 +23,7 @@ from email_assistant.cli.context import (
 )
 
 if TYPE_CHECKING:
-    from email_assistant.rehearsal.mbox import PastMail
+    from email_assistant.rehearsal.mbox import Recorded
     from email_assistant.rehearsal.report import Rehearsed
     from email_assistant.rehearsal.walk import Walked
 
@@ -80,7 +80,7 @@ def addresses_of(given: list[str]) -> frozenset[str]:
     return found
 
 
-def read_history(mbox: Path, own: frozenset[str]) -> "list[PastMail]":
+def read_history(mbox: Path, own: frozenset[str]) -> "list[Recorded]":
     """The mails of a file, with a bar that shows how far it is. Raises NoHistory."""
     from email_assistant.rehearsal.mbox import read
 
@@ -98,14 +98,14 @@ def bar(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
         yield lambda done: progress.update(task, completed=done)
 
 
-def _walked(entries: "list[PastMail]", own: frozenset[str], until: datetime | None) -> "Walked":
+def _walked(entries: "list[Recorded]", own: frozenset[str], until: datetime | None) -> "Walked":
     from email_assistant.rehearsal.walk import walk
 
     with bar("Going through it", len(entries)) as progress:
         return walk(entries, own, until, progress)
 
 
-def _until(entries: "list[PastMail]", until: str | None, months: int | None) -> datetime | None:
+def _until(entries: "list[Recorded]", until: str | None, months: int | None) -> datetime | None:
     """The time after which mails are judged. Raises CommandError."""
     if until is not None and months is not None:
         raise CommandError("--until and --months both say from when on mails are judged: give one of them")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from email_assistant.rehearsal.mbox import NoHistory, PastMail
+from email_assistant.rehearsal.mbox import NoHistory, Recorded
 from email_assistant.rehearsal.report import AT_RECALL
 from email_assistant.rehearsal.walk import Judged, Progress, addressed_to_few, walk
 from email_assistant.triage.figures import roc_auc, share_shown
@@ -33,7 +33,7 @@ class Compared:
     ours: Way
 
 
-def compare(entries: Sequence[PastMail], own: Collection[str], progress: Progress = lambda _: None) -> Compared:
+def compare(entries: Sequence[Recorded], own: Collection[str], progress: Progress = lambda _: None) -> Compared:
     """Raises NoHistory where there is too little to learn from or to judge."""
     received = [entry for entry in entries if not entry.own]
     if not received:

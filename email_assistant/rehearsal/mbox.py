@@ -35,7 +35,7 @@ class NoHistory(AssistantError):
 
 
 @dataclass(frozen=True, slots=True)
-class PastMail:
+class Recorded:
     """One mail of a history."""
 
     id: str  # its Message-ID; for a mail without one, a digest of it
@@ -47,10 +47,10 @@ class PastMail:
     copies: tuple[str, ...] = ()  # ids of the same mail lying in the file again
 
 
-def read(path: Path, own: Collection[str], progress: Progress = lambda _: None) -> list[PastMail]:
+def read(path: Path, own: Collection[str], progress: Progress = lambda _: None) -> list[Recorded]:
     """The mails of a file in the order of time, each once, without drafts and chats. `own`: the person's addresses, in
     lower case. Raises NoHistory."""
-    found: dict[str, PastMail] = {}
+    found: dict[str, Recorded] = {}
     last = datetime.fromtimestamp(0, UTC)
     by_content: dict[tuple[object, ...], str] = {}
     for from_line, raw in _mails(path, progress):
@@ -69,7 +69,7 @@ def read(path: Path, own: Collection[str], progress: Progress = lambda _: None) 
     return entries
 
 
-def _check(path: Path, entries: list[PastMail], own: Collection[str]) -> None:
+def _check(path: Path, entries: list[Recorded], own: Collection[str]) -> None:
     """Raises NoHistory where there is nothing of the person's in it, and says whose mailbox it seems to be."""
     if any(entry.own for entry in entries):
         return
@@ -140,14 +140,14 @@ def _kind(line: bytes) -> str:
     return "it looks like one single mail" if _HEADER.match(line) else "it does not begin with a 'From ' line"
 
 
-def _entry(from_line: str, raw: bytes, own: Collection[str], last: datetime) -> PastMail:
+def _entry(from_line: str, raw: bytes, own: Collection[str], last: datetime) -> Recorded:
     mail = parse_bytes(raw)
     root = mime.from_bytes(_BODY.split(raw, maxsplit=1)[0] + b"\n")
     labels = frozenset(
         each.strip().strip('"').lower() for each in decode_words(root.header("x-gmail-labels")).split(",")
     )
     sender = mail.sender.email.lower() if mail.sender else ""
-    return PastMail(
+    return Recorded(
         mail.message_id or f"<{sha256(raw).hexdigest()[:32]}@no-message-id>",
         replace(mail, text=mail.text[:_KEPT], body=mail.body[:_KEPT], attachments=mail.attachments[:1]),
         mail.date or _brought(from_line) or last,

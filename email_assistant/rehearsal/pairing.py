@@ -14,7 +14,7 @@ from zlib import crc32
 
 from email_assistant.mail.message import Mail, reply_addresses
 from email_assistant.mail.phrases import FORWARD_SUBJECT, ORIGINAL_MARK
-from email_assistant.rehearsal.mbox import PastMail
+from email_assistant.rehearsal.mbox import Recorded
 from email_assistant.triage.correspondence import subject_of_conversation
 from email_assistant.triage.facts import REPLY_SUBJECT, recipients
 
@@ -44,7 +44,7 @@ class Shows:
 
 @dataclass(slots=True)
 class _Received:
-    entry: PastMail
+    entry: Recorded
     senders: frozenset[str]
     runs: frozenset[int]
     subject: str
@@ -62,7 +62,7 @@ class Pairing:
         self._by_subject: defaultdict[str, list[_Received]] = defaultdict(list)
         self._by_conversation: defaultdict[str, list[_Received]] = defaultdict(list)
 
-    def received(self, entry: PastMail) -> None:
+    def received(self, entry: Recorded) -> None:
         self._forget(entry.at)
         mail = entry.mail
         senders = frozenset(each.email.lower() for each in (*reply_addresses(mail), *filter(None, [mail.sender])))
@@ -77,7 +77,7 @@ class Pairing:
         if entry.conversation:
             self._by_conversation[entry.conversation].append(found)
 
-    def wrote(self, entry: PastMail) -> Shows:
+    def wrote(self, entry: Recorded) -> Shows:
         """What a letter of the person's own, which comes after all that was received so far, answers."""
         self._forget(entry.at)
         mail = entry.mail

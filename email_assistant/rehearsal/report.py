@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from email_assistant.rehearsal.mbox import NoHistory, PastMail
+from email_assistant.rehearsal.mbox import NoHistory, Recorded
 from email_assistant.rehearsal.walk import ANSWERED, FIRST, OF_EACH, Judged, Walked, addressed_to_few
 from email_assistant.triage.figures import Bin, calibration, roc_auc, share_shown
 
@@ -129,7 +129,7 @@ def _missed(each: Judged) -> Missed:
     return Missed(each.entry.id, each.entry.at, _address(each.entry), each.entry.mail.subject, each.probability)
 
 
-def _address(entry: PastMail) -> str:
+def _address(entry: Recorded) -> str:
     return entry.mail.sender.email.lower() if entry.mail.sender else ""
 
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from email_assistant.mail.message import Mail
-from email_assistant.rehearsal.mbox import PastMail
+from email_assistant.rehearsal.mbox import Recorded
 from email_assistant.rehearsal.pairing import WITHIN, Pairing
 from email_assistant.triage.correspondence import Correspondence
 
@@ -37,7 +37,7 @@ Progress = Callable[[int], None]
 class Judged:
     """A received mail, what was thought of it when it came, and what the person did."""
 
-    entry: PastMail
+    entry: Recorded
     probability: float = 0.0  # that the person answers
     shown: bool = True
     learned: bool = False  # judged by a trained classifier, and not by whom it is addressed to alone
@@ -68,7 +68,7 @@ def addressed_to_few(mail: Mail, own: Collection[str]) -> float:
 
 
 def walk(
-    entries: Sequence[PastMail],
+    entries: Sequence[Recorded],
     own: Collection[str],
     until: datetime | None = None,
     progress: Progress = lambda _: None,
@@ -108,7 +108,7 @@ class _Walker:
         self._threshold = 0.0
         self._frozen = False
 
-    def take(self, entry: PastMail) -> None:
+    def take(self, entry: Recorded) -> None:
         if self._until is None or entry.at <= self._until:
             self._settle(entry.at)
         elif not self._frozen:
@@ -132,7 +132,7 @@ class _Walker:
             judged.probability, judged.learned = float(probability), True
             judged.shown = judged.probability >= self._threshold
 
-    def _receive(self, entry: PastMail) -> None:
+    def _receive(self, entry: Recorded) -> None:
         self._by_id |= dict.fromkeys((entry.id, *entry.copies), len(self.all))
         self._unjudged.append(len(self.all))
         self.all.append(Judged(entry, addressed_to_few(entry.mail, self._own)))
@@ -140,7 +140,7 @@ class _Walker:
         self._correspondence.received(entry.mail, entry.at)
         self._pairing.received(entry)
 
-    def _write(self, entry: PastMail) -> None:
+    def _write(self, entry: Recorded) -> None:
         evidence = self._pairing.wrote(entry)
         self.deleted += evidence.of_deleted
         for each in evidence.answered:

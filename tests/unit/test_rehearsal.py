@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from email_assistant.rehearsal.compare import compare
-from email_assistant.rehearsal.mbox import NoHistory, PastMail, read
+from email_assistant.rehearsal.mbox import NoHistory, Recorded, read
 from email_assistant.rehearsal.report import report, write_scores
 from email_assistant.rehearsal.walk import Judged, Walked, walk
 from tests.histories import ALIAS, PERSON, Person
@@ -47,7 +47,7 @@ def answer(hours: float, body: str = "Here they are.", **headers: str) -> bytes:
     )
 
 
-def history(tmp_path: Path, *mails: bytes) -> list[PastMail]:
+def history(tmp_path: Path, *mails: bytes) -> list[Recorded]:
     path = tmp_path / "mail.mbox"
     path.write_bytes(b"".join(mails))
     return read(path, OWN)
@@ -195,14 +195,14 @@ class TestFile:
 
 
 @pytest.fixture(scope="module")
-def entries(tmp_path_factory: pytest.TempPathFactory) -> list[PastMail]:
+def entries(tmp_path_factory: pytest.TempPathFactory) -> list[Recorded]:
     path = tmp_path_factory.mktemp("history") / "mail.mbox"
     path.write_bytes(Person(21, threads=False).history(650, days=300).mbox)
     return read(path, OWN)
 
 
 @pytest.fixture(scope="module")
-def whole(entries: list[PastMail]) -> list[tuple[str, float, bool]]:
+def whole(entries: list[Recorded]) -> list[tuple[str, float, bool]]:
     return told(walk(entries, OWN).judged)
 
 
@@ -214,7 +214,7 @@ class TestNoLookAhead:
     @settings(max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
     @given(st.integers(250, 780), st.sampled_from(["cut off", "emptied", "all answered", "none answered"]))
     def test_what_comes_later_changes_no_earlier_judgement(
-        self, entries: list[PastMail], whole: list[tuple[str, float, bool]], place: int, what: str
+        self, entries: list[Recorded], whole: list[tuple[str, float, bool]], place: int, what: str
     ) -> None:
         now = entries[min(place, len(entries) - 1)].at
         before = [entry for entry in entries if entry.at <= now]
@@ -233,7 +233,7 @@ class TestNoLookAhead:
         assert any(0 < probability < 1 for _, probability, _ in whole[150:received])
         assert changed[:received] == whole[:received]
 
-    def test_of_what_came_after_the_day_nothing_is_learned(self, entries: list[PastMail]) -> None:
+    def test_of_what_came_after_the_day_nothing_is_learned(self, entries: list[Recorded]) -> None:
         """How those write to each other is seen all the same, and so is left out here: the classifier is the same."""
         until = entries[500].at
         one = walk(entries, OWN, until).classifier
@@ -242,25 +242,25 @@ class TestNoLookAhead:
         assert other
         assert one.weights("answered") == other.weights("answered")
 
-    def test_only_what_came_after_the_day_is_judged(self, entries: list[PastMail]) -> None:
+    def test_only_what_came_after_the_day_is_judged(self, entries: list[Recorded]) -> None:
         until = entries[500].at
         assert {each.entry.at > until for each in walk(entries, OWN, until).judged} == {True}
 
 
-def _emptied(entry: PastMail) -> PastMail:
+def _emptied(entry: Recorded) -> Recorded:
     return replace(entry, mail=replace(entry.mail, subject="", body="", text="", to=(), cc=()))
 
 
-def _answer_to(entry: PastMail, now: datetime) -> PastMail:
+def _answer_to(entry: Recorded, now: datetime) -> Recorded:
     own = replace(entry.mail, in_reply_to=entry.id, references=(), message_id=f"<late{entry.id[1:]}", subject="Re: x")
     return replace(entry, id=f"<late{entry.id[1:]}", mail=own, own=True, at=now + timedelta(minutes=1), copies=())
 
 
 class TestReport:
-    def test_twice_the_same(self, entries: list[PastMail], whole: list[tuple[str, float, bool]]) -> None:
+    def test_twice_the_same(self, entries: list[Recorded], whole: list[tuple[str, float, bool]]) -> None:
         assert told(walk(entries, OWN).judged) == whole
 
-    def test_its_figures_are_those_of_the_judgements(self, entries: list[PastMail]) -> None:
+    def test_its_figures_are_those_of_the_judgements(self, entries: list[Recorded]) -> None:
         found: Walked = walk(entries, OWN)
         figures = report(found, OWN)
         judged = [each for each in found.judged if each.learned]
@@ -269,7 +269,7 @@ class TestReport:
         assert figures.mails + figures.only_learned_from == sum(not entry.own for entry in entries)
         assert figures.shown < figures.mails
 
-    def test_most_of_what_was_answered_would_have_been_shown(self, entries: list[PastMail]) -> None:
+    def test_most_of_what_was_answered_would_have_been_shown(self, entries: list[Recorded]) -> None:
         figures = report(walk(entries, OWN), OWN)
         assert figures.shown_answered >= 0.85 * figures.answered
 
@@ -288,7 +288,7 @@ class TestReport:
         assert sum(gains) / len(gains) >= 0.04
         assert sum(shares) / len(shares) <= 0.9
 
-    def test_every_copy_has_its_line(self, entries: list[PastMail], tmp_path: Path) -> None:
+    def test_every_copy_has_its_line(self, entries: list[Recorded], tmp_path: Path) -> None:
         doubled = [replace(each, copies=("<copy@x.example>",)) if n == 0 else each for n, each in enumerate(entries)]
         write_scores(tmp_path / "scores.csv", walk(doubled, OWN).judged)
         head, first, copy, *_ = (tmp_path / "scores.csv").read_text().splitlines()
@@ -296,7 +296,7 @@ class TestReport:
         assert copy == first.replace(entries[0].id, "<copy@x.example>")
 
     @pytest.mark.parametrize("what", ["none answered", "all answered", "few mails"])
-    def test_where_nothing_can_be_learned_it_says_so(self, entries: list[PastMail], tmp_path: Path, what: str) -> None:
+    def test_where_nothing_can_be_learned_it_says_so(self, entries: list[Recorded], tmp_path: Path, what: str) -> None:
         received = [entry for entry in entries if not entry.own]
         late = received[-1].at + timedelta(days=20)
         given = {
