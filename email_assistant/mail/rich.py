@@ -26,7 +26,7 @@ _MOST_PICTURES: Final = 100
 
 _VOID: Final = frozenset({"br", "hr", "img", "col", "wbr"})
 _DROPPED: Final = frozenset(
-    {"script", "style", "title", "template", "svg", "math", "noscript", "iframe", "object", "applet", "select"}
+    {"script", "style", "title", "template", "svg", "math", "noscript", "iframe", "select"}
     | {"textarea", "audio", "video", "canvas", "map", "frameset", "noframes", "noembed", "xmp", "plaintext", "head"}
 )
 """Left out with all that stands in them."""

@@ -277,6 +277,21 @@ class TestOneRequest:
         assert "already answered (approved)" in first["detail"]
         assert now(daemon, invitation)["status"] == "pending"
 
+    @pytest.mark.parametrize("first", ["draft", "meeting"])
+    def test_of_a_second_window_says_that_the_first_has_answered(
+        self, start: Start, google: Google, first: str
+    ) -> None:
+        daemon = start(undo_seconds=30)
+        parts = {item["kind"]: item for item in proposed(daemon, google)[1:]}
+        named, beside = parts.pop(first), *parts.values()
+        form = {"answer": "accept", "hash": named["hash"], f"{beside['id']}:hash": beside["hash"]}
+        path = f"/items/{named['id']}"
+        assert daemon.http.post(path, data=form).status_code == 303
+        assert daemon.http.post(path, data=form).status_code == 303  # the same once more is no fault
+        other = daemon.http.post(path, data={**form, f"{beside['id']}:strike": "yes"})
+        assert (other.status_code, "already answered" in other.text) == (409, True)
+        assert now(daemon, beside)["decision"]["type"] == "accept"
+
     def test_each_proposal_for_itself(self, daemon: Daemon, google: Google) -> None:
         _, draft, _ = proposed(daemon, google)
         google.deliver(BOB, "Once more", "And the week after?")

@@ -144,12 +144,14 @@ async def answer_card(app: App, item: Item, posted: Mapping[str, str]) -> list[I
 
 
 async def _answer_all(app: App, item: Item, posted: Mapping[str, str]) -> list[Item]:
-    """All parts that were shown, at once; a question only if it is answered. What was not shown is not answered."""
+    """All parts that were shown, at once; a question only if it is answered. What was not shown is not answered; what
+    was answered meanwhile in another way refuses them all."""
+    beside = [UUID(name[:36]) for name in posted if _BESIDE.match(name) and name.endswith(":hash")]
+    items = [item, *[await app.inbox.get(app.user_id, part) for part in beside if part != item.id]]
     given: list[tuple[UUID, str | None, Mapping[str, Any]]] = []
-    for part in await parts_of(app, item, posted):
-        if "hash" in part.posted:
-            check_shown(part.item, part.posted["hash"], among_others=False)
-        if "hash" in part.posted and (answer := _answer(part, posted["answer"])):
+    for part in [await _part(app, each, item, items, posted) for each in items]:
+        check_shown(part.item, part.posted["hash"], among_others=False)
+        if answer := _answer(part, posted["answer"]):
             given.append((part.item.id, part.posted["hash"], answer))
     return await _decide_all(app, given)
 
