@@ -8,7 +8,7 @@ import typer
 from email_assistant.cli.context import run
 
 Host = Annotated[str, typer.Option(help="Address to listen on. Beyond loopback, put TLS in front.")]
-Port = Annotated[int, typer.Option(min=0, max=65535, help="Port of the inbox and the API.")]
+Port = Annotated[int, typer.Option(help="Port of the inbox and the API.")]
 NoToken = Annotated[bool, typer.Option("--no-token", help="Ask for no token; only on a loopback address.")]
 
 

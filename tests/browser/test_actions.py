@@ -260,7 +260,7 @@ class TestKeys:
             await shows(v, "Lunch 1?")
             await as_if_pressed_just_now(v, "a")
             await by_key(v, "a")
-            await v.page.locator("#to-change").wait_for()
+            await v.page.locator(".bar").wait_for()
             assert await status(home, second) == ("pending", None)
             await as_if_pressed_just_now(v, "a")
             await by_key(v, "i")  # another key is meant
@@ -279,7 +279,7 @@ class TestKeys:
             await shows(v, "Lunch 0?")
             await as_if_pressed_just_now(v, "a")
             await by_key(v, "a")
-            await v.page.locator("#to-change").wait_for()
+            await v.page.locator(".bar").wait_for()
             assert await status(home, first) == ("pending", None)
 
     async def test_the_mouse_between_two_presses_makes_the_second_a_new_one(self, home: Home, visit: Open) -> None:

@@ -177,6 +177,7 @@ class TestNotWaiting:
             async with answers_held(v):
                 await v.press("r")
                 await v.page.get_by_label("Text", exact=True).fill("Never.")
+                await v.page.locator(".heads summary").click()
                 await v.page.get_by_label("To", exact=True).fill("")
                 await v.page.get_by_role("button", name="Send as changed").click()
                 await sees(v, "Lunch 1?")

@@ -402,11 +402,11 @@ class TestUndo:
         file = daemon.home / "my own.env"
         file.touch()
         option = f"--env-file '{file}'"
-        taken = daemon.cli("inbox", "respond", item["id"], "shorter", "--env-file", str(file))
+        taken = daemon.cli("inbox", "respond", item["id"], "cheaper", "--env-file", str(file))
         found = re.search(rf"`email-assistant ({re.escape(option)} inbox undo {item['id'][:8]})` takes it back", taken)
         assert found, taken
         back = daemon.cli(*shlex.split(found[1]))
-        assert f"to go on from it: email-assistant {option} inbox respond {item['id'][:8]} shorter\n" in back
+        assert f"to go on from it: email-assistant {option} inbox respond {item['id'][:8]} cheaper\n" in back
         refused = daemon.run("--env-file", str(file), "retry", "none").stderr
         assert f"`email-assistant {option} mails --state failed` shows what can be tried" in refused
 

@@ -242,7 +242,7 @@ class TestADecision:
             # It reads the row as it was before, and waits for this transaction to write it.
             decision = asyncio.create_task(home.answer(item, "accept"))
             await until(lambda: waits_for_a_lock(home))
-        with pytest.raises(Conflict, match="superseded"):
+        with pytest.raises(Conflict, match="set aside"):
             await decision
         [after] = await home.items()
         assert (after.status, after.decision) == ("superseded", None)
@@ -262,7 +262,7 @@ class TestADecision:
         await until(lambda: waits_for_a_lock(home))
         inbox.leave.set()
         assert (await by_first).decided_by == "first"
-        with pytest.raises(Conflict, match=r"accept.*first"):
+        with pytest.raises(Conflict, match=r"approved.*first"):
             await by_second
         [after] = await home.items()
         assert after.decision == {"type": "accept", "args": None}

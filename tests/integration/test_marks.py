@@ -1,5 +1,6 @@
 """What an item is marked for: told once, in words with its source, and of an edited letter what still stands there."""
 
+import re
 from collections.abc import AsyncIterator, Mapping
 from datetime import datetime, timedelta
 from html import unescape
@@ -50,7 +51,9 @@ async def kinds(http: httpx.AsyncClient, item: Item) -> list[str]:
 
 
 def shown(page: httpx.Response) -> str:
-    return unescape(page.text.replace("<strong><bdi>", ""))
+    """The card or the list, without what is said only to a pointer that rests on it."""
+    text = page.text.rpartition('<div class="beside">')[2].replace("<strong><bdi>", "")
+    return unescape(re.sub(r' title="[^"]*"', "", text))
 
 
 @in_one_loop

@@ -52,7 +52,8 @@ def test_it_is_shown_at_the_time_that_it_would_be_made(daemon: Daemon, google: G
     google.deliver(BOB, "Planning", "Could we meet?")
     [item] = daemon.pending()
 
-    assert f"Schedule Plan, {shown}, with bob@example.org" in daemon.http.get("/").text
+    day, time = shown.split(" (")[0].rsplit(" ", 1)[0].split(" 2031, ")
+    assert f"book {day}, {time}" in daemon.http.get("/").text
     page = daemon.http.get(f"/items/{item['id']}").text
     assert (f">{shown}</dd>" in page, f">{end}</dd>" in page) == (True, True)
     day = daemon.http.get(f"/items/{item['id']}/day").text

@@ -15,7 +15,7 @@ from tests.doubles.model import Model, tool
 from tests.integration.scene import BOB, DONE, meeting, reply
 
 Start = Callable[..., Daemon]
-PROMISE = "Monday is fine; an invitation follows."
+PROMISE = "With pleasure; an invitation follows."
 
 
 @pytest.fixture(autouse=True)
