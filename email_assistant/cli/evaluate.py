@@ -29,13 +29,14 @@ def triage(
 
     Intervals hold the truth with 95 %. What is decided alone has a confidence that was chosen on the training mails."""
     with ended_in_words():
-        from email_assistant.triage.labelled import read
+        from email_assistant.triage.labelled import apart, read
         from email_assistant.triage.measure import FOLDS, STAGES, measure
 
         wanted = one_of(STAGES, stage, "--stage takes")
         mails = read(data)
+        learned = apart(read(train), mails) if train else None
         with bar("Measuring", FOLDS) as progress:
-            found = measure(wanted, mails, read(train) if train else None, progress)
+            found = measure(wanted, mails, learned, progress)
     if as_json:
         print_json({"data": str(data), "train": str(train) if train else None, **asdict(found)})
     else:

@@ -1,6 +1,7 @@
 """Mails of which it is known what they need, from a file of JSON lines."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,16 @@ def read(path: Path) -> list[Labelled]:
     if not found:
         raise NoLabelledMail(f"{path} is empty: give a file of JSON lines, a mail with its label on each")
     return found
+
+
+def apart(train: list[Labelled], measured: Sequence[Labelled]) -> list[Labelled]:
+    """The mails to train on without those that are measured on, which would be known by heart. Raises
+    NoLabelledMail where none is left."""
+    known = {each.mail for each in measured}
+    left = [each for each in train if each.mail not in known]
+    if not left:
+        raise NoLabelledMail("every mail to train on is also measured on: keep the two apart, or leave --train out")
+    return left
 
 
 def _labelled(where: str, line: str) -> Labelled:

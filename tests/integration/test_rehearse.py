@@ -108,7 +108,17 @@ def test_what_can_not_be_done_is_said_in_one_line(home: Path, arguments: list[st
 
 @pytest.fixture(scope="module")
 def labelled(home: Path) -> Path:
-    random = Random(6)
+    return of_each_label(home / "labelled.jsonl", "report", "figures", "pipes", "plan")
+
+
+@pytest.fixture(scope="module")
+def older(home: Path) -> Path:
+    return of_each_label(home / "older.jsonl", "report", "figures", "chairs", "offer")
+
+
+def of_each_label(path: Path, *things: str) -> Path:
+    """20 mails that need an answer, 20 that are good to know, 20 that need nothing."""
+    random = Random(path.name)
     texts = {
         "respond": "Could you send me the {} by Friday?",
         "notify": "For your information: the {} went out. No action needed.",
@@ -118,11 +128,10 @@ def labelled(home: Path) -> Path:
         {
             "id": str(number), "from": f"p{number % 7}@x.example", "to": [PERSON], "cc": [], "label": label,
             "subject": random.choice(("Hello", "News", "Today")), "is_phishing": label == "ignore" and number % 2 == 0,
-            "body": text.format(random.choice(("report", "figures", "pipes", "plan"))),
+            "body": text.format(random.choice(things)),
         }
         for number in range(20) for label, text in texts.items()
     ]  # fmt: skip
-    path = home / "labelled.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return path
 
@@ -130,8 +139,8 @@ def labelled(home: Path) -> Path:
 KEYS = {"n", "accuracy", "coverage", "error_in_coverage", "bound", "per_class", "confusion", "calibration", "interval"}
 
 
-@pytest.mark.parametrize("more", [["--stage", "rules"], ["--train", "labelled.jsonl"], []])
-def test_the_triage_is_measured(home: Path, labelled: Path, more: list[str]) -> None:
+@pytest.mark.parametrize("more", [["--stage", "rules"], ["--train", "older.jsonl"], []])
+def test_the_triage_is_measured(home: Path, labelled: Path, older: Path, more: list[str]) -> None:
     found = said(home, "eval", "triage", "--data", labelled.name, *more)
     assert found.keys() >= KEYS
     assert found["n"] == 60
@@ -142,9 +151,15 @@ def test_the_triage_is_measured(home: Path, labelled: Path, more: list[str]) -> 
     assert found["proven"] is False
 
 
-def test_it_says_that_few_mails_prove_nothing(home: Path, labelled: Path) -> None:
-    done = run(home, "eval", "triage", "--data", labelled.name, "--train", labelled.name)
+def test_it_says_that_few_mails_prove_nothing(home: Path, labelled: Path, older: Path) -> None:
+    done = run(home, "eval", "triage", "--data", labelled.name, "--train", older.name)
     assert "proves nothing for deciding alone" in done.stdout
+
+
+def test_what_is_measured_on_is_not_learned_by_heart(home: Path, labelled: Path) -> None:
+    done = run(home, "eval", "triage", "--data", labelled.name, "--train", labelled.name)
+    assert done.returncode == 1
+    assert "every mail to train on is also measured on" in done.stderr
 
 
 @pytest.mark.parametrize(
