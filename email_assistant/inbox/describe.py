@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from email_assistant.inbox.items import Item
 
 FIRST_ANSWER = "First answer to them, as far as the mail here goes back"
+_TAKEN_FOR = {"respond": "needs an answer", "notify": "good to know", "ignore": "needs nothing"}
 NOT_IN_COPY = "Not in copy"
 COUNTED = "Calendars that count"
 UNKNOWN_CONFLICTS = "The calendar could not be read: look yourself whether the time is free"
@@ -122,7 +123,8 @@ def remarks(item: "Item") -> Iterator[tuple[str, bool]]:
 
 def said_of(newer: Newer) -> str:
     """It in one line, and what it was taken for."""
-    return f"{newer['sender']}: {newer['subject'] or '(no subject)'} ({newer['classification'] or 'not sorted'})"
+    taken_for = _TAKEN_FOR.get(newer["classification"] or "", "not sorted")
+    return f"{newer['sender']}: {newer['subject'] or '(no subject)'} ({taken_for})"
 
 
 def _plain(value: object) -> str:
