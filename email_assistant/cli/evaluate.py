@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from email_assistant.cli.context import AsJson, ended_in_words, one_of, print_json, print_table, say
-from email_assistant.cli.rehearse import Addresses, Mbox, addresses_of, bar, read_history
+from email_assistant.cli.rehearse import Addresses, Mbox, addresses_of, bar, calibrated, read_history
 
 if TYPE_CHECKING:
     from email_assistant.rehearsal.compare import Way
@@ -107,13 +107,4 @@ def _tell_triage(data: Path, train: Path | None, found: "Measured") -> None:
             for label, each in found.per_class.items()
         ],
     )  # fmt: skip
-    print_table(
-        ["confidence", "mails", "expected right", "right", "95 % interval"],
-        [
-            [
-                f"{each.low:.0%} to {each.high:.0%}", f"{each.cases:,}", f"{each.expected:.0%}",
-                f"{each.observed:.0%}", f"{each.interval[0]:.0%} to {each.interval[1]:.0%}",
-            ]
-            for each in found.calibration
-        ],
-    )  # fmt: skip
+    print_table(["confidence", "mails", "expected right", "right", "95 % interval"], calibrated(found.calibration))

@@ -1,6 +1,6 @@
 """`email-assistant rehearse`: what the assistant would have shown of one's own past mail, against what one answered."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from email_assistant.rehearsal.mbox import Recorded
     from email_assistant.rehearsal.report import Rehearsed
     from email_assistant.rehearsal.walk import Walked
+    from email_assistant.triage.figures import Bin
 
 Mbox = Annotated[Path, typer.Option(metavar="FILE", help="Your mail, the sent mail too: an .mbox export.")]
 Addresses = Annotated[
@@ -137,16 +138,8 @@ def _tell(found: "Rehearsed") -> None:
     say("")
     print_table(["how I tell", "ranks an answered mail first", "to show 90 % of the answered"], _ways(found))
     say("")
-    print_table(
-        ["probability of an answer", "mails", "expected", "answered", "95 % of the time"],
-        [
-            [
-                f"{each.low:.0%} to {each.high:.0%}", f"{each.cases:,}", f"{each.expected:.0%}",
-                f"{each.observed:.0%}", f"{each.interval[0]:.0%} to {each.interval[1]:.0%}",
-            ]
-            for each in found.calibration
-        ],
-    )  # fmt: skip
+    columns = ["probability of an answer", "mails", "expected", "answered", "95 % of the time"]
+    print_table(columns, calibrated(found.calibration))
     say("")
     print_table(["what decides", ""], [[name, f"{weight:+.2f}"] for name, weight in found.facts.items()])
     say("")
@@ -165,6 +158,17 @@ def _tell_missed(found: "Rehearsed") -> None:
         print_text(f"  {when(each.at)}  {each.sender}  {each.subject}")
     if len(found.missed) > _MOST_MISSED:
         say(f"  and {len(found.missed) - _MOST_MISSED:,} more, which --json names.")
+
+
+def calibrated(bins: "Sequence[Bin]") -> list[list[str]]:
+    """Rows of a table: of so probable a mail, how many there were, what was expected and what was found."""
+    return [
+        [
+            f"{each.low:.0%} to {each.high:.0%}", f"{each.cases:,}", f"{each.expected:.0%}",
+            f"{each.observed:.0%}", f"{each.interval[0]:.0%} to {each.interval[1]:.0%}",
+        ]
+        for each in bins
+    ]  # fmt: skip
 
 
 def _ways(found: "Rehearsed") -> list[list[str]]:

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from email_assistant.inbox.items import Item
 
 FIRST_ANSWER = "First answer to them, as far as the mail here goes back"
-_TAKEN_FOR = {"respond": "needs an answer", "notify": "good to know", "ignore": "needs nothing"}
 NOT_IN_COPY = "Not in copy"
 COUNTED = "Calendars that count"
 UNKNOWN_CONFLICTS = "The calendar could not be read: look yourself whether the time is free"
 
+_TAKEN_FOR = {"respond": "needs an answer", "notify": "good to know", "ignore": "needs nothing"}
 _EXCERPT = 3000
 """Characters."""
 

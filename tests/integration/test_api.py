@@ -1169,7 +1169,8 @@ class TestItemPage:
     ) -> None:
         item = await home.draft(await home.account())
         posted = await press(browser, item, answer, **typed)
-        assert (posted.status_code, posted.headers["location"]) == (303, f"/?answered={item.id}")
+        onward = f"/items/{item.id}?anew=true&" if answer == "response" else "/?"
+        assert (posted.status_code, posted.headers["location"]) == (303, f"{onward}answered={item.id}")
         found = await home.item(item.id)
         assert (found.status, found.decision, found.decided_by) == ("decided", taken, "web")
 
