@@ -49,7 +49,7 @@ def _print_example(wanted: bool) -> None:
 @awaited
 async def serve(
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65535, help="The port to listen on.")] = 3001,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0: a free one.")] = 3001,
 ) -> None:
     """Let agents of yours ask before they call a tool, over HTTP, until it is stopped.
 
