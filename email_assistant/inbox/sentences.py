@@ -59,7 +59,7 @@ def _proposal(item: Item, zone: ZoneInfo) -> str:
             when = _when(args, zone)
             return f"Schedule {_short(args, 'title')}, {when}, with {_people(args, 'attendees')}"
         case "notification":
-            return "Thinks that you should see this; no answer is planned."
+            return "You should see this, the assistant thinks; no answer is planned."
         case "question":
             return f"Asks: {_short(args, 'question' if 'question' in args else 'content')}"
         case "confirmation":
