@@ -37,6 +37,7 @@ What = Literal["calendar", "mail"]
 NPM = Path(__file__).parents[1] / "mcp"
 NINE = datetime.now(BERLIN).replace(hour=9, minute=0, second=0, microsecond=0) + timedelta(days=7)
 HOUR = timedelta(hours=1)
+LATER = NINE + timedelta(days=60)  # on a day that no other test looks at
 TEAM = "team@group.calendar.google.com"
 
 TOOLS: dict[What, dict[str, tuple[bool, bool]]] = {
@@ -365,7 +366,7 @@ class TestWhoMayCall:
     ) -> None:
         mail_id = google.deliver(BOB, "Plan", "When?")
         given: dict[str, dict[str, Any]] = {
-            "update_event": {"event_id": google.add_event("Plan", NINE, NINE + HOUR), "title": "Later"},
+            "update_event": {"event_id": google.add_event("Plan", LATER, LATER + HOUR), "title": "Later"},
             "draft_reply": {"thread_id": thread_of(google, mail_id), "text": "Soon."},
             "send_email": letter("stopped-while-drafted"),
         }
