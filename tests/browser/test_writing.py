@@ -204,6 +204,20 @@ class TestNothingTypedIsLost:
             await other.wait_for_function("text => document.querySelector('.written').value === text", arg=TYPED)
             assert await other.locator(".bar > .main:visible").inner_text() == "Send as changed"
 
+    async def test_two_windows_do_not_answer_each_other(self, home: Home, visit: Open) -> None:
+        first, _ = await waiting(home)
+        async with visit(path=f"/items/{first.id}") as v:
+            other = await v.page.context.new_page()
+            await other.goto(f"{v.root}/items/{first.id}")
+            await other.locator("#show-help:not([hidden])").wait_for(state="attached")
+            await v.page.evaluate("echoes = 0; addEventListener('storage', () => (echoes += 1))")
+            await v.page.locator(LETTER).fill("")
+            await v.page.locator(LETTER).press_sequentially("Monday.")
+            await other.wait_for_function("() => document.querySelector('.written').value === 'Monday.'")
+            await other.locator("[data-kept]").first.wait_for(state="attached")
+            assert await letter(v.page) == "Monday."
+            assert await v.page.evaluate("echoes") == 0
+
     async def test_what_was_asked_again_is_never_filled_in_by_itself(self, home: Home, visit: Open) -> None:
         first, _ = await waiting(home)
         async with visit(path=f"/items/{first.id}") as v:

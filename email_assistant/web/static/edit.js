@@ -132,7 +132,7 @@ export function watchEdit() {
     if (event.target.matches("[data-strike]")) sayWhatIsDone(event.target.form);
   });
   document.addEventListener("input", (event) => {
-    keep(event.target);
+    if (event.detail !== "kept") keep(event.target);
     if (event.target.matches(GROWING)) grow(event.target);
     if (!event.target.matches("[data-proposed]")) return;
     show(event.target);

@@ -43,12 +43,14 @@ export function keep(field) {
   for (const place of placesOf(part)) place.toggleAttribute("data-kept", isKept);
 }
 
-/** Put texts into the fields of a part; those that are not named stand as proposed. */
+/** Put kept texts into the fields of a part; those that are not named stand as proposed. It is not kept anew: another
+    window would be told of that, and two windows would answer each other without an end. */
 function fill(part, fields) {
   for (const field of fieldsOf(part)) {
     field.value = fields[nameOf(field)] ?? asServed(field);
-    field.dispatchEvent(new Event("input", { bubbles: true }));
+    field.dispatchEvent(new CustomEvent("input", { bubbles: true, detail: "kept" }));
   }
+  for (const place of placesOf(part)) place.toggleAttribute("data-kept", true);
 }
 
 function button(name, press) {
@@ -95,7 +97,7 @@ function restore(part) {
   if (kept) fill(part, kept.fields);
   for (const item of [part.dataset.item, part.dataset.before].filter(Boolean)) {
     for (const key of of(item)) {
-      if (key !== own) offer(part, key, (fields) => fill(part, fields));
+      if (key !== own) offer(part, key, (fields) => write(own, fields) && fill(part, fields));
     }
   }
 }
