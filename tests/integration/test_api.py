@@ -724,6 +724,7 @@ class TestMailsAndAccounts:
         assert first["items"][0] == {
             "id": ids[2],
             "account": ADA,
+            "sender_name": None,
             "thread": f"t-{ids[2]}",
             "sender": BOB,
             "subject": "Lunch?",
