@@ -23,7 +23,7 @@ from email_assistant.cli.context import (
 )
 
 if TYPE_CHECKING:
-    from email_assistant.rehearsal.mbox import Recorded
+    from email_assistant.rehearsal.recorded import Recorded
     from email_assistant.rehearsal.report import Rehearsed
     from email_assistant.rehearsal.walk import Walked
     from email_assistant.triage.figures import Bin

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from email_assistant.rehearsal.mbox import NoHistory, Recorded
+from email_assistant.rehearsal.recorded import NoHistory, Recorded
 from email_assistant.rehearsal.walk import ANSWERED, FIRST, OF_EACH, Judged, Walked, addressed_to_few
 from email_assistant.triage.figures import Bin, calibration, roc_auc, share_shown
 

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from email_assistant.mail.message import Mail
-from email_assistant.rehearsal.mbox import Recorded
 from email_assistant.rehearsal.pairing import WITHIN, Pairing
+from email_assistant.rehearsal.recorded import Recorded
 from email_assistant.triage.correspondence import Correspondence
 
 if TYPE_CHECKING:
