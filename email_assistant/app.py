@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from email_assistant.memory.profiles import Memory
     from email_assistant.model import Models
     from email_assistant.model.tally import Tally
+    from email_assistant.rehearsal.past import PastMails
     from email_assistant.tools.mcp.pool import Builtin, Servers
     from email_assistant.tools.overview import Overview
     from email_assistant.tools.registry import Registry
@@ -250,6 +251,13 @@ def open_memory(app: App) -> "Memory":
     from email_assistant.memory.profiles import Memory
 
     return Memory.kept_in(app.pool)
+
+
+def past_mails(app: App) -> "PastMails":
+    """The mail of the past that rehearsals have read, and how more of it is read."""
+    from email_assistant.rehearsal.past import PastMails
+
+    return PastMails(app.pool, app.clients)
 
 
 def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Chat":
