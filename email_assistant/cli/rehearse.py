@@ -47,7 +47,7 @@ def rehearse(
         list[str] | None, typer.Option(metavar="ADDRESS", help="With --mbox: yours; once for each that you have.")
     ] = None,
     months: Annotated[
-        int | None, typer.Option(min=1, max=120, help="Judge the last so many; what is older teaches. Of your mailbox: 6.")
+        int | None, typer.Option(min=1, max=120, help="Judge the last so many; what is older teaches. Of a mailbox: 6.")
     ] = None,
     until: Annotated[
         str | None, typer.Option(metavar="DATE", help="Learn from what was known on this day; judge what came after.")
