@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from email_assistant.tools.overview import Overview
     from email_assistant.tools.registry import Registry
     from email_assistant.work.chat import Chat
+    from email_assistant.work.rehearsed_letters import RehearsedLetters
     from email_assistant.work.removal import Removal
 
 
@@ -258,6 +259,14 @@ def past_mails(app: App) -> "PastMails":
     from email_assistant.rehearsal.past import PastMails
 
     return PastMails(app.pool, app.clients)
+
+
+def rehearsed_letters(app: App) -> "RehearsedLetters":
+    """What proposes letters to mail of the past."""
+    from email_assistant.work.rehearsed_letters import RehearsedLetters
+
+    keep_langsmith_off()
+    return RehearsedLetters(app.models, open_memory(app), app.tools, app.settings.model_stand_in)
 
 
 def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Chat":

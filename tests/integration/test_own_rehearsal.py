@@ -19,9 +19,10 @@ from email_assistant.rehearsal.report import report
 from email_assistant.rehearsal.walk import walk
 from tests.doubles.daemon import Daemon
 from tests.doubles.google import Google
-from tests.doubles.model import Model
+from tests.doubles.model import Model, tool
 from tests.doubles.serving import Hold
 from tests.histories import ALIAS, PERSON, Person
+from tests.integration.scene import reply
 
 MAILS = 260
 READS = {"token", "messages.list", "messages.get", "sendAs.list"}
@@ -153,6 +154,48 @@ def test_what_is_kept_goes_when_it_is_forgotten_or_the_account_is_removed(
     assert kept() == 0
 
 
+PRICES = '{"stub-model": {"prompt": 1, "completion": 8}}'
+
+
+class TestLetters:
+    def test_they_stand_beside_what_was_sent_with_what_survives(
+        self, program: Daemon, google: Google, model: Model
+    ) -> None:
+        program.environment |= {"EMAIL_ASSISTANT_PRICES": PRICES, "EMAIL_ASSISTANT_CURRENCY": "EUR"}
+        look = tool("check_calendar_tool", dates=["04-06-2031"])
+        model.script(lambda _: [look] if len(model.calls()) == 2 else [reply("Quite so.")])
+        found = program.cli("rehearse", "--json", "--model", "--budget", "3", "--yes")
+        letters = found["drafts"]["letters"]
+        assert len(letters) == len(model.calls("response")) == 3
+        assert [each["at"] for each in letters] == sorted((each["at"] for each in letters), reverse=True)
+        assert letters[1]["why_none"] == "it would have looked into your calendar first"
+        assert letters[0]["survival"] == {"sentences": 1, "survived": 0, "distance": 1.0}
+        sent = [each.text for each in google.mailbox.messages.values() if "SENT" in each.labels]
+        asked = [request.mail.text for request in model.calls("response")]
+        for letter, prompt in zip(letters, asked, strict=True):
+            assert any(text.startswith(letter["sent"]) for text in sent)
+            assert letter["sent"] not in prompt
+        assert {call.name for call in google.calls()} <= READS
+        assert found["cost"]["currency"] == "EUR"
+        assert 0 < float(found["cost"]["money"]) < 1
+
+    def test_what_they_cost_is_asked_first(self, program: Daemon, model: Model) -> None:
+        program.environment |= {"EMAIL_ASSISTANT_PRICES": PRICES, "EMAIL_ASSISTANT_CURRENCY": "EUR"}
+        done = program.run("rehearse", "--model")
+        assert done.returncode == 1
+        assert "This would ask stub-model for 20 letters, about 0.0" in done.stderr
+        assert "EUR: go on? [y/N]" in done.stderr
+        assert "an estimate, from the length of the mails and your prices" not in done.stderr
+        assert model.calls() == []
+
+    def test_canned_ones_get_no_score(self, program: Daemon, model: Model) -> None:
+        program.environment["EMAIL_ASSISTANT_MODEL_STAND_IN"] = "A double answers"
+        model.script(lambda _: [reply("Quite so.")])
+        told = program.cli("rehearse", "--model", "--budget", "2", "--yes")
+        assert "they are canned: A double answers. They say nothing of how good drafts are." in told
+        assert "survive" not in told
+
+
 def test_spam_and_trash_are_read_too_and_told_of(program: Daemon, google: Google) -> None:
     received = [each.id for each in google.mailbox.messages.values() if "INBOX" in each.labels]
     for number, label in enumerate(("TRASH", "SPAM", "STARRED", "UNREAD")):
@@ -182,7 +225,9 @@ def refused(program: Daemon, *arguments: str) -> str:
 
 def test_what_can_not_be_done_is_said_with_what_to_do(program: Daemon, google: Google, kept: Callable[[], int]) -> None:
     assert "--account says which of your mailboxes is meant" in refused(program, "--address", PERSON)
-    assert "give one of them" in refused(program, "--mbox", "x", "--address", PERSON, "--account", PERSON)
+    assert "are about a mailbox, and --mbox is about a file" in refused(
+        program, "--mbox", "x", "--address", PERSON, "--account", PERSON
+    )
     assert "--mbox needs your --address" in refused(program, "--mbox", "x")
     assert "no account bob@y.example" in refused(program, "--account", "bob@y.example")
     program.cli("stop")
