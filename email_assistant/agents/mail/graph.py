@@ -127,13 +127,14 @@ class MailAgent(Assistant):
         if known := self.settle.classified(run, lease_of(config)):
             return known
         try:
-            return await self._ask_model(run)
+            return await self.ask_model(run)
         except BudgetSpent:
             if not self.sorts_by_rules:
                 raise
             return _by_rules(run)
 
-    async def _ask_model(self, run: Mapping[str, Any]) -> Triage:
+    async def ask_model(self, run: Mapping[str, Any]) -> Triage:
+        """What a model says that the run's mail needs."""
         account = await self.account(run)
         preferences = await self.memory.text(account.id, "triage_preferences")
         return await self.models.parse(
