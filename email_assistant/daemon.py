@@ -263,6 +263,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
     """Everything that works by itself, opened on an open app."""
     keep_langsmith_off()
     from email_assistant.agents.mail.graph import MailAgent
+    from email_assistant.agents.mail.own_letters import OwnLetters
     from email_assistant.work.handover import Handover
 
     settings = app.settings
@@ -289,6 +290,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
         app.pool, conversations, runs, app.questions, app.ledger, app.clients, replies_per_day=settings.replies_per_day
     )
     evidence = Evidence(app.pool, app.accounts, app.recipients, memory, conversations)
+    gate = GateLedger(app.pool)
     agent = MailAgent(
         app.accounts,
         app.clients,
@@ -297,10 +299,11 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
         app.tools,
         app.ledger,
         evidence,
-        GateLedger(app.pool),
+        gate,
         settings.max_steps,
         handover,
         settings.when_spent == "rules",
+        OwnLetters(app.pool, gate) if settings.past_mail else None,
     )
     saver = FencedSaver(app.pool)
     left_drafts = LeftDrafts(app.pool, settings.google_timeout_seconds)

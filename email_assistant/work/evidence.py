@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 
 from email_assistant.accounts.account import Account
 from email_assistant.accounts.accounts import Accounts
+from email_assistant.agents.mail.own_letters import shown_in
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Pool, fetched
 from email_assistant.db.statements import statements
@@ -23,7 +24,7 @@ from email_assistant.db.values import time_in_json
 from email_assistant.gate import answers, provenance
 from email_assistant.gate.answers import PROSE, Indexed
 from email_assistant.gate.doubts import Doubt, doubts, lacking
-from email_assistant.gate.ledger import EARLIER, entry_in
+from email_assistant.gate.ledger import EARLIER, OWN_LETTERS, entry_in
 from email_assistant.gate.policy import HERE, GateEntry, GateSession
 from email_assistant.gate.provenance import Source, holders, spans
 from email_assistant.gate.spoken import Spoken
@@ -132,7 +133,7 @@ def outsiders(args: Mapping[str, Any], letters: Sequence[StoredMail], session: G
     """Whom a call reaches that answers these letters, though they have no part in them and the person has not named
     them."""
     part_of = {person for letter in letters for person in _people(letter)}
-    said, spoken = [source for source in session.sources if source.by != "stranger"], Spoken.of(session.sources)
+    said, spoken = [source for source in session.sources if source.by in ("person", "own")], Spoken.of(session.sources)
     return [
         each
         for each in addresses_in(args)
@@ -155,8 +156,14 @@ def _session(
     mails = [source for letter in letters[-_MOST_MAILS:] for source in _mail(account, letter)]
     told = [(call, entry_in(call)) for call in row["calls"]]
     return GateSession(
-        sources=[*_words(row), *_records(account, run, written, rules, letters), *mails, *_free(account, row["calls"])],
-        answers=[_told(account, call, entry) for call, entry in told if call["answer"]],
+        sources=[
+            *_words(row),
+            *_records(account, run, written, rules, letters),
+            *mails,
+            *_free(account, row["calls"]),
+            *_examples(account, row["calls"]),
+        ],
+        answers=[_told(account, call, entry) for call, entry in told if call["answer"] and not _is_example(call)],
         calls=[*_before(row), *(entry for _, entry in told)],
         thread=wrote if began else None,
         answered=wrote,
@@ -270,6 +277,19 @@ def _free(account: Account, calls: Sequence[Mapping[str, Any]]) -> Iterator[Sour
         if call["tool"] == "check_calendar_tool" and call["server"] is None and call["answer"]:
             day = _day(time_in_json(call["at"]), account.zone)
             yield _read("\n".join(_FREE.findall(call["answer"])), label="your calendar", by="own", day=day)
+
+
+def _examples(account: Account, calls: Sequence[Mapping[str, Any]]) -> Iterator[Source]:
+    """The person's own letters that a draft's writer was shown, each with who got it."""
+    for call in calls:
+        for letter in shown_in(call["answer"]) if _is_example(call) and call["answer"] else ():
+            readers = letter.readers | account.own_addresses
+            said = {"label": letter.label, "writer": account.address, "readers": readers, "day": letter.day}
+            yield _read(letter.text, by="example", **said)
+
+
+def _is_example(call: Mapping[str, Any]) -> bool:
+    return call["tool"] == OWN_LETTERS.tool and call["server"] is None
 
 
 def _before(row: Mapping[str, Any]) -> Iterator[GateEntry]:
