@@ -54,11 +54,16 @@ async def test_the_drafter_is_shown_what_was_written_to_the_same_person_first(
         assert model.calls("triage")[-1].text.count("<letter>") == 0
 
 
-async def test_without_the_setting_no_letter_is_in_any_prompt(home: Home, google: Google, model: Model) -> None:
-    wrote(google, TO_BOB, PRICE, subject="Re: Walnut table")
-    await drafted(home, model)
-    assert model.calls("response")
-    assert not any("1,250" in call.text or "<letter>" in call.text for call in model.calls())
+async def test_without_the_setting_no_letter_is_in_any_prompt(
+    open_home: OpenHome, google: Google, model: Model
+) -> None:
+    async with open_home(backfill_days=90) as home:
+        wrote(google, TO_BOB, PRICE)
+        await drafted(home, model)
+        assert await home.sql("select gmail_id from mails where own")
+        assert model.calls("response")
+        assert not any("1,250" in call.text or "<letter>" in call.text for call in model.calls())
+        assert not await home.sql("select id from gate_calls")
 
 
 @pytest.mark.parametrize(
