@@ -37,6 +37,8 @@ from email_assistant.mail.history import written
 from email_assistant.mail.message import Mail
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.rules import Rule, is_by_hand
+from email_assistant.tools.config import SEARCH_MAIL
+from email_assistant.trail.search_mail import mails_in
 from email_assistant.work.conversations import Conversations, StoredMail, read_mails
 
 _ADDRESS: Final = re.compile(r"[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+")
@@ -56,6 +58,7 @@ _CALLED: Final = {
     "create_event": "your calendar",
     "update_event": "your calendar",
     "search_mail": "mail that was looked up",
+    SEARCH_MAIL: "mail that was looked up",
     "get_thread": "mail that was looked up",
     "find_mail": "mail that was looked up",
     "explain_mail": "mail that was looked up",
@@ -100,7 +103,8 @@ class Evidence:
             named += [each.lower() for call in row["calls"] for each in _ADDRESS.findall(call["answer"] or "")]
         known = await self.recipients.written_to(account, list(dict.fromkeys(named)))
         rules = [rule for of in (await self.memory.in_force(account.id)).values() for rule in of]
-        session = await asyncio.to_thread(_session, account, run, row, letters, known, rules, began=began)
+        found = await self._found(account, row["calls"])
+        session = await asyncio.to_thread(_session, account, run, row, letters, found, known, rules, began=began)
         return await self._with_sent(account, calls, session)
 
     async def _named(self, account: Account, gmail_ids: Sequence[str]) -> Sequence[StoredMail]:
@@ -108,6 +112,13 @@ class Evidence:
             return ()
         rows = await fetched(self.pool, _SQL["around"], (account.id, account.id, list(gmail_ids)))
         return await asyncio.to_thread(read_mails, rows)
+
+    async def _found(self, account: Account, calls: Sequence[Mapping[str, Any]]) -> Sequence[StoredMail]:
+        """The mails that searches told of."""
+        told = [call["answer"] for call in calls if call["tool"] == SEARCH_MAIL and call["server"] is None]
+        if not (ids := [each for answer in filter(None, told) for each in mails_in(answer)]):
+            return ()
+        return await asyncio.to_thread(read_mails, await fetched(self.pool, _SQL["found"], (account.id, ids)))
 
     async def _with_sent(
         self, account: Account, calls: Sequence[Mapping[str, Any]], session: GateSession
@@ -146,12 +157,13 @@ def _session(
     run: Mapping[str, Any],
     row: Mapping[str, Any],
     letters: Sequence[StoredMail],
+    found: Sequence[StoredMail],
     written: Sequence[str],
     rules: Sequence[Rule],
     *,
     began: bool,
 ) -> GateSession:
-    """`began`: it began with the letters."""
+    """`began`: it began with the letters; `found`: those that were looked up."""
     wrote = frozenset(letter.mail.sender.email.lower() for letter in letters if not letter.own and letter.mail.sender)
     mails = [source for letter in letters[-_MOST_MAILS:] for source in _mail(account, letter)]
     told = [(call, entry_in(call)) for call in row["calls"]]
@@ -162,6 +174,7 @@ def _session(
             *mails,
             *_free(account, row["calls"]),
             *_examples(account, row["calls"]),
+            *_in_other_matters(account, found),
         ],
         answers=[_told(account, call, entry) for call, entry in told if call["answer"] and not _is_example(call)],
         calls=[*_before(row), *(entry for _, entry in told)],
@@ -286,6 +299,12 @@ def _examples(account: Account, calls: Sequence[Mapping[str, Any]]) -> Iterator[
             readers = letter.readers | account.own_addresses
             said = {"label": letter.label, "writer": account.address, "readers": readers, "day": letter.day}
             yield _read(letter.text, by="example", **said)
+
+
+def _in_other_matters(account: Account, found: Sequence[StoredMail]) -> Iterator[Source]:
+    """Mails of other conversations: what stands there names nobody whom this one may reach."""
+    for source in (source for letter in found for source in _mail(account, letter)):
+        yield replace(source, by="example") if source.by == "own" else source
 
 
 def _is_example(call: Mapping[str, Any]) -> bool:
