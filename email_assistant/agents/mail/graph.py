@@ -1,21 +1,23 @@
 """The mail agent: triage, and the response agent as its subgraph. This page is the whole graph."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, interrupt
 
+from email_assistant.accounts.account import Account
 from email_assistant.agents.agent import CallState, LoopState, Ran, asking
 from email_assistant.agents.assistant import Assistant
 from email_assistant.agents.loop import Loop
+from email_assistant.agents.mail.own_letters import OwnLetters
 from email_assistant.agents.mail.prompts import Triage, response_prompt, triage_prompt
 from email_assistant.agents.mail.run import Settle
 from email_assistant.db.checkpoints import lease_of
@@ -38,6 +40,8 @@ class MailAgent(Assistant):
     settle: Settle
     sorts_by_rules: bool
     """Whether mail is sorted by its headers alone when the budget for the model is spent, rather than left waiting."""
+    own_letters: OwnLetters | None
+    """Examples of how the person writes; None: they have not asked for that."""
 
     def graph(self, checkpointer: BaseCheckpointSaver[Any] | None) -> "CompiledStateGraph[Any, Any, Any, Any]":
         graph = StateGraph(MailState)
@@ -95,12 +99,21 @@ class MailAgent(Assistant):
         )
         return await self.models.call(
             "response",
-            [SystemMessage(prompt), *state["messages"]],
+            [SystemMessage(prompt), *await self._with_letters(run, account, state["messages"])],
             account_id=account.id,
             run_id=UUID(run["id"]),
             tools=(await self.tools.offered("mail", account.id)).schemas(),
             tool_choice="required",
         )
+
+    async def _with_letters(
+        self, run: Mapping[str, Any], account: Account, messages: Sequence[AnyMessage]
+    ) -> Sequence[AnyMessage]:
+        """The messages with the person's own letters before the conversation. They are in no checkpoint: none is shown
+        any more once the person says so."""
+        block = await self.own_letters.block(run, account) if self.own_letters else ""
+        opening, *rest = messages
+        return [HumanMessage(f"{block}\n\n{opening.text}"), *rest] if block else messages
 
     async def ran(self, call: Call, name: str, args: dict[str, Any]) -> Ran:
         try:
