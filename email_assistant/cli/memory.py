@@ -1,6 +1,7 @@
 """`email-assistant memory …`"""
 
 from collections.abc import Awaitable, Callable
+from datetime import tzinfo
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
@@ -24,6 +25,7 @@ from email_assistant.cli.context import (
 if TYPE_CHECKING:
     from email_assistant.accounts.account import Account
     from email_assistant.app import App
+    from email_assistant.memory.fires import Fired
     from email_assistant.memory.profiles import Memory
     from email_assistant.memory.rules import Profile, Rule
 
@@ -35,19 +37,25 @@ app = typer.Typer(help="What the assistant knows about you and has learned from 
 @app.command()
 @awaited
 async def show(account: OfAccount = None, as_json: AsJson = False) -> None:
-    """Show the learned rules, and where each comes from."""
+    """Show the learned rules, where each comes from, and for how much mail those on triage were used."""
     from email_assistant.app import open_memory
+    from email_assistant.memory.fires import COUNTED, Fired
     from email_assistant.memory.rules import PROFILES
+    from email_assistant.memory.senders import contradictions
 
     async with opened() as app:
         chosen = await _account(app, account)
         memory = open_memory(app)
         profiles = {profile: await memory.rules(chosen.id, profile) for profile in PROFILES}
+        fired = await memory.fired(chosen.id)
+    uses = {rule.key: fired.get((COUNTED, rule.key), Fired()) for rule in profiles[COUNTED]}
     if as_json:
         print_json(
             {
                 profile: [
-                    {"id": r.key, "text": r.text, "origin": r.origin, "at": r.at, "history": r.history} for r in rules
+                    {"id": r.key, "text": r.text, "origin": r.origin, "at": r.at, "history": r.history}
+                    | ({"used": uses[r.key].times, "last_used_at": uses[r.key].last_at} if r.key in uses else {})
+                    for r in rules
                 ]
                 for profile, rules in profiles.items()
             }
@@ -58,8 +66,14 @@ async def show(account: OfAccount = None, as_json: AsJson = False) -> None:
         for rule in rules:
             print_text(f"  - {rule.text}")
             print_text(f"    {rule.key[:8]}  {_origin(rule.origin)}", style="dim")
+            if rule.key in uses:
+                print_text(f"    {_use(rule, uses[rule.key], chosen.zone)}", style="dim")
         if not rules:
             out.print("  (nothing learned yet)", style="dim")
+    for pair in contradictions(profiles[COUNTED]):
+        print_text("These two rules contradict each other, so neither decides, and the model is asked with both:")
+        for rule in pair:
+            print_text(f"  {rule.key[:8]}  {rule.text}")
 
 
 @app.command()
@@ -193,6 +207,14 @@ async def _account(app: "App", address: str | None) -> "Account":
         known = ", ".join(a.address for a in accounts)
         raise CommandError(f"say which with --account: {known}" if known else "there is no account yet")
     return accounts[0]
+
+
+def _use(rule: "Rule", fired: "Fired", zone: tzinfo) -> str:
+    from email_assistant.memory.senders import sender_rule
+
+    mails = f"{fired.times} mail{'s' * (fired.times != 1)}"
+    used = f"Used for {mails}, last {when(fired.last_at, zone)}." if fired.last_at else "Not used yet."
+    return f"{used} It decides by itself, and no model is asked." if sender_rule(rule) else used
 
 
 def _origin(origin: dict[str, Any]) -> str:

@@ -17,6 +17,7 @@ from langgraph.store.base import BaseStore
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.inbox.items import Conflict, Invalid, NoItem
 from email_assistant.mail.charset import one_line
+from email_assistant.memory.fires import Fired, counted
 from email_assistant.memory.lessons import Learned, Lessons
 from email_assistant.memory.rules import (
     LONGEST_RULE,
@@ -70,8 +71,9 @@ class Memory:
         """Those of the rules in force that the memory model is shown, and may change."""
         return [rule for rule in await self.rules(account_id, profile) if not rule.is_corrected]
 
-    async def text(self, account_id: UUID, profile: Profile) -> str:
-        return render(await self.rules(account_id, profile))
+    async def fired(self, account_id: UUID) -> Mapping[tuple[Profile, str], Fired]:
+        """By profile and key, the rules that were ever used, in force or not."""
+        return await counted(self._pool, account_id)
 
     async def in_force(self, account_id: UUID) -> dict[Profile, list[Rule]]:
         """The rules in force of all profiles, in one look."""

@@ -1,7 +1,7 @@
 """A rule of a preference profile: what it says, where that comes from, and what it said before."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Literal, get_args
@@ -92,6 +92,11 @@ _SHAPE: TypeAdapter[Any] = TypeAdapter(_Kept)
 def render(rules: list[Rule]) -> str:
     """The profile as prompts show it; the seed's single `user_preferences` text."""
     return "\n".join(f"- {as_rule(rule.text)}" for rule in rules)
+
+
+def numbered(rules: Sequence[Rule]) -> str:
+    """The profile as a prompt shows it whose answer names the rules that it used."""
+    return "\n".join(f"{number}. {as_rule(rule.text)}" for number, rule in enumerate(rules, 1))
 
 
 def in_order(found: Iterable[Item]) -> list[Rule]:

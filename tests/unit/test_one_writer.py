@@ -39,6 +39,7 @@ WRITER: Mapping[str, str] = {
     "model_usage": "usage.py",
     "presences": "db/presence.py",
     "quota": "accounts/quota.py",
+    "rule_fires": "memory/fires.sql",
     "runs": "db/runs.sql",
     "sessions": "accounts/sessions.py",
     "stops": "accounts/accounts.py",

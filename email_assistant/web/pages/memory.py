@@ -10,8 +10,10 @@ from fastapi.responses import RedirectResponse, Response
 from email_assistant.accounts.account import Account
 from email_assistant.app import App
 from email_assistant.inbox.items import Conflict, Invalid
+from email_assistant.memory.fires import COUNTED, Fired
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.rules import LONGEST_RULE, PROFILES, Profile
+from email_assistant.memory.senders import contradictions, sender_rule
 from email_assistant.web.dependencies import Assistant
 from email_assistant.web.memory import Rules
 from email_assistant.web.pages.answered import BY
@@ -92,6 +94,8 @@ async def _page(app: App, memory: Memory, address: str | None, refusal: Conflict
     accounts = await app.accounts.of_user(app.user_id)
     chosen = await app.accounts.find(app.user_id, address) if address else next(iter(accounts), None)
     profiles = {profile: await memory.history(chosen.id, profile) for profile in PROFILES} if chosen else {}
+    fired = await memory.fired(chosen.id) if chosen else {}
+    on_triage = [rule for rule in profiles.get(COUNTED, ()) if not rule.removed]
     return render(
         "memory.html",
         refusal=refusal,
@@ -99,6 +103,9 @@ async def _page(app: App, memory: Memory, address: str | None, refusal: Conflict
         choices=[(each.address, each.address) for each in accounts],
         account=chosen,
         profiles=profiles,
+        fired={rule.key: fired.get((COUNTED, rule.key), Fired()) for rule in on_triage},
+        alone={rule.key for rule in on_triage if sender_rule(rule)},
+        contradictions=contradictions(on_triage),
         lessons=await memory.lessons.page(app.user_id, chosen.id) if chosen else [],
         names=PROFILE_NAMES,
         longest=LONGEST_RULE,
