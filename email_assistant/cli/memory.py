@@ -1,8 +1,10 @@
 """`email-assistant memory …`"""
 
+import sys
 from collections.abc import Awaitable, Callable
 from datetime import tzinfo
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
 
 import typer
@@ -40,7 +42,7 @@ async def show(account: OfAccount = None, as_json: AsJson = False) -> None:
     """Show the learned rules, where each comes from, and for how much mail those on triage were used."""
     from email_assistant.app import open_memory
     from email_assistant.memory.fires import COUNTED, Fired
-    from email_assistant.memory.rules import PROFILES
+    from email_assistant.memory.rules import PROFILES, said_of
     from email_assistant.memory.senders import contradictions
 
     async with opened() as app:
@@ -65,7 +67,7 @@ async def show(account: OfAccount = None, as_json: AsJson = False) -> None:
         out.print(f"[bold]{profile}[/]")
         for rule in rules:
             print_text(f"  - {rule.text}")
-            print_text(f"    {rule.key[:8]}  {_origin(rule.origin)}", style="dim")
+            print_text(f"    {rule.key[:8]}  {said_of(rule.origin)}", style="dim")
             if rule.key in uses:
                 print_text(f"    {_use(rule, uses[rule.key], chosen.zone)}", style="dim")
         if not rules:
@@ -140,6 +142,7 @@ def revert(
 async def history(rule: RuleId, account: OfAccount = None, as_json: AsJson = False) -> None:
     """Show every version of a rule, and where each comes from."""
     from email_assistant.app import open_memory
+    from email_assistant.memory.rules import said_of
 
     async with opened() as app:
         owner = await _account(app, account)
@@ -150,7 +153,7 @@ async def history(rule: RuleId, account: OfAccount = None, as_json: AsJson = Fal
     for number, version in enumerate(found.versions, 1):
         gone = " (removed)" if version["removed"] else ""
         say(f"{number}. {version['text']}{gone}")
-        out.print(f"   {version['at'][:16]}  {_origin(version['origin'])}", markup=False, style="dim")
+        out.print(f"   {version['at'][:16]}  {said_of(version['origin'])}", markup=False, style="dim")
 
 
 @app.command()
@@ -184,6 +187,60 @@ async def undo(lesson: Annotated[str, typer.Argument(help="Its id, or its first 
     print_text("Taken back." if rule.removed else f"Taken back; the rule says: {rule.text}")
 
 
+@app.command()
+@awaited
+async def export(
+    file: Annotated[Path | None, typer.Argument(help="A new file. Left out: it is printed.")] = None,
+    account: OfAccount = None,
+) -> None:
+    """Write the rules in force as Markdown, each with where it comes from."""
+    from email_assistant.app import open_memory
+    from email_assistant.memory.markdown import written
+
+    async with opened() as app:
+        chosen = await _account(app, account)
+        text = written(await open_memory(app).in_force(chosen.id))
+    if file is None:
+        sys.stdout.write(text)
+    else:
+        try:
+            with file.open("x", encoding="utf-8") as new:
+                new.write(text)
+        except OSError as error:
+            raise CommandError(f"{file} can't be written: {error.strerror}") from None
+        say(f"Wrote {file}.")
+
+
+@app.command("import")
+@awaited
+async def import_(
+    file: Annotated[Path, typer.Argument(help="As `memory export` writes it.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
+    account: OfAccount = None,
+) -> None:
+    """Make the rules those of a Markdown file, after showing what that changes. Profiles that it leaves out stay."""
+    from email_assistant.app import open_memory
+    from email_assistant.memory.markdown import changes, read, seen
+
+    try:
+        text = file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"{file} can't be read: {getattr(error, 'strerror', 'it is no UTF-8 text')}") from None
+    async with opened() as app:
+        chosen = await _account(app, account)
+        memory = open_memory(app)
+        found = changes(await memory.in_force(chosen.id), read(text))
+        for change in found:
+            print_text(change.said)
+        if not found:
+            out.print("The rules are these already.")
+            return
+        if not yes:
+            typer.confirm(f"Change {len(found)} rules so?", abort=True)
+        await memory.bring_in(chosen.id, text, "cli", seen(found))
+    out.print(f"Changed {len(found)} rules; `memory history` shows what each said before.")
+
+
 Change = Callable[["Memory", UUID, "Profile", "Rule"], Awaitable["Rule"]]
 
 
@@ -215,8 +272,3 @@ def _use(rule: "Rule", fired: "Fired", zone: tzinfo) -> str:
     mails = f"{fired.times} mail{'s' * (fired.times != 1)}"
     used = f"Used for {mails}, last {when(fired.last_at, zone)}." if fired.last_at else "Not used yet."
     return f"{used} It decides by itself, and no model is asked." if sender_rule(rule) else used
-
-
-def _origin(origin: dict[str, Any]) -> str:
-    about = f" From {origin['sender']}: {origin.get('subject', '')}" if "sender" in origin else ""
-    return f"{origin.get('did', '')}{about}"

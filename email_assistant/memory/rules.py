@@ -16,6 +16,7 @@ from email_assistant.mail.prompt import rule as as_rule
 Profile = Literal["triage_preferences", "response_preferences", "cal_preferences"]
 PROFILES: tuple[Profile, ...] = get_args(Profile)
 LONGEST_RULE = 300
+MOST_RULES = 200  # of a profile
 
 log = logging.getLogger(__name__)
 
@@ -125,6 +126,12 @@ def standing(versions: list[dict[str, Any]]) -> list[dict[str, Any]]:
         else:
             stands.append(version)
     return stands
+
+
+def said_of(origin: Mapping[str, Any]) -> str:
+    """Where a version of a rule comes from, in a sentence."""
+    about = f" From {origin['sender']}: {origin.get('subject', '')}" if "sender" in origin else ""
+    return f"{origin.get('did', '')}{about}"
 
 
 def is_by_hand(origin: Mapping[str, Any]) -> bool:

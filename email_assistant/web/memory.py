@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query
+from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel, Field
 
 from email_assistant.accounts.account import Account
+from email_assistant.memory import markdown
 from email_assistant.memory.fires import COUNTED, Fired
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.rules import LONGEST_RULE, PROFILES, Profile, Rule
@@ -115,6 +117,26 @@ class Background(Given):
     text: str = Field(max_length=4000)
 
 
+class RulesFile(Given):
+    text: str = Field(description="Markdown, as GET gives it; a profile without a heading is left as it is.")
+    seen: str | None = Field(None, description="As this call gave it before: now the changes are made.")
+
+
+class RuleChangeOut(Told):
+    """What a file would change, or has changed."""
+
+    does: Literal["add", "change", "remove"]
+    profile: Profile
+    text: str
+    rule: RuleOut | None = Field(description="As it was, if it was there.")
+
+
+class BroughtIn(BaseModel):
+    changes: list[RuleChangeOut]
+    seen: str = Field(description="To be given back with the same text, by who agrees.")
+    done: bool = Field(description="The changes were made.")
+
+
 router = APIRouter(prefix="/api/memory", tags=["memory"])
 
 
@@ -148,6 +170,23 @@ async def set_background(app: Assistant, account: Of, background: Background) ->
 async def add_rule(memory: Rules, account: Of, rule: NewRule) -> RuleOut:
     """Add a rule by hand. It stands in the prompts from the next mail on."""
     return RuleOut.model_validate(await memory.add(account.id, rule.profile, rule.text, _BY))
+
+
+@router.get("/markdown", response_class=PlainTextResponse, responses=documented(401, 404, 422))
+async def export_rules(memory: Rules, account: Of) -> PlainTextResponse:
+    """The rules in force as Markdown, each with where it comes from."""
+    return PlainTextResponse(markdown.written(await memory.in_force(account.id)), media_type="text/markdown")
+
+
+@router.post("/markdown", responses=documented(400, 401, 403, 404, 409, 413, 422))
+async def import_rules(memory: Rules, account: Of, file: RulesFile) -> BroughtIn:
+    """What such a file would change; with `seen`, it is changed. 409: it would change something else by now."""
+    if file.seen is None:
+        changes = markdown.changes(await memory.in_force(account.id), markdown.read(file.text))
+    else:
+        changes = await memory.bring_in(account.id, file.text, _BY, file.seen)
+    told = [RuleChangeOut.model_validate(change) for change in changes]
+    return BroughtIn(changes=told, seen=markdown.seen(changes), done=file.seen is not None)
 
 
 @router.get("/rules/{profile}/{rule_id}", responses=documented(401, 404, 422))
