@@ -22,6 +22,8 @@ from email_assistant.agents.mail.prompts import Triage, response_prompt, triage_
 from email_assistant.agents.mail.run import Settle
 from email_assistant.db.checkpoints import lease_of
 from email_assistant.google.errors import NotFound, Refused
+from email_assistant.memory.rules import Rule, numbered
+from email_assistant.memory.senders import BY_RULE, deciding
 from email_assistant.tools.spec import Answer, Call, FormNeeded
 from email_assistant.usage import BudgetSpent
 
@@ -69,8 +71,8 @@ class MailAgent(Assistant):
 
     async def triage_router(self, state: MailState, config: RunnableConfig) -> Command[str]:
         run = state["run"]
-        triage = await self._triage(run, config)
-        settled = await self.settle(run, triage.classification, triage.reasoning, lease_of(config))
+        triage, fired = await self._triage(run, config)
+        settled = await self.settle(run, triage.classification, triage.reasoning, lease_of(config), fired=fired)
         # Read by processes of an earlier version that run beside this one during an upgrade.
         covering = {**run, "covers": list(settled.covers)}
         if settled.classification == "notify":
@@ -134,25 +136,30 @@ class MailAgent(Assistant):
                 continue  # the mail is answered; a label is not worth failing it
         return {}
 
-    async def _triage(self, run: Mapping[str, Any], config: RunnableConfig) -> Triage:
+    async def _triage(self, run: Mapping[str, Any], config: RunnableConfig) -> tuple[Triage, Sequence[Rule]]:
+        """The mail's class, and the person's rules that it came of."""
         if run["given"]:
-            return Triage(reasoning="", classification=run["given"])
+            return Triage(reasoning="", classification=run["given"]), ()
         if known := self.settle.classified(run, lease_of(config)):
-            return known
+            return known, ()
+        rules = await self.memory.rules(UUID(run["account_id"]), "triage_preferences")
+        if found := deciding(rules, run.get("sender", "")):
+            triage = Triage(classification=found[0].classification, reasoning=f"{BY_RULE}: {found[0].rule.text}")
+            return triage, [each.rule for each in found]
         try:
-            return await self.ask_model(run)
+            triage = await self.ask_model(run, rules)
         except BudgetSpent:
             if not self.sorts_by_rules:
                 raise
-            return _by_rules(run)
+            return _by_headers(run), ()
+        return triage, [rules[number - 1] for number in sorted(set(triage.rules)) if 0 < number <= len(rules)]
 
-    async def ask_model(self, run: Mapping[str, Any]) -> Triage:
-        """What a model says that the run's mail needs."""
+    async def ask_model(self, run: Mapping[str, Any], rules: Sequence[Rule]) -> Triage:
+        """What a model says that the run's mail needs, by these rules of the person's."""
         account = await self.account(run)
-        preferences = await self.memory.text(account.id, "triage_preferences")
         return await self.models.parse(
             "triage",
-            [SystemMessage(triage_prompt(account, preferences)), HumanMessage(run["text"])],
+            [SystemMessage(triage_prompt(account, numbered(rules))), HumanMessage(run["text"])],
             Triage,
             "triage",
             account_id=account.id,
@@ -160,7 +167,7 @@ class MailAgent(Assistant):
         )
 
 
-def _by_rules(run: Mapping[str, Any]) -> Triage:
+def _by_headers(run: Mapping[str, Any]) -> Triage:
     """The class of a mail that no model reads, by its headers alone."""
     if run["automatic"]:
         return Triage(
