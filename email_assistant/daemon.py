@@ -40,9 +40,11 @@ from email_assistant.work.driver import Driver
 from email_assistant.work.due import DueWork
 from email_assistant.work.evidence import Evidence
 from email_assistant.work.faults import classify
+from email_assistant.work.habits import Habits, no_history
 from email_assistant.work.heed import Heed
 from email_assistant.work.invoke import Invoker
 from email_assistant.work.labels import Labels
+from email_assistant.work.precedents import Precedents
 from email_assistant.work.runs import Runs
 from email_assistant.work.settle import Settler
 from email_assistant.work.tasks import Handlers
@@ -67,6 +69,7 @@ class Daemon:
     memory: Memory
     saver: FencedSaver
     chat: Chat
+    habits: Habits
 
     async def run(self) -> None:
         """Schedule and work until cancelled."""
@@ -289,6 +292,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
         app.pool, conversations, runs, app.questions, app.ledger, app.clients, replies_per_day=settings.replies_per_day
     )
     evidence = Evidence(app.pool, app.accounts, app.recipients, memory, conversations)
+    habits = Habits(app.pool, conversations, no_history, on=settings.habits)
     agent = MailAgent(
         app.accounts,
         app.clients,
@@ -300,6 +304,8 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
         GateLedger(app.pool),
         settings.max_steps,
         handover,
+        habits,
+        Precedents(app.pool, conversations),
         settings.when_spent == "rules",
     )
     saver = FencedSaver(app.pool)
@@ -343,7 +349,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
         )
         await app.accounts.forget_spent()
         await app.holder.open()
-        yield Daemon(
+        daemon = Daemon(
             app,
             conversations,
             due,
@@ -357,4 +363,9 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
             memory,
             saver,
             open_chat(app, callbacks),
+            habits,
         )
+        try:
+            yield daemon
+        finally:
+            await habits.aclose()

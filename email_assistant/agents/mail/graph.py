@@ -16,8 +16,8 @@ from langgraph.types import Command, interrupt
 from email_assistant.agents.agent import CallState, LoopState, Ran, asking
 from email_assistant.agents.assistant import Assistant
 from email_assistant.agents.loop import Loop
-from email_assistant.agents.mail.prompts import Triage, response_prompt, triage_prompt
-from email_assistant.agents.mail.run import Settle
+from email_assistant.agents.mail.prompts import Classification, Triage, mail_to_triage, response_prompt, triage_prompt
+from email_assistant.agents.mail.run import Judge, Past, Settle, Sorted, Thought
 from email_assistant.db.checkpoints import lease_of
 from email_assistant.google.errors import NotFound, Refused
 from email_assistant.tools.spec import Answer, Call, FormNeeded
@@ -36,6 +36,8 @@ class MailAgent(Assistant):
     name = "mail"
 
     settle: Settle
+    habits: Judge
+    past: Past
     sorts_by_rules: bool
     """Whether mail is sorted by its headers alone when the budget for the model is spent, rather than left waiting."""
 
@@ -65,8 +67,7 @@ class MailAgent(Assistant):
 
     async def triage_router(self, state: MailState, config: RunnableConfig) -> Command[str]:
         run = state["run"]
-        triage = await self._triage(run, config)
-        settled = await self.settle(run, triage.classification, triage.reasoning, lease_of(config))
+        settled = await self.settle(run, await self._triage(run, config), lease_of(config))
         # Read by processes of an earlier version that run beside this one during an upgrade.
         covering = {**run, "covers": list(settled.covers)}
         if settled.classification == "notify":
@@ -121,24 +122,32 @@ class MailAgent(Assistant):
                 continue  # the mail is answered; a label is not worth failing it
         return {}
 
-    async def _triage(self, run: Mapping[str, Any], config: RunnableConfig) -> Triage:
+    async def _triage(self, run: Mapping[str, Any], config: RunnableConfig) -> Sorted:
+        """Whoever is cheapest decides first: what the person did with mail like it, as soon as that is proven; then
+        the model."""
         if run["given"]:
-            return Triage(reasoning="", classification=run["given"])
+            return Sorted(run["given"])
         if known := self.settle.classified(run, lease_of(config)):
             return known
+        thought = await self.habits(run, lease_of(config))
+        if thought and thought.decides and not thought.checked:
+            return _by_habits(thought)
         try:
-            return await self._ask_model(run)
+            return _by_model(await self._ask_model(run, config), thought)
         except BudgetSpent:
+            if thought and thought.decides:
+                return _by_habits(thought)
             if not self.sorts_by_rules:
                 raise
-            return _by_rules(run)
+            return _by_headers(run, thought)
 
-    async def _ask_model(self, run: Mapping[str, Any]) -> Triage:
+    async def _ask_model(self, run: Mapping[str, Any], config: RunnableConfig) -> Triage:
         account = await self.account(run)
         preferences = await self.memory.text(account.id, "triage_preferences")
+        precedents = await self.past(run, lease_of(config))
         return await self.models.parse(
             "triage",
-            [SystemMessage(triage_prompt(account, preferences)), HumanMessage(run["text"])],
+            [SystemMessage(triage_prompt(account, preferences)), HumanMessage(mail_to_triage(run["text"], precedents))],
             Triage,
             "triage",
             account_id=account.id,
@@ -146,10 +155,21 @@ class MailAgent(Assistant):
         )
 
 
-def _by_rules(run: Mapping[str, Any]) -> Triage:
+def _by_habits(thought: Thought) -> Sorted:
+    return Sorted(thought.outcome, thought.why, "habits", thought)
+
+
+def _by_model(found: Triage, thought: Thought | None) -> Sorted:
+    """The model's word. Where it was asked to check a decision, and says otherwise, the mail is shown at least, so that
+    the person says who is right."""
+    if thought and thought.decides and found.classification != thought.outcome:
+        shown: Classification = "notify" if found.classification == "ignore" else found.classification
+        return Sorted(shown, f"{found.reasoning} (otherwise {thought.outcome}: {thought.why})", "model", thought)
+    return Sorted(found.classification, found.reasoning, "model", thought)
+
+
+def _by_headers(run: Mapping[str, Any], thought: Thought | None) -> Sorted:
     """The class of a mail that no model reads, by its headers alone."""
     if run["automatic"]:
-        return Triage(
-            classification="ignore", reasoning="automatic or bulk mail; today's budget for the model is spent"
-        )
-    return Triage(classification="notify", reasoning="shown unread: today's budget for the model is spent")
+        return Sorted("ignore", "automatic or bulk mail; today's budget for the model is spent", "fixed", thought)
+    return Sorted("notify", "shown unread: today's budget for the model is spent", "fixed", thought)
