@@ -13,6 +13,8 @@ from email_assistant.db import mails, threads
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Pool
 from email_assistant.inbox.questions import Questions
+from email_assistant.memory import fires
+from email_assistant.memory.rules import Rule
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.sync.mails import store_earlier
 from email_assistant.work.conversations import Conversation, Conversations, conversation_text
@@ -42,15 +44,22 @@ class Handover:
         self._replies_per_day = replies_per_day
 
     async def __call__(
-        self, run: Mapping[str, Any], classification: Classification, reason: str, lease: Lease
+        self,
+        run: Mapping[str, Any],
+        classification: Classification,
+        reason: str,
+        lease: Lease,
+        *,
+        fired: Sequence[Rule] = (),
     ) -> Settled:
         run_id = UUID(run["id"])
         if classification != "ignore" and run["automatic"] and await self._is_beside_others(run, lease):
             classification, reason = "ignore", "automatic mail, while something waits in this conversation"
         if classification == "respond" and (why := await self._may_not_answer(run)):
             classification, reason = "notify", why
+        used = fires.noted(UUID(run["account_id"]), run["mail"], fired)
         async with self._pool.connection() as conn:
-            await mails.triaged(conn, lease, run["mail"], classification, reason)
+            await mails.triaged(conn, lease, run["mail"], classification, reason, along=used)
         if classification == "ignore" or run["triage_only"]:
             return Settled("ignore")
         conversation = self._conversations.under(lease)
@@ -90,12 +99,10 @@ class Handover:
         return await self._conversations.has_more_waiting(lease.thread_id, run["mail"])
 
     async def _may_not_answer(self, run: Mapping[str, Any]) -> str | None:
-        """Why no draft may be made: automatic and bulk mail, and whoever was answered too often (reply loops)."""
-        if run["automatic"]:
-            return "automatic or bulk mail: shown, never answered"
-        to = run["reply"]["to"]
-        if not to:
-            return "it names no address to reply to"
+        """Why no draft may be made: as `never_answered` says, or whoever was answered too often (reply loops)."""
+        if why := never_answered(run):
+            return why
+        to = str(run["reply"]["to"])
         since = datetime.now(UTC) - timedelta(days=1)
         sent = await self._ledger.replies_since(UUID(run["account_id"]), to.lower(), since)
         if sent >= self._replies_per_day:
@@ -122,6 +129,13 @@ class Handover:
         done = [effect.result or effect.tool for effect in await self._ledger.done_in(thread_id)]
         doubtful = await self._ledger.doubtful_in(thread_id)
         return done + [f"{effect.tool}, of which it is not known whether it happened" for effect in doubtful]
+
+
+def never_answered(run: Mapping[str, Any]) -> str | None:
+    """Why a run's mail gets no draft, whatever its class."""
+    if run["automatic"]:
+        return "automatic or bulk mail: shown, never answered"
+    return None if run["reply"]["to"] else "it names no address to reply to"
 
 
 def _came_after(mail_id: str, covered: Sequence[str]) -> Sequence[str]:
