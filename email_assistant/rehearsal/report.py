@@ -74,6 +74,7 @@ class Rehearsed:
         return (
             f"Of {self.mails:,} mails you answered {self.answered:,}: I would have shown you {self.shown:,}, among "
             f"them {self.shown_answered:,} of those."
+            + (" I have judged too few to leave any aside yet." if self.shown == self.mails else "")
         )
 
     @property

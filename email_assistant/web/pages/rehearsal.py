@@ -1,7 +1,7 @@
 """`/rehearsal`: what would have been shown of one's own past mail, begun here, watched, and told in plain words."""
 
 import csv
-from datetime import date, datetime, time
+from datetime import UTC, date, datetime, time
 from io import StringIO
 from typing import Annotated
 
@@ -45,7 +45,7 @@ async def start(
     """Begin, or go on. `until`: in place of the months, a day after which mail is judged."""
     chosen = await _of(app, account)
     if until:
-        period = Period(None, datetime.combine(until, time(), chosen.zone))
+        period = Period(None, datetime.combine(until, time(), UTC))
     else:
         period = Period(None if months in (None, USUAL_MONTHS) else months)
     begun.start(chosen, period)
