@@ -7,8 +7,10 @@ from datetime import UTC, datetime, timedelta
 from email import message_from_bytes
 from email.utils import parsedate_to_datetime
 from functools import cache
+from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import psycopg
 import pytest
@@ -57,7 +59,7 @@ def google(mbox: Path) -> Iterator[Google]:
 @pytest.fixture
 def program(tmp_path: Path, database_url: str, google: Google, model: Model) -> Iterator[Daemon]:
     with Daemon(tmp_path, database_url, google, model) as made:
-        made.account_add(PERSON)
+        made.account_add(PERSON, "shadow")
         google.requests.clear()
         yield made
 
@@ -249,3 +251,72 @@ def test_without_a_letter_of_ones_own_it_says_what_is_missing(program: Daemon, g
 def test_without_an_account_it_says_how_to_connect_one(program: Daemon) -> None:
     program.cli("account", "remove", PERSON, "--yes")
     assert "no mailbox is connected yet: `email-assistant auth login`" in refused(program)
+
+
+class TestPage:
+    def until(self, program: Daemon, words: str) -> str:
+        def shown() -> str:
+            return unescape(program.http.get("/rehearsal").text)
+
+        return program.wait_for(lambda: found if words in (found := shown()) else "", words)
+
+    def test_it_is_begun_watched_and_told(
+        self, program: Daemon, google: Google, model: Model, kept: Callable[[], int], expected: Callable[..., Any]
+    ) -> None:
+        program.up()
+        assert 'href="/rehearsal"' in program.http.get("/").text
+        assert f'href="/rehearsal?account={quote(PERSON)}"' in program.http.get("/accounts").text
+        newest_first = sorted(google.mailbox.messages.values(), key=lambda each: each.date_ms, reverse=True)
+        hold = Hold()
+        google.fault("messages.get", about=newest_first[100].id, hold=hold)
+        began = program.http.post("/rehearsal", data={"account": PERSON, "months": "6", "until": ""})
+        assert began.status_code == 303
+        page = program.http.get("/rehearsal")
+        assert page.headers["refresh"]
+        assert f"96 of {len(newest_first)}" in self.until(program, "96 of")
+        program.http.post("/rehearsal", data={"account": PERSON, "months": "6"})  # it is under way: nothing changes
+        hold.release()
+        told = self.until(program, "I would have shown you")
+        assert "refresh" not in program.http.get("/rehearsal").headers
+        counts, missed, _ = expected(months=6)
+        assert f"Of {counts['mails']} mails you answered {counts['answered']}: " in told
+        assert f"I would have shown you {counts['shown']}, among them {counts['shown_answered']} of those." in told
+        rows = program.http.get("/rehearsal/scores.csv", params={"account": PERSON}).text.splitlines()
+        assert rows[0] == "message_id,probability,action"
+        assert set(missed) < {row.partition(",")[0] for row in rows}
+        model.script(lambda _: [reply("Quite so.")])
+        asked = program.http.post("/rehearsal/letters", data={"account": PERSON, "budget": "2"}).text
+        assert "This would ask stub-model for 2 letters; what that costs is not known" in asked
+        assert model.calls("response") == []
+        program.http.post("/rehearsal/letters", data={"account": PERSON, "budget": "2", "agreed": "true"})
+        assert self.until(program, "asked for 2 letters and proposed 2").count("Quite so.") == 2
+        assert program.items() == []
+        program.http.post("/rehearsal/forget", data={"account": PERSON})
+        assert kept() == 0
+        assert "I would have shown you" not in program.http.get("/rehearsal").text
+
+    def test_it_is_stopped_and_goes_on_in_another_process(
+        self, program: Daemon, google: Google, kept: Callable[[], int]
+    ) -> None:
+        up = program.up()
+        newest_first = sorted(google.mailbox.messages.values(), key=lambda each: each.date_ms, reverse=True)
+        hold = Hold()
+        google.fault("messages.get", about=newest_first[100].id, hold=hold)
+        program.http.post("/rehearsal", data={"account": PERSON})
+        self.until(program, "96 of")
+        program.http.post("/rehearsal/stop", data={"account": PERSON})
+        assert "96 past mails" in self.until(program, "Go on")
+        up.kill()
+        google.requests.clear()
+        program.up()
+        assert "Go on" in self.until(program, "96 past mails")
+        program.http.post("/rehearsal", data={"account": PERSON})
+        self.until(program, "I would have shown you")
+        fetched = {call.path.rpartition("/")[2] for call in google.calls("messages.get")}
+        assert not fetched & {each.id for each in newest_first[:96]}
+
+    def test_it_says_why_it_ended(self, program: Daemon, google: Google) -> None:
+        program.up()
+        google.fault("messages.get", status=403, reason="insufficientPermissions", times=999)
+        program.http.post("/rehearsal", data={"account": PERSON})
+        assert "insufficientPermissions" in self.until(program, "It ended early")
