@@ -13,8 +13,10 @@ from email_assistant.triage.labelled import Labelled, NoLabelledMail
 from email_assistant.triage.plain import IGNORE, OUTCOMES, RESPOND, by_rules
 from email_assistant.triage.proof import THRESHOLDS, Proof, interval, upper_bound
 
-Stage = Literal["rules", "classifier"]
-STAGES: Final[tuple[Stage, ...]] = ("rules", "classifier")
+Stage = Literal["rules", "classifier", "model"]
+STAGES: Final[tuple[Stage, ...]] = ("rules", "classifier", "model")
+NO_ANSWER: Final = "no answer"
+"""What a model judged whose answer can't be read: never right."""
 FOLDS: Final = 10
 LIMIT: Final = 0.05
 """The share of wrong ones, among the mails that a stage decides alone, that it must stay under."""
@@ -73,12 +75,14 @@ def measure(
     data: Sequence[Labelled],
     training: Sequence[Labelled] | None = None,
     progress: Progress = lambda _: None,
+    *,
+    said: Sequence[str] = (),
 ) -> Measured:
     """Measure on `data`, trained on `training`, or else in ten folds of the data itself. The same mails give the same
-    figures. Raises NoLabelledMail, TooFewOutcomes."""
-    if stage == "rules":
-        judged = [_Judged(each.label, by_rules(_facts(each)), 1.0, True, each.is_phishing) for each in data]
-        return _measured(stage, None, judged)
+    figures. `said`: what the model said of each mail, where it is one. Raises NoLabelledMail, TooFewOutcomes."""
+    if stage != "classifier":
+        outcomes = said if stage == "model" else [by_rules(_facts(each)) for each in data]
+        return _measured(stage, None, [_sure(each, outcome) for each, outcome in zip(data, outcomes, strict=True)])
     if training is not None:
         return _measured(stage, None, _trained(training, data))
     parts = _folds(data, FOLDS)
@@ -88,6 +92,11 @@ def measure(
         judged += _trained(rest, [data[each] for each in part])
         progress(number + 1)
     return _measured(stage, len(parts), judged)
+
+
+def _sure(each: Labelled, outcome: str) -> _Judged:
+    """By a stage that says nothing of how sure it is."""
+    return _Judged(each.label, outcome, 1.0, True, each.is_phishing)
 
 
 def _trained(training: Sequence[Labelled], data: Sequence[Labelled]) -> list[_Judged]:
