@@ -51,6 +51,7 @@ from email_assistant.work.tasks import Handlers
 
 if TYPE_CHECKING:
     from email_assistant.agents.mail.graph import MailAgent
+    from email_assistant.agents.mail.own_letters import OwnLetters
     from email_assistant.model.tally import Tally
     from email_assistant.work.handover import Handover
     from email_assistant.work.replay import Replay
@@ -270,6 +271,7 @@ class Daemon:
 async def open_daemon(app: App) -> AsyncIterator[Daemon]:
     """Everything that works by itself, opened on an open app."""
     keep_langsmith_off()
+    from email_assistant.agents.mail.own_letters import OwnLetters
     from email_assistant.work.handover import Handover
 
     settings = app.settings
@@ -296,7 +298,8 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
         app.pool, conversations, runs, app.questions, app.ledger, app.clients, replies_per_day=settings.replies_per_day
     )
     evidence = Evidence(app.pool, app.accounts, app.recipients, memory, conversations)
-    agent = _mail_agent(app, app.models, memory, evidence, handover)
+    own_letters = OwnLetters(app.pool, GateLedger(app.pool)) if settings.past_mail else None
+    agent = _mail_agent(app, app.models, memory, evidence, handover, own_letters)
     saver = FencedSaver(app.pool)
     left_drafts = LeftDrafts(app.pool, settings.google_timeout_seconds)
     async with tracing(settings) as callbacks:
@@ -376,7 +379,14 @@ async def open_replay(
         yield Replay(app.pool, FencedSaver(app.pool), agent, app.complete, background), tally
 
 
-def _mail_agent(app: App, models: Models, memory: Memory, evidence: Evidence, settle: "Handover") -> "MailAgent":
+def _mail_agent(
+    app: App,
+    models: Models,
+    memory: Memory,
+    evidence: Evidence,
+    settle: "Handover",
+    own_letters: "OwnLetters | None" = None,
+) -> "MailAgent":
     from email_assistant.agents.mail.graph import MailAgent
 
     return MailAgent(
@@ -391,4 +401,5 @@ def _mail_agent(app: App, models: Models, memory: Memory, evidence: Evidence, se
         app.settings.max_steps,
         settle,
         app.settings.when_spent == "rules",
+        own_letters,
     )

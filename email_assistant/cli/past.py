@@ -1,13 +1,15 @@
 """The person's own mailbox as a rehearsal reads it, with a bar that shows how far it is."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from email_assistant.cli.context import err, here, opened, tell
+import typer
+
+from email_assistant.cli.context import NO_MODEL, CommandError, err, here, opened, tell
 
 if TYPE_CHECKING:
     from email_assistant.accounts.account import Account
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
     from email_assistant.rehearsal.own import Period
     from email_assistant.rehearsal.past import PastMails, ToRead
     from email_assistant.rehearsal.recorded import Recorded
+    from email_assistant.rehearsal.walk import Judged
+    from email_assistant.settings import Settings
+    from email_assistant.work.rehearsed_letters import LettersBesideSent
 
 _TOLD: Final = 60.0  # seconds; what takes less is not announced
 
@@ -23,6 +28,7 @@ _TOLD: Final = 60.0  # seconds; what takes less is not announced
 class Past:
     """A mailbox as it was read."""
 
+    settings: "Settings"
     account: "Account"
     own: frozenset[str]  # the person's addresses
     entries: "list[Recorded]"
@@ -56,7 +62,46 @@ async def read_past(address: str | None, period: "Period") -> Past:
         since = period.since(datetime.now(UTC))
         found = await past.look(account, since)
         await _fetch(past, account, found)
-        return Past(account, found.own, await past.history(account, found.own, since))
+        return Past(app.settings, account, found.own, await past.history(account, found.own, since))
+
+
+def ask_for_letters(past: Past, judged: "Sequence[Judged]", budget: int, *, yes: bool) -> "list[Judged]":
+    """The mails that letters are to be proposed to, once the person has agreed to what that costs. Raises CommandError,
+    typer.Abort."""
+    from email_assistant.rehearsal.cost import drafting, written
+    from email_assistant.work.rehearsed_letters import newest_answered
+
+    settings = past.settings
+    if not settings.has_model:
+        raise CommandError(f"no model {NO_MODEL}")
+    wanted = newest_answered(judged, budget)
+    money = drafting(wanted, settings)
+    if settings.model_stand_in:
+        costs = "canned letters, which cost nothing"
+    elif money is None:
+        costs = "what that costs is not known: EMAIL_ASSISTANT_PRICES has no price for it"
+    else:
+        costs = f"about {written(money, settings.currency)}"
+    model = settings.model_for("response")
+    if not yes:
+        question = f"This would ask {model} for {len(wanted)} letters, {costs}: go on?"
+        typer.confirm(question, abort=True, err=True)
+    return wanted
+
+
+async def letters_beside_sent(past: Past, wanted: "Sequence[Judged]") -> "LettersBesideSent":
+    """Have the letters proposed. Raises what the model does, BudgetSpent."""
+    from email_assistant.app import rehearsed_letters
+    from email_assistant.work.rehearsed_letters import LettersBesideSent
+
+    async with opened() as app:
+        proposals, found = rehearsed_letters(app), []
+        with bar("Drafting", len(wanted), counted=True) as progress:
+            async for letter in proposals.propose(past.account, past.entries, wanted):
+                found.append(letter)
+                progress(len(found))
+    settings = past.settings
+    return LettersBesideSent(settings.model_for("response"), settings.model_stand_in, found)
 
 
 async def forgotten(address: str | None) -> str:

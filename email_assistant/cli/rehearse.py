@@ -20,13 +20,14 @@ from email_assistant.cli.context import (
     say,
     when,
 )
-from email_assistant.cli.past import bar, forgotten, read_past
+from email_assistant.cli.past import ask_for_letters, bar, forgotten, letters_beside_sent, read_past
 
 if TYPE_CHECKING:
     from email_assistant.rehearsal.recorded import Recorded
     from email_assistant.rehearsal.report import Rehearsed
     from email_assistant.rehearsal.walk import Walked
     from email_assistant.triage.figures import Bin
+    from email_assistant.work.rehearsed_letters import LettersBesideSent
 
 Mbox = Annotated[Path, typer.Option(metavar="FILE", help="Your mail, the sent mail too: an .mbox export.")]
 Addresses = Annotated[
@@ -47,7 +48,7 @@ def rehearse(
         list[str] | None, typer.Option(metavar="ADDRESS", help="With --mbox: yours; once for each that you have.")
     ] = None,
     months: Annotated[
-        int | None, typer.Option(min=1, max=120, help="Judge the last so many; what is older teaches. Of your mailbox: 6.")
+        int | None, typer.Option(min=1, max=120, help="Judge the last so many; what is older teaches. Of a mailbox: 6.")
     ] = None,
     until: Annotated[
         str | None, typer.Option(metavar="DATE", help="Learn from what was known on this day; judge what came after.")
@@ -55,6 +56,11 @@ def rehearse(
     scores: Annotated[
         Path | None, typer.Option(metavar="FILE.csv", help="Write what was thought of each mail, by its Message-ID.")
     ] = None,
+    model: Annotated[
+        bool, typer.Option("--model", help="Have letters proposed to mails that you answered, beside what you sent.")
+    ] = False,
+    budget: Annotated[int, typer.Option(min=1, max=500, help="With --model: so many letters, the newest.")] = 20,
+    yes: Annotated[bool, typer.Option("--yes", help="With --model: do not ask before it costs something.")] = False,
     forget: Annotated[bool, typer.Option("--forget", help="Delete what was read of the mailbox before.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -64,40 +70,50 @@ def rehearse(
     read of your mailbox is kept here, so that it can be stopped at any time and goes on from there; --forget deletes
     it. With --mbox nothing is stored. The same mail gives the same result."""
     with ended_in_words():
+        from email_assistant.rehearsal.cost import estimate
         from email_assistant.rehearsal.own import Period, rehearsed
         from email_assistant.rehearsal.report import report, write_scores
 
-        _check_options(mbox, address, account, forget=forget)
+        _check_options(mbox, address, account, of_mailbox=forget or model)
         if forget:
             say(run(lambda: forgotten(account)))
             return
         if scores is not None:
             check_writable(scores)
         period = Period(months, _day(until, months))
+        cost, letters = None, None
         if mbox is not None:
             own = addresses_of(address or [])
             entries = read_history(mbox, own)
-            begins = period.begins(entries) if months or until else None
-            walked = _walked(entries, own, begins)
+            walked = _walked(entries, own, period.begins(entries) if months or until else None)
             found = report(walked, own)
         else:
             past = run(lambda: read_past(account, period))
             with bar("Going through it", len(past.entries)) as progress:
                 walked, found = rehearsed(past.entries, past.own, period, progress)
+            cost = estimate(walked.judged, past.settings)
+            if model:
+                wanted = ask_for_letters(past, walked.judged, budget, yes=yes)
+                letters = run(lambda: letters_beside_sent(past, wanted))
         if scores is not None:
             write_scores(scores, walked.judged)
     if as_json:
-        print_json(asdict(found))
-    else:
-        _tell(found)
+        more = {} if mbox else {"cost": cost and asdict(cost), "drafts": letters and asdict(letters)}
+        print_json(asdict(found) | more)
+        return
+    _tell(found)
+    if cost:
+        say(f"\n{cost.sentence}")
+    if letters:
+        _tell_letters(letters)
 
 
-def _check_options(mbox: Path | None, address: list[str] | None, account: str | None, *, forget: bool) -> None:
+def _check_options(mbox: Path | None, address: list[str] | None, account: str | None, *, of_mailbox: bool) -> None:
     """Raises CommandError."""
     if mbox is None and address:
         raise CommandError("--address goes with --mbox; --account says which of your mailboxes is meant")
-    if mbox is not None and (account or forget):
-        raise CommandError("--mbox is about a file, and --account and --forget about a mailbox: give one of them")
+    if mbox is not None and (account or of_mailbox):
+        raise CommandError("--account, --model and --forget are about a mailbox, and --mbox is about a file")
     if mbox is not None and not address:
         raise CommandError("--mbox needs your --address, once for each that you have")
 
@@ -167,6 +183,18 @@ def _tell(found: "Rehearsed") -> None:
         ["sender", "mails", "answered", "shown"],
         [[each.sender, f"{each.mails:,}", f"{each.answered:,}", f"{each.shown:,}"] for each in found.senders],
     )
+
+
+def _tell_letters(found: "LettersBesideSent") -> None:
+    for each in found.letters:
+        say("")
+        print_text(f"{when(each.at)}  {each.sender}  {each.subject}", "bold")
+        if each.verdict:
+            say(each.verdict)
+        print_text(f"  proposed: {each.proposed or f'no letter, {each.why_none}'}")
+        print_text(f"  sent:     {each.sent}")
+    say("")
+    say(found.sentence)
 
 
 def _tell_missed(found: "Rehearsed") -> None:

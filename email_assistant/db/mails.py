@@ -145,9 +145,11 @@ async def not_tried(conn: Connection, thread_id: UUID, gmail_id: str) -> None:
     await _run(conn, "not_tried", thread=thread_id, mail=gmail_id)
 
 
-async def triaged(conn: Connection, lease: Lease, gmail_id: str, classification: str, why: str) -> None:
+async def triaged(
+    conn: Connection, lease: Lease, gmail_id: str, classification: str, why: str, *, along: Sequence[RowChange]
+) -> None:
     """Store its class; an empty reason leaves the one that is known, and when it was triaged. Raises LeaseLost."""
-    await lease.guarded(conn, _SQL["triaged"], classification, why, lease.thread_id, gmail_id)
+    await lease.guarded(conn, _SQL["triaged"], classification, why, lease.thread_id, gmail_id, along=along)
 
 
 async def cover(conn: Connection, run_id: UUID, thread_id: UUID) -> tuple[list[str], str | None]:

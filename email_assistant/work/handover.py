@@ -13,6 +13,8 @@ from email_assistant.db import mails, threads
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Pool
 from email_assistant.inbox.questions import Questions
+from email_assistant.memory import fires
+from email_assistant.memory.rules import Rule
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.sync.mails import store_earlier
 from email_assistant.work.conversations import Conversation, Conversations, conversation_text
@@ -42,15 +44,22 @@ class Handover:
         self._replies_per_day = replies_per_day
 
     async def __call__(
-        self, run: Mapping[str, Any], classification: Classification, reason: str, lease: Lease
+        self,
+        run: Mapping[str, Any],
+        classification: Classification,
+        reason: str,
+        lease: Lease,
+        *,
+        fired: Sequence[Rule] = (),
     ) -> Settled:
         run_id = UUID(run["id"])
         if classification != "ignore" and run["automatic"] and await self._is_beside_others(run, lease):
             classification, reason = "ignore", "automatic mail, while something waits in this conversation"
         if classification == "respond" and (why := await self._may_not_answer(run)):
             classification, reason = "notify", why
+        used = fires.noted(UUID(run["account_id"]), run["mail"], fired)
         async with self._pool.connection() as conn:
-            await mails.triaged(conn, lease, run["mail"], classification, reason)
+            await mails.triaged(conn, lease, run["mail"], classification, reason, along=used)
         if classification == "ignore" or run["triage_only"]:
             return Settled("ignore")
         conversation = self._conversations.under(lease)

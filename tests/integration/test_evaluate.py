@@ -23,7 +23,7 @@ def labelled(tmp_path: Path) -> Path:
     lines = [
         {
             "id": f"m{number}", "from": "Bob <bob@example.org>", "to": ["Ada <ada@example.com>"], "cc": [],
-            "subject": subject, "body": "Clear." if label != "notify" or number > 9 else "Odd." if number == 9 else "Unclear.",
+            "subject": subject, "body": "Clear." if label != "notify" else {9: "Odd."}.get(number, "Un" * (number < 9) + "clear."),
             "label": label, "source": "real" if label == "respond" else "synthetic_llm",
         }
         for number in range(20) for subject, label in LABELS.items()

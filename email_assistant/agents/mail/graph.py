@@ -1,25 +1,29 @@
 """The mail agent: triage, and the response agent as its subgraph. This page is the whole graph."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, interrupt
 
+from email_assistant.accounts.account import Account
 from email_assistant.agents.agent import CallState, LoopState, Ran, asking
 from email_assistant.agents.assistant import Assistant
 from email_assistant.agents.loop import Loop
+from email_assistant.agents.mail.own_letters import OwnLetters
 from email_assistant.agents.mail.prompts import Triage, response_prompt, triage_prompt
 from email_assistant.agents.mail.run import Settle
 from email_assistant.db.checkpoints import lease_of
 from email_assistant.google.errors import NotFound, Refused
+from email_assistant.memory.rules import Rule, numbered
+from email_assistant.memory.senders import BY_RULE, deciding
 from email_assistant.tools.spec import Answer, Call, FormNeeded
 from email_assistant.usage import BudgetSpent
 
@@ -38,6 +42,8 @@ class MailAgent(Assistant):
     settle: Settle
     sorts_by_rules: bool
     """Whether mail is sorted by its headers alone when the budget for the model is spent, rather than left waiting."""
+    own_letters: OwnLetters | None
+    """Examples of how the person writes; None: they have not asked for that."""
 
     def graph(self, checkpointer: BaseCheckpointSaver[Any] | None) -> "CompiledStateGraph[Any, Any, Any, Any]":
         graph = StateGraph(MailState)
@@ -65,8 +71,8 @@ class MailAgent(Assistant):
 
     async def triage_router(self, state: MailState, config: RunnableConfig) -> Command[str]:
         run = state["run"]
-        triage = await self._triage(run, config)
-        settled = await self.settle(run, triage.classification, triage.reasoning, lease_of(config))
+        triage, fired = await self._triage(run, config)
+        settled = await self.settle(run, triage.classification, triage.reasoning, lease_of(config), fired=fired)
         # Read by processes of an earlier version that run beside this one during an upgrade.
         covering = {**run, "covers": list(settled.covers)}
         if settled.classification == "notify":
@@ -95,12 +101,21 @@ class MailAgent(Assistant):
         )
         return await self.models.call(
             "response",
-            [SystemMessage(prompt), *state["messages"]],
+            [SystemMessage(prompt), *await self._with_letters(run, account, state["messages"])],
             account_id=account.id,
             run_id=UUID(run["id"]),
             tools=(await self.tools.offered("mail", account.id)).schemas(),
             tool_choice="required",
         )
+
+    async def _with_letters(
+        self, run: Mapping[str, Any], account: Account, messages: Sequence[AnyMessage]
+    ) -> Sequence[AnyMessage]:
+        """The messages with the person's own letters before the conversation. They are in no checkpoint: none is shown
+        any more once the person says so."""
+        block = await self.own_letters.block(run, account) if self.own_letters else ""
+        opening, *rest = messages
+        return [HumanMessage(f"{block}\n\n{opening.text}"), *rest] if block else messages
 
     async def ran(self, call: Call, name: str, args: dict[str, Any]) -> Ran:
         try:
@@ -121,25 +136,30 @@ class MailAgent(Assistant):
                 continue  # the mail is answered; a label is not worth failing it
         return {}
 
-    async def _triage(self, run: Mapping[str, Any], config: RunnableConfig) -> Triage:
+    async def _triage(self, run: Mapping[str, Any], config: RunnableConfig) -> tuple[Triage, Sequence[Rule]]:
+        """The mail's class, and the person's rules that it came of."""
         if run["given"]:
-            return Triage(reasoning="", classification=run["given"])
+            return Triage(reasoning="", classification=run["given"]), ()
         if known := self.settle.classified(run, lease_of(config)):
-            return known
+            return known, ()
+        rules = await self.memory.rules(UUID(run["account_id"]), "triage_preferences")
+        if found := deciding(rules, run.get("sender", "")):
+            triage = Triage(classification=found[0].classification, reasoning=f"{BY_RULE}: {found[0].rule.text}")
+            return triage, [each.rule for each in found]
         try:
-            return await self.ask_model(run)
+            triage = await self.ask_model(run, rules)
         except BudgetSpent:
             if not self.sorts_by_rules:
                 raise
-            return _by_rules(run)
+            return _by_headers(run), ()
+        return triage, [rules[number - 1] for number in sorted(set(triage.rules)) if 0 < number <= len(rules)]
 
-    async def ask_model(self, run: Mapping[str, Any]) -> Triage:
-        """What a model says that the run's mail needs."""
+    async def ask_model(self, run: Mapping[str, Any], rules: Sequence[Rule]) -> Triage:
+        """What a model says that the run's mail needs, by these rules of the person's."""
         account = await self.account(run)
-        preferences = await self.memory.text(account.id, "triage_preferences")
         return await self.models.parse(
             "triage",
-            [SystemMessage(triage_prompt(account, preferences)), HumanMessage(run["text"])],
+            [SystemMessage(triage_prompt(account, numbered(rules))), HumanMessage(run["text"])],
             Triage,
             "triage",
             account_id=account.id,
@@ -147,7 +167,7 @@ class MailAgent(Assistant):
         )
 
 
-def _by_rules(run: Mapping[str, Any]) -> Triage:
+def _by_headers(run: Mapping[str, Any]) -> Triage:
     """The class of a mail that no model reads, by its headers alone."""
     if run["automatic"]:
         return Triage(

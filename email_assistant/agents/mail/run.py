@@ -6,6 +6,7 @@ from typing import Any, Protocol, TypedDict
 
 from email_assistant.agents.mail.prompts import Classification, Triage
 from email_assistant.db.lease import Lease
+from email_assistant.memory.rules import Rule
 
 
 class ReplyNeeds(TypedDict):
@@ -39,6 +40,8 @@ class Run(TypedDict):
     """Gmail ids of the whole thread."""
     text: str
     """That mail, delimited for a prompt."""
+    sender: str
+    """The address in its From; empty if that is forged. Runs of an earlier version have none."""
     reply: ReplyNeeds
     invitation: str | None
     """What calendars know the event by to which the conversation last invited; None if it did to none."""
@@ -69,9 +72,19 @@ class Settle(Protocol):
         ...
 
     def __call__(
-        self, run: Mapping[str, Any], classification: Classification, reason: str, lease: Lease
+        self,
+        run: Mapping[str, Any],
+        classification: Classification,
+        reason: str,
+        lease: Lease,
+        *,
+        fired: Sequence[Rule] = (),
     ) -> Awaitable[Settled]:
-        """Store a mail's class and, if it is the one to be answered, let its run take the conversation over."""
+        """Store a mail's class and, if it is the one to be answered, let its run take the conversation over.
+
+        Args:
+            fired: the rules that its class came of.
+        """
         ...
 
     def covered(self, run: Mapping[str, Any]) -> Awaitable[Sequence[str]]:
