@@ -75,7 +75,7 @@ def of_triage(found: "Measured", about: Mapping[str, Any], says: Sequence[str]) 
     right = {label: found.confusion[label].get(label, 0) for label, _ in classes}
     judged = {label: sum(row.get(label, 0) for row in found.confusion.values()) for label, _ in classes}
     outcomes = list(dict.fromkeys([*found.per_class, *(each for row in found.confusion.values() for each in row)]))
-    confidence = [_bin(each) for each in found.calibration] if found.stage == "classifier" else []
+    confidence = [_bin(each) for each in found.calibration] if found.stage in ("classifier", "cascade") else []
     return Page(
         f"How well mail is told apart: {found.stage}",
         says,

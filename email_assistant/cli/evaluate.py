@@ -28,7 +28,7 @@ from email_assistant.cli.rehearse import Addresses, Mbox, addresses_of, calibrat
 if TYPE_CHECKING:
     from email_assistant.rehearsal.compare import Way
     from email_assistant.triage.labelled import Labelled
-    from email_assistant.triage.measure import Measured
+    from email_assistant.triage.measure import Measured, Stage
 
 Report = Annotated[
     Path | None, typer.Option(metavar="FILE.html", help="Write the figures with plots, as one page that stands alone.")
@@ -43,10 +43,10 @@ def triage(
     train: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Train on these; left out: ten-fold, on the mails themselves.")
     ] = None,
-    stage: Annotated[str, typer.Option(help="rules, classifier or model.")] = "classifier",
+    stage: Annotated[str, typer.Option(help="rules, classifier, model or cascade.")] = "classifier",
     model: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Which model the stage model asks; without it, yours."),
+        typer.Option(metavar="NAME", help="Which model model and cascade ask; without it, yours."),
     ] = None,
     report: Report = None,
     yes: Yes = False,
@@ -55,7 +55,8 @@ def triage(
     """How well a stage tells what a mail needs: respond, notify or ignore.
 
     Intervals hold the truth with 95 %. What is decided alone has a confidence that was chosen on the training mails.
-    The stage model asks your model about every mail, once you have agreed to what that costs."""
+    The stage model asks your model about every mail, cascade about those that the classifier may not decide by then;
+    first it is said what that costs."""
     with ended_in_words():
         from email_assistant.triage.labelled import apart, read
         from email_assistant.triage.measure import FOLDS, STAGES, measure
@@ -65,9 +66,11 @@ def triage(
             check_writable(report)
         mails = read(data)
         learned = apart(read(train), mails) if train else None
-        asked = run(lambda: _asked(mails, model, yes)) if wanted == "model" else None
+        asks = wanted in ("model", "cascade")
+        asked = run(lambda: _asked(wanted, mails, learned or [], model, yes)) if asks else None
+        said, alone = (asked.said, asked.alone) if asked else ([], [])
         with bar("Measuring", FOLDS) as progress:
-            found = measure(wanted, mails, learned, progress, said=asked.said if asked else ())
+            found = measure(wanted, mails, learned, progress, said=said, alone=alone)
         about = _about(data, train, mails, asked)
         says = list(_in_sentences(found, about))
         if report is not None:
@@ -84,31 +87,44 @@ def triage(
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What a model said of each mail, and what that took."""
+    """What each mail was said to need, where a model was asked about some, and what that took."""
 
     model: str
     said: list[str]
+    alone: list[float | None]  # how sure the stage before the model was, where it decided
     cost: dict[str, Any]
 
 
-async def _asked(mails: "Sequence[Labelled]", name: str | None, yes: bool) -> _Asked:
-    """Raises CommandError, typer.Abort, and what the model raises."""
+async def _asked(
+    stage: "Stage", mails: "list[Labelled]", before: "list[Labelled]", name: str | None, yes: bool
+) -> _Asked:
+    """`before`: mails that came before. Raises CommandError, typer.Abort, and what the model raises."""
     from email_assistant.app import open_models
+    from email_assistant.triage.simulated import Thoughts, decided_alone
     from email_assistant.work.labelled import cost, questions, said
 
     settings = with_model(load_settings(), name)
     if settings.model_stand_in:
         raise CommandError(f"no model is measured here, since its answers would say nothing: {settings.model_stand_in}")
-    model, asked = settings.model_for("triage"), questions(mails)
+    alone: Thoughts = [None] * len(mails)
+    if stage == "cascade":
+        alone = decided_alone([*before, *mails])[len(before) :]
+    left = [place for place, thought in enumerate(alone) if thought is None]
+    model, asked = settings.model_for("triage"), questions([mails[place] for place in left])
     expected = cost(asked)
     price = in_money(settings, model, *expected)
     agreed(f"{model} is asked {len(asked):,} times, about {sum(expected):,} tokens{price}.", yes)
     async with open_models(settings) as (models, tally):
         with bar("Asking", len(asked), counted=True) as progress:
-            found = await said(models, asked, progress)
+            answers = dict(zip(left, await said(models, asked, progress), strict=True))
     used = (tally.prompt_tokens, tally.completion_tokens)
-    a_mail = {"tokens_of_a_mail": sum(used) / len(mails), "money": money(settings, model, *used)}
-    return _Asked(model, found, asdict(tally) | a_mail)
+    a_mail = {"mails": len(left), "tokens_of_a_mail": sum(used) / len(mails), "money": money(settings, model, *used)}
+    return _Asked(
+        model,
+        [answers[place] if thought is None else thought[0] for place, thought in enumerate(alone)],
+        [None if thought is None else thought[1] for thought in alone],
+        asdict(tally) | a_mail,
+    )
 
 
 @app.command()
@@ -171,9 +187,11 @@ def _in_sentences(found: "Measured", about: Mapping[str, Any]) -> Iterator[str]:
     yield f"{found.stage}{by} on {on}: {found.accuracy:.1%} right ({low:.1%} to {high:.1%})."
     if about["synthetic"]:
         yield f"{about['synthetic']:.0%} of the mails are made up, by the file's own word: yours may be another matter."
-    if found.error_in_coverage is None:
+    if found.stage == "cascade":
+        yield f"The model was asked about {about['cost']['mails']:,} of them; the classifier decided the rest."
+    elif found.error_in_coverage is None:
         yield "It is sure enough of none of them."
-    else:
+    if found.error_in_coverage is not None:
         yield (
             f"Of the {found.coverage:.0%} that it is sure of, {found.error_in_coverage:.1%} are wrong; less than "
             f"{found.bound:.1%} with a probability of 95 %."

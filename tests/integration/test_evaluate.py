@@ -14,6 +14,7 @@ import pytest
 from tests.doubles.model import Model, ModelRequest
 
 LABELS = {"Report?": "respond", "Minutes": "notify", "Offer <b>now</b>": "ignore"}
+BODIES = {**dict.fromkeys(range(9), "Unclear."), 9: "Odd."}
 EVIL = '<script>alert("x")</script>'
 
 
@@ -23,7 +24,7 @@ def labelled(tmp_path: Path) -> Path:
     lines = [
         {
             "id": f"m{number}", "from": "Bob <bob@example.org>", "to": ["Ada <ada@example.com>"], "cc": [],
-            "subject": subject, "body": "Clear." if label != "notify" else {9: "Odd."}.get(number, "Un" * (number < 9) + "clear."),
+            "subject": subject, "body": BODIES.get(number, "Clear.") if label == "notify" else "Clear.",
             "label": label, "source": "real" if label == "respond" else "synthetic_llm",
         }
         for number in range(20) for subject, label in LABELS.items()
@@ -114,3 +115,20 @@ def test_the_page_of_the_classifier_shows_how_well_its_confidence_holds(
     assert found["model"] is None
     done = run(tmp_path, model, "triage", "--data", labelled.name, "--report", "none/figures.html")
     assert "can't be written" in done.stderr
+
+
+@pytest.mark.long
+def test_the_cascade_asks_the_model_about_what_is_not_proven_yet(tmp_path: Path, model: Model) -> None:
+    model.on_triage("notify")
+    lines = [
+        {"id": f"m{number}", "to": ["ada@example.com"], "subject": subject, "body": f"Clear {number}.", "label": label}
+        for number in range(800)
+        for subject, label in list(LABELS.items())[:2]
+    ]
+    (tmp_path / "many.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = said(tmp_path, model, "triage", "--data", "many.jsonl", "--stage", "cascade", "--yes")
+    assert found["cost"]["mails"] == len(model.requests)
+    # Its first look is at 600 clean cases of a class; one in ten of those that it may decide is checked.
+    assert 1300 < len(model.requests) < 1400
+    assert found["coverage"] == pytest.approx(1 - len(model.requests) / 1600)
+    assert (found["error_in_coverage"], found["proven"]) == (0, True)
