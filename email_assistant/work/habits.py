@@ -120,7 +120,7 @@ class Habits:
             log.warning("account %s: nothing learned from its mail: %s", account.id, type(error).__name__)
 
     async def _study(self, account: Account, kept: Version | None, *, is_due: bool) -> None:
-        from email_assistant.rehearsal.learned import Before, learn, next_version
+        from email_assistant.rehearsal.learned import Predecessor, learn, next_version
         from email_assistant.rehearsal.study import Study
         from email_assistant.triage.classifier import TooFewOutcomes
 
@@ -130,7 +130,7 @@ class Habits:
         upto = await self._take(study, account.id, _BEGINNING, None)
         version = next_version(taught, is_first=kept is None) if is_due else None
         try:
-            before = Before(kept.version, self._classifier(account.id, kept)) if kept else None
+            before = Predecessor(kept.version, self._classifier(account.id, kept)) if kept else None
             learned, tried = await _beside(lambda: learn(study, taught, before, version))
         except TooFewOutcomes:
             learned, tried = None, None

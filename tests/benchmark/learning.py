@@ -26,7 +26,7 @@ from typing import Final
 
 from email_assistant.mail.address import Address
 from email_assistant.mail.message import Mail
-from email_assistant.rehearsal.learned import Before, Truth, learn, next_version
+from email_assistant.rehearsal.learned import Predecessor, Truth, learn, next_version
 from email_assistant.rehearsal.recorded import Recorded
 from email_assistant.rehearsal.study import Study
 from email_assistant.triage.cascade import LIMITS, MISSED, Case, is_checked, may_decide, take
@@ -186,7 +186,7 @@ class Life:
     def _learn(self) -> None:
         study = Study([ADA], {each.mail_id: each.truth for each in self.taught})
         study.take(self.entries)
-        before = Before(self.student[2], self.student[1]) if self.student else None
+        before = Predecessor(self.student[2], self.student[1]) if self.student else None
         version = next_version(self.taught, is_first=before is None)
         try:
             learned, _ = learn(study, self.taught, before, version)
