@@ -40,6 +40,8 @@ class CannedModel:
         app = Starlette(routes=[Route("/v1/chat/completions", self._complete, methods=["POST"])])
         server = _QuietServer(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
         with socket.create_server(("127.0.0.1", 0)) as listener:
+            # asyncio does so only where the socket names its protocol; else each answer waits 40 ms for a delayed ACK
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             serving = asyncio.create_task(server.serve(sockets=[listener]))
             try:
                 yield f"http://127.0.0.1:{listener.getsockname()[1]}/v1"

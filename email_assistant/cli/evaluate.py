@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from email_assistant.cli.context import AsJson, ended_in_words, one_of, print_json, print_table, say
-from email_assistant.cli.rehearse import Addresses, Mbox, addresses_of, bar, calibrated, read_history
+from email_assistant.cli.past import bar
+from email_assistant.cli.rehearse import Addresses, Mbox, addresses_of, calibrated, read_history
 
 if TYPE_CHECKING:
     from email_assistant.rehearsal.compare import Way

@@ -29,8 +29,9 @@ STAGES: Mapping[str, str] = {
 CORRECTED = "you said so"
 """How the reason of a class begins that the person gave."""
 
-_COLUMNS = """m.gmail_id as id, a.address as account, t.gmail_id as thread, m.sender, m.subject, m.received_at,
-    m.state, m.classification, m.stage, m.reason"""
+_COLUMNS = """m.gmail_id as id, a.address as account, t.gmail_id as thread, m.sender,
+    m.content->'sender'->>'name' as sender_name, m.subject, m.received_at, m.state, m.classification, m.stage,
+    m.reason"""
 _TABLES = "mails m join accounts a on a.id = m.account_id join threads t on t.id = m.thread_id"
 
 
@@ -42,6 +43,8 @@ class MailRow:
     thread: str
     """Gmail's id of the conversation."""
     sender: str
+    sender_name: str | None
+    """As the mail itself has it; whoever writes may call themselves anything."""
     subject: str
     received_at: datetime
     state: State

@@ -75,8 +75,9 @@ def _proposal(item: Item, zone: ZoneInfo) -> str:
 
 
 def asks(item: Item) -> str:
-    """What the mail asks, in its own words; empty for a request of a chat, which its subject says."""
-    if item.chat or item.unreadable:
+    """What the mail asks, in its own words; empty for a request of a chat, which its subject says, and for a question,
+    which says it itself."""
+    if item.chat or item.unreadable or item.kind == "question":
         return ""
     return cut(asked(item.mail_text.partition("\n")[2].split("\n\n", 1)[-1]))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from email_assistant.rehearsal.mbox import NoHistory, Recorded
+from email_assistant.rehearsal.recorded import NoHistory, Recorded
 from email_assistant.rehearsal.walk import ANSWERED, FIRST, OF_EACH, Judged, Walked, addressed_to_few
 from email_assistant.triage.figures import Bin, calibration, roc_auc, share_shown
 
@@ -17,6 +17,7 @@ AT_RECALL: Final = 0.9
 _FACTS: Final = 12
 _SENDERS: Final = 10
 _FATES: Final = ("starred", "important", "unread", "trash", "spam")
+_OF_A_FILE: Final = "as far as the file tells: export the sent mail too, and name each of your addresses with --address"
 
 SHOWN: Final = "show"
 LEFT_ASIDE: Final = "leave"
@@ -69,11 +70,12 @@ class Rehearsed:
     answers_to_deleted: int
 
 
-def report(walked: Walked, own: Collection[str]) -> Rehearsed:
-    """Raises NoHistory where too little was answered, or left, to learn anything."""
+def report(walked: Walked, own: Collection[str], to_do: str = _OF_A_FILE) -> Rehearsed:
+    """Raises NoHistory where too little was answered, or left, to learn anything. `to_do`: what is said then where
+    nothing was answered at all."""
     judged = [each for each in walked.judged if each.learned]
     if walked.classifier is None or not judged:
-        raise NoHistory(_too_little(walked.judged))
+        raise NoHistory(_too_little(walked.judged, to_do))
     right = [each.answered for each in judged]
     given = [each.probability for each in judged]
     few = [addressed_to_few(each.entry.mail, own) for each in judged]
@@ -112,16 +114,13 @@ def write_scores(path: Path, judged: Sequence[Judged]) -> None:
                 table.writerow([identity, f"{each.probability:.6f}", action])
 
 
-def _too_little(judged: Sequence[Judged]) -> str:
+def _too_little(judged: Sequence[Judged], to_do: str) -> str:
     answered = sum(each.answered for each in judged)
     needed = f"it takes {FIRST} mails that are more than two weeks old, {OF_EACH} of them answered and {OF_EACH} not"
     if not judged:
         return "there is no received mail in the time that is to be judged: give an earlier --until, or more mail"
     if not answered:
-        return (
-            f"none of the {len(judged):,} received mails was answered, as far as the file tells: export the sent mail "
-            f"too, and name each of your addresses with --address; {needed}"
-        )
+        return f"none of the {len(judged):,} received mails was answered, {to_do}; {needed}"
     return f"there is too little to learn from: {answered:,} of {len(judged):,} received mails were answered; {needed}"
 
 

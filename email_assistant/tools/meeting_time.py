@@ -45,6 +45,9 @@ class MeetingTime:
 
     def told(self, home: ZoneInfo) -> str:
         """From when to when, for a person at home in `home`."""
+        start, end = self.start.astimezone(home), self.end.astimezone(home)
+        if (start.date(), start.tzname()) == (end.date(), end.tzname()) and not beside(self.start, home):
+            return f"{start:{_DAY}, %H:%M} to {end:%H:%M %Z}"
         return f"{moment(self.start, home)} to {moment(self.end, home)}"
 
 

@@ -242,6 +242,9 @@ class MailOut(Told):
     account: str
     thread: str
     sender: str
+    sender_name: str | None = Field(
+        description="As the mail itself has it; whoever writes may call themselves anything."
+    )
     subject: str
     received_at: datetime
     state: MailState

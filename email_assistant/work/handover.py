@@ -92,12 +92,10 @@ class Handover:
         return await self._conversations.has_more_waiting(lease.thread_id, run["mail"])
 
     async def _may_not_answer(self, run: Mapping[str, Any]) -> str | None:
-        """Why no draft may be made: automatic and bulk mail, and whoever was answered too often (reply loops)."""
-        if run["automatic"]:
-            return "automatic or bulk mail: shown, never answered"
-        to = run["reply"]["to"]
-        if not to:
-            return "it names no address to reply to"
+        """Why no draft may be made: as `never_answered` says, or whoever was answered too often (reply loops)."""
+        if why := never_answered(run):
+            return why
+        to = str(run["reply"]["to"])
         since = datetime.now(UTC) - timedelta(days=1)
         sent = await self._ledger.replies_since(UUID(run["account_id"]), to.lower(), since)
         if sent >= self._replies_per_day:
@@ -124,6 +122,13 @@ class Handover:
         done = [effect.result or effect.tool for effect in await self._ledger.done_in(thread_id)]
         doubtful = await self._ledger.doubtful_in(thread_id)
         return done + [f"{effect.tool}, of which it is not known whether it happened" for effect in doubtful]
+
+
+def never_answered(run: Mapping[str, Any]) -> str | None:
+    """Why a run's mail gets no draft, whatever its class."""
+    if run["automatic"]:
+        return "automatic or bulk mail: shown, never answered"
+    return None if run["reply"]["to"] else "it names no address to reply to"
 
 
 def _came_after(mail_id: str, covered: Sequence[str]) -> Sequence[str]:

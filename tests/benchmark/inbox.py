@@ -33,7 +33,7 @@ from tests.integration.test_api import TOKEN, Home, client, served
 _WAITING = """
 with conversations as (
     insert into threads (user_id, account_id, gmail_id)
-    select user_id, id, 'b' || n from accounts, generate_series(1, %(n)s) n
+    select user_id, id, 'b' || n from accounts, generate_series(%(first)s, %(last)s) n
     returning id, user_id, account_id, gmail_id),
 work as (
     insert into runs (id, user_id, account_id, thread_id, mail_id, attempt, input, state)
@@ -64,6 +64,7 @@ addEventListener("DOMContentLoaded", () => new MutationObserver((changes) => {
     requestAnimationFrame(() => drawn.port2.postMessage(0));
 }).observe(document.body, { childList: true }));
 """
+_AT_ONCE = 1_000  # rows of one statement, whose joins are planned for few
 _PAUSE = 650  # milliseconds between two keys
 
 
@@ -89,7 +90,9 @@ async def _measure(folder: Path, url: str, given: argparse.Namespace) -> None:
         await _clear(home, root, given.rounds)
         await home.execute("delete from accounts")
         await home.account()
-        await home.execute(_WAITING.replace("%(n)s", str(given.items)))
+        for first in range(1, given.items + 1, _AT_ONCE):
+            last = min(first + _AT_ONCE - 1, given.items)
+            await home.execute(_WAITING.replace("%(first)s", str(first)).replace("%(last)s", str(last)))
         await home.execute("vacuum analyze")
         async with client(root, authorization=f"Bearer {TOKEN}") as http:
             await _ask(http, home, given)

@@ -55,7 +55,8 @@ def test_it_is_shown_at_the_time_that_it_would_be_made(daemon: Daemon, google: G
     day, time = shown.split(" (")[0].rsplit(" ", 1)[0].split(" 2031, ")
     assert f"book {day}, {time}" in daemon.http.get("/").text
     page = daemon.http.get(f"/items/{item['id']}").text
-    assert (f">{shown}</dd>" in page, f">{end}</dd>" in page) == (True, True)
+    when = f"{shown} to {end}" if beside else f"{shown.removesuffix(' CEST')} to {end[-10:]}"
+    assert f"<dt>When</dt><dd>{when} · 60 min</dd>" in page
     day = daemon.http.get(f"/items/{item['id']}/day").text
     assert f"{start:%d %B}" in day
     assert "The time is free" not in day
@@ -68,8 +69,8 @@ def test_it_is_shown_at_the_time_that_it_would_be_made(daemon: Daemon, google: G
     ]
     together = daemon.http.post("/answers", data={"item": item["id"], "answer": "accept"}).text
     assert f">{shown}</dd>" in together
-    assert f"- When: {shown} to {end}\n" in item["description"]
-    assert f"- When: {shown} to {end}  \\n" in str(daemon.http.get(f"/threads/{item['run']}").json())
+    assert f"- When: {when}\n" in item["description"]
+    assert f"- When: {when}  \\n" in str(daemon.http.get(f"/threads/{item['run']}").json())
     assert f"Starts: {shown}\nEnds: {end}\n" in daemon.cli("inbox", "show", item["id"])
 
     daemon.accept(item)

@@ -327,6 +327,7 @@ class TestPages:
         daemon.accept(draft)
         shown = page(daemon, f"/items/{draft['id']}")
         assert "It goes out with your answer on the meeting." in shown
+        assert f'<a href="/items/{invitation["id"]}">Answer the rest</a>' in shown
         assert "Take it back" in shown
         assert "goes out with your answer on the meeting" in page(daemon, "/?status=decided")
         told = "The reply that you approved goes out with your answer on this."

@@ -39,6 +39,7 @@ WRITER: Mapping[str, str] = {
     "mails": "db/mails.sql",
     "mcp_tools": "tools/mcp/seen.sql",
     "model_usage": "usage.py",
+    "past_mails": "rehearsal/past.py",
     "presences": "db/presence.py",
     "quota": "accounts/quota.py",
     "runs": "db/runs.sql",

@@ -1,6 +1,6 @@
 """The mail agent: triage, and the response agent as its subgraph. This page is the whole graph."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -16,8 +16,15 @@ from langgraph.types import Command, interrupt
 from email_assistant.agents.agent import CallState, LoopState, Ran, asking
 from email_assistant.agents.assistant import Assistant
 from email_assistant.agents.loop import Loop
-from email_assistant.agents.mail.prompts import Classification, Triage, mail_to_triage, response_prompt, triage_prompt
-from email_assistant.agents.mail.run import Judge, Past, Settle, Sorted, Thought
+from email_assistant.agents.mail.prompts import (
+    Classification,
+    Precedent,
+    Triage,
+    mail_to_triage,
+    response_prompt,
+    triage_prompt,
+)
+from email_assistant.agents.mail.run import Judge, Recall, Settle, Sorted, Thought
 from email_assistant.db.checkpoints import lease_of
 from email_assistant.google.errors import NotFound, Refused
 from email_assistant.tools.spec import Answer, Call, FormNeeded
@@ -37,7 +44,7 @@ class MailAgent(Assistant):
 
     settle: Settle
     habits: Judge
-    past: Past
+    past: Recall
     sorts_by_rules: bool
     """Whether mail is sorted by its headers alone when the budget for the model is spent, rather than left waiting."""
 
@@ -133,7 +140,8 @@ class MailAgent(Assistant):
         if thought and thought.decides and not thought.checked:
             return _by_habits(thought)
         try:
-            return _by_model(await self._ask_model(run, config), thought)
+            precedents = await self.past(run, lease_of(config))
+            return _by_model(await self.ask_model(run, precedents), thought)
         except BudgetSpent:
             if thought and thought.decides:
                 return _by_habits(thought)
@@ -141,10 +149,10 @@ class MailAgent(Assistant):
                 raise
             return _by_headers(run, thought)
 
-    async def _ask_model(self, run: Mapping[str, Any], config: RunnableConfig) -> Triage:
+    async def ask_model(self, run: Mapping[str, Any], precedents: Sequence[Precedent] = ()) -> Triage:
+        """What a model says that the run's mail needs."""
         account = await self.account(run)
         preferences = await self.memory.text(account.id, "triage_preferences")
-        precedents = await self.past(run, lease_of(config))
         return await self.models.parse(
             "triage",
             [SystemMessage(triage_prompt(account, preferences)), HumanMessage(mail_to_triage(run["text"], precedents))],

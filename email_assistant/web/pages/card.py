@@ -112,10 +112,10 @@ class CardPart:
         return reply_subject(item.subject or "") if item.kind == "draft" and item.mail_id else None
 
     @property
-    def lasts(self) -> float | None:
-        """Minutes of a meeting."""
+    def when(self) -> str | None:
+        """From when to when a meeting is, and how long; None where that can't be read."""
         when = MeetingTime.read(self.item.args, self.form.home) if self.item.kind == "meeting" else None
-        return when.minutes if when else None
+        return f"{when.told(self.form.home)} · {when.minutes} min" if when else None
 
     @property
     def notes(self) -> list[str]:
