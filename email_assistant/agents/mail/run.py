@@ -102,7 +102,7 @@ class Sorted:
 class Judge(Protocol):
     """The stage that has learned what the person does with their mail."""
 
-    def __call__(self, run: Mapping[str, Any], lease: Lease) -> Awaitable[Thought | None]:
+    def __call__(self, run: Mapping[str, Any], lease: Lease, /) -> Awaitable[Thought | None]:
         """What it thinks of the run's mail; None if it knows too little, or is still learning."""
         ...
 
