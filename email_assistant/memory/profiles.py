@@ -227,7 +227,7 @@ class Memory:
             await self.lessons.is_known(conn, account_id, profile, rule.key)
             return await self._restate(account_id, profile, rule, origin, text=old["text"], removed=old["removed"])
 
-    async def bring_in(self, account_id: UUID, file: str, by: str, seen: str) -> list[markdown.Change]:
+    async def bring_in(self, account_id: UUID, file: str, by: str, seen: str) -> list[markdown.FileChange]:
         """Make the rules those of a Markdown file, in each profile that it has; what it adds or changes is by hand.
 
         Args:

@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query
-from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel, Field
 
 from email_assistant.accounts.account import Account
@@ -117,6 +116,10 @@ class Background(Given):
     text: str = Field(max_length=4000)
 
 
+class RulesText(BaseModel):
+    text: str = Field(description="Markdown.")
+
+
 class RulesFile(Given):
     text: str = Field(description="Markdown, as GET gives it; a profile without a heading is left as it is.")
     seen: str | None = Field(None, description="As this call gave it before: now the changes are made.")
@@ -172,10 +175,10 @@ async def add_rule(memory: Rules, account: Of, rule: NewRule) -> RuleOut:
     return RuleOut.model_validate(await memory.add(account.id, rule.profile, rule.text, _BY))
 
 
-@router.get("/markdown", response_class=PlainTextResponse, responses=documented(401, 404, 422))
-async def export_rules(memory: Rules, account: Of) -> PlainTextResponse:
+@router.get("/markdown", responses=documented(401, 404, 422))
+async def export_rules(memory: Rules, account: Of) -> RulesText:
     """The rules in force as Markdown, each with where it comes from."""
-    return PlainTextResponse(markdown.written(await memory.in_force(account.id)), media_type="text/markdown")
+    return RulesText(text=markdown.written(await memory.in_force(account.id)))
 
 
 @router.post("/markdown", responses=documented(400, 401, 403, 404, 409, 413, 422))

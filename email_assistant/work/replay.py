@@ -1,11 +1,11 @@
 """What another model, or another text about the person, would make of mail that was worked on before: the agent's own
 prompts go out once more, with what its runs were given then. No tool runs, and nothing of it is kept."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any, Final, Literal
 from uuid import UUID
 
@@ -20,6 +20,7 @@ from email_assistant.db.serializer import ForeignCheckpoint
 from email_assistant.db.statements import statements
 from email_assistant.mail.survival import Survival, survival
 from email_assistant.model import BadAnswer, ModelFault, ModelRefused
+from email_assistant.model.several import several
 from email_assistant.tools.send_email import LETTER
 from email_assistant.tools.spec import ToolError
 from email_assistant.work.handover import never_answered
@@ -27,7 +28,6 @@ from email_assistant.work.handover import never_answered
 What = Literal["triage", "drafts"]
 WHATS: Final[tuple[What, ...]] = ("triage", "drafts")
 NO_ANSWER: Final = "no answer"
-_AT_ONCE: Final = 4  # calls of the model under way
 _SQL = statements("work", "replay.sql")
 
 _DOES: Final[Mapping[str, str]] = {
@@ -111,20 +111,12 @@ class Replay:
         Raises:
             ModelDown, ModelRefused: no answer can be had at all.
         """
-        slots = asyncio.Semaphore(_AT_ONCE)
 
         async def one(case: Case) -> None:
-            async with slots:
-                found.append(await self._replayed(case, is_first=not found))
-                progress(len(found))
+            found.append(await self._replayed(case, is_first=not found))
+            progress(len(found))
 
-        asked = [asyncio.create_task(one(case)) for case in cases]
-        try:
-            await asyncio.gather(*asked)
-        finally:
-            for task in asked:
-                task.cancel()
-            await asyncio.gather(*asked, return_exceptions=True)
+        await several(partial(one, case) for case in cases)
 
     async def _case(self, account: Account, row: Mapping[str, Any]) -> Case | None:
         calls: Calls = ()
