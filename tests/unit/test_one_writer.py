@@ -27,6 +27,7 @@ WRITER: Mapping[str, str] = {
     "corrections": "work/corrections.sql",
     "digests": "notify/digest.sql",
     "effects": "outgoing/effects.py",
+    "held_lessons": "memory/held.sql",
     "inbox_items": "inbox/rows.sql",
     "left_drafts": "outgoing/left_drafts.py",
     "gate_begun": "gate/sessions.sql",
