@@ -48,10 +48,12 @@ if TYPE_CHECKING:
     from email_assistant.memory.profiles import Memory
     from email_assistant.model import Models
     from email_assistant.model.tally import Tally
+    from email_assistant.rehearsal.past import PastMails
     from email_assistant.tools.mcp.pool import Builtin, Servers
     from email_assistant.tools.overview import Overview
     from email_assistant.tools.registry import Registry
     from email_assistant.work.chat import Chat
+    from email_assistant.work.rehearsed_letters import RehearsedLetters
     from email_assistant.work.removal import Removal
     from email_assistant.work.what_if import WhatIf
 
@@ -253,6 +255,21 @@ def open_memory(app: App) -> "Memory":
     return Memory.kept_in(app.pool)
 
 
+def past_mails(app: App) -> "PastMails":
+    """The mail of the past that rehearsals have read, and how more of it is read."""
+    from email_assistant.rehearsal.past import PastMails
+
+    return PastMails(app.pool, app.clients)
+
+
+def rehearsed_letters(app: App) -> "RehearsedLetters":
+    """What proposes letters to mail of the past."""
+    from email_assistant.work.rehearsed_letters import RehearsedLetters
+
+    keep_langsmith_off()
+    return RehearsedLetters(app.models, open_memory(app), app.tools, app.settings.model_stand_in)
+
+
 def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Chat":
     """The chat agent, and the chats that it carries on.
 
@@ -355,7 +372,7 @@ def _fill_toolbox(app: App) -> Toolbox:
     return Toolbox(
         Registry(
             rules,
-            mail_tools(app.pool, ledger, app.accounts, app.settings),
+            mail_tools(app.pool, ledger, app.accounts, app.mails, app.settings),
             chat_tools(app.pool, app.accounts, app.clients, ledger, app.inbox, app.mails),
             servers,
             ledger,
@@ -388,18 +405,20 @@ def own_servers(accounts: Accounts, clients: Clients, outbox: KeyedOutbox, setti
     return {"calendar": calendar, "mail": mail, "agent": agent}
 
 
-def mail_tools(pool: Pool, ledger: Ledger, accounts: Accounts, settings: Settings) -> list[Tool]:
+def mail_tools(pool: Pool, ledger: Ledger, accounts: Accounts, mails: Mails, settings: Settings) -> list[Tool]:
     """The mail agent's tools, as they run here."""
     from email_assistant.tools.check_calendar import CheckCalendarTool
     from email_assistant.tools.control import DoneTool, QuestionTool
     from email_assistant.tools.offered_times import OfferedTimes
     from email_assistant.tools.schedule_meeting import ScheduleMeetingTool
     from email_assistant.tools.send_email import SendEmailTool
+    from email_assistant.trail.search_mail import SearchMailTool
 
     return [
         SendEmailTool(ledger, accounts, OfferedTimes(pool)),
         ScheduleMeetingTool(ledger, accounts, meet_links=settings.meet_links),
         CheckCalendarTool(WorkingHours.parse(settings.working_hours)),
+        *([SearchMailTool(mails)] if settings.past_mail else []),
         QuestionTool(),
         DoneTool(),
     ]

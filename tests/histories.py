@@ -80,6 +80,7 @@ class Person:
     labels: bool = False  # whether it is an export of Gmail's
     noise: float = 0.7
     deletes: float = 0.0  # the share of the answered mails that they delete
+    began: datetime = BEGAN
     random: Random = field(init=False)
 
     def __post_init__(self) -> None:
@@ -110,7 +111,7 @@ class _Writer:
     def write(self) -> History:
         step = timedelta(days=self.days) / self.mails
         for number in range(self.mails):
-            at = BEGAN + step * (number + self.random.random())
+            at = self.person.began + step * (number + self.random.random())
             if self.random.random() < 0.12:
                 self._mass_mail(number, at)
             else:

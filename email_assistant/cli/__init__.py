@@ -20,6 +20,7 @@ from email_assistant.cli import (
     memory,
     notify,
     rehearse,
+    replay,
     run,
     session,
     stop,
@@ -51,7 +52,7 @@ def options(
 
 for command in (
     *(run.demo, run.up, run.api, run.scheduler, run.worker, mails.retry, health.status, health.doctor, health.activity),
-    *(backup.backup, backup.restore, auction.auction, rehearse.rehearse),
+    *(backup.backup, backup.restore, auction.auction, rehearse.rehearse, replay.replay),
 ):
     app.command(command.__name__)(command)
 for name, command in (("stop", stop.stop), ("go-on", stop.go_on)):

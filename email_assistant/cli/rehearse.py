@@ -1,9 +1,8 @@
 """`email-assistant rehearse`: what the assistant would have shown of one's own past mail, against what one answered."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -14,60 +13,109 @@ from email_assistant.cli.context import (
     CommandError,
     check_writable,
     ended_in_words,
-    err,
     print_json,
     print_table,
     print_text,
+    run,
     say,
     when,
 )
+from email_assistant.cli.past import ask_for_letters, bar, forgotten, letters_beside_sent, read_past
 
 if TYPE_CHECKING:
-    from email_assistant.rehearsal.mbox import Recorded
+    from email_assistant.rehearsal.recorded import Recorded
     from email_assistant.rehearsal.report import Rehearsed
     from email_assistant.rehearsal.walk import Walked
     from email_assistant.triage.figures import Bin
+    from email_assistant.work.rehearsed_letters import LettersBesideSent
 
 Mbox = Annotated[Path, typer.Option(metavar="FILE", help="Your mail, the sent mail too: an .mbox export.")]
 Addresses = Annotated[
     list[str], typer.Option("--address", metavar="ADDRESS", help="Yours; once for each that you have.")
 ]
 
-_MONTH: Final = timedelta(days=30.4)
 _MOST_MISSED: Final = 20
 
 
 def rehearse(
-    mbox: Mbox,
-    address: Addresses,
-    months: Annotated[int | None, typer.Option(min=1, help="Judge the last so many; what is older teaches.")] = None,
+    account: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Whose mailbox; without it, your first one.")
+    ] = None,
+    mbox: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Go through an .mbox export instead, with the sent mail in it.")
+    ] = None,
+    address: Annotated[
+        list[str] | None, typer.Option(metavar="ADDRESS", help="With --mbox: yours; once for each that you have.")
+    ] = None,
+    months: Annotated[
+        int | None, typer.Option(min=1, max=120, help="Judge the last so many; what is older teaches. Of a mailbox: 6.")
+    ] = None,
     until: Annotated[
         str | None, typer.Option(metavar="DATE", help="Learn from what was known on this day; judge what came after.")
     ] = None,
     scores: Annotated[
         Path | None, typer.Option(metavar="FILE.csv", help="Write what was thought of each mail, by its Message-ID.")
     ] = None,
+    model: Annotated[
+        bool, typer.Option("--model", help="Have letters proposed to mails that you answered, beside what you sent.")
+    ] = False,
+    budget: Annotated[int, typer.Option(min=1, max=500, help="With --model: so many letters, the newest.")] = 20,
+    yes: Annotated[bool, typer.Option("--yes", help="With --model: do not ask before it costs something.")] = False,
+    forget: Annotated[bool, typer.Option("--forget", help="Delete what was read of the mailbox before.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Go through your own past mail: which of it would have been shown to you, and which of those did you answer?
 
-    Each mail is judged by what was known on the day it came. Nothing is sent, stored or asked of a model: it can be
-    stopped at any time and done again, with the same result."""
+    Each mail is judged by what was known on the day it came. Nothing is sent, and nothing changes in Gmail. What is
+    read of your mailbox is kept here, so that it can be stopped at any time and goes on from there; --forget deletes
+    it. With --mbox nothing is stored. The same mail gives the same result."""
     with ended_in_words():
+        from email_assistant.rehearsal.cost import estimate
+        from email_assistant.rehearsal.own import Period, rehearsed
         from email_assistant.rehearsal.report import report, write_scores
 
-        own = addresses_of(address)
+        _check_options(mbox, address, account, of_mailbox=forget or model)
+        if forget:
+            say(run(lambda: forgotten(account)))
+            return
         if scores is not None:
             check_writable(scores)
-        entries = read_history(mbox, own)
-        walked = _walked(entries, own, _until(entries, until, months))
-        found = report(walked, own)
+        period = Period(months, _day(until, months))
+        cost, letters = None, None
+        if mbox is not None:
+            own = addresses_of(address or [])
+            entries = read_history(mbox, own)
+            walked = _walked(entries, own, period.begins(entries) if months or until else None)
+            found = report(walked, own)
+        else:
+            past = run(lambda: read_past(account, period))
+            with bar("Going through it", len(past.entries)) as progress:
+                walked, found = rehearsed(past.entries, past.own, period, progress)
+            cost = estimate(walked.judged, past.settings)
+            if model:
+                wanted = ask_for_letters(past, walked.judged, budget, yes=yes)
+                letters = run(lambda: letters_beside_sent(past, wanted))
         if scores is not None:
             write_scores(scores, walked.judged)
     if as_json:
-        print_json(asdict(found))
-    else:
-        _tell(found)
+        more = {} if mbox else {"cost": cost and asdict(cost), "drafts": letters and asdict(letters)}
+        print_json(asdict(found) | more)
+        return
+    _tell(found)
+    if cost:
+        say(f"\n{cost.sentence}")
+    if letters:
+        _tell_letters(letters)
+
+
+def _check_options(mbox: Path | None, address: list[str] | None, account: str | None, *, of_mailbox: bool) -> None:
+    """Raises CommandError."""
+    if mbox is None and address:
+        raise CommandError("--address goes with --mbox; --account says which of your mailboxes is meant")
+    if mbox is not None and (account or of_mailbox):
+        raise CommandError("--account, --model and --forget are about a mailbox, and --mbox is about a file")
+    if mbox is not None and not address:
+        raise CommandError("--mbox needs your --address, once for each that you have")
 
 
 def addresses_of(given: list[str]) -> frozenset[str]:
@@ -89,16 +137,6 @@ def read_history(mbox: Path, own: frozenset[str]) -> "list[Recorded]":
         return read(mbox, own, progress)
 
 
-@contextmanager
-def bar(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A bar on the terminal, moved by what it is told; nothing where there is no terminal."""
-    from rich.progress import Progress
-
-    with Progress(console=err, transient=True, disable=not err.is_terminal) as progress:
-        task = progress.add_task(what, total=total)
-        yield lambda done: progress.update(task, completed=done)
-
-
 def _walked(entries: "list[Recorded]", own: frozenset[str], until: datetime | None) -> "Walked":
     from email_assistant.rehearsal.walk import walk
 
@@ -106,12 +144,10 @@ def _walked(entries: "list[Recorded]", own: frozenset[str], until: datetime | No
         return walk(entries, own, until, progress)
 
 
-def _until(entries: "list[Recorded]", until: str | None, months: int | None) -> datetime | None:
-    """The time after which mails are judged. Raises CommandError."""
+def _day(until: str | None, months: int | None) -> datetime | None:
+    """Raises CommandError."""
     if until is not None and months is not None:
         raise CommandError("--until and --months both say from when on mails are judged: give one of them")
-    if months is not None:
-        return entries[-1].at - months * _MONTH
     if until is None:
         return None
     try:
@@ -122,10 +158,7 @@ def _until(entries: "list[Recorded]", until: str | None, months: int | None) -> 
 
 
 def _tell(found: "Rehearsed") -> None:
-    say(
-        f"Of {found.mails:,} mails you answered {found.answered:,}: I would have shown you {found.shown:,}, among them "
-        f"{found.shown_answered:,} of those."
-    )
+    say(found.sentence)
     _tell_missed(found)
     if found.only_learned_from:
         say(f"The first {found.only_learned_from:,} mails only taught me; they are not in these figures.")
@@ -149,11 +182,22 @@ def _tell(found: "Rehearsed") -> None:
     )
 
 
+def _tell_letters(found: "LettersBesideSent") -> None:
+    for each in found.letters:
+        say("")
+        print_text(f"{when(each.at)}  {each.sender}  {each.subject}", "bold")
+        if each.verdict:
+            say(each.verdict)
+        print_text(f"  proposed: {each.proposed or f'no letter, {each.why_none}'}")
+        print_text(f"  sent:     {each.sent}")
+    say("")
+    say(found.sentence)
+
+
 def _tell_missed(found: "Rehearsed") -> None:
     if not found.missed:
         return
-    one = len(found.missed) == 1
-    say("This one I would have missed:" if one else f"These {len(found.missed):,} I would have missed:")
+    say(found.missed_sentence)
     for each in found.missed[:_MOST_MISSED]:
         print_text(f"  {when(each.at)}  {each.sender}  {each.subject}")
     if len(found.missed) > _MOST_MISSED:

@@ -72,6 +72,19 @@ def _within(at: datetime) -> datetime:
     return min(max(at, FIRST), LAST)
 
 
+def storable(value: Any) -> Any:
+    """JSON as Postgres takes it: neither NUL nor half a surrogate pair, and mail may hold both."""
+    match value:
+        case str():
+            return value.replace("\0", "").encode("utf-8", "replace").decode()
+        case list():
+            return [storable(item) for item in value]
+        case dict():
+            return {key: storable(item) for key, item in value.items()}
+        case _:
+            return value
+
+
 class _Time(times.TimestamptzLoader):
     def load(self, data: Buffer) -> datetime:
         try:

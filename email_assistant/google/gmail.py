@@ -137,11 +137,23 @@ class Gmail:
         return await self._client.read(request, _history_page)
 
     async def list_messages(
-        self, query: str = "", label_ids: Iterable[str] = (), page_token: str | None = None, max_results: int = _PAGE
+        self,
+        query: str = "",
+        label_ids: Iterable[str] = (),
+        page_token: str | None = None,
+        max_results: int = _PAGE,
+        *,
+        everywhere: bool = False,
     ) -> MessagePage:
-        """One page of the messages that match Gmail's search `query` and carry all of the labels."""
+        """One page of the messages that match Gmail's search `query` and carry all of the labels; `everywhere`: in
+        spam and trash too."""
         request = self._messages.list(
-            userId="me", q=query or None, labelIds=list(label_ids) or None, pageToken=page_token, maxResults=max_results
+            userId="me",
+            q=query or None,
+            labelIds=list(label_ids) or None,
+            pageToken=page_token,
+            maxResults=max_results,
+            includeSpamTrash=everywhere or None,
         )
         return await self._client.read(request, _message_page)
 

@@ -7,7 +7,7 @@ from .charset import one_line
 from .excerpt import SENTENCE
 from .phrases import ASKS
 
-_GREETING = re.compile(r"[^.?!…]{0,60}[,，]\s*|[^\s.?!…]+(?: [^\s.?!…]+){0,3}!?\s*", re.DOTALL)
+GREETING = re.compile(r"[^.?!…]{0,60}[,，]\s*|[^\s.?!…]+(?: [^\s.?!…]+){0,3}!?\s*", re.DOTALL)
 """At the head of a letter: a few words that end in a comma, or in nothing."""
 _QUESTION = re.compile(r"[?？؟][\"'»”’)\]]*$")
 _THANKS = re.compile(r"(?:many )?thank(?:s| you)\b|(?:vielen |herzlichen )?dank\b|merci\b|gracias\b", re.IGNORECASE)
@@ -36,7 +36,7 @@ def _sentences(text: str) -> Iterator[str]:
     """Without the greeting."""
     is_head = True
     for piece in SENTENCE.findall(text):
-        if is_head and (not piece.strip() or _GREETING.fullmatch(piece)):
+        if is_head and (not piece.strip() or GREETING.fullmatch(piece)):
             continue
         is_head = False
         if sentence := one_line(piece).strip():

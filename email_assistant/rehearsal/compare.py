@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from email_assistant.rehearsal.mbox import NoHistory, Recorded
+from email_assistant.rehearsal.recorded import NoHistory, Recorded
 from email_assistant.rehearsal.report import AT_RECALL
 from email_assistant.rehearsal.walk import Judged, Progress, addressed_to_few, walk
 from email_assistant.triage.figures import roc_auc, share_shown

@@ -3,26 +3,21 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from email_assistant.errors import AssistantError
 from email_assistant.mail import mime
 from email_assistant.mail.charset import decode_words
-from email_assistant.mail.message import Mail
 from email_assistant.mail.parse import parse_bytes
+from email_assistant.rehearsal.recorded import NoHistory, Recorded, in_order, is_own, kept
 
 _HEADER: Final = re.compile(rb"[!-9;-~]+[ \t]*:|>?From ")
 _BODY: Final = re.compile(rb"\r?\n\r?\n")
 _FROM_LINE: Final = re.compile(r"From .*?\b((?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b.*\d\d:\d\d.*)")
 _READ: Final = 1_000_000  # bytes of a mail; what comes after them is a file
-_KEPT: Final = 12_000  # characters of a text
-_DRAFTS: Final = {"draft", "drafts", "chat", "chats"}
-_SENT: Final = "sent"
 _WANTED: Final = "give a mailbox as an .mbox file, such as Google Takeout's, unpacked"
 _PACKED: Final = {b"\x1f\x8b": "gzip", b"PK": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
 
@@ -30,43 +25,19 @@ Progress = Callable[[int], None]
 """Told how many bytes have been read."""
 
 
-class NoHistory(AssistantError):
-    """The file holds nothing that could be rehearsed; the message says why, and what to give."""
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """One mail of a history."""
-
-    id: str  # its Message-ID; for a mail without one, a digest of it
-    mail: Mail  # its texts cut to what is read
-    at: datetime
-    own: bool  # written by the person
-    labels: frozenset[str]  # Gmail's, in lower case, as they were when the file was written
-    conversation: str  # Gmail's; empty where the file has none
-    copies: tuple[str, ...] = ()  # ids of the same mail lying in the file again
-
-
 def read(path: Path, own: Collection[str], progress: Progress = lambda _: None) -> list[Recorded]:
-    """The mails of a file in the order of time, each once, without drafts and chats. `own`: the person's addresses, in
-    lower case. Raises NoHistory."""
-    found: dict[str, Recorded] = {}
+    """The mails of a file as `in_order` gives them. `own`: the person's addresses, in lower case. Raises NoHistory."""
+    entries = in_order(_entries(path, own, progress))
+    _check(path, entries, own)
+    return entries
+
+
+def _entries(path: Path, own: Collection[str], progress: Progress) -> Iterator[Recorded]:
     last = datetime.fromtimestamp(0, UTC)
-    by_content: dict[tuple[object, ...], str] = {}
     for from_line, raw in _mails(path, progress):
         entry = _entry(from_line, raw, own, last)
         last = entry.at
-        if entry.labels & _DRAFTS or entry.id in found:
-            continue
-        mail = entry.mail
-        content = (mail.sender and mail.sender.email.lower(), entry.at, mail.subject, mail.body)
-        if (first := by_content.setdefault(content, entry.id)) == entry.id:
-            found[entry.id] = entry
-        else:
-            found[first] = replace(found[first], copies=(*found[first].copies, entry.id))
-    entries = sorted(found.values(), key=lambda entry: entry.at)
-    _check(path, entries, own)
-    return entries
+        yield entry
 
 
 def _check(path: Path, entries: list[Recorded], own: Collection[str]) -> None:
@@ -146,12 +117,11 @@ def _entry(from_line: str, raw: bytes, own: Collection[str], last: datetime) -> 
     labels = frozenset(
         each.strip().strip('"').lower() for each in decode_words(root.header("x-gmail-labels")).split(",")
     )
-    sender = mail.sender.email.lower() if mail.sender else ""
     return Recorded(
         mail.message_id or f"<{sha256(raw).hexdigest()[:32]}@no-message-id>",
-        replace(mail, text=mail.text[:_KEPT], body=mail.body[:_KEPT], attachments=mail.attachments[:1]),
+        kept(mail),
         mail.date or _brought(from_line) or last,
-        sender in own or _SENT in labels,
+        is_own(mail, labels, own),
         labels - {""},
         root.header("x-gm-thrid").strip(),
     )

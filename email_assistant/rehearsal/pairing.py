@@ -14,7 +14,7 @@ from zlib import crc32
 
 from email_assistant.mail.message import Mail, reply_addresses
 from email_assistant.mail.phrases import FORWARD_SUBJECT, ORIGINAL_MARK
-from email_assistant.rehearsal.mbox import Recorded
+from email_assistant.rehearsal.recorded import Recorded
 from email_assistant.triage.correspondence import subject_of_conversation
 from email_assistant.triage.facts import REPLY_SUBJECT, recipients
 

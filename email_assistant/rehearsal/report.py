@@ -2,14 +2,14 @@
 
 import csv
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from statistics import median
 from typing import Final
 
-from email_assistant.rehearsal.mbox import NoHistory, Recorded
+from email_assistant.rehearsal.recorded import NoHistory, Recorded
 from email_assistant.rehearsal.walk import ANSWERED, FIRST, OF_EACH, Judged, Walked, addressed_to_few
 from email_assistant.triage.figures import Bin, calibration, roc_auc, share_shown
 
@@ -17,6 +17,7 @@ AT_RECALL: Final = 0.9
 _FACTS: Final = 12
 _SENDERS: Final = 10
 _FATES: Final = ("starred", "important", "unread", "trash", "spam")
+_OF_A_FILE: Final = "as far as the file tells: export the sent mail too, and name each of your addresses with --address"
 
 SHOWN: Final = "show"
 LEFT_ASIDE: Final = "leave"
@@ -68,12 +69,26 @@ class Rehearsed:
     only_learned_from: int
     answers_to_deleted: int
 
+    @property
+    def sentence(self) -> str:
+        return (
+            f"Of {self.mails:,} mails you answered {self.answered:,}: I would have shown you {self.shown:,}, among "
+            f"them {self.shown_answered:,} of those."
+            + (" I have judged too few to leave any aside yet." if self.shown == self.mails else "")
+        )
 
-def report(walked: Walked, own: Collection[str]) -> Rehearsed:
-    """Raises NoHistory where too little was answered, or left, to learn anything."""
+    @property
+    def missed_sentence(self) -> str:
+        one = len(self.missed) == 1
+        return "This one I would have missed:" if one else f"These {len(self.missed):,} I would have missed:"
+
+
+def report(walked: Walked, own: Collection[str], to_do: str = _OF_A_FILE) -> Rehearsed:
+    """Raises NoHistory where too little was answered, or left, to learn anything. `to_do`: what is said then where
+    nothing was answered at all."""
     judged = [each for each in walked.judged if each.learned]
     if walked.classifier is None or not judged:
-        raise NoHistory(_too_little(walked.judged))
+        raise NoHistory(_too_little(walked.judged, to_do))
     right = [each.answered for each in judged]
     given = [each.probability for each in judged]
     few = [addressed_to_few(each.entry.mail, own) for each in judged]
@@ -101,27 +116,28 @@ def report(walked: Walked, own: Collection[str]) -> Rehearsed:
 
 
 def write_scores(path: Path, judged: Sequence[Judged]) -> None:
-    """A line for each mail: its Message-ID, the probability that the person answers it, and what would be done. Raises
-    OSError."""
+    """Raises OSError."""
     with path.open("w", encoding="utf-8", newline="") as file:
-        table = csv.writer(file)
-        table.writerow(["message_id", "probability", "action"])
-        for each in judged:
-            action = SHOWN if each.shown else LEFT_ASIDE
-            for identity in (each.entry.id, *each.entry.copies):
-                table.writerow([identity, f"{each.probability:.6f}", action])
+        csv.writer(file).writerows(rows_of_scores(judged))
 
 
-def _too_little(judged: Sequence[Judged]) -> str:
+def rows_of_scores(judged: Sequence[Judged]) -> Iterator[Sequence[str]]:
+    """Under a head a row for each mail: its Message-ID, the probability that the person answers it, and what would be
+    done."""
+    yield "message_id", "probability", "action"
+    for each in judged:
+        action = SHOWN if each.shown else LEFT_ASIDE
+        for identity in (each.entry.id, *each.entry.copies):
+            yield identity, f"{each.probability:.6f}", action
+
+
+def _too_little(judged: Sequence[Judged], to_do: str) -> str:
     answered = sum(each.answered for each in judged)
     needed = f"it takes {FIRST} mails that are more than two weeks old, {OF_EACH} of them answered and {OF_EACH} not"
     if not judged:
         return "there is no received mail in the time that is to be judged: give an earlier --until, or more mail"
     if not answered:
-        return (
-            f"none of the {len(judged):,} received mails was answered, as far as the file tells: export the sent mail "
-            f"too, and name each of your addresses with --address; {needed}"
-        )
+        return f"none of the {len(judged):,} received mails was answered, {to_do}; {needed}"
     return f"there is too little to learn from: {answered:,} of {len(judged):,} received mails were answered; {needed}"
 
 

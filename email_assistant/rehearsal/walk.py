@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from email_assistant.mail.message import Mail
-from email_assistant.rehearsal.mbox import Recorded
 from email_assistant.rehearsal.pairing import WITHIN, Pairing
+from email_assistant.rehearsal.recorded import Recorded
 from email_assistant.triage.correspondence import Correspondence
 
 if TYPE_CHECKING:
@@ -41,12 +41,16 @@ class Judged:
     probability: float = 0.0  # that the person answers
     shown: bool = True
     learned: bool = False  # judged by a trained classifier, and not by whom it is addressed to alone
-    answered_after: timedelta | None = None
+    answer: Recorded | None = None  # the first letter of the person's own that answers it
     forwarded: bool = False
 
     @property
     def answered(self) -> bool:
-        return self.answered_after is not None
+        return self.answer is not None
+
+    @property
+    def answered_after(self) -> timedelta | None:
+        return self.answer.at - self.entry.at if self.answer else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +149,9 @@ class _Walker:
         self.deleted += evidence.of_deleted
         for each in evidence.answered:
             judged = self.all[self._by_id[each]]
-            if judged.answered_after is None:
-                judged.answered_after = entry.at - judged.entry.at
-                self._correspondence.answered(judged.entry.mail, entry.at, judged.answered_after)
+            if judged.answer is None:
+                judged.answer = entry
+                self._correspondence.answered(judged.entry.mail, entry.at, entry.at - judged.entry.at)
         for each in evidence.forwarded:
             self.all[self._by_id[each]].forwarded = True
         if evidence.of_deleted:

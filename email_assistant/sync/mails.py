@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 from email_assistant.accounts.account import Account
 from email_assistant.db import mails, threads
 from email_assistant.db.pool import Connection, Pool, fetched
+from email_assistant.db.values import storable
 from email_assistant.google.gmail import Message, MessageRef
 from email_assistant.mail.message import Mail
 from email_assistant.mail.parse import parse_gmail
@@ -240,24 +241,11 @@ def _row(account: Account, new: NewMail) -> dict[str, Any]:
         "account_id": account.id,
         "gmail_id": message.id,
         "own": own,
-        "sender": _storable(mail.sender.email.lower() if mail.sender else ""),
-        "subject": _storable(mail.subject),
-        "content": Jsonb(_storable(_MAIL.dump_python(mail, mode="json"))),
+        "sender": storable(mail.sender.email.lower() if mail.sender else ""),
+        "subject": storable(mail.subject),
+        "content": Jsonb(storable(_MAIL.dump_python(mail, mode="json"))),
         "readable": new.readable,
         "received_at": message.internal_date,
         "state": new.state,
         "reason": "sent by the account itself" if own else new.reason,
     }
-
-
-def _storable(value: Any) -> Any:
-    """Postgres takes neither NUL nor half a surrogate pair, and mail may hold both."""
-    match value:
-        case str():
-            return value.replace("\0", "").encode("utf-8", "replace").decode()
-        case list():
-            return [_storable(item) for item in value]
-        case dict():
-            return {key: _storable(item) for key, item in value.items()}
-        case _:
-            return value

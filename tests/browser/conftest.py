@@ -50,11 +50,17 @@ class Visit:
         await self.page.locator("#show-help:not([hidden])").wait_for(state="attached")
         await self.page.keyboard.press(key)
 
+    async def looks(self) -> None:
+        """Let the time go by in which a press would be a slip; `page.clock` was installed before."""
+        await self.page.clock.fast_forward(SLIP)
+
     async def go(self, path: str = "/", expected: int = 200) -> None:
         answer = await self.page.goto(self.root + path)
         assert answer is not None
         assert answer.status == expected, path
 
+
+SLIP = 600  # milliseconds, as guard.js has them
 
 Open = Callable[..., AbstractAsyncContextManager[Visit]]
 

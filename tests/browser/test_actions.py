@@ -285,12 +285,35 @@ class TestKeys:
     async def test_the_mouse_between_two_presses_makes_the_second_a_new_one(self, home: Home, visit: Open) -> None:
         first, second, _ = await waiting(home, 3)
         async with visit(path=f"/items/{first.id}") as v:
-            await by_key(v, "a")
+            await by_key(v, "i")
             await shows(v, "Lunch 1?")
-            await as_if_pressed_just_now(v, "a")
+            await as_if_pressed_just_now(v, "i")
             await v.page.locator("#show-help:not([hidden])").wait_for(state="attached")
             await v.page.locator("h1").click()
-            await by_key(v, "a")
+            await by_key(v, "i")
+            await shows(v, "Lunch 2?")
+        assert await status(home, second) == ("decided", "ignore")
+
+    @pytest.mark.parametrize("first_key", ["a", "e", "h"])
+    @pytest.mark.parametrize("then", ["ControlOrMeta+Enter", "a", "click"])
+    async def test_a_card_that_just_came_is_not_approved(
+        self, home: Home, visit: Open, first_key: str, then: str
+    ) -> None:
+        first, second, _ = await waiting(home, 3)
+        async with visit() as v:
+            await v.page.clock.install()
+            await v.go(f"/items/{first.id}")
+            await v.page.wait_for_load_state("networkidle")
+            await by_key(v, first_key)
+            await shows(v, "Lunch 1?")
+            await v.page.evaluate("sessionStorage.removeItem('pressed')")  # another key, or the mouse
+            send = v.page.locator('.bar [value="accept"]')
+            await (send.click() if then == "click" else v.page.keyboard.press(then))
+            await v.page.locator("body:not([data-sending])").wait_for(state="attached")
+            assert await status(home, second) == ("pending", None)
+            await v.looks()
+            await v.page.evaluate("sessionStorage.removeItem('pressed')")
+            await (send.click() if then == "click" else v.page.keyboard.press(then))
             await shows(v, "Lunch 2?")
         assert await status(home, second) == ("decided", "accept")
 

@@ -37,12 +37,15 @@ async def title(v: Visit, name: str) -> None:
 async def test_one_button_does_all_and_one_takes_it_back(home: Home, visit: Open, scripts: bool) -> None:
     reply, meeting = await proposed(home)
     async with visit(scripts=scripts) as v:
+        await v.page.clock.install()
+        await v.go()
         assert await v.page.locator(".inbox li").count() == 2
         row = v.page.locator(f"#row-{reply.id}")
         assert "could we meet on Monday at ten? → “Friday is fine.”, book Mon 2 Jun, 10:00" in await row.inner_text()
         await row.locator("a.row").click()
         await title(v, "Budget talk")
         assert await v.page.locator(".part > h2").all_inner_texts() == ["The reply", "The meeting"]
+        await v.looks()
         await v.page.get_by_role("button", name="Send and book", exact=True).click()
         await title(v, "Lunch?")
         assert await answers(home, reply, meeting) == [("decided", "accept"), ("decided", "accept")]

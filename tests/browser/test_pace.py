@@ -58,17 +58,19 @@ async def test_ten_mails_are_cleared_by_eleven_keys(
     await ten(home)
     spans: list[float] = []
     async with visit() as v:
+        await v.page.clock.install()
+        await v.go()
         await v.press("o")
         await v.page.locator(".bar").wait_for()
         keys = 1
         while await v.page.locator(".bar").count():
             title = await v.page.title()
+            await v.looks()
             began = time.monotonic()
             await v.page.keyboard.press("a")
             await v.page.wait_for_function("title => document.title !== title", arg=title, polling=5)
             spans.append(time.monotonic() - began)
             keys += 1
-            await v.page.evaluate("sessionStorage.removeItem('pressed')")  # as if the slip's time had passed
         assert v.complaints == []
     assert (await home.app.inbox.counts(home.app.user_id)).by_status["pending"] == 0
     p95 = sorted(spans)[math.ceil(0.95 * len(spans)) - 1]
@@ -217,6 +219,41 @@ class TestNotWaiting:
             await v.page.get_by_role("button", name="Send as changed").click()
             await shows(v, "Lunch 1?")
         assert await status(home, first) == ("decided", "edit")
+
+    async def test_an_answer_that_arrived_after_all_is_not_asked_for_again(self, home: Home, visit: Open) -> None:
+        first, *_ = await waiting(home, 3)
+        async with visit(path=f"/items/{first.id}") as v:
+            await v.page.wait_for_load_state("networkidle")
+            await v.page.context.set_offline(True)
+            await v.press("a")
+            await v.page.get_by_text("your answer may not have arrived").wait_for()
+            await v.page.context.set_offline(False)
+            await home.app.inbox.decide(home.app.user_id, first.id, {"type": "accept"}, by="elsewhere")
+            await v.page.get_by_text("You have answered:").wait_for()
+            await v.page.get_by_text("your answer may not have arrived").wait_for(state="detached")
+
+    async def test_an_answer_that_takes_long_is_spoken_of(self, home: Home, visit: Open) -> None:
+        first, *_ = await waiting(home, 3)
+        async with visit() as v:
+            await v.page.clock.install()
+            await v.go(f"/items/{first.id}")
+            async with answers_held(v):
+                await v.press("a")
+                await sees(v, "Lunch 1?")
+                await v.page.clock.fast_forward(5000)
+                await v.page.get_by_text("An answer is still on its way.").wait_for()
+            await v.page.get_by_text("An answer is still on its way.").wait_for(state="detached")
+
+    async def test_what_can_no_longer_be_taken_back_is_no_news(self, home: Home, visit: Open) -> None:
+        first, *_ = await waiting(home, 3)
+        async with visit() as v:
+            await v.page.clock.install()
+            await v.go(f"/items/{first.id}")
+            await v.press("a")
+            await shows(v, "Lunch 1?")
+            await v.page.locator("#results").wait_for()
+            await v.page.clock.fast_forward(int(1000 * home.app.settings.undo_seconds))
+            await v.page.locator("#results").wait_for(state="detached")
 
     async def test_a_double_click_answers_one_card(self, home: Home, visit: Open) -> None:
         first, second, _ = await waiting(home, 3)

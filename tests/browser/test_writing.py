@@ -1,5 +1,6 @@
 """The letter is its own field; it is written anew by one key or a few words; nothing that was typed is lost."""
 
+from datetime import UTC, datetime
 from uuid import uuid4
 
 import pytest
@@ -38,8 +39,11 @@ async def kept(page: Page) -> int:
 class TestTheLetter:
     async def test_what_stands_on_the_screen_is_sent(self, home: Home, visit: Open) -> None:
         first, second = await waiting(home)
-        async with visit(path=f"/items/{first.id}") as v:
+        async with visit() as v:
+            await v.page.clock.install(time=datetime.fromtimestamp(0, UTC))
+            await v.go(f"/items/{first.id}")
             await v.press("r")
+            await v.page.clock.pause_at(datetime.fromtimestamp(3600, UTC))  # however long the machine takes
             await v.page.keyboard.press("ControlOrMeta+a")
             await v.page.keyboard.insert_text(TYPED)
             main = v.page.locator(".bar > .main:visible")
@@ -254,6 +258,18 @@ class TestNothingTypedIsLost:
             await v.page.get_by_role("button", name="Log out").click()
             await v.page.wait_for_load_state()
             assert await kept(v.page) == 0
+
+    async def test_a_logout_elsewhere_leaves_what_is_being_written(self, home: Home, visit: Open) -> None:
+        first, _ = await waiting(home)
+        async with visit(path=f"/items/{first.id}") as v:
+            await v.page.locator("#show-help:not([hidden])").wait_for(state="attached")
+            await v.page.locator(LETTER).fill(TYPED)
+            other = await v.page.context.new_page()
+            await other.goto(f"{v.root}/memory")
+            await other.get_by_role("button", name="Log out").click()
+            await other.wait_for_load_state()
+            await v.page.get_by_text("You are logged out").wait_for()
+            assert (await letter(v.page), await kept(v.page)) == (TYPED, 0)
 
 
 @pytest.mark.parametrize(("size", "theme"), [("desktop", "light"), ("phone", "dark")], ids=["desktop", "phone"])

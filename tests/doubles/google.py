@@ -79,6 +79,11 @@ class Google(Front):
         with self._lock:
             return self.mailbox.deliver_raw(raw, thread).id
 
+    def deposit(self, raw: bytes, labels: Iterable[str], at: datetime) -> str:
+        """A mail, byte for byte as given, lies there since then; return its Gmail id."""
+        with self._lock:
+            return self.mailbox.deposit(raw, labels, at).id
+
     def person_sends(self, thread: str, text: str) -> str:
         """The person answers in Gmail themselves; return the sent message's id."""
         with self._lock:

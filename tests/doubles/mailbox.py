@@ -164,6 +164,10 @@ class Mailbox:
         """Mail arrives, byte for byte as given."""
         return self._add(raw, ("INBOX", "UNREAD"), thread)
 
+    def deposit(self, raw: bytes, labels: Iterable[str], at: datetime) -> Message:
+        """A mail lies there since then, in a thread of its own."""
+        return self._add(raw, labels, None, round(at.timestamp() * 1000))
+
     def person_sends(self, thread: str, text: str) -> Message:
         """The person answers in Gmail's own pages."""
         return self._add(self._answer(thread, text), {"SENT"}, thread)

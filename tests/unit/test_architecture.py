@@ -52,8 +52,20 @@ READS_OR_WRITES = {
 
 COLLABORATORS = {
     *("Accounts", "Clients", "Conversations", "Corrections", "Driver", "DueWork", "FencedSaver", "Handover", "Inbox"),
-    *("KeyedOutbox", "Labels", "Learner", "Ledger", "MailAgent", "Mailboxes", "Mails", "Memory", "Models", "Questions"),
-    *("Queue", "Registry", "Removal", "Runs", "Settler", "Teaching", "Usage", "Vault", "Watches"),
+    *("KeyedOutbox", "Labels", "Learner", "Ledger", "MailAgent", "Mailboxes", "Mails", "Memory", "Models", "PastMails"),
+    *(
+        "Questions",
+        "Queue",
+        "Registry",
+        "RehearsedLetters",
+        "Removal",
+        "Runs",
+        "Settler",
+        "Teaching",
+        "Usage",
+        "Vault",
+        "Watches",
+    ),
 }
 """What is made once, by the composition root, and handed to everything else."""
 

@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from email_assistant.rehearsal.compare import compare
-from email_assistant.rehearsal.mbox import NoHistory, Recorded, read
+from email_assistant.rehearsal.mbox import read
+from email_assistant.rehearsal.recorded import NoHistory, Recorded
 from email_assistant.rehearsal.report import report, write_scores
 from email_assistant.rehearsal.walk import Judged, Walked, walk
 from tests.histories import ALIAS, PERSON, Person

@@ -7,6 +7,7 @@ export const SLIP = 600;
 let isKey = false;
 let pointed = -SLIP;
 let changed = -SLIP;
+let shown = -SLIP;
 
 /** Press a button for a key, whose own slips are known where keys are heard. */
 export function pressByKey(button) {
@@ -20,10 +21,15 @@ export function changedByItself() {
   changed = performance.now();
 }
 
-/** Whether the press that sends an answer is a slip; else it is remembered. */
-export function isSlip() {
+/** Another card stands where one was answered, or left. */
+export function cardShown() {
+  shown = performance.now();
+}
+
+/** Whether the press that sends an answer is a slip; else it is remembered. Nothing is approved before it can be seen. */
+export function isSlip(approves) {
   const now = performance.now();
-  if (now - changed < SLIP || (!isKey && now - pointed < SLIP)) return true;
+  if (now - changed < SLIP || (approves && now - shown < SLIP) || (!isKey && now - pointed < SLIP)) return true;
   if (!isKey) pointed = now;
   return false;
 }

@@ -27,6 +27,11 @@ export function say(text) {
   if (place.textContent !== text) place.textContent = text;
 }
 
+/** Take back what was said, if nothing else was since. */
+export function unsay(text) {
+  if (document.getElementById("lost").textContent === text) say("");
+}
+
 /** What was learned is told once: what the page was told of stays, and what is new comes after it. */
 export function tellLearned(fresh) {
   for (const lesson of fresh.querySelectorAll("#learned > *")) {
@@ -63,6 +68,7 @@ export function update(fresh) {
     restoreTyped(next);
     refocus(next, focused);
   }
+  if (!document.querySelector("form[data-answer]")) document.getElementById("not-arrived")?.remove(); // it has
 }
 
 /** Give the focus back to what stands where it was: the same row, else the same place. */
@@ -161,5 +167,6 @@ export function watchServer() {
     if (document.hidden) source?.close();
     else connect();
   });
+  document.addEventListener("forgotten", soon);
   if (!document.hidden) connect();
 }

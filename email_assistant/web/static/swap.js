@@ -4,18 +4,21 @@
 
 import { given, itemIn, post, settled } from "./answers.js";
 import { isTyped, wouldBeLost } from "./edit.js";
-import { changedByItself, isSlip } from "./guard.js";
-import { isHeard, say, tellLearned, update } from "./live.js";
+import { cardShown, changedByItself, isSlip } from "./guard.js";
+import { isHeard, say, tellLearned, unsay, update } from "./live.js";
 import { forgetTaken } from "./typed.js";
 import { countDown } from "./undo.js";
 
 const LINKS = ".inbox a.row, #next, #previous, #back, #results a";
 const FORMS = 'form[data-answer]:not([data-chat]), #later, form.undo[action^="/items/"]';
+const APPROVES = ["accept", "edit"];
 const AHEAD = 2; // cards that are fetched before they are asked for
 const FRESH = 300_000; // milliseconds for which they are good, if the server tells of changes
 const FRESH_UNHEARD = 10_000;
 const LOST = "The connection is lost, and your answer may not have arrived. It is as you left it: answer once more.";
 const LOGGED_OUT = "You are logged out: log in again in another tab, then answer once more.";
+const STILL = "An answer is still on its way.";
+const PATIENCE = 5000; // milliseconds
 const NOT_TAKEN = "An answer was not taken; its card comes next.";
 
 const ahead = new Map();
@@ -97,6 +100,7 @@ function show(card, { isBack = false } = {}) {
   main().focus({ preventScroll: true });
   document.querySelector(".pane .on")?.scrollIntoView({ block: "nearest" });
   for (const step of arrivals) step(main());
+  cardShown();
   fetchAhead(nextIn(document));
 }
 
@@ -129,6 +133,7 @@ async function answer(form, fields) {
     show(next);
   };
   const sent = post(form.action, fields);
+  const late = setTimeout(() => say(STILL), PATIENCE);
   goOn();
   ahead.get(nextIn(document))?.coming.then(goOn, () => undefined);
   try {
@@ -141,6 +146,9 @@ async function answer(form, fields) {
   } catch {
     isAwaited = false;
     comeBack(card, form, false, LOST);
+  } finally {
+    clearTimeout(late);
+    unsay(STILL);
   }
 }
 
@@ -178,6 +186,7 @@ function arrive(page, address, isAwaited) {
 /** Show a card once more whose answer was not taken; where something is typed, once that is done with. */
 function comeBack(card, form, isAwaited, why) {
   for (const item of itemsIn(form)) given.delete(item);
+  card.main.querySelector("#not-arrived")?.remove();
   if (why) card.main.querySelector("h1").after(notice(why));
   if (isAwaited) return show(card, { isBack: true });
   if (card.main === main()) return;
@@ -191,7 +200,6 @@ function comeBack(card, form, isAwaited, why) {
 }
 
 function notice(text) {
-  document.getElementById("not-arrived")?.remove();
   const made = Object.assign(document.createElement("p"), { id: "not-arrived", className: "notice bad", textContent: text });
   made.setAttribute("role", "alert");
   return made;
@@ -207,12 +215,15 @@ function follow(event) {
   go(link.href);
 }
 
+/** Whether a button approves what nobody has begun to change: who changes it has seen it. */
+const isUnseen = (button) => APPROVES.includes(button?.value) && !isTyped(button.form);
+
 function send(event) {
   const form = event.target;
   if (event.defaultPrevented || !form.matches(FORMS)) return;
   event.preventDefault();
   const isUndo = form.matches(".undo");
-  if ((!isUndo && isSlip()) || sending.has(form)) return;
+  if ((!isUndo && isSlip(isUnseen(event.submitter))) || sending.has(form)) return;
   if (isUndo) keepTyped();
   sending.add(form);
   answer(form, new URLSearchParams(new FormData(form, event.submitter))).finally(() => sending.delete(form));

@@ -151,7 +151,11 @@ export function watchTyped() {
   }
   window.addEventListener("storage", (event) => {
     const part = parts(document).find((each) => keyOf(each) === event.key);
-    if (part) fill(part, event.newValue ? JSON.parse(event.newValue).fields : {});
+    if (part && event.newValue) return fill(part, JSON.parse(event.newValue).fields);
+    if (!part) return;
+    // It was answered there, taken back, or forgotten at log-out: what stands here stays, and is kept no more.
+    for (const place of placesOf(part)) place.toggleAttribute("data-kept", false);
+    document.dispatchEvent(new Event("forgotten"));
   });
   document.addEventListener("submit", (event) => {
     if (event.target.getAttribute("action") === "/logout") forgetAll();

@@ -7,18 +7,26 @@ const ANSWERED = "undo";
 /** Count the undo buttons within `root` down; each goes when its time is over. */
 export function countDown(root) {
   for (const button of root.querySelectorAll("[data-undo][data-seconds]")) {
-    const end = performance.now() + 1000 * Number(button.dataset.seconds);
+    const until = performance.now() + 1000 * Number(button.dataset.seconds);
     const timer = setInterval(() => {
-      const left = Math.ceil((end - performance.now()) / 1000);
+      const left = Math.ceil((until - performance.now()) / 1000);
       if (left > 0 && button.isConnected) {
         button.querySelector(".left").textContent = left;
         return;
       }
       clearInterval(timer);
-      button.form.hidden = true;
+      end(button);
     }, TICK);
   }
   remember([...root.querySelectorAll("#results [data-undo][data-seconds]")].at(-1));
+}
+
+/** What can't be taken back any more is no news; what was not taken stays. */
+function end(button) {
+  const results = button.closest("#results");
+  button.form.hidden = true;
+  button.closest("#results li:not(.bad)")?.remove();
+  if (results && !results.querySelector("li")) results.remove();
 }
 
 /** The last button takes back all that was answered at once. */

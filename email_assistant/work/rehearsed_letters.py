@@ -1,0 +1,139 @@
+"""Letters that the mail agent proposes to mail of the past, beside those that the person really sent.
+
+The agent's own prompt, tools and model are asked; no tool runs, and nothing is stored but what the calls cost.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from statistics import median
+from typing import Any, Final
+
+from langchain_core.messages import HumanMessage, SystemMessage
+
+from email_assistant.accounts.account import Account
+from email_assistant.agents.mail.prompts import conversation_message, response_prompt
+from email_assistant.mail.survival import Survival, survival
+from email_assistant.memory.profiles import Memory
+from email_assistant.model import Models
+from email_assistant.rehearsal.recorded import Recorded
+from email_assistant.rehearsal.walk import Judged
+from email_assistant.tools.registry import Registry
+from email_assistant.work.conversations import StoredMail, conversation_text
+
+_LETTER: Final = "send_email_tool"
+_INSTEAD: Final[Mapping[str, str]] = {
+    "Question": "it would have asked you first",
+    "Done": "it would have written nothing",
+    "check_calendar_tool": "it would have looked into your calendar first",
+    "schedule_meeting_tool": "it would have proposed a meeting first",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedLetter:
+    """What was proposed to one mail, and what was sent."""
+
+    id: str  # the mail's Message-ID
+    at: datetime
+    sender: str
+    subject: str
+    proposed: str  # empty where there is no letter
+    why_none: str  # and why; empty where there is one
+    sent: str  # what is new in the person's letter
+    survival: Survival | None  # None where there is no letter, or a canned one
+
+    @property
+    def verdict(self) -> str:
+        """In words; empty where there is no score."""
+        if self.survival is None:
+            return ""
+        left, of, others = self.survival.survived, self.survival.sentences, self.survival.distance
+        return f"{left} of its {of} sentences survive, and {others:.0%} of the words differ."
+
+
+@dataclass(frozen=True, slots=True)
+class LettersBesideSent:
+    """Proposed letters and what of them survives in what was sent."""
+
+    model: str
+    canned: str  # what answers in a language model's place; no score is told then. Empty: a language model
+    letters: Sequence[ProposedLetter]
+
+    @property
+    def scored(self) -> list[Survival]:
+        return [each.survival for each in self.letters if each.survival]
+
+    @property
+    def sentence(self) -> str:
+        asked = f"{self.model} was asked for {len(self.letters):,} letters"
+        if self.canned:
+            return f"{asked}, and they are canned: {self.canned.rstrip('.')}. They say nothing of how good drafts are."
+        shares = [each.share for each in self.scored if each.share is not None]
+        if not shares:
+            return f"{asked}, and proposed none."
+        others = median(each.distance for each in self.scored)
+        return (
+            f"{asked} and proposed {len(self.scored):,}. In half of them at least {median(shares):.0%} of the "
+            f"sentences stand in what you sent too, and at most {others:.0%} of the words are others."
+        )
+
+
+def newest_answered(judged: Sequence[Judged], most: int) -> list[Judged]:
+    """The mails that letters are asked for, the newest first: those that the person answered in words."""
+    answered = [each for each in judged if each.answer and each.answer.mail.body.strip()]
+    return answered[::-1][:most]
+
+
+@dataclass(frozen=True, slots=True)
+class RehearsedLetters:
+    models: Models
+    memory: Memory
+    tools: Registry
+    canned: str
+
+    async def propose(
+        self, account: Account, entries: Sequence[Recorded], wanted: Sequence[Judged]
+    ) -> AsyncIterator[ProposedLetter]:
+        """One after the other, as it would have been proposed when the mail came, by what is learned by now. Raises
+        what `Models.call` does."""
+        learned = await self.memory.texts(account.id)
+        tools = (await self.tools.offered("mail", account.id)).schemas()
+        for each in wanted:
+            at = each.entry.at.astimezone(account.zone)
+            prompt = response_prompt(account, learned["response_preferences"], learned["cal_preferences"], at)
+            answer = await self.models.call(
+                "response",
+                [SystemMessage(prompt), HumanMessage(_opening(account, entries, each.entry))],
+                account_id=account.id,
+                tools=tools,
+                tool_choice="required",
+            )
+            yield self._beside(each, [(call["name"], call["args"]) for call in answer.tool_calls])
+
+    def _beside(self, judged: Judged, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> ProposedLetter:
+        assert judged.answer is not None
+        mail, sent = judged.entry.mail, judged.answer.mail.body
+        proposed = next((str(args.get("response_text", "")) for name, args in calls if name == _LETTER), "")
+        first = calls[0][0] if calls else "Done"
+        return ProposedLetter(
+            judged.entry.id,
+            judged.entry.at,
+            mail.sender.email if mail.sender else "",
+            mail.subject,
+            proposed,
+            "" if proposed else _INSTEAD.get(first, f"it would have used {first} first"),
+            sent,
+            survival(proposed, sent) if proposed and not self.canned else None,
+        )
+
+
+def _opening(account: Account, entries: Sequence[Recorded], answered: Recorded) -> str:
+    """The conversation as the agent is told it, up to the mail that is answered."""
+    told = [
+        StoredMail(each.id, each.own, each.mail)
+        for each in entries
+        if each.id == answered.id or (each.conversation == answered.conversation and each.at <= answered.at)
+    ]
+    text = conversation_text(told, answered.id, answered.id, account.zone)
+    return conversation_message(text, [], None, [], came_after=())

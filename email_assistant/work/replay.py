@@ -1,0 +1,222 @@
+"""What another model, or another text about the person, would make of mail that was worked on before: the agent's own
+prompts go out once more, with what its runs were given then. No tool runs, and nothing of it is kept."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from typing import Any, Final, Literal
+from uuid import UUID
+
+from langchain_core.messages import AIMessage, AnyMessage
+from langchain_core.runnables import RunnableConfig
+
+from email_assistant.accounts.account import Account
+from email_assistant.agents.mail.graph import MailAgent
+from email_assistant.db.checkpoints import FencedSaver
+from email_assistant.db.pool import Pool, fetched
+from email_assistant.db.serializer import ForeignCheckpoint
+from email_assistant.db.statements import statements
+from email_assistant.mail.survival import Survival, survival
+from email_assistant.model import BadAnswer, ModelFault, ModelRefused
+from email_assistant.model.several import several
+from email_assistant.tools.send_email import LETTER
+from email_assistant.tools.spec import ToolError
+from email_assistant.work.handover import never_answered
+
+What = Literal["triage", "drafts"]
+WHATS: Final[tuple[What, ...]] = ("triage", "drafts")
+NO_ANSWER: Final = "no answer"
+_SQL = statements("work", "replay.sql")
+
+_DOES: Final[Mapping[str, str]] = {
+    LETTER: "reply",
+    "schedule_meeting_tool": "meeting",
+    "check_calendar_tool": "a look into the calendar",
+    "Question": "a question to you",
+}
+"""What calls of the mail agent are to the person."""
+_END: Final = "Done"
+
+Calls = Sequence[tuple[str, Mapping[str, Any]]]
+Complete = Callable[[Mapping[str, Any], str, dict[str, Any]], Awaitable[Mapping[str, Any]]]
+"""Checks a call and fills in what it leaves out, as for the person to see. Raises ToolError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One question to a model, as it was asked then, and what came of it."""
+
+    what: What
+    run_id: UUID
+    run: Mapping[str, Any]
+    account: Account
+    mail_id: str
+    sender: str
+    subject: str
+    at: datetime
+    before: str
+    """The class that the assistant gave the mail, or what it proposed."""
+    corrected: str | None
+    """The class that the person has given the mail since, if it is another."""
+    calls: Calls
+    """That were proposed, as the person first saw them."""
+    told: Sequence[AnyMessage]
+    """What the model knew when it proposed them."""
+    tokens: tuple[float, float] | None
+    """Of the prompt and of the answer then; None: not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What came of a case this time."""
+
+    case: Case
+    after: str
+    reason: str
+    differs: bool
+    letter: str = ""
+    kept: Survival | None = None
+    """Of the letter of then, where there is one both times."""
+
+    @property
+    def is_as_corrected(self) -> bool:
+        return self.after == self.case.corrected
+
+
+class Replay:
+    """`background`: what is told about the person, instead of what is stored."""
+
+    def __init__(
+        self, pool: Pool, saver: FencedSaver, agent: MailAgent, complete: Complete, background: str | None
+    ) -> None:
+        self._pool = pool
+        self._saver = saver
+        self._agent = agent
+        self._complete = complete
+        self._background = background
+
+    async def cases(self, user_id: UUID, accounts: Sequence[Account], whats: Sequence[What], last: int) -> list[Case]:
+        """Of the newest mails, so many of each kind. What can't be read any more is left out."""
+        known = {account.id: account for account in accounts}
+        given = {"user": user_id, "accounts": list(known), "last": last}
+        rows = [row for what in whats for row in await fetched(self._pool, _SQL[what], given)]
+        found = [await self._case(known[row["account_id"]], row) for row in rows if isinstance(row["input"], dict)]
+        return [case for case in found if case]
+
+    async def ask(self, cases: Sequence[Case], found: list[Replayed], progress: Callable[[int], None]) -> None:
+        """Ask about each, and add what comes of it to `found`, in any order: so it is there however this ends.
+
+        Raises:
+            ModelDown, ModelRefused: no answer can be had at all.
+        """
+
+        async def one(case: Case) -> None:
+            found.append(await self._replayed(case, is_first=not found))
+            progress(len(found))
+
+        await several(partial(one, case) for case in cases)
+
+    async def _case(self, account: Account, row: Mapping[str, Any]) -> Case | None:
+        calls: Calls = ()
+        told: Sequence[AnyMessage] = ()
+        if proposed := row["proposed"]:
+            told, message = await self._told(row["run_id"], set(proposed))
+            if message is None:
+                return None
+            calls = [(call["name"], proposed.get(call["id"], call["args"])) for call in message.tool_calls]
+        tokens = (row["prompt"], row["completion"]) if row["prompt"] else None
+        return Case(
+            row["what"],
+            row["run_id"],
+            row["input"],
+            account,
+            row["mail_id"],
+            row["sender"],
+            row["subject"],
+            row["at"],
+            _in_words(calls) if proposed else row["class"],
+            row["corrected"],
+            calls,
+            told,
+            tokens,
+        )
+
+    async def _told(self, run_id: UUID, call_ids: set[str]) -> tuple[list[AnyMessage], AIMessage | None]:
+        """What was said in a run before the message with these calls, and that message."""
+        rows = await fetched(
+            self._pool, "select distinct checkpoint_ns as place from checkpoints where thread_id = %s", (str(run_id),)
+        )
+        for row in rows:
+            with suppress(ForeignCheckpoint):
+                config: RunnableConfig = {"configurable": {"thread_id": str(run_id), "checkpoint_ns": row["place"]}}
+                kept = await self._saver.aget_tuple(config)
+                messages = kept.checkpoint["channel_values"].get("messages", []) if kept else []
+                for number, message in enumerate(messages):
+                    if isinstance(message, AIMessage) and call_ids & {str(call["id"]) for call in message.tool_calls}:
+                        return messages[:number], message
+        return [], None
+
+    async def _replayed(self, case: Case, *, is_first: bool) -> Replayed:
+        account = case.account
+        if self._background is not None:
+            account = replace(account, background=self._background)
+        try:
+            with self._agent.accounts.at_hand(account):
+                return await (self._class(case) if case.what == "triage" else self._draft(case))
+        except (BadAnswer, ModelFault, ModelRefused) as error:
+            if is_first and isinstance(error, ModelRefused):
+                raise
+            return Replayed(case, NO_ANSWER, str(error), differs=True)
+
+    async def _class(self, case: Case) -> Replayed:
+        rules = await self._agent.memory.rules(case.account.id, "triage_preferences")
+        found = await self._agent.ask_model(case.run, rules)
+        after, reason = found.classification, found.reasoning
+        if after == "respond" and (why := never_answered(case.run)):
+            after, reason = "notify", why
+        return Replayed(case, after, reason, differs=after != case.before)
+
+    async def _draft(self, case: Case) -> Replayed:
+        message = await self._agent.propose({"run": dict(case.run), "messages": list(case.told)})
+        calls = [await self._completed(case.run, call["name"], call["args"]) for call in message.tool_calls]
+        after = _in_words(calls)
+        before_letter, letter = _letter(case.calls), _letter(calls)
+        kept = survival(before_letter, letter) if before_letter and letter else None
+        return Replayed(case, after, _change(case.calls, calls), _said(case.calls) != _said(calls), letter, kept)
+
+    async def _completed(
+        self, run: Mapping[str, Any], name: str, args: dict[str, Any]
+    ) -> tuple[str, Mapping[str, Any]]:
+        try:
+            return name, await self._complete(run, name, args)
+        except ToolError:
+            return name, args  # the model would be told, and propose it again
+
+
+def _in_words(calls: Calls) -> str:
+    """What the person would see of a proposal."""
+    names = dict.fromkeys(_DOES.get(name, name) for name, _ in calls if name != _END)
+    return " and ".join(names) or ("nothing" if calls else _DOES["Question"])
+
+
+def _said(calls: Calls) -> list[tuple[str, Mapping[str, Any]]]:
+    return [(name, args) for name, args in calls if name != _END]
+
+
+def _letter(calls: Calls) -> str:
+    return next((str(args.get("response_text", "")) for name, args in calls if name == LETTER), "")
+
+
+def _change(before: Calls, after: Calls) -> str:
+    """Which fields of a proposal are others, where it is of the same kind."""
+    if [name for name, _ in _said(before)] != [name for name, _ in _said(after)]:
+        return ""
+    fields = [
+        name
+        for (_, old), (_, new) in zip(_said(before), _said(after), strict=True)
+        for name in {**old, **new}
+        if old.get(name) != new.get(name)
+    ]
+    return ", ".join(dict.fromkeys(fields))
