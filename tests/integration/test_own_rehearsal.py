@@ -15,10 +15,14 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
+from email_assistant.app import open_app, past_mails
+from email_assistant.home import database
+from email_assistant.programs import stand_in
 from email_assistant.rehearsal.mbox import read
-from email_assistant.rehearsal.own import Period
+from email_assistant.rehearsal.own import Period, rehearsed
 from email_assistant.rehearsal.report import report
 from email_assistant.rehearsal.walk import walk
+from email_assistant.settings import Settings
 from tests.doubles.daemon import Daemon
 from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
@@ -104,6 +108,7 @@ def test_it_finds_what_is_found_in_the_exported_file(
     assert outcome(program.cli("rehearse", "--json", "--until", day.date().isoformat())) == expected(until=day)
 
 
+@pytest.mark.long
 def test_it_reads_each_mail_once_and_says_the_same_again(program: Daemon, google: Google) -> None:
     first = program.cli("rehearse")
     assert "I would have shown you" in first
@@ -118,7 +123,7 @@ def started(program: Daemon) -> Any:
     return program.nursery.start(["rehearse", "--json"], program.environment, program.home, out, err)
 
 
-@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("sign", [pytest.param(signal.SIGKILL, marks=pytest.mark.long), signal.SIGINT])
 def test_it_goes_on_from_where_it_was_stopped(
     program: Daemon, google: Google, kept: Callable[[], int], expected: Callable[..., Any], sign: signal.Signals
 ) -> None:
@@ -181,6 +186,7 @@ class TestLetters:
         assert found["cost"]["currency"] == "EUR"
         assert 0 < float(found["cost"]["money"]) < 1
 
+    @pytest.mark.long
     def test_what_they_cost_is_asked_first(self, program: Daemon, model: Model) -> None:
         program.environment |= {"EMAIL_ASSISTANT_PRICES": PRICES, "EMAIL_ASSISTANT_CURRENCY": "EUR"}
         done = program.run("rehearse", "--model")
@@ -190,6 +196,7 @@ class TestLetters:
         assert "an estimate, from the length of the mails and your prices" not in done.stderr
         assert model.calls() == []
 
+    @pytest.mark.long
     def test_canned_ones_get_no_score(self, program: Daemon, model: Model) -> None:
         program.environment["EMAIL_ASSISTANT_MODEL_STAND_IN"] = "A double answers"
         model.script(lambda _: [reply("Quite so.")])
@@ -198,6 +205,22 @@ class TestLetters:
         assert "survive" not in told
 
 
+@pytest.mark.long
+async def test_the_sandbox_gives_what_its_file_gives(tmp_path: Path, mbox: Path, expected: Callable[..., Any]) -> None:
+    arguments = ["--data", str(tmp_path / "mailbox.sqlite3"), "--mbox", str(mbox), "--address", PERSON]
+    async with stand_in("google_sandbox", *arguments) as google:
+        settings = Settings(home=tmp_path / "home", google_root=google["root"], model="none")
+        with database(settings, keep=False) as url:
+            async with open_app(settings, url) as app:
+                account = await app.accounts.add(app.user_id, PERSON, google["token"], datetime.now(UTC))
+                past, period = past_mails(app), Period(months=6)
+                found = await past.look(account, period.since(datetime.now(UTC)))
+                await past.fetch(account, found.missing)
+                entries = await past.history(account, found.own | {ALIAS})
+    assert outcome(asdict(rehearsed(entries, found.own | {ALIAS}, period)[1])) == expected(months=6)
+
+
+@pytest.mark.long
 def test_spam_and_trash_are_read_too_and_told_of(program: Daemon, google: Google) -> None:
     received = [each.id for each in google.mailbox.messages.values() if "INBOX" in each.labels]
     for number, label in enumerate(("TRASH", "SPAM", "STARRED", "UNREAD")):
@@ -207,6 +230,7 @@ def test_spam_and_trash_are_read_too_and_told_of(program: Daemon, google: Google
     assert set(found["by_label"]) == {"starred", "unread", "trash", "spam"}
 
 
+@pytest.mark.long
 def test_beside_the_daemon_it_bears_faults_of_google_that_pass(
     program: Daemon, google: Google, expected: Callable[..., Any]
 ) -> None:
@@ -295,6 +319,7 @@ class TestPage:
         assert kept() == 0
         assert "I would have shown you" not in program.http.get("/rehearsal").text
 
+    @pytest.mark.long
     def test_it_is_stopped_and_goes_on_in_another_process(
         self, program: Daemon, google: Google, kept: Callable[[], int]
     ) -> None:
@@ -315,6 +340,7 @@ class TestPage:
         fetched = {call.path.rpartition("/")[2] for call in google.calls("messages.get")}
         assert not fetched & {each.id for each in newest_first[:96]}
 
+    @pytest.mark.long
     def test_it_says_why_it_ended(self, program: Daemon, google: Google) -> None:
         program.up()
         google.fault("messages.get", status=403, reason="insufficientPermissions", times=999)
