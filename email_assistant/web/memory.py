@@ -307,7 +307,7 @@ async def keep_lesson(app: Assistant, memory: Rules, held_id: UUID) -> RuleOut:
 
 @router.post("/held/{held_id}/drop", status_code=204, responses=documented(401, 403, 404, 409, 422))
 async def drop_lesson(app: Assistant, memory: Rules, held_id: UUID) -> None:
-    """Learn nothing of what was held."""
+    """Learn nothing of what was held; the rules stay as they are. 409: the person's word on it was given before."""
     await memory.drop(await memory.held.find(app.user_id, str(held_id)))
 
 
