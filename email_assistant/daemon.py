@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -13,9 +13,9 @@ import psycopg
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from langchain_core.messages import ToolMessage
 
-from email_assistant.accounts.account import UnknownAccount
+from email_assistant.accounts.account import Account, UnknownAccount
 from email_assistant.accounts.vault import VaultError
-from email_assistant.app import App, open_chat, open_memory, open_models
+from email_assistant.app import App, open_chat, open_memory, open_models, past_mails
 from email_assistant.db.checkpoints import FencedSaver
 from email_assistant.db.lease import LeaseLost, held
 from email_assistant.gate.ledger import GateLedger
@@ -29,6 +29,7 @@ from email_assistant.memory.profiles import Memory
 from email_assistant.model import ModelDown, Models
 from email_assistant.outgoing.left_drafts import LeftDrafts
 from email_assistant.outgoing.letters import Mailer
+from email_assistant.rehearsal.recorded import Recorded
 from email_assistant.settings import Settings
 from email_assistant.sync.backfill import Backfill
 from email_assistant.sync.mailbox import Mailboxes
@@ -42,9 +43,11 @@ from email_assistant.work.driver import Driver
 from email_assistant.work.due import DueWork
 from email_assistant.work.evidence import Evidence
 from email_assistant.work.faults import classify
+from email_assistant.work.habits import Habits
 from email_assistant.work.heed import Heed
 from email_assistant.work.invoke import Invoker
 from email_assistant.work.labels import Labels
+from email_assistant.work.precedents import Precedents
 from email_assistant.work.runs import Runs
 from email_assistant.work.settle import Settler
 from email_assistant.work.tasks import Handlers
@@ -53,6 +56,7 @@ if TYPE_CHECKING:
     from email_assistant.agents.mail.graph import MailAgent
     from email_assistant.agents.mail.own_letters import OwnLetters
     from email_assistant.model.tally import Tally
+    from email_assistant.rehearsal.recorded import Recorded
     from email_assistant.work.handover import Handover
     from email_assistant.work.replay import Replay
 
@@ -76,6 +80,7 @@ class Daemon:
     memory: Memory
     saver: FencedSaver
     chat: Chat
+    habits: Habits
 
     async def run(self) -> None:
         """Schedule and work until cancelled."""
@@ -298,8 +303,14 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
         app.pool, conversations, runs, app.questions, app.ledger, app.clients, replies_per_day=settings.replies_per_day
     )
     evidence = Evidence(app.pool, app.accounts, app.recipients, memory, conversations)
+    rehearsed = past_mails(app)
+
+    async def history(account: Account) -> "Sequence[Recorded]":
+        return await rehearsed.history(account, account.own_addresses)
+
+    habits, past = Habits(app.pool, conversations, history, on=settings.habits), Precedents(app.pool, conversations)
     own_letters = OwnLetters(app.pool, GateLedger(app.pool)) if settings.past_mail else None
-    agent = _mail_agent(app, app.models, memory, evidence, handover, own_letters)
+    agent = _mail_agent(app, app.models, memory, evidence, handover, habits, past, own_letters)
     saver = FencedSaver(app.pool)
     left_drafts = LeftDrafts(app.pool, settings.google_timeout_seconds)
     async with tracing(settings) as callbacks:
@@ -341,7 +352,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
         )
         await app.accounts.forget_spent()
         await app.holder.open()
-        yield Daemon(
+        daemon = Daemon(
             app,
             conversations,
             due,
@@ -355,7 +366,12 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
             memory,
             saver,
             open_chat(app, callbacks),
+            habits,
         )
+        try:
+            yield daemon
+        finally:
+            await habits.aclose()
 
 
 @asynccontextmanager
@@ -375,7 +391,7 @@ async def open_replay(
     )
     evidence = Evidence(app.pool, app.accounts, app.recipients, memory, conversations)
     async with open_models(settings) as (models, tally):
-        agent = _mail_agent(app, models, memory, evidence, handover)
+        agent = _mail_agent(app, models, memory, evidence, handover, None, None)
         yield Replay(app.pool, FencedSaver(app.pool), agent, app.complete, background), tally
 
 
@@ -385,6 +401,8 @@ def _mail_agent(
     memory: Memory,
     evidence: Evidence,
     settle: "Handover",
+    habits: Habits | None,
+    past: Precedents | None,
     own_letters: "OwnLetters | None" = None,
 ) -> "MailAgent":
     from email_assistant.agents.mail.graph import MailAgent
@@ -400,6 +418,8 @@ def _mail_agent(
         GateLedger(app.pool),
         app.settings.max_steps,
         settle,
+        habits,
+        past,
         app.settings.when_spent == "rules",
         own_letters,
     )

@@ -39,7 +39,7 @@ async def mails(
     cursor: Annotated[str | None, typer.Option(help="Go on from where the last page ended.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    from email_assistant.inbox.mails import STATES
+    from email_assistant.inbox.mails import STAGES, STATES
 
     if context.invoked_subcommand is not None:
         return
@@ -50,7 +50,7 @@ async def mails(
     if as_json:
         print_json({"items": rows, "next": following})
         return
-    columns = ["mail", "received", "from", "subject", "state", "class", "reason"]
+    columns = ["mail", "received", "from", "subject", "state", "class", "by", "reason"]
     print_table(
         columns,
         [
@@ -61,6 +61,7 @@ async def mails(
                 m.subject or "(no subject)",
                 m.state,
                 m.classification or "",
+                STAGES.get(m.stage or "", ""),
                 here(m.reason or ""),
             ]
             for m in rows

@@ -146,10 +146,18 @@ async def not_tried(conn: Connection, thread_id: UUID, gmail_id: str) -> None:
 
 
 async def triaged(
-    conn: Connection, lease: Lease, gmail_id: str, classification: str, why: str, *, along: Sequence[RowChange]
-) -> None:
-    """Store its class; an empty reason leaves the one that is known, and when it was triaged. Raises LeaseLost."""
-    await lease.guarded(conn, _SQL["triaged"], classification, why, lease.thread_id, gmail_id, along=along)
+    conn: Connection, lease: Lease, gmail_id: str, classification: str, why: str, stage: str | None, *,
+    along: Sequence[RowChange],
+) -> None:  # fmt: skip
+    """Store its class; an empty reason leaves the one that is known, and when it was triaged.
+
+    Args:
+        stage: who gave it; None leaves what is known.
+
+    Raises:
+        LeaseLost.
+    """
+    await lease.guarded(conn, _SQL["triaged"], classification, why, stage, lease.thread_id, gmail_id, along=along)
 
 
 async def cover(conn: Connection, run_id: UUID, thread_id: UUID) -> tuple[list[str], str | None]:

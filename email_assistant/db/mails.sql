@@ -61,7 +61,8 @@ returning m.thread_id
 -- name: correct
 update mails set classification = %(classification)s, triage_reason = %(why)s, reason = %(why)s, tries = 0,
        state = case %(classification)s when 'ignore' then 'done' else 'triaging' end,
-       triaged_at = statement_timestamp(), labelled = null, relabelled = null, put_away = null
+       triaged_at = statement_timestamp(), labelled = null, relabelled = null, put_away = null,
+       stage = 'person'
 where account_id = %(account)s and gmail_id = %(mail)s
 
 -- name: wait_no_more
@@ -119,8 +120,8 @@ update mails set classification = now.class,
        triaged_at = case when now.why = '' and triaged_at is not null then triaged_at else clock_timestamp() end,
        labelled = case when classification = now.class then labelled end,
        relabelled = case when classification = now.class then relabelled end,
-       reason = coalesce(nullif(now.why, ''), triage_reason, reason)
-from (values (%s::text, %s::text)) as now (class, why)
+       reason = coalesce(nullif(now.why, ''), triage_reason, reason), stage = coalesce(now.by, stage)
+from (values (%s::text, %s::text, %s::text)) as now (class, why, by)
 where thread_id = %s and gmail_id = %s and {held}
 returning gmail_id
 

@@ -30,12 +30,21 @@ _SEARCH = f"""
     join mails m on m.account_id = %(account)s and m.gmail_id = found.gmail_id
     order by m.received_at desc limit %(most)s"""
 """What an account sent has an index of its own, as what it received has."""
+STAGES: Mapping[str, str] = {
+    "rules": "your rule",
+    "habits": "your habits",
+    "model": "the model",
+    "fixed": "a fixed rule",
+    "person": "you",
+}
+"""Who gives mail its class, in words."""
 
 CORRECTED = "you said so"
 """How the reason of a class begins that the person gave."""
 
 _COLUMNS = """m.gmail_id as id, a.address as account, t.gmail_id as thread, m.sender,
-    m.content->'sender'->>'name' as sender_name, m.subject, m.received_at, m.state, m.classification, m.reason"""
+    m.content->'sender'->>'name' as sender_name, m.subject, m.received_at, m.state, m.classification, m.stage,
+    m.reason"""
 _TABLES = "mails m join accounts a on a.id = m.account_id join threads t on t.id = m.thread_id"
 
 
@@ -53,6 +62,8 @@ class MailRow:
     received_at: datetime
     state: State
     classification: str | None
+    stage: str | None
+    """Who gave it its class, as `STAGES` names them; None where that was not kept."""
     reason: str | None
 
 

@@ -16,6 +16,8 @@ _MOVED_TO: Mapping[str, str] = {
     "SPAM": "you marked this as spam in Gmail",
 }
 _DELETED = "you deleted this in Gmail"
+RID_OF = (*_MOVED_TO.values(), _DELETED)
+"""What the person does with mail that they don't want."""
 
 
 @dataclass(slots=True)

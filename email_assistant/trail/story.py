@@ -106,12 +106,14 @@ def _of_mail(mail: Row, corrections: Iterable[Row]) -> Iterator[Happening]:
         detail = {name: correction[name] for name in ("was", "classification")}
         yield Happening(correction["at"], "corrected", text, correction["by"], detail=detail)
     if mail["classification"] and not (mail["triage_reason"] or "").startswith(CORRECTED):
-        yield _classified(mail["triaged_at"], mail["classification"], mail["triage_reason"])
+        yield _classified(mail["triaged_at"], mail["classification"], mail["triage_reason"], mail["stage"])
 
 
-def _classified(at: datetime | None, classification: str, reason: str | None) -> Happening:
-    text = f"It was classified as {classification}" + (f": {reason}" if reason else ".")
-    return Happening(at, "classified", text, detail={"classification": classification, "reason": reason})
+def _classified(at: datetime | None, classification: str, reason: str | None, stage: str | None = None) -> Happening:
+    by = " by the model" if stage == "model" else ""  # who else did says so in the reason
+    text = f"It was classified as {classification}{by}" + (f": {reason}" if reason else ".")
+    detail = {"classification": classification, "stage": stage, "reason": reason}
+    return Happening(at, "classified", text, detail=detail)
 
 
 def _of_run(run: Row, mail_id: str) -> Iterator[Happening]:

@@ -1,7 +1,9 @@
 """The classifier: from the facts and words of mails and what became of them, how probable each outcome is."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from email_assistant.errors import AssistantError
@@ -43,9 +45,12 @@ class Classifier:
 
     def probabilities(self, facts: Sequence[Mapping[str, float]], words: "csr_matrix") -> "ndarray":
         """For each mail the probability of each outcome, in the order of `outcomes`."""
+        return self.probabilities_of(table_of(facts, self.names), words)
+
+    def probabilities_of(self, table: "ndarray", words: "csr_matrix") -> "ndarray":
+        """Likewise, with the facts as rows, in the order of `names`."""
         import numpy
 
-        table = _table(facts, self.names)
         given = _log(self._linear.predict_proba(self._inputs(table, words)))
         given = (given + _log(self._trees.predict_proba(table))) / 2
         odds = numpy.exp(given - given.max(axis=1, keepdims=True))
@@ -64,39 +69,59 @@ class Classifier:
 
 def train(facts: Sequence[Mapping[str, float]], words: "csr_matrix", outcomes: Sequence[str]) -> Classifier:
     """Learn from mails in the order of time. The same examples make the same classifier. Raises TooFewOutcomes."""
+    names = tuple(facts[0])
+    return train_on(names, table_of(facts, names), words, outcomes)
+
+
+def train_on(names: tuple[str, ...], table: "ndarray", words: "csr_matrix", outcomes: Sequence[str]) -> Classifier:
+    """Likewise, with the facts as rows, a column for each of `names`."""
     import numpy
-    from threadpoolctl import threadpool_limits
 
     kinds = tuple(sorted(set(outcomes)))
     if len(kinds) < 2:
         raise TooFewOutcomes(
             "all the mails that could be learned from had the same outcome: there is nothing to tell apart"
         )
-    names = tuple(facts[0])
-    table = _table(facts, names)
     wanted = numpy.array(outcomes)
     means, scales = table.mean(axis=0), table.std(axis=0)
     scales[scales < 1e-9] = 1.0
     columns, counts = numpy.unique(words.indices, return_counts=True)
     rarity = numpy.log((1 + words.shape[0]) / (1 + counts)) + 1
     inputs = _inputs((table - means) / scales, words[:, columns], rarity)
-    with threadpool_limits(1):  # more threads add up in another order, and the machine has other work
+    with one_thread():  # more threads add up in another order, and the machine has other work
         linear = _linear(_strength(inputs, wanted)).fit(inputs, wanted)
         trees = _grow(table, wanted)
     return Classifier(kinds, names, means, scales, columns, rarity, linear, trees)
 
 
-def _table(facts: Sequence[Mapping[str, float]], names: Sequence[str]) -> "ndarray":
+def one_thread() -> "AbstractContextManager[object]":
+    """Within it the libraries use one thread."""
+    return _libraries().limit(limits=1)  # type: ignore[no-any-return]
+
+
+@cache
+def _libraries() -> Any:
+    """Those that have threads of their own, looked for once: that takes longer than to judge a mail."""
+    import sklearn.ensemble  # noqa: F401 - brings them all
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def table_of(facts: Sequence[Mapping[str, float]], names: Sequence[str]) -> "ndarray":
     import numpy
 
     return numpy.array([[each[name] for name in names] for each in facts], dtype=float)
 
 
 def _inputs(scaled: "ndarray", words: "csr_matrix", rarity: "ndarray") -> Any:
-    from scipy.sparse import csr_matrix, diags, hstack
+    """`words` is changed: a mailbox's take much memory."""
+    from scipy.sparse import csr_matrix, hstack
     from sklearn.preprocessing import normalize
 
-    return hstack([csr_matrix(scaled * _FACTS_WEIGH), normalize(words @ diags(rarity))], format="csr")
+    words.data *= rarity[words.indices].astype(words.dtype)
+    normalize(words, copy=False)
+    return hstack([csr_matrix(scaled * _FACTS_WEIGH, dtype=words.dtype), words], format="csr")
 
 
 def _linear(strength: float) -> Any:

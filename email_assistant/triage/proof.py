@@ -17,7 +17,8 @@ from typing import Final
 THRESHOLDS: Final = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98)
 """Of confidence, fixed before anything is seen."""
 FIRST_LOOK: Final = 150
-"""Cases of a threshold at its first look; each later one comes at twice as many."""
+"""Cases of a threshold at the first look that there can be; each later one comes at twice as many. Looks at so few that
+not even clean ones could prove the limit are left out, and spend nothing."""
 RISK: Final = 0.05
 RECENT: Final = 100
 """Cases of a threshold among which a change shows."""
@@ -60,10 +61,10 @@ def _at_most(wrong: int, of: int, share: float) -> float:
 class _Trial:
     """The cases of one claim at one threshold, and what their last look said."""
 
+    next_look: int
     cases: int = 0
     wrong: int = 0
     looks: int = 0  # over the whole life: what a look has spent is never given back
-    next_look: int = FIRST_LOOK
     bound: float = 1.0
     recent: deque[bool] = field(default_factory=lambda: deque(maxlen=RECENT))
 
@@ -74,7 +75,9 @@ class Proof:
     def __init__(self, limits: Mapping[str, float]) -> None:
         """`limits`: for each claim, the share of wrong cases that it must stay under."""
         self._limits = dict(limits)
-        self._trials = {claim: {threshold: _Trial() for threshold in THRESHOLDS} for claim in limits}
+        self._risk = RISK / len(limits) / len(THRESHOLDS)
+        self._first = {claim: self._first_look(limit) for claim, limit in limits.items()}
+        self._trials = {claim: {threshold: _Trial(self._first[claim]) for threshold in THRESHOLDS} for claim in limits}
 
     def record(self, claim: str, confidence: float, *, wrong: bool) -> None:
         """A case that was judged before it was learned from, once it is known what was right. Of the cases that the
@@ -82,7 +85,7 @@ class Proof:
         for threshold, trial in self._trials[claim].items():
             if confidence < threshold:
                 return
-            self._take(trial, self._limits[claim], wrong)
+            self._take(trial, claim, wrong)
 
     def threshold(self, claim: str) -> float | None:
         """The confidence from which on it may decide; None: it must ask about everything."""
@@ -93,17 +96,24 @@ class Proof:
         """The least share of wrong cases that is proven at any threshold, as its last look found it; 1 before one."""
         return min(trial.bound for trial in self._trials[claim].values())
 
-    def _take(self, trial: _Trial, limit: float, wrong: bool) -> None:
+    def _first_look(self, limit: float) -> int:
+        """At the first count of the fixed ones at which cases without an error prove the limit."""
+        cases = FIRST_LOOK
+        while upper_bound(0, cases, self._risk / 2) >= limit:
+            cases *= 2
+        return cases
+
+    def _take(self, trial: _Trial, claim: str, wrong: bool) -> None:
+        limit = self._limits[claim]
         trial.cases += 1
         trial.wrong += wrong
         trial.recent.append(wrong)
         if trial.cases == trial.next_look:
             trial.looks += 1
             # Half of what is left for this claim and threshold is spent at each look.
-            risk = RISK / len(self._limits) / len(THRESHOLDS) / 2**trial.looks
-            trial.bound = upper_bound(trial.wrong, trial.cases, risk)
+            trial.bound = upper_bound(trial.wrong, trial.cases, self._risk / 2**trial.looks)
             trial.next_look *= 2
         if trial.bound < limit and lower_bound(sum(trial.recent), len(trial.recent)) > limit:
             # Every look from here on has cases of its own, so beginning again spends no more than going on.
-            trial.cases, trial.wrong, trial.next_look, trial.bound = 0, 0, FIRST_LOOK, 1.0
+            trial.cases, trial.wrong, trial.next_look, trial.bound = 0, 0, self._first[claim], 1.0
             trial.recent.clear()

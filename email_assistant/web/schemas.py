@@ -249,6 +249,10 @@ class MailOut(Told):
     received_at: datetime
     state: MailState
     classification: str | None
+    stage: str | None = Field(
+        description="Who gave it its class: rules, habits (what you did with mail like it), model, fixed (a rule of "
+        "the program's own) or person; null: not kept."
+    )
     reason: str | None
 
 

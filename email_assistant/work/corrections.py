@@ -12,6 +12,7 @@ from email_assistant.inbox.items import Conflict
 from email_assistant.inbox.mails import CORRECTED, Class, Correction, MailRow, Mails
 from email_assistant.inbox.person import Enqueue
 from email_assistant.inbox.questions import Questions
+from email_assistant.work import judgements
 
 _SQL = statements("work", "corrections.sql")
 
@@ -121,6 +122,7 @@ class Corrections:
         await runs.not_closed_with(conn, account_id, mail_id)
         await conn.execute(_SQL["keep"].encode(), (by, classification, account_id, mail_id))
         await mails.correct(conn, account_id, mail_id, classification, f"{CORRECTED}: {classification}")
+        await judgements.corrected(conn, account_id, mail_id, classification)
 
     async def _reopen(self, conn: Connection, account_id: UUID, mail_id: str, classification: Class) -> None:
         """Close the run that answers the mail, if it waits; other mails of that run are to be worked on again.

@@ -7,17 +7,17 @@ from typing import Any
 from uuid import UUID
 
 from email_assistant.accounts.clients import Clients
-from email_assistant.agents.mail.prompts import Classification, Triage, conversation_message
-from email_assistant.agents.mail.run import Settled
+from email_assistant.agents.mail.prompts import conversation_message
+from email_assistant.agents.mail.run import Settled, Sorted
 from email_assistant.db import mails, threads
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Pool
 from email_assistant.inbox.questions import Questions
 from email_assistant.memory import fires
-from email_assistant.memory.rules import Rule
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.sync.mails import store_earlier
 from email_assistant.work.conversations import Conversation, Conversations, conversation_text
+from email_assistant.work.judgements import recorded
 from email_assistant.work.runs import Runs
 
 
@@ -43,23 +43,18 @@ class Handover:
         self._clients = clients
         self._replies_per_day = replies_per_day
 
-    async def __call__(
-        self,
-        run: Mapping[str, Any],
-        classification: Classification,
-        reason: str,
-        lease: Lease,
-        *,
-        fired: Sequence[Rule] = (),
-    ) -> Settled:
-        run_id = UUID(run["id"])
+    async def __call__(self, run: Mapping[str, Any], triaged: Sorted, lease: Lease) -> Settled:
+        run_id, stage = UUID(run["id"]), triaged.stage
+        classification, reason = triaged.classification, triaged.reason
         if classification != "ignore" and run["automatic"] and await self._is_beside_others(run, lease):
-            classification, reason = "ignore", "automatic mail, while something waits in this conversation"
+            classification, stage = "ignore", "fixed"
+            reason = "automatic mail, while something waits in this conversation"
         if classification == "respond" and (why := await self._may_not_answer(run)):
-            classification, reason = "notify", why
-        used = fires.noted(UUID(run["account_id"]), run["mail"], fired)
+            classification, reason, stage = "notify", why, "fixed"
+        used = fires.noted(UUID(run["account_id"]), run["mail"], triaged.fired)
+        judged = recorded(lease.thread_id, run["mail"], triaged.thought)
         async with self._pool.connection() as conn:
-            await mails.triaged(conn, lease, run["mail"], classification, reason, along=used)
+            await mails.triaged(conn, lease, run["mail"], classification, reason, stage, along=[*used, judged])
         if classification == "ignore" or run["triage_only"]:
             return Settled("ignore")
         conversation = self._conversations.under(lease)
@@ -87,9 +82,9 @@ class Handover:
         )
         return Settled(classification, opening, tuple(covered))
 
-    def classified(self, run: Mapping[str, Any], lease: Lease) -> Triage | None:
+    def classified(self, run: Mapping[str, Any], lease: Lease) -> Sorted | None:
         known = self._conversations.under(lease).mail(run["mail"]).classification
-        return Triage(classification=known, reasoning="") if known else None
+        return Sorted(known) if known else None
 
     async def covered(self, run: Mapping[str, Any]) -> Sequence[str]:
         return await self._conversations.covered(UUID(run["id"]))

@@ -18,12 +18,18 @@ from email_assistant.agents.agent import CallState, LoopState, Ran, asking
 from email_assistant.agents.assistant import Assistant
 from email_assistant.agents.loop import Loop
 from email_assistant.agents.mail.own_letters import OwnLetters
-from email_assistant.agents.mail.prompts import Triage, response_prompt, triage_prompt
-from email_assistant.agents.mail.run import Settle
+from email_assistant.agents.mail.prompts import (
+    Precedent,
+    Triage,
+    mail_to_triage,
+    response_prompt,
+    triage_prompt,
+)
+from email_assistant.agents.mail.run import Judge, Recall, Settle, Sorted, Thought
 from email_assistant.db.checkpoints import lease_of
 from email_assistant.google.errors import NotFound, Refused
 from email_assistant.memory.rules import Rule, numbered
-from email_assistant.memory.senders import BY_RULE, deciding
+from email_assistant.memory.senders import BY_RULE, SenderRule, deciding
 from email_assistant.tools.spec import Answer, Call, FormNeeded
 from email_assistant.usage import BudgetSpent
 
@@ -40,6 +46,9 @@ class MailAgent(Assistant):
     name = "mail"
 
     settle: Settle
+    habits: Judge | None
+    past: Recall | None
+    """Both None where nothing is to be gone by but the model, as in a replay."""
     sorts_by_rules: bool
     """Whether mail is sorted by its headers alone when the budget for the model is spent, rather than left waiting."""
     own_letters: OwnLetters | None
@@ -71,8 +80,7 @@ class MailAgent(Assistant):
 
     async def triage_router(self, state: MailState, config: RunnableConfig) -> Command[str]:
         run = state["run"]
-        triage, fired = await self._triage(run, config)
-        settled = await self.settle(run, triage.classification, triage.reasoning, lease_of(config), fired=fired)
+        settled = await self.settle(run, await self._triage(run, config), lease_of(config))
         # Read by processes of an earlier version that run beside this one during an upgrade.
         covering = {**run, "covers": list(settled.covers)}
         if settled.classification == "notify":
@@ -136,30 +144,41 @@ class MailAgent(Assistant):
                 continue  # the mail is answered; a label is not worth failing it
         return {}
 
-    async def _triage(self, run: Mapping[str, Any], config: RunnableConfig) -> tuple[Triage, Sequence[Rule]]:
-        """The mail's class, and the person's rules that it came of."""
+    async def _triage(self, run: Mapping[str, Any], config: RunnableConfig) -> Sorted:
+        """Whoever is cheapest decides first: a rule of the person's on the sender; what they did with mail like it, as
+        soon as that is proven; then the model."""
+        lease = lease_of(config)
         if run["given"]:
-            return Triage(reasoning="", classification=run["given"]), ()
-        if known := self.settle.classified(run, lease_of(config)):
-            return known, ()
+            return Sorted(run["given"])
+        if known := self.settle.classified(run, lease):
+            return known
         rules = await self.memory.rules(UUID(run["account_id"]), "triage_preferences")
         if found := deciding(rules, run.get("sender", "")):
-            triage = Triage(classification=found[0].classification, reasoning=f"{BY_RULE}: {found[0].rule.text}")
-            return triage, [each.rule for each in found]
+            return _by_rules(found)
+        thought = await self.habits(run, lease) if self.habits else None
+        if thought and thought.decides and not thought.checked:
+            return _by_habits(thought)
         try:
-            triage = await self.ask_model(run, rules)
+            triage = await self.ask_model(run, rules, await self.past(run, lease) if self.past else ())
         except BudgetSpent:
+            if thought and thought.decides:
+                return _by_habits(thought)
             if not self.sorts_by_rules:
                 raise
-            return _by_headers(run), ()
-        return triage, [rules[number - 1] for number in sorted(set(triage.rules)) if 0 < number <= len(rules)]
+            return _by_headers(run, thought)
+        return _by_model(triage, rules, thought)
 
-    async def ask_model(self, run: Mapping[str, Any], rules: Sequence[Rule]) -> Triage:
-        """What a model says that the run's mail needs, by these rules of the person's."""
+    async def ask_model(
+        self, run: Mapping[str, Any], rules: Sequence[Rule], precedents: Sequence[Precedent] = ()
+    ) -> Triage:
+        """What a model says that the run's mail needs, by these rules and earlier decisions of the person's."""
         account = await self.account(run)
         return await self.models.parse(
             "triage",
-            [SystemMessage(triage_prompt(account, numbered(rules))), HumanMessage(run["text"])],
+            [
+                SystemMessage(triage_prompt(account, numbered(rules))),
+                HumanMessage(mail_to_triage(run["text"], precedents)),
+            ],
             Triage,
             "triage",
             account_id=account.id,
@@ -167,10 +186,28 @@ class MailAgent(Assistant):
         )
 
 
-def _by_headers(run: Mapping[str, Any]) -> Triage:
+def _by_rules(found: Sequence[SenderRule]) -> Sorted:
+    reason = f"{BY_RULE}: {found[0].rule.text}"
+    return Sorted(found[0].classification, reason, "rules", fired=[each.rule for each in found])
+
+
+def _by_habits(thought: Thought) -> Sorted:
+    return Sorted(thought.outcome, thought.why, "habits", thought)
+
+
+def _by_model(found: Triage, rules: Sequence[Rule], thought: Thought | None) -> Sorted:
+    """The model's word. Where it was asked to check a decision, and says otherwise, the mail is shown at least, so that
+    the person says who is right."""
+    fired = [rules[number - 1] for number in sorted(set(found.rules)) if 0 < number <= len(rules)]
+    shown, reason = found.classification, found.reasoning
+    if thought and thought.decides and found.classification != thought.outcome:
+        shown = "notify" if found.classification == "ignore" else found.classification
+        reason = f"{found.reasoning} (otherwise {thought.outcome}: {thought.why})"
+    return Sorted(shown, reason, "model", thought, fired)
+
+
+def _by_headers(run: Mapping[str, Any], thought: Thought | None) -> Sorted:
     """The class of a mail that no model reads, by its headers alone."""
     if run["automatic"]:
-        return Triage(
-            classification="ignore", reasoning="automatic or bulk mail; today's budget for the model is spent"
-        )
-    return Triage(classification="notify", reasoning="shown unread: today's budget for the model is spent")
+        return Sorted("ignore", "automatic or bulk mail; today's budget for the model is spent", "fixed", thought)
+    return Sorted("notify", "shown unread: today's budget for the model is spent", "fixed", thought)

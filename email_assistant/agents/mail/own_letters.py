@@ -72,7 +72,7 @@ class OwnLetter:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownLetter:
     """What a draft's writer has read of a letter."""
 
     label: str
@@ -129,10 +129,10 @@ class OwnLetters:
         await self.gate.answered(run_id, call_id, noted)
 
 
-def shown_in(answer: str) -> list[Shown]:
+def shown_in(answer: str) -> list[ShownLetter]:
     """The letters that were noted."""
     return [
-        Shown(each["label"], frozenset(each["readers"]), date.fromisoformat(each["day"]), each["text"])
+        ShownLetter(each["label"], frozenset(each["readers"]), date.fromisoformat(each["day"]), each["text"])
         for each in json.loads(answer)
     ]
 

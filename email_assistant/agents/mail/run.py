@@ -2,11 +2,14 @@
 
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypedDict
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
 
-from email_assistant.agents.mail.prompts import Classification, Triage
+from email_assistant.agents.mail.prompts import Classification, Precedent
 from email_assistant.db.lease import Lease
-from email_assistant.memory.rules import Rule
+
+if TYPE_CHECKING:
+    from email_assistant.memory.rules import Rule
 
 
 class ReplyNeeds(TypedDict):
@@ -64,27 +67,63 @@ class Settled:
     """Gmail ids of the unanswered mails that the run answers."""
 
 
+Stage = Literal["rules", "habits", "model", "fixed"]
+"""Who gives a mail its class, the cheapest first: the person's own rules, what they did with mail like it, the model;
+and fixed rules, on what may never be answered and for days on which the budget for the model is spent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """What a mail needs, by what the person did with mail like it."""
+
+    outcome: Classification
+    confidence: float  # a probability
+    version: datetime  # what was known by then is all that it rests on
+    decides: bool  # it has been right often enough to give the class by itself
+    checked: bool  # but the lot fell on this mail, and the model is asked all the same
+    why: str  # for the person
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """A mail's class, who gave it, and why."""
+
+    classification: Classification
+    reason: str = ""
+    """Empty if it is known already."""
+    stage: Stage | None = None
+    """None if it is known already."""
+    thought: Thought | None = None
+    """What was thought of it by the stage that learns, whoever gave the class."""
+    fired: "Sequence[Rule]" = ()
+    """The person's rules that it came of."""
+
+
+class Judge(Protocol):
+    """The stage that has learned what the person does with their mail."""
+
+    def __call__(self, run: Mapping[str, Any], lease: Lease, /) -> Awaitable[Thought | None]:
+        """What it thinks of the run's mail; None if it knows too little, or is still learning."""
+        ...
+
+
+class Recall(Protocol):
+    """The person's own decisions."""
+
+    def __call__(self, run: Mapping[str, Any], lease: Lease) -> Awaitable[Sequence[Precedent]]:
+        """A few of those on mail like the run's; none where none is."""
+        ...
+
+
 class Settle(Protocol):
     """What follows triage, in the database. Every part may be repeated."""
 
-    def classified(self, run: Mapping[str, Any], lease: Lease) -> Triage | None:
+    def classified(self, run: Mapping[str, Any], lease: Lease) -> Sorted | None:
         """What triage came to before this run was interrupted; asking again might come to something else."""
         ...
 
-    def __call__(
-        self,
-        run: Mapping[str, Any],
-        classification: Classification,
-        reason: str,
-        lease: Lease,
-        *,
-        fired: Sequence[Rule] = (),
-    ) -> Awaitable[Settled]:
-        """Store a mail's class and, if it is the one to be answered, let its run take the conversation over.
-
-        Args:
-            fired: the rules that its class came of.
-        """
+    def __call__(self, run: Mapping[str, Any], triaged: Sorted, lease: Lease) -> Awaitable[Settled]:
+        """Store a mail's class and, if it is the one to be answered, let its run take the conversation over."""
         ...
 
     def covered(self, run: Mapping[str, Any]) -> Awaitable[Sequence[str]]:

@@ -1,0 +1,61 @@
+"""What the stage that has learned from a person may decide by itself: which of its judgements count, and for what."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
+
+from email_assistant.triage.plain import IGNORE, NOTIFY, RESPOND
+from email_assistant.triage.proof import Proof
+
+MISSED: Final = "ignored, and an answer was needed"
+LIMITS: Final[Mapping[str, float]] = {IGNORE: 0.02, NOTIFY: 0.02, RESPOND: 0.02, MISSED: 0.005}
+"""Of the mails that it gives a class by itself, the share that may be wrong; of those that it ignores, the share that
+needed an answer has a limit of its own."""
+ONE_IN: Final = 10
+"""Of the mails that it may decide, the model is asked about one in so many all the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A mail that was judged before anything was learned from it, and what it turned out to need."""
+
+    thought: str
+    confidence: float  # the probability that it was given
+    truth: str
+    decided: bool  # by itself
+    checked: bool  # the lot fell on it
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is evidence. Of what was decided with nobody else asked, silence is none: it would prove itself
+        right. What the person contradicts counts all the same, so such a case can only ever count against."""
+        return self.checked or not self.decided or self.truth != self.thought
+
+
+def prove(cases: Iterable[Judgement]) -> Proof:
+    """What cases prove, in the order in which it became known what was right."""
+    proof = Proof(LIMITS)
+    for case in cases:
+        take(proof, case)
+    return proof
+
+
+def take(proof: Proof, case: Judgement) -> None:
+    """The next case, for what it is evidence of."""
+    if not case.counts:
+        return
+    proof.record(case.thought, case.confidence, wrong=case.truth != case.thought)
+    if case.thought == IGNORE:
+        proof.record(MISSED, case.confidence, wrong=case.truth == RESPOND)
+
+
+def may_decide(proof: Proof, thought: str, confidence: float) -> bool:
+    claims = (IGNORE, MISSED) if thought == IGNORE else (thought,)
+    thresholds = [proof.threshold(claim) for claim in claims]
+    return all(each is not None and confidence >= each for each in thresholds)
+
+
+def is_checked(mail_id: str) -> bool:
+    """Whether the lot falls on a mail. It is drawn from Gmail's id, so that a repeat draws the same."""
+    return int.from_bytes(sha256(mail_id.encode()).digest()[:8]) % ONE_IN == 0

@@ -1,0 +1,235 @@
+"""The stage of triage that has learned what the person does with mail: a classifier of each account, trained in the
+background, which decides by itself only what it is proven to get right (triage/proof.py)."""
+
+import asyncio
+import logging
+from bisect import bisect_right
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from threading import Thread
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from uuid import UUID
+
+from email_assistant.accounts.account import Account
+from email_assistant.agents.mail.prompts import Classification
+from email_assistant.agents.mail.run import Thought
+from email_assistant.db.lease import Lease
+from email_assistant.db.pool import Pool, fetched
+from email_assistant.rehearsal.pairing import WITHIN
+from email_assistant.rehearsal.recorded import Recorded
+from email_assistant.triage.cascade import is_checked, may_decide
+from email_assistant.triage.versions import FIRST, GROWS
+from email_assistant.work.conversations import Conversations, UnreadableMail, read_mails
+from email_assistant.work.judgements import Judgements, Version
+
+if TYPE_CHECKING:
+    from email_assistant.rehearsal.study import Study
+    from email_assistant.triage.classifier import Classifier
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+_BATCH: Final = 500  # mails
+_BEGINNING: Final = (datetime.min.replace(tzinfo=UTC), "")
+_DONE: Final[Mapping[Classification, str]] = {
+    "ignore": "ignored", "notify": "only to be seen", "respond": "to be answered",
+}  # fmt: skip
+
+History = Callable[[Account], Awaitable[Sequence[Recorded]]]
+"""What a rehearsal has read of an account's mail, in the order of time."""
+Place = tuple[datetime, str]
+"""Of a mail in its account: when it came, and Gmail's id."""
+
+
+@dataclass(slots=True)
+class _Student:
+    """What has been learned of an account."""
+
+    version: datetime
+    classifier: "Classifier"
+    study: "Study"
+    upto: Place  # the last mail that the study has taken
+    busy: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class Habits:
+    """Implements `agents.mail.run.Judge`. What has been learned stands in this process alone; another one that lacks it
+    learns it from the same rows, and the model is asked meanwhile."""
+
+    def __init__(self, pool: Pool, conversations: Conversations, history: History, *, on: bool) -> None:
+        """
+        Args:
+            on: whether anything is learned, thought or decided so at all.
+        """
+        self._on = on
+        self._pool = pool
+        self._conversations = conversations
+        self._history = history
+        self._judgements = Judgements(pool)
+        self._students: dict[UUID, _Student] = {}
+        self._learning: dict[UUID, asyncio.Task[None]] = {}
+        self._one_at_a_time = asyncio.Lock()  # learning takes a core and memory
+
+    async def __call__(self, run: Mapping[str, Any], lease: Lease) -> Thought | None:
+        if not self._on:
+            return None
+        conversation = self._conversations.under(lease)
+        account = conversation.account
+        await self._judgements.settle(account.id)
+        student = await self._student(account)
+        if student is None:
+            return None
+        mail = await self._conversations.letter(conversation, run["mail"])
+        at = conversation.mail(run["mail"]).received_at
+        async with student.busy:
+            await self._catch_up(student, account.id, (at, run["mail"]))
+            found, confidence = await asyncio.to_thread(student.study.judge, student.classifier, mail, at)
+        outcome = cast("Classification", found)
+        decides = may_decide(await self._judgements.proof(account.id), outcome, confidence)
+        why = _why(outcome, student.study.alike(mail, outcome))
+        return Thought(outcome, confidence, student.version, decides, decides and is_checked(run["mail"]), why)
+
+    async def learned(self) -> None:
+        """Wait for what is being learned."""
+        await asyncio.gather(*self._learning.values())
+
+    async def aclose(self) -> None:
+        for task in self._learning.values():
+            task.cancel()
+        await asyncio.gather(*self._learning.values(), return_exceptions=True)
+
+    async def _student(self, account: Account) -> _Student | None:
+        """Who has learned what is to be gone by; None as long as nobody has. What is to be learned is begun."""
+        versions = await self._judgements.versions(account.id)
+        kept = next((each for each in reversed(versions) if each.kept), None)
+        student = self._students.get(account.id)
+        has_learned = kept is not None and student is not None and student.version == kept.version
+        known = await self._judgements.known(account.id)
+        is_due = known >= max(FIRST, GROWS * versions[-1].examples if versions else 0)
+        if (is_due or (kept and not has_learned)) and account.id not in self._learning:
+            task = asyncio.create_task(self._learn(account, kept, is_due=is_due))
+            self._learning[account.id] = task
+            task.add_done_callback(lambda _: self._learning.pop(account.id))
+        return student if has_learned else None
+
+    async def _learn(self, account: Account, kept: Version | None, *, is_due: bool) -> None:
+        try:
+            async with self._one_at_a_time:
+                await self._study(account, kept, is_due=is_due)
+        except Exception as error:  # mail is triaged all the same, and it is tried again with the next
+            log.warning("account %s: nothing learned from its mail: %s", account.id, type(error).__name__)
+
+    async def _study(self, account: Account, kept: Version | None, *, is_due: bool) -> None:
+        from email_assistant.rehearsal.learned import Predecessor, learn, next_version
+        from email_assistant.rehearsal.study import Study
+        from email_assistant.triage.classifier import TooFewOutcomes
+
+        taught = await self._judgements.taught(account.id)
+        study = Study(account.own_addresses, {each.mail_id: each.truth for each in taught})
+        upto = await self._take(study, account.id, _BEGINNING, None, await self._before(account))
+        version = next_version(taught, is_first=kept is None) if is_due else None
+        try:
+            before = Predecessor(kept.version, self._classifier(account.id, kept)) if kept else None
+            learned, tried = await _beside(lambda: learn(study, taught, before, version))
+        except TooFewOutcomes:
+            learned, tried = None, None
+        if version and len(taught) >= FIRST:
+            is_kept = learned is not None and learned[0] == version
+            await self._judgements.tried(account.id, Version(version, len(taught), is_kept), str(tried or ""))
+        if learned:
+            study.finish()
+            self._students[account.id] = _Student(*learned, study, upto)
+
+    def _classifier(self, account_id: UUID, version: Version) -> "Classifier | None":
+        student = self._students.get(account_id)
+        return student.classifier if student and student.version == version.version else None
+
+    async def _before(self, account: Account) -> Sequence[Recorded]:
+        """Mail that is known from a rehearsal alone. Labels tell what became of it only where there was time."""
+        entries = await self._history(account)
+        if not entries:
+            return ()
+        query = "select content->>'message_id' as id from mails where account_id = %s"
+        stored = {row["id"] for row in await fetched(self._pool, query, (account.id,))}
+        until = entries[-1].at - WITHIN
+        return [
+            each if each.at < until else replace(each, labels=frozenset()) for each in entries if each.id not in stored
+        ]
+
+    async def _catch_up(self, student: _Student, account_id: UUID, before: Place) -> None:
+        student.upto = await self._take(student.study, account_id, student.upto, before)
+
+    async def _take(
+        self, study: "Study", account_id: UUID, after: Place, before: Place | None, beside: Sequence[Recorded] = ()
+    ) -> Place:
+        """Give a study the account's stored mail between two places, and what else is known in between; returns the
+        last place."""
+        while rows := await self._stored(account_id, after, before):
+            after = rows[-1]["received_at"], rows[-1]["gmail_id"]
+            count = bisect_right(beside, after[0], key=lambda each: each.at)
+            await asyncio.to_thread(_give, study, rows, beside[:count])
+            beside = beside[count:]
+        for start in range(0, len(beside), _BATCH):
+            await asyncio.to_thread(study.take, beside[start : start + _BATCH])
+        return after
+
+    async def _stored(self, account_id: UUID, after: Place, before: Place | None) -> list[dict[str, Any]]:
+        upto = before or ("infinity", "")
+        return await fetched(
+            self._pool,
+            """select gmail_id, own, content, received_at, thread_id from mails
+               where account_id = %s and readable and (received_at, gmail_id) > (%s::timestamptz, %s)
+               and (received_at, gmail_id) < (%s::timestamptz, %s) order by received_at, gmail_id limit %s""",
+            (account_id, *("-infinity" if after is _BEGINNING else after[0], after[1]), *upto, _BATCH),
+        )
+
+
+async def _beside(work: Callable[[], T]) -> T:
+    """Do what takes long in a thread of its own, which a process that is asked to stop does not wait for."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def tell(result: T | None, error: BaseException | None) -> None:
+        if done.cancelled():
+            return
+        if error is None:
+            done.set_result(cast("T", result))
+        else:
+            done.set_exception(error)
+
+    def do() -> None:
+        result, failed = None, None
+        try:
+            result = work()
+        except Exception as error:
+            failed = error
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(tell, result, failed)
+
+    Thread(target=do, name="habits", daemon=True).start()
+    return await done
+
+
+def _give(study: "Study", rows: Sequence[Mapping[str, Any]], beside: Sequence[Recorded]) -> None:
+    stored = [entry for row in rows for entry in _recorded(row)]
+    study.take(sorted([*beside, *stored], key=lambda each: each.at))
+
+
+def _recorded(row: Mapping[str, Any]) -> Iterator[Recorded]:
+    try:
+        [stored] = read_mails([row])
+    except UnreadableMail:
+        return  # it holds up its own conversation alone
+    yield Recorded(
+        stored.gmail_id, stored.mail, row["received_at"], stored.own, frozenset(), str(row["thread_id"]),
+        (stored.mail.message_id,) if stored.mail.message_id else (),
+    )  # fmt: skip
+
+
+def _why(outcome: Classification, alike: tuple[str, int, int] | None) -> str:
+    if alike is None:
+        return "by what you did with mail like it"
+    whose, so, of = alike
+    return f"by what you did with mail like it: {so:,} of {of:,} from {whose} {_DONE[outcome]}"

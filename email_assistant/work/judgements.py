@@ -1,0 +1,92 @@
+"""What the stage that learned from the person thought of mail, what was right, and so what it may decide by itself."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from email_assistant.agents.mail.run import Thought
+from email_assistant.db.lease import HELD, RowChange
+from email_assistant.db.pool import Connection, Pool, fetched, fetched_as
+from email_assistant.db.statements import statements
+from email_assistant.rehearsal.learned import Truth
+from email_assistant.sync.news import RID_OF
+from email_assistant.triage.cascade import Judgement, prove
+from email_assistant.triage.proof import Proof
+
+_SQL = statements("work", "judgements.sql", held=HELD)
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A classifier that was tried: what it learned is all that was known at a time."""
+
+    version: datetime
+    examples: int  # that were known when it was tried
+    kept: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    known: int
+    at: datetime | None
+
+
+def recorded(thread_id: UUID, mail_id: str, thought: Thought | None) -> RowChange:
+    """Goes along with the mail's class: one is never kept without the other. A repeat changes nothing."""
+    t = thought
+    told = (t.outcome, t.confidence, t.version, t.decides, t.checked) if t else (None, None, None, False, False)
+    return RowChange(_SQL["record"], (*told, thread_id, mail_id))
+
+
+async def corrected(conn: Connection, account_id: UUID, mail_id: str, truth: str) -> None:
+    """The person has said what a mail is, which counts at once and above all else."""
+    given = {"account": account_id, "mail": mail_id, "truth": truth}
+    await conn.execute(_SQL["corrected"].encode(), given)
+
+
+class Judgements:
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._proofs: dict[UUID, tuple[_Standing, Proof]] = {}
+
+    async def settle(self, account_id: UUID) -> None:
+        """Note what has become known of an account's mails."""
+        async with self._pool.connection() as conn, conn.transaction():
+            # One at a time, since two that change the same rows in another order would wait for each other.
+            await conn.execute(
+                "select pg_advisory_xact_lock(hashtextextended('judgements ' || %s, 0))", (str(account_id),)
+            )
+            await conn.execute(_SQL["settle"].encode(), {"account": account_id, "rid_of": list(RID_OF)})
+
+    async def proof(self, account_id: UUID) -> Proof:
+        """What an account's judgements prove now."""
+        [standing] = await fetched_as(_Standing, self._pool, _SQL["standing"], (account_id,))
+        found = self._proofs.get(account_id)
+        if found is None or found[0] != standing:
+            cases = await fetched_as(Judgement, self._pool, _SQL["cases"], (account_id,))
+            found = self._proofs[account_id] = standing, await asyncio.to_thread(prove, cases)
+        return found[1]
+
+    async def taught(self, account_id: UUID) -> list[Truth]:
+        """What may be learned from, in the order in which it became known."""
+        return await fetched_as(Truth, self._pool, _SQL["taught"], (account_id,))
+
+    async def known(self, account_id: UUID) -> int:
+        """How much there is to learn from."""
+        [row] = await fetched(self._pool, _SQL["known"], (account_id,))
+        return int(row["known"])
+
+    async def versions(self, account_id: UUID) -> list[Version]:
+        return await fetched_as(Version, self._pool, _SQL["versions"], (account_id,))
+
+    async def tried(self, account_id: UUID, version: Version, why: str) -> None:
+        """Note how a version did beside the one before; what another process has noted of it stays."""
+        given: Mapping[str, Any] = {
+            "account": account_id, "version": version.version, "examples": version.examples, "kept": version.kept,
+            "why": why,
+        }  # fmt: skip
+        async with self._pool.connection() as conn:
+            await conn.execute(_SQL["tried"].encode(), given)

@@ -1,0 +1,74 @@
+-- What the stage that learned from the person thought of mail, and what was right; `judgements.py` says what each is for.
+
+-- name: record
+insert into judgements (account_id, mail_id, user_id, thought, confidence, version, decided, checked)
+select account_id, gmail_id, user_id, %s, %s, %s, %s, %s from mails
+where thread_id = %s and gmail_id = %s and not own and {held}
+on conflict do nothing returning mail_id
+
+-- name: corrected
+update judgements set truth = %(truth)s, known_by = 'corrected', known_at = clock_timestamp()
+where account_id = %(account)s and mail_id = %(mail)s
+
+-- name: settle
+-- The person's word first, then what they did, then what they let stand for two weeks. Mail that was to be answered,
+-- and was not, needed no answer.
+update judgements j set truth = found.truth, known_by = found.by, known_at = found.at
+from judgements o join mails m on m.account_id = o.account_id and m.gmail_id = o.mail_id cross join lateral (
+    select * from (
+        (select 1 as rank, classification as truth, at, 'corrected' as by from corrections c
+         where c.account_id = m.account_id and c.mail_id = m.gmail_id order by at desc limit 1)
+        union all
+        (select 2, 'respond', a.received_at, 'answered' from mails a
+         where a.thread_id = m.thread_id and a.own and not (a.content->>'auto_submitted')::boolean
+         and a.received_at > m.received_at and a.received_at <= m.received_at + interval '14 days'
+         and (recipients_of(a.content) @> array[m.sender] or a.content->>'in_reply_to' = m.content->>'message_id')
+         order by a.received_at limit 1)
+        union all
+        (select 3, case when i.kind = 'notification' then
+                            case i.decision->>'type' when 'accept' then 'notify' when 'ignore' then 'ignore'
+                                                     else 'respond' end
+                        when i.decision->>'type' = 'ignore' then 'notify' else 'respond' end, i.applied_at, 'said'
+         from inbox_items i
+         where i.account_id = m.account_id and i.mail_id = m.gmail_id and i.status = 'applied'
+         and i.kind in ('notification', 'draft', 'meeting', 'question')
+         order by (i.kind <> 'notification' and i.decision->>'type' <> 'ignore') desc, i.applied_at desc limit 1)
+        union all
+        (select 4, 'ignore', coalesce(case when o.known_by = 'put away' then o.known_at end, clock_timestamp()),
+                'put away'
+         where m.put_away = any(%(rid_of)s))
+        union all
+        (select 5, case m.classification when 'respond' then 'notify' else m.classification end,
+                greatest(m.received_at, m.triaged_at) + interval '14 days', 'silence'
+         where greatest(m.received_at, m.triaged_at) < clock_timestamp() - interval '14 days')
+    ) as each order by rank limit 1) as found
+where o.account_id = %(account)s and m.classification is not null
+and (o.truth is null or o.made_at > clock_timestamp() - interval '15 days')
+and (found.truth, found.by) is distinct from (o.truth, o.known_by)
+and j.account_id = o.account_id and j.mail_id = o.mail_id
+
+-- name: standing
+-- How much is known, and since when: what is computed from the rows holds until this changes.
+select count(*) as known, max(known_at) as at from judgements where account_id = %s and truth is not null
+
+-- name: cases
+select thought, confidence, truth, decided, checked from judgements
+where account_id = %s and truth is not null and thought is not null order by known_at, mail_id
+
+-- name: taught
+-- What may be learned from: not what was decided with nobody else asked, and let stand.
+select mail_id, truth, known_at from judgements
+where account_id = %s and truth is not null and (known_by <> 'silence' or checked or not decided)
+order by known_at, mail_id
+
+-- name: known
+select count(*) as known from judgements
+where account_id = %s and truth is not null and (known_by <> 'silence' or checked or not decided)
+
+-- name: versions
+select version, examples, kept from classifiers where account_id = %s order by version
+
+-- name: tried
+insert into classifiers (account_id, version, user_id, examples, kept, why)
+select id, %(version)s, user_id, %(examples)s, %(kept)s, %(why)s from accounts where id = %(account)s
+on conflict do nothing
