@@ -158,10 +158,7 @@ def _day(until: str | None, months: int | None) -> datetime | None:
 
 
 def _tell(found: "Rehearsed") -> None:
-    say(
-        f"Of {found.mails:,} mails you answered {found.answered:,}: I would have shown you {found.shown:,}, among them "
-        f"{found.shown_answered:,} of those."
-    )
+    say(found.sentence)
     _tell_missed(found)
     if found.only_learned_from:
         say(f"The first {found.only_learned_from:,} mails only taught me; they are not in these figures.")
@@ -200,8 +197,7 @@ def _tell_letters(found: "LettersBesideSent") -> None:
 def _tell_missed(found: "Rehearsed") -> None:
     if not found.missed:
         return
-    one = len(found.missed) == 1
-    say("This one I would have missed:" if one else f"These {len(found.missed):,} I would have missed:")
+    say(found.missed_sentence)
     for each in found.missed[:_MOST_MISSED]:
         print_text(f"  {when(each.at)}  {each.sender}  {each.subject}")
     if len(found.missed) > _MOST_MISSED:
