@@ -282,9 +282,20 @@ async def test_anything_is_found_by_its_name(home: Home, visit: Open) -> None:
             await v.page.keyboard.type(words)
             await find.get_by_role("button").filter(has=v.page.get_by_text(kind, exact=True)).first.wait_for()
             await v.page.keyboard.press("Escape")
+        again = "update inbox_items set status = 'superseded' where id = %s"
+        await home.execute(again, first.id)
+        new = await home.ask(first.run_id, args={**first.args, "response_text": "Tuesday?"}, subject="Lunch 0?")
+        await v.press("Control+k")
+        await v.page.keyboard.type("lunch 0")
+        mails = find.get_by_role("button").filter(has=v.page.get_by_text("mail", exact=True))
+        await mails.first.wait_for()
+        assert await mails.count() == 1
+        await mails.click()
+        await v.page.wait_for_url(f"**/items/{new.id}*")
+        await v.go(f"/items/{new.id}")
         await v.press("Control+k")
         await v.page.keyboard.type("dismiss")
         await v.page.keyboard.press("Enter")
         await shows(v, "Lunch 1?")
-        assert await status(home, first) == ("decided", "ignore")
+        assert await status(home, new) == ("decided", "ignore")
         assert v.complaints == []

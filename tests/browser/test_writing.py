@@ -257,6 +257,18 @@ class TestNothingTypedIsLost:
         assert decision is not None
         assert decision["args"]["response_text"] == "Monday"
 
+    async def test_what_is_too_long_to_be_kept_is_said_at_once(self, home: Home, visit: Open) -> None:
+        first, _ = await waiting(home)
+        async with visit(path=f"/items/{first.id}") as v:
+            await v.page.locator("#show-help:not([hidden])").wait_for(state="attached")
+            await v.page.locator(LETTER).fill(TYPED)
+            await v.page.locator(LETTER).fill("Monday. " * 10_000)
+            await v.page.get_by_text("Too long to be kept here").wait_for()
+            assert await kept(v.page) == 0
+            await v.page.locator(LETTER).fill(TYPED)
+            await v.page.get_by_text("Too long to be kept here").wait_for(state="detached")
+            assert await kept(v.page) == 1
+
     async def test_in_two_windows_the_same_stands(self, home: Home, visit: Open) -> None:
         first, _ = await waiting(home)
         async with visit(path=f"/items/{first.id}") as v:

@@ -21,7 +21,8 @@ function pressable(selector, kind) {
 async function inMail(words) {
   const answer = await fetch(`/?status=all&q=${encodeURIComponent(words)}`);
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-  const rows = [...page.querySelectorAll(".inbox a.row")];
+  const found = [...page.querySelectorAll(".inbox a.row")];
+  const rows = [...new Map(found.map((row) => [row.dataset.mail ?? row.href, row])).values()]; // of a mail, the latest
   const mails = rows.map((row) => [row.querySelector(".who").textContent.trim(), "mail", () => go(row.getAttribute("href"))]);
   const writers = rows.map((row) => row.querySelector(".who b")).map((name) => [name.textContent, name.title || name.textContent]);
   const people = [...new Map(writers.map(([name, address]) => [address, name]))]

@@ -6,6 +6,7 @@ const DAY = 24 * 60 * 60 * 1000;
 const MOST_DAYS = 30;
 const MOST_CARDS = 50;
 const MOST_CHARACTERS = 50_000;
+const TOO_LONG = "Too long to be kept here: send it, or copy it, before you leave this page.";
 const LETTER = /(^|:)(arg\.response_text|response)$/; // goes to the assistant with what is said to it
 
 const CARD = "form[data-answer]:not([data-chat])";
@@ -26,10 +27,11 @@ function typedIn(part) {
   return Object.fromEntries(fieldsOf(part).filter((field) => valueOf(field) !== asServed(field)).map((field) => [nameOf(field), valueOf(field)]));
 }
 
+/** Whether it could be kept; undefined: it is too long. */
 function write(key, fields, more = {}) {
   const text = JSON.stringify({ at: Date.now(), fields, ...more });
   if (!Object.keys(fields).length) localStorage.removeItem(key);
-  else if (text.length > MOST_CHARACTERS) return false;
+  else if (text.length > MOST_CHARACTERS) return void localStorage.removeItem(key); // no older version comes back for it
   else localStorage.setItem(key, text);
   return true;
 }
@@ -44,7 +46,10 @@ export function keep(field) {
   } catch {
     // no room, or none for this page
   }
-  for (const place of placesOf(part)) place.toggleAttribute("data-kept", isKept);
+  for (const place of placesOf(part)) place.toggleAttribute("data-kept", Boolean(isKept));
+  const said = document.getElementById("too-long");
+  if (isKept !== undefined) said?.remove();
+  else if (!said) field.after(Object.assign(document.createElement("p"), { id: "too-long", className: "notice bad", role: "alert", textContent: TOO_LONG }));
 }
 
 /** Put kept texts into the fields of a part; those that are not named stand as proposed. It is not kept anew: another
