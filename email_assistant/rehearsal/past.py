@@ -98,7 +98,8 @@ class PastMails:
         rows = await fetched(
             self._pool,
             """select gmail_id, thread_id, labels, received_at, content::text as content from past_mails
-               where account_id = %s and received_at >= coalesce(%s::timestamptz, '-infinity') order by received_at, gmail_id""",
+               where account_id = %s and received_at >= coalesce(%s::timestamptz, '-infinity')
+               order by received_at, gmail_id""",
             (account.id, since),
         )
         return await asyncio.to_thread(_history, rows, own or account.own_addresses)
