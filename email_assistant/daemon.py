@@ -29,6 +29,7 @@ from email_assistant.memory.profiles import Memory
 from email_assistant.model import ModelDown, Models
 from email_assistant.outgoing.left_drafts import LeftDrafts
 from email_assistant.outgoing.letters import Mailer
+from email_assistant.rehearsal.recorded import Recorded
 from email_assistant.settings import Settings
 from email_assistant.sync.backfill import Backfill
 from email_assistant.sync.mailbox import Mailboxes

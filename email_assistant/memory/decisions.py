@@ -20,7 +20,7 @@ _SQL = statements("memory", "decisions.sql")
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class PastDecision:
     mail: str  # Gmail's id
     sender: str  # empty if it is forged
     subject: str
@@ -29,10 +29,10 @@ class Decision:
     at: datetime
 
 
-async def decisions(pool: Pool, account_id: UUID) -> Sequence[Decision]:
+async def decisions(pool: Pool, account_id: UUID) -> Sequence[PastDecision]:
     """The newest decisions of an account, of each mail the last, newest first."""
     return [
-        Decision(
+        PastDecision(
             row["mail"],
             "" if row["forged"] else row["sender"].lower(),
             row["subject"],

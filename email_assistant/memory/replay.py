@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from email_assistant.inbox.mails import Class
-from email_assistant.memory.decisions import Decision
+from email_assistant.memory.decisions import PastDecision
 from email_assistant.memory.rules import Rule
 from email_assistant.memory.senders import deciding
 
@@ -17,7 +17,7 @@ Outcome = Class | Literal["read"]
 class Otherwise:
     """A mail that other rules sort otherwise."""
 
-    decision: Decision
+    decision: PastDecision
     was: Outcome
     becomes: Outcome
 
@@ -27,7 +27,7 @@ class Otherwise:
         return self.was in self.decision.right and self.becomes not in self.decision.right
 
 
-def otherwise(before: Sequence[Rule], after: Sequence[Rule], decided: Iterable[Decision]) -> list[Otherwise]:
+def otherwise(before: Sequence[Rule], after: Sequence[Rule], decided: Iterable[PastDecision]) -> list[Otherwise]:
     """The mails that change class with the rules, in their order. Where no rule decides now, the class that triage gave
     a mail is what it has."""
     found = []
@@ -38,6 +38,6 @@ def otherwise(before: Sequence[Rule], after: Sequence[Rule], decided: Iterable[D
     return [each for each in found if each.was != each.becomes]
 
 
-def _class(rules: Sequence[Rule], decision: Decision) -> Class | None:
+def _class(rules: Sequence[Rule], decision: PastDecision) -> Class | None:
     found = deciding(rules, decision.sender)
     return found[0].classification if found else None

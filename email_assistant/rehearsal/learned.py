@@ -19,7 +19,7 @@ class Truth:
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
+class Predecessor:
     """The version that has been gone by so far."""
 
     version: datetime
@@ -32,7 +32,7 @@ def next_version(taught: Sequence[Truth], *, is_first: bool) -> datetime:
 
 
 def learn(
-    study: Study, taught: Sequence[Truth], before: Before | None, version: datetime | None
+    study: Study, taught: Sequence[Truth], before: Predecessor | None, version: datetime | None
 ) -> tuple[tuple[datetime, Classifier] | None, Comparison | None]:
     """The version to go by with its classifier, and how a new one did beside the one before. Raises TooFewOutcomes."""
     kept = None

@@ -1,6 +1,6 @@
 """The mail of an account's past: fetched from Gmail once, kept in `past_mails`, and read as a history.
 
-All SQL on `past_mails` stands here. At Gmail nothing is changed: it is searched, and messages are read.
+All that changes `past_mails` stands here. At Gmail nothing is changed: it is searched, and messages are read.
 """
 
 import asyncio

@@ -17,7 +17,7 @@ ONE_IN: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class Judgement:
     """A mail that was judged before anything was learned from it, and what it turned out to need."""
 
     thought: str
@@ -33,7 +33,7 @@ class Case:
         return self.checked or not self.decided or self.truth != self.thought
 
 
-def prove(cases: Iterable[Case]) -> Proof:
+def prove(cases: Iterable[Judgement]) -> Proof:
     """What cases prove, in the order in which it became known what was right."""
     proof = Proof(LIMITS)
     for case in cases:
@@ -41,7 +41,7 @@ def prove(cases: Iterable[Case]) -> Proof:
     return proof
 
 
-def take(proof: Proof, case: Case) -> None:
+def take(proof: Proof, case: Judgement) -> None:
     """The next case, for what it is evidence of."""
     if not case.counts:
         return

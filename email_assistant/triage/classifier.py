@@ -115,10 +115,13 @@ def table_of(facts: Sequence[Mapping[str, float]], names: Sequence[str]) -> "nda
 
 
 def _inputs(scaled: "ndarray", words: "csr_matrix", rarity: "ndarray") -> Any:
-    from scipy.sparse import csr_matrix, diags, hstack
+    """`words` is changed: a mailbox's take much memory."""
+    from scipy.sparse import csr_matrix, hstack
     from sklearn.preprocessing import normalize
 
-    return hstack([csr_matrix(scaled * _FACTS_WEIGH), normalize(words @ diags(rarity))], format="csr")
+    words.data *= rarity[words.indices].astype(words.dtype)
+    normalize(words, copy=False)
+    return hstack([csr_matrix(scaled * _FACTS_WEIGH, dtype=words.dtype), words], format="csr")
 
 
 def _linear(strength: float) -> Any:

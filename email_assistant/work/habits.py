@@ -3,9 +3,10 @@ background, which decides by itself only what it is proven to get right (triage/
 
 import asyncio
 import logging
+from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
@@ -16,6 +17,7 @@ from email_assistant.agents.mail.prompts import Classification
 from email_assistant.agents.mail.run import Thought
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Pool, fetched
+from email_assistant.rehearsal.pairing import WITHIN
 from email_assistant.rehearsal.recorded import Recorded
 from email_assistant.triage.cascade import is_checked, may_decide
 from email_assistant.triage.versions import FIRST, GROWS
@@ -36,7 +38,7 @@ _DONE: Final[Mapping[Classification, str]] = {
 }  # fmt: skip
 
 History = Callable[[Account], Awaitable[Sequence[Recorded]]]
-"""An account's mail from before it was connected, in the order of time."""
+"""What a rehearsal has read of an account's mail, in the order of time."""
 Place = tuple[datetime, str]
 """Of a mail in its account: when it came, and Gmail's id."""
 
@@ -120,17 +122,16 @@ class Habits:
             log.warning("account %s: nothing learned from its mail: %s", account.id, type(error).__name__)
 
     async def _study(self, account: Account, kept: Version | None, *, is_due: bool) -> None:
-        from email_assistant.rehearsal.learned import Before, learn, next_version
+        from email_assistant.rehearsal.learned import Predecessor, learn, next_version
         from email_assistant.rehearsal.study import Study
         from email_assistant.triage.classifier import TooFewOutcomes
 
         taught = await self._judgements.taught(account.id)
         study = Study(account.own_addresses, {each.mail_id: each.truth for each in taught})
-        await self._take_history(account, study)
-        upto = await self._take(study, account.id, _BEGINNING, None)
+        upto = await self._take(study, account.id, _BEGINNING, None, await self._before(account))
         version = next_version(taught, is_first=kept is None) if is_due else None
         try:
-            before = Before(kept.version, self._classifier(account.id, kept)) if kept else None
+            before = Predecessor(kept.version, self._classifier(account.id, kept)) if kept else None
             learned, tried = await _beside(lambda: learn(study, taught, before, version))
         except TooFewOutcomes:
             learned, tried = None, None
@@ -145,22 +146,33 @@ class Habits:
         student = self._students.get(account_id)
         return student.classifier if student and student.version == version.version else None
 
-    async def _take_history(self, account: Account, study: "Study") -> None:
-        """A study goes with the time: what came with the stored mail, or after it, is left out."""
-        query = "select coalesce(min(received_at), clock_timestamp()) as at from mails where account_id = %s"
-        [first] = await fetched(self._pool, query, (account.id,))
-        before = [each for each in await self._history(account) if each.at < first["at"]]
-        for start in range(0, len(before), _BATCH):
-            await asyncio.to_thread(study.take, before[start : start + _BATCH])
+    async def _before(self, account: Account) -> Sequence[Recorded]:
+        """Mail that is known from a rehearsal alone. Labels tell what became of it only where there was time."""
+        entries = await self._history(account)
+        if not entries:
+            return ()
+        query = "select content->>'message_id' as id from mails where account_id = %s"
+        stored = {row["id"] for row in await fetched(self._pool, query, (account.id,))}
+        until = entries[-1].at - WITHIN
+        return [
+            each if each.at < until else replace(each, labels=frozenset()) for each in entries if each.id not in stored
+        ]
 
     async def _catch_up(self, student: _Student, account_id: UUID, before: Place) -> None:
         student.upto = await self._take(student.study, account_id, student.upto, before)
 
-    async def _take(self, study: "Study", account_id: UUID, after: Place, before: Place | None) -> Place:
-        """Give a study the account's stored mail between two places; returns the last."""
+    async def _take(
+        self, study: "Study", account_id: UUID, after: Place, before: Place | None, beside: Sequence[Recorded] = ()
+    ) -> Place:
+        """Give a study the account's stored mail between two places, and what else is known in between; returns the
+        last place."""
         while rows := await self._stored(account_id, after, before):
-            await asyncio.to_thread(_give, study, rows)
             after = rows[-1]["received_at"], rows[-1]["gmail_id"]
+            count = bisect_right(beside, after[0], key=lambda each: each.at)
+            await asyncio.to_thread(_give, study, rows, beside[:count])
+            beside = beside[count:]
+        for start in range(0, len(beside), _BATCH):
+            await asyncio.to_thread(study.take, beside[start : start + _BATCH])
         return after
 
     async def _stored(self, account_id: UUID, after: Place, before: Place | None) -> list[dict[str, Any]]:
@@ -200,8 +212,9 @@ async def _beside(work: Callable[[], T]) -> T:
     return await done
 
 
-def _give(study: "Study", rows: Sequence[Mapping[str, Any]]) -> None:
-    study.take([entry for row in rows for entry in _recorded(row)])
+def _give(study: "Study", rows: Sequence[Mapping[str, Any]], beside: Sequence[Recorded]) -> None:
+    stored = [entry for row in rows for entry in _recorded(row)]
+    study.take(sorted([*beside, *stored], key=lambda each: each.at))
 
 
 def _recorded(row: Mapping[str, Any]) -> Iterator[Recorded]:

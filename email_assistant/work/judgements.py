@@ -13,7 +13,7 @@ from email_assistant.db.pool import Connection, Pool, fetched, fetched_as
 from email_assistant.db.statements import statements
 from email_assistant.rehearsal.learned import Truth
 from email_assistant.sync.news import RID_OF
-from email_assistant.triage.cascade import Case, prove
+from email_assistant.triage.cascade import Judgement, prove
 from email_assistant.triage.proof import Proof
 
 _SQL = statements("work", "judgements.sql", held=HELD)
@@ -66,7 +66,7 @@ class Judgements:
         [standing] = await fetched_as(_Standing, self._pool, _SQL["standing"], (account_id,))
         found = self._proofs.get(account_id)
         if found is None or found[0] != standing:
-            cases = await fetched_as(Case, self._pool, _SQL["cases"], (account_id,))
+            cases = await fetched_as(Judgement, self._pool, _SQL["cases"], (account_id,))
             found = self._proofs[account_id] = standing, await asyncio.to_thread(prove, cases)
         return found[1]
 

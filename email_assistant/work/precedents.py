@@ -27,7 +27,7 @@ class _Decided:
 
 
 class Precedents:
-    """Implements `agents.mail.run.Past`."""
+    """Implements `agents.mail.run.Recall`."""
 
     def __init__(self, pool: Pool, conversations: Conversations) -> None:
         self._pool = pool

@@ -25,7 +25,7 @@ from email_assistant.agents.mail.prompts import (
     response_prompt,
     triage_prompt,
 )
-from email_assistant.agents.mail.run import Judge, Past, Settle, Sorted, Thought
+from email_assistant.agents.mail.run import Judge, Recall, Settle, Sorted, Thought
 from email_assistant.db.checkpoints import lease_of
 from email_assistant.google.errors import NotFound, Refused
 from email_assistant.memory.rules import Rule, numbered
@@ -47,7 +47,7 @@ class MailAgent(Assistant):
 
     settle: Settle
     habits: Judge | None
-    past: Past | None
+    past: Recall | None
     """Both None where nothing is to be gone by but the model, as in a replay."""
     sorts_by_rules: bool
     """Whether mail is sorted by its headers alone when the budget for the model is spent, rather than left waiting."""

@@ -3,11 +3,13 @@
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
 
 from email_assistant.agents.mail.prompts import Classification, Precedent
 from email_assistant.db.lease import Lease
-from email_assistant.memory.rules import Rule
+
+if TYPE_CHECKING:
+    from email_assistant.memory.rules import Rule
 
 
 class ReplyNeeds(TypedDict):
@@ -93,19 +95,19 @@ class Sorted:
     """None if it is known already."""
     thought: Thought | None = None
     """What was thought of it by the stage that learns, whoever gave the class."""
-    fired: Sequence[Rule] = ()
+    fired: "Sequence[Rule]" = ()
     """The person's rules that it came of."""
 
 
 class Judge(Protocol):
     """The stage that has learned what the person does with their mail."""
 
-    def __call__(self, run: Mapping[str, Any], lease: Lease) -> Awaitable[Thought | None]:
+    def __call__(self, run: Mapping[str, Any], lease: Lease, /) -> Awaitable[Thought | None]:
         """What it thinks of the run's mail; None if it knows too little, or is still learning."""
         ...
 
 
-class Past(Protocol):
+class Recall(Protocol):
     """The person's own decisions."""
 
     def __call__(self, run: Mapping[str, Any], lease: Lease) -> Awaitable[Sequence[Precedent]]:
