@@ -364,7 +364,7 @@ def _fill_toolbox(app: App) -> Toolbox:
     return Toolbox(
         Registry(
             rules,
-            mail_tools(app.pool, ledger, app.accounts, app.settings),
+            mail_tools(app.pool, ledger, app.accounts, app.mails, app.settings),
             chat_tools(app.pool, app.accounts, app.clients, ledger, app.inbox, app.mails),
             servers,
             ledger,
@@ -397,18 +397,20 @@ def own_servers(accounts: Accounts, clients: Clients, outbox: KeyedOutbox, setti
     return {"calendar": calendar, "mail": mail, "agent": agent}
 
 
-def mail_tools(pool: Pool, ledger: Ledger, accounts: Accounts, settings: Settings) -> list[Tool]:
+def mail_tools(pool: Pool, ledger: Ledger, accounts: Accounts, mails: Mails, settings: Settings) -> list[Tool]:
     """The mail agent's tools, as they run here."""
     from email_assistant.tools.check_calendar import CheckCalendarTool
     from email_assistant.tools.control import DoneTool, QuestionTool
     from email_assistant.tools.offered_times import OfferedTimes
     from email_assistant.tools.schedule_meeting import ScheduleMeetingTool
     from email_assistant.tools.send_email import SendEmailTool
+    from email_assistant.trail.search_mail import SearchMailTool
 
     return [
         SendEmailTool(ledger, accounts, OfferedTimes(pool)),
         ScheduleMeetingTool(ledger, accounts, meet_links=settings.meet_links),
         CheckCalendarTool(WorkingHours.parse(settings.working_hours)),
+        *([SearchMailTool(mails)] if settings.past_mail else []),
         QuestionTool(),
         DoneTool(),
     ]

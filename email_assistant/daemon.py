@@ -15,7 +15,6 @@ from langchain_core.messages import ToolMessage
 
 from email_assistant.accounts.account import Account, UnknownAccount
 from email_assistant.accounts.vault import VaultError
-from email_assistant.agents.mail.run import Judge
 from email_assistant.app import App, open_chat, open_memory, open_models, past_mails
 from email_assistant.db.checkpoints import FencedSaver
 from email_assistant.db.lease import LeaseLost, held
@@ -44,7 +43,7 @@ from email_assistant.work.driver import Driver
 from email_assistant.work.due import DueWork
 from email_assistant.work.evidence import Evidence
 from email_assistant.work.faults import classify
-from email_assistant.work.habits import Habits, no_habits
+from email_assistant.work.habits import Habits
 from email_assistant.work.heed import Heed
 from email_assistant.work.invoke import Invoker
 from email_assistant.work.labels import Labels
@@ -55,7 +54,9 @@ from email_assistant.work.tasks import Handlers
 
 if TYPE_CHECKING:
     from email_assistant.agents.mail.graph import MailAgent
+    from email_assistant.agents.mail.own_letters import OwnLetters
     from email_assistant.model.tally import Tally
+    from email_assistant.rehearsal.recorded import Recorded
     from email_assistant.work.handover import Handover
     from email_assistant.work.replay import Replay
 
@@ -275,6 +276,7 @@ class Daemon:
 async def open_daemon(app: App) -> AsyncIterator[Daemon]:
     """Everything that works by itself, opened on an open app."""
     keep_langsmith_off()
+    from email_assistant.agents.mail.own_letters import OwnLetters
     from email_assistant.work.handover import Handover
 
     settings = app.settings
@@ -301,13 +303,14 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
         app.pool, conversations, runs, app.questions, app.ledger, app.clients, replies_per_day=settings.replies_per_day
     )
     evidence = Evidence(app.pool, app.accounts, app.recipients, memory, conversations)
-    past = past_mails(app)
+    rehearsed = past_mails(app)
 
-    async def read_before(account: Account) -> Sequence[Recorded]:
-        return await past.history(account, account.own_addresses)
+    async def history(account: Account) -> "Sequence[Recorded]":
+        return await rehearsed.history(account, account.own_addresses)
 
-    habits = Habits(app.pool, conversations, read_before, on=settings.habits)
-    agent = _mail_agent(app, app.models, memory, evidence, handover, habits, Precedents(app.pool, conversations))
+    habits, past = Habits(app.pool, conversations, history, on=settings.habits), Precedents(app.pool, conversations)
+    own_letters = OwnLetters(app.pool, GateLedger(app.pool)) if settings.past_mail else None
+    agent = _mail_agent(app, app.models, memory, evidence, handover, habits, past, own_letters)
     saver = FencedSaver(app.pool)
     left_drafts = LeftDrafts(app.pool, settings.google_timeout_seconds)
     async with tracing(settings) as callbacks:
@@ -388,12 +391,19 @@ async def open_replay(
     )
     evidence = Evidence(app.pool, app.accounts, app.recipients, memory, conversations)
     async with open_models(settings) as (models, tally):
-        agent = _mail_agent(app, models, memory, evidence, handover, no_habits, Precedents(app.pool, conversations))
+        agent = _mail_agent(app, models, memory, evidence, handover, None, None)
         yield Replay(app.pool, FencedSaver(app.pool), agent, app.complete, background), tally
 
 
 def _mail_agent(
-    app: App, models: Models, memory: Memory, evidence: Evidence, settle: "Handover", habits: Judge, past: Precedents
+    app: App,
+    models: Models,
+    memory: Memory,
+    evidence: Evidence,
+    settle: "Handover",
+    habits: Habits | None,
+    past: Precedents | None,
+    own_letters: "OwnLetters | None" = None,
 ) -> "MailAgent":
     from email_assistant.agents.mail.graph import MailAgent
 
@@ -411,4 +421,5 @@ def _mail_agent(
         habits,
         past,
         app.settings.when_spent == "rules",
+        own_letters,
     )

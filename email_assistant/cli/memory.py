@@ -1,7 +1,10 @@
 """`email-assistant memory …`"""
 
+import sys
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from datetime import tzinfo
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
 
 import typer
@@ -24,6 +27,7 @@ from email_assistant.cli.context import (
 if TYPE_CHECKING:
     from email_assistant.accounts.account import Account
     from email_assistant.app import App
+    from email_assistant.memory.fires import Fired
     from email_assistant.memory.profiles import Memory
     from email_assistant.memory.rules import Profile, Rule
 
@@ -35,19 +39,25 @@ app = typer.Typer(help="What the assistant knows about you and has learned from 
 @app.command()
 @awaited
 async def show(account: OfAccount = None, as_json: AsJson = False) -> None:
-    """Show the learned rules, and where each comes from."""
+    """Show the learned rules, where each comes from, and for how much mail those on triage were used."""
     from email_assistant.app import open_memory
-    from email_assistant.memory.rules import PROFILES
+    from email_assistant.memory.fires import COUNTED, Fired
+    from email_assistant.memory.rules import PROFILES, said_of
+    from email_assistant.memory.senders import contradictions
 
     async with opened() as app:
         chosen = await _account(app, account)
         memory = open_memory(app)
         profiles = {profile: await memory.rules(chosen.id, profile) for profile in PROFILES}
+        fired = await memory.fired(chosen.id)
+    uses = {rule.key: fired.get((COUNTED, rule.key), Fired()) for rule in profiles[COUNTED]}
     if as_json:
         print_json(
             {
                 profile: [
-                    {"id": r.key, "text": r.text, "origin": r.origin, "at": r.at, "history": r.history} for r in rules
+                    {"id": r.key, "text": r.text, "origin": r.origin, "at": r.at, "history": r.history}
+                    | ({"used": uses[r.key].times, "last_used_at": uses[r.key].last_at} if r.key in uses else {})
+                    for r in rules
                 ]
                 for profile, rules in profiles.items()
             }
@@ -57,9 +67,15 @@ async def show(account: OfAccount = None, as_json: AsJson = False) -> None:
         out.print(f"[bold]{profile}[/]")
         for rule in rules:
             print_text(f"  - {rule.text}")
-            print_text(f"    {rule.key[:8]}  {_origin(rule.origin)}", style="dim")
+            print_text(f"    {rule.key[:8]}  {said_of(rule.origin)}", style="dim")
+            if rule.key in uses:
+                print_text(f"    {_use(rule, uses[rule.key], chosen.zone)}", style="dim")
         if not rules:
             out.print("  (nothing learned yet)", style="dim")
+    for pair in contradictions(profiles[COUNTED]):
+        print_text("These two rules contradict each other, so neither decides, and the model is asked with both:")
+        for rule in pair:
+            print_text(f"  {rule.key[:8]}  {rule.text}")
 
 
 @app.command()
@@ -126,6 +142,7 @@ def revert(
 async def history(rule: RuleId, account: OfAccount = None, as_json: AsJson = False) -> None:
     """Show every version of a rule, and where each comes from."""
     from email_assistant.app import open_memory
+    from email_assistant.memory.rules import said_of
 
     async with opened() as app:
         owner = await _account(app, account)
@@ -136,7 +153,7 @@ async def history(rule: RuleId, account: OfAccount = None, as_json: AsJson = Fal
     for number, version in enumerate(found.versions, 1):
         gone = " (removed)" if version["removed"] else ""
         say(f"{number}. {version['text']}{gone}")
-        out.print(f"   {version['at'][:16]}  {_origin(version['origin'])}", markup=False, style="dim")
+        out.print(f"   {version['at'][:16]}  {said_of(version['origin'])}", markup=False, style="dim")
 
 
 @app.command()
@@ -170,6 +187,60 @@ async def undo(lesson: Annotated[str, typer.Argument(help="Its id, or its first 
     print_text("Taken back." if rule.removed else f"Taken back; the rule says: {rule.text}")
 
 
+@app.command()
+@awaited
+async def export(
+    file: Annotated[Path | None, typer.Argument(help="A new file. Left out: it is printed.")] = None,
+    account: OfAccount = None,
+) -> None:
+    """Write the rules in force as Markdown, each with where it comes from."""
+    from email_assistant.app import open_memory
+    from email_assistant.memory.markdown import written
+
+    async with opened() as app:
+        chosen = await _account(app, account)
+        text = written(await open_memory(app).in_force(chosen.id))
+    if file is None:
+        sys.stdout.write(text)
+    else:
+        try:
+            with file.open("x", encoding="utf-8") as new:
+                new.write(text)
+        except OSError as error:
+            raise CommandError(f"{file} can't be written: {error.strerror}") from None
+        say(f"Wrote {file}.")
+
+
+@app.command("import")
+@awaited
+async def import_(
+    file: Annotated[Path, typer.Argument(help="As `memory export` writes it.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
+    account: OfAccount = None,
+) -> None:
+    """Make the rules those of a Markdown file, after showing what that changes. Profiles that it leaves out stay."""
+    from email_assistant.app import open_memory
+    from email_assistant.memory.markdown import changes, read, seen
+
+    try:
+        text = file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"{file} can't be read: {getattr(error, 'strerror', 'it is no UTF-8 text')}") from None
+    async with opened() as app:
+        chosen = await _account(app, account)
+        memory = open_memory(app)
+        found = changes(await memory.in_force(chosen.id), read(text))
+        for change in found:
+            print_text(change.said)
+        if not found:
+            out.print("The rules are these already.")
+            return
+        if not yes:
+            typer.confirm(f"Change {len(found)} rules so?", abort=True)
+        await memory.bring_in(chosen.id, text, "cli", seen(found))
+    out.print(f"Changed {len(found)} rules; `memory history` shows what each said before.")
+
+
 Change = Callable[["Memory", UUID, "Profile", "Rule"], Awaitable["Rule"]]
 
 
@@ -195,6 +266,9 @@ async def _account(app: "App", address: str | None) -> "Account":
     return accounts[0]
 
 
-def _origin(origin: dict[str, Any]) -> str:
-    about = f" From {origin['sender']}: {origin.get('subject', '')}" if "sender" in origin else ""
-    return f"{origin.get('did', '')}{about}"
+def _use(rule: "Rule", fired: "Fired", zone: tzinfo) -> str:
+    from email_assistant.memory.senders import sender_rule
+
+    mails = f"{fired.times} mail{'s' * (fired.times != 1)}"
+    used = f"Used for {mails}, last {when(fired.last_at, zone)}." if fired.last_at else "Not used yet."
+    return f"{used} It decides by itself, and no model is asked." if sender_rule(rule) else used

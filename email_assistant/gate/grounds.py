@@ -218,7 +218,7 @@ def _mark(leaf: _Leaf, value: str, what: What, known: Known, to: frozenset[str])
     if what == "tells":  # their records are what nobody is to be told; their words are not
         told = holders(value, [*known.sources, *(answer.source for answer in known.answers)])
         return Origin(leaf.place, value, what, _is_theirs(value, known), _labels(told))
-    own = [source.label for source in holders(value, known.sources) if source.by != "stranger"]
+    own = [source.label for source in holders(value, known.sources) if source.by in ("person", "own")]
     own = own if what != "goes to" or _is_name(value, known) else []
     own += [told.source.label for told, thing in known.things if told.source.by == "own" and key in thing.values]
     own += _labels(holders(value, known.sent)) if what == "leads to" else ()

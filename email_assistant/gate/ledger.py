@@ -2,6 +2,7 @@
 does: whatever dies then, nothing was read that is not noted. It is the one writer of `gate_calls`."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
 
@@ -22,6 +23,8 @@ PROMPT: Final = GateEntry(
     cleared=True,
 )
 """What a prompt itself tells of the person, as a call that read it."""
+OWN_LETTERS: Final = replace(PROMPT, tool="own letters")
+"""What a prompt tells of letters that the person sent before."""
 EARLIER: Final = GateEntry(
     "an earlier call",
     _PRIVATE.model_copy(update={"read_untrusted_public_data": True}),

@@ -38,8 +38,9 @@ __all__ = [
     "unseen",
 ]
 
-By = Literal["person", "own", "stranger"]
-"""Who stands behind a text: the person's own words; their own records, such as contacts and what they sent; others."""
+By = Literal["person", "own", "example", "stranger"]
+"""Who stands behind a text: the person's own words; their own records, such as contacts and what they sent; what they
+wrote in another matter, which says nothing of this one; others."""
 
 _GRAM: Final = 4
 """Words in a row by which a copied sentence is known, though some of it was changed."""
@@ -171,7 +172,7 @@ def leaks(text: str, recipients: Collection[str], sources: Sequence[Source], day
         and not _may_be_told(fact.span, fact.sources, to)
         and not (
             fact.span.kind == "name"
-            and (_is_own(fact.sources) or not knows_person)
+            and (not knows_person or any(source.by != "stranger" for source in fact.sources))
             and _signs(text, fact.span, fact.sources)
         )
     ]

@@ -17,6 +17,17 @@ STATES: tuple[State, ...] = get_args(State)
 Class = Literal["ignore", "notify", "respond"]
 CLASSES: tuple[Class, ...] = get_args(Class)
 
+_OF_ONE_SIDE = """(
+    select m.* from mails m join threads t on t.id = m.thread_id
+    where {} and m.account_id = %(account)s and m.readable and t.gmail_id <> %(thread)s
+    and mail_words(m.sender, m.subject, m.content) @@ to_tsquery('simple', %(words)s)
+    order by m.received_at desc limit %(most)s)"""
+_SEARCH = f"""
+    select gmail_id as id, own, sender, recipients_of(content) as "to", subject, received_at,
+           left(coalesce(content->>'text', ''), 20000) as text
+    from ({_OF_ONE_SIDE.format("m.own")} union all {_OF_ONE_SIDE.format("not m.own")}) as found
+    order by received_at desc limit %(most)s"""
+"""What an account sent has an index of its own, as what it received has."""
 STAGES: Mapping[str, str] = {
     "rules": "your rule",
     "habits": "your habits",
@@ -52,6 +63,22 @@ class MailRow:
     stage: str | None
     """Who gave it its class, as `STAGES` names them; None where that was not kept."""
     reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundMail:
+    """A mail that has what was looked for, sent or received."""
+
+    id: str
+    own: bool
+    """The account sent it."""
+    sender: str
+    to: Sequence[str]
+    """Bare addresses, in lower case."""
+    subject: str
+    received_at: datetime
+    text: str
+    """Its beginning, quotes included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +142,12 @@ class Mails:
                 "m.classification = %s": [classification] if classification else None,
             },
         )
+
+    async def search(self, account_id: UUID, words: str, but_thread: str, most: int) -> list[FoundMail]:
+        """An account's mails of other conversations than this one of Gmail's that have all of the words, or what begins
+        so, in sender, subject or text; newest first."""
+        given = {"account": account_id, "words": of_words(words), "thread": but_thread, "most": most}
+        return await fetched_as(FoundMail, self._pool, _SEARCH, given)
 
     async def get(self, user_id: UUID, mail_id: str, account: str | None = None) -> MailRow:
         """One mail.

@@ -52,8 +52,17 @@ def new_text(text: str, *, subject: str = "", bulk: bool = False) -> str:
 
 def written(text: str) -> str:
     """What a mail's sender wrote in it, their signature too; nothing that they quote or pass on."""
-    lines = _without_history(_without_armour(readable(text[:_MAX_READ])).split("\n"))
-    return _compact([line for line in lines if not _is_quote(line)])
+    lines = _without_armour(readable(text[:_MAX_READ])).split("\n")
+    kept: list[str] = []
+    index = 0
+    while index < len(lines) and not phrases.FORWARD_MARK.fullmatch(lines[index].strip()):
+        after = _history_after(lines, index)
+        if after is not None and not _answers_inline(lines[after:]):
+            break
+        if after is None and not _is_quote(lines[index]):
+            kept.append(lines[index])
+        index = after or index + 1
+    return _compact(without_rule(kept))
 
 
 def _compact(lines: list[str]) -> str:

@@ -36,6 +36,8 @@ _READ_AS_TEXT = {
 }
 _OUTLOOK_TYPES = {"application/ms-tnef", "application/vnd.ms-tnef"}
 _NOT_READ = {"text/x-amp-html", "text/rtf", "text/vcard", "text/x-vcard", "text/directory", "text/css"}
+# Of the first field alone: who receives a mail puts its own above all that came with it (RFC 8601, 5).
+_DMARC_FAILED = re.compile(r"\bdmarc\s*=\s*fail\b", re.IGNORECASE)
 _MACHINE_NAMES = ("mailer-daemon", "postmaster")
 
 
@@ -74,6 +76,7 @@ def _mail(root: MimePart) -> Mail:
         event=reader.event,
         bcc=_addresses(root, "bcc"),
         delivered_to=tuple(address.email for address in _addresses(root, "delivered-to")),
+        forged=_DMARC_FAILED.search(root.header("authentication-results")) is not None,
     )
 
 

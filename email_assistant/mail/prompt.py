@@ -17,7 +17,7 @@ _MAX_HEADER = 500
 _MAX_ENTRY = _MAX_HEADER // FEW_LISTED  # characters of one that is named
 _ROOM_TO_SAY_SO = 40  # characters, where only the beginning of a text is left
 
-_TAGS = ("mail", "calendar", "draft", "difference", "data")
+_TAGS = ("mail", "calendar", "draft", "difference", "letter", "data")
 """Every block of data that a prompt may hold. What stands inside one can open or close none of them."""
 _TAG = re.compile(rf"<(?=[\s/\\]*(?:{'|'.join(_TAGS)}))", re.IGNORECASE)
 _ANY_TAG = re.compile(r"<(?![^<>@\s]+@[^<>@\s]+>)")

@@ -1,17 +1,11 @@
 """What a corrected triage teaches. No model is asked: the person said it, so the rule says it, of this sender."""
 
-from collections.abc import Mapping
 from uuid import NAMESPACE_URL, uuid5
 
-from email_assistant.inbox.mails import Class, Correction
+from email_assistant.inbox.mails import Correction
 from email_assistant.mail.address import is_valid_address
 from email_assistant.memory.profiles import Memory
-
-_MEANS: Mapping[Class, str] = {
-    "ignore": "needs neither an answer nor a notice (ignore)",
-    "notify": "is to be shown, not answered (notify)",
-    "respond": "is to be answered (respond)",
-}
+from email_assistant.memory.senders import stated
 
 
 async def teach_triage(memory: Memory, correction: Correction) -> None:
@@ -31,7 +25,7 @@ async def teach_triage(memory: Memory, correction: Correction) -> None:
         correction.account_id,
         "triage_preferences",
         str(uuid5(NAMESPACE_URL, f"email-assistant:triage/{sender}")),
-        None if took_back else f"Mail from {sender} {_MEANS[classification]}.",
+        None if took_back else stated(sender, classification),
         {
             "did": f"You corrected the triage of this mail {'back ' if took_back else ''}to {classification}.",
             "correction": str(correction.id),

@@ -17,9 +17,12 @@ from langgraph.store.base import BaseStore
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.inbox.items import Conflict, Invalid, NoItem
 from email_assistant.mail.charset import one_line
+from email_assistant.memory import markdown
+from email_assistant.memory.fires import Fired, counted
 from email_assistant.memory.lessons import Learned, Lessons
 from email_assistant.memory.rules import (
     LONGEST_RULE,
+    MOST_RULES,
     PROFILES,
     Profile,
     Rule,
@@ -31,7 +34,7 @@ from email_assistant.memory.rules import (
     without,
 )
 
-_MOST_RULES = 200
+_MOST_KEPT = 100 * MOST_RULES  # of a profile, removed ones too
 
 
 class NoRule(NoItem):
@@ -60,7 +63,7 @@ class Memory:
 
     async def history(self, account_id: UUID, profile: Profile) -> list[Rule]:
         """Every rule that there ever was, removed ones too, oldest first."""
-        return in_order(await self._store.asearch(_namespace(account_id, profile), limit=10 * _MOST_RULES))
+        return in_order(await self._store.asearch(_namespace(account_id, profile), limit=_MOST_KEPT))
 
     async def rules(self, account_id: UUID, profile: Profile) -> list[Rule]:
         """The rules in force, oldest first."""
@@ -70,12 +73,13 @@ class Memory:
         """Those of the rules in force that the memory model is shown, and may change."""
         return [rule for rule in await self.rules(account_id, profile) if not rule.is_corrected]
 
-    async def text(self, account_id: UUID, profile: Profile) -> str:
-        return render(await self.rules(account_id, profile))
+    async def fired(self, account_id: UUID) -> Mapping[tuple[Profile, str], Fired]:
+        """By profile and key, the rules that were ever used, in force or not."""
+        return await counted(self._pool, account_id)
 
     async def in_force(self, account_id: UUID) -> dict[Profile, list[Rule]]:
         """The rules in force of all profiles, in one look."""
-        found = await self._store.asearch(_namespace(account_id), limit=10 * _MOST_RULES * len(PROFILES))
+        found = await self._store.asearch(_namespace(account_id), limit=_MOST_KEPT * len(PROFILES))
         return {
             profile: [rule for rule in in_order(i for i in found if i.namespace[-1] == profile) if not rule.removed]
             for profile in PROFILES
@@ -223,6 +227,33 @@ class Memory:
             await self.lessons.is_known(conn, account_id, profile, rule.key)
             return await self._restate(account_id, profile, rule, origin, text=old["text"], removed=old["removed"])
 
+    async def bring_in(self, account_id: UUID, file: str, by: str, seen: str) -> list[markdown.Change]:
+        """Make the rules those of a Markdown file, in each profile that it has; what it adds or changes is by hand.
+
+        Args:
+            seen: `markdown.seen` of the changes that the person was shown.
+
+        Raises:
+            Invalid: it can't be read; nothing was changed.
+            Conflict: it would change something else by now; nothing was changed.
+        """
+        wanted = markdown.read(file)
+        did = {"add": "You brought this rule in from a file.", "change": "You changed this rule in a file."}
+        async with self._locked(account_id, *wanted) as conn:
+            changes = markdown.changes(await self.in_force(account_id), wanted)
+            if markdown.seen(changes) != seen:
+                raise Conflict("your rules were changed since you looked; look again at what this file would change")
+            for change in changes:
+                origin = {"did": did.get(change.does, "You left this rule out of a file."), "by": by}
+                if change.rule is None:
+                    rule = Rule(str(uuid4()), change.text, origin, _now(), [], removed=False)
+                    await self._put(account_id, change.profile, rule)
+                else:
+                    says = {"text": change.text, "removed": change.does == "remove"}
+                    await self.lessons.is_known(conn, account_id, change.profile, change.rule.key)
+                    await self._restate(account_id, change.profile, change.rule, origin, **says)
+        return changes
+
     async def learned_from(
         self, account_id: UUID, items: Collection[UUID], mail_id: str
     ) -> list[tuple[Profile, dict[str, Any]]]:
@@ -237,10 +268,11 @@ class Memory:
         ]
 
     @asynccontextmanager
-    async def _locked(self, account_id: UUID, profile: Profile) -> AsyncIterator[Connection]:
+    async def _locked(self, account_id: UUID, *profiles: Profile) -> AsyncIterator[Connection]:
         """One change to a profile at a time, in whatever process; in a transaction."""
         async with self._one_change, self._pool.connection() as conn, conn.transaction():
-            await conn.execute("select pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{account_id}/{profile}",))
+            for each in sorted(profiles):
+                await conn.execute("select pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{account_id}/{each}",))
             yield conn
 
     async def _in_force(self, account_id: UUID, profile: Profile, key: str, version: int | None) -> Rule:
@@ -252,8 +284,8 @@ class Memory:
         return rule
 
     async def _add(self, account_id: UUID, profile: Profile, key: str, text: str, origin: Mapping[str, str]) -> Rule:
-        if len(await self.rules(account_id, profile)) >= _MOST_RULES:
-            raise Invalid(f"a profile holds {_MOST_RULES} rules at most; remove one first")
+        if len(await self.rules(account_id, profile)) >= MOST_RULES:
+            raise Invalid(f"a profile holds {MOST_RULES} rules at most; remove one first")
         rule = Rule(key, _checked(text), dict(origin), _now(), [], removed=False)
         await self._put(account_id, profile, rule)
         return rule
@@ -282,7 +314,7 @@ class Memory:
         text = " ".join(change.text.split())
         origin = {**origin, "reason": change.reason}
         match change.action:
-            case "add" if text and len(await self.rules(account_id, profile)) < _MOST_RULES:
+            case "add" if text and len(await self.rules(account_id, profile)) < MOST_RULES:
                 rule = Rule(str(origin["item"]), text, origin, _now(), [], removed=False)
                 await self._put(account_id, profile, rule)
                 return rule

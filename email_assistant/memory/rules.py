@@ -1,7 +1,7 @@
 """A rule of a preference profile: what it says, where that comes from, and what it said before."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Literal, get_args
@@ -16,6 +16,7 @@ from email_assistant.mail.prompt import rule as as_rule
 Profile = Literal["triage_preferences", "response_preferences", "cal_preferences"]
 PROFILES: tuple[Profile, ...] = get_args(Profile)
 LONGEST_RULE = 300
+MOST_RULES = 200  # of a profile
 
 log = logging.getLogger(__name__)
 
@@ -94,6 +95,11 @@ def render(rules: list[Rule]) -> str:
     return "\n".join(f"- {as_rule(rule.text)}" for rule in rules)
 
 
+def numbered(rules: Sequence[Rule]) -> str:
+    """The profile as a prompt shows it whose answer names the rules that it used."""
+    return "\n".join(f"{number}. {as_rule(rule.text)}" for number, rule in enumerate(rules, 1))
+
+
 def in_order(found: Iterable[Item]) -> list[Rule]:
     """Oldest first. What this program never writes, and somebody else must have, is left out."""
     rules, foreign = list[Rule](), 0
@@ -120,6 +126,12 @@ def standing(versions: list[dict[str, Any]]) -> list[dict[str, Any]]:
         else:
             stands.append(version)
     return stands
+
+
+def said_of(origin: Mapping[str, Any]) -> str:
+    """Where a version of a rule comes from, in a sentence."""
+    about = f" From {origin['sender']}: {origin.get('subject', '')}" if "sender" in origin else ""
+    return f"{origin.get('did', '')}{about}"
 
 
 def is_by_hand(origin: Mapping[str, Any]) -> bool:

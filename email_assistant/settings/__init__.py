@@ -138,6 +138,8 @@ class Settings(_Home):
     """When your free time may be offered, by each account's own timezone (`WorkingHours.parse`)."""
     busy_calendars: str = ""
     """Names or ids of calendars that belong to others and count as your time too, set apart by commas."""
+    past_mail: bool = False
+    """Whether what drafts your replies is shown letters that you sent, and may search the mail that is stored."""
     meet_links: bool = False
     """Whether the meetings that the assistant schedules have a Google Meet link."""
     push_topic: Topic | None = None

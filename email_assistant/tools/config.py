@@ -17,6 +17,8 @@ from email_assistant.gate.source import Place, Source
 LOCAL: Final = "local"
 OWN_SERVERS: Final = ("calendar", "mail", "agent")  # our own servers, which run in this process
 
+SEARCH_MAIL: Final = "search_mail_tool"
+
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 _ToolName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 _ServerName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
@@ -85,12 +87,23 @@ class ToolsConfig:
         """Whether it is a program of ours, here or elsewhere."""
         return backend in (LOCAL, *OWN_SERVERS) if backend not in self.servers else self.servers[backend].own
 
+    def without(self, name: str) -> "ToolsConfig":
+        """The same but for a tool that is not to be used."""
+        return ToolsConfig(self.servers, {each: tool for each, tool in self.tools.items() if each != name})
+
     def with_calendar_at(self, url: str) -> "ToolsConfig":
         """The calendar's server elsewhere."""
         return ToolsConfig({**self.servers, "calendar": ServerConfig(url=url)}, self.tools)
 
 
-_MAIL_AGENTS: Final = ("send_email_tool", "schedule_meeting_tool", "check_calendar_tool", "Question", "Done")
+_MAIL_AGENTS: Final = (
+    "send_email_tool",
+    "schedule_meeting_tool",
+    "check_calendar_tool",
+    SEARCH_MAIL,
+    "Question",
+    "Done",
+)
 _QUESTIONS: Final = ("Question", "request_clarification")
 
 SHIPPED: Final = ToolsConfig(
@@ -99,6 +112,7 @@ SHIPPED: Final = ToolsConfig(
         "send_email_tool": ToolConfig(type="mail", review="always"),
         "schedule_meeting_tool": ToolConfig(review="always"),
         "check_calendar_tool": ToolConfig(),
+        SEARCH_MAIL: ToolConfig(),
         "Question": ToolConfig(review="always"),
         "Done": ToolConfig(),
         "request_clarification": ToolConfig(review="always"),
@@ -132,7 +146,9 @@ class Shipped:
     """Of these, those that ask the person."""
 
 
-ASSISTANT: Final = Shipped(SHIPPED, OWN_SERVERS, (*_MAIL_AGENTS, *_QUESTIONS), ("Question", "Done"), _QUESTIONS)
+ASSISTANT: Final = Shipped(
+    SHIPPED, OWN_SERVERS, (*_MAIL_AGENTS, *_QUESTIONS), (SEARCH_MAIL, "Question", "Done"), _QUESTIONS
+)
 """The mail agent's and chat's."""
 
 

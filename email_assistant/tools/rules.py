@@ -12,7 +12,7 @@ from email_assistant.gate.labels import Labels, read_labels, shipped_labels
 from email_assistant.gate.source import Source
 from email_assistant.outgoing.entry import OURS, place_at, server_at
 from email_assistant.settings import Settings
-from email_assistant.tools.config import LOCAL, SHIPPED, ToolConfig, ToolsConfig, read_tools
+from email_assistant.tools.config import LOCAL, SEARCH_MAIL, SHIPPED, ToolConfig, ToolsConfig, read_tools
 
 _Stamp = tuple[int, int, int] | None
 _FILES: Final = {"tools": "tools.yaml", "tool_permissions": "tool_permissions.json"}
@@ -56,6 +56,7 @@ class RuleFiles:
         self._named = {setting: getattr(settings, setting) for setting in _FILES}
         self._folder = settings.folder
         self._calendar = settings.mcp_url
+        self._past_mail = settings.past_mail
         self._stamps: list[_Stamp] | None = None
         self.known = Rules(SHIPPED, shipped_labels())
 
@@ -70,6 +71,8 @@ class RuleFiles:
     def _read(self) -> Rules:
         tools, permissions = self._source("tools"), self._source("tool_permissions")
         config = read_tools(tools) if tools else SHIPPED
+        if not self._past_mail:
+            config = config.without(SEARCH_MAIL)
         if self._calendar:
             config = config.with_calendar_at(self._calendar)
         return Rules(config, read_labels(permissions) if permissions else shipped_labels())

@@ -1,15 +1,20 @@
 """`/api/memory`: what the assistant knows about the person and has learned, and their own word on it."""
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query
+from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel, Field
 
 from email_assistant.accounts.account import Account
+from email_assistant.memory import markdown
+from email_assistant.memory.fires import COUNTED, Fired
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.rules import LONGEST_RULE, PROFILES, Profile, Rule
+from email_assistant.memory.senders import contradictions, sender_rule
 from email_assistant.web.dependencies import Assistant, BlankAsNone, served
 from email_assistant.web.errors import documented
 from email_assistant.web.schemas import Given, RuleOut, Told
@@ -48,12 +53,32 @@ class HistoryOut(BaseModel):
         return cls(rule=RuleOut.model_validate(rule), versions=versions)
 
 
+class UsedRuleOut(RuleOut):
+    """A rule, and how it was used. Only rules on triage are counted."""
+
+    used: int | None = Field(None, description="How many mails it had a say in; null: not counted.")
+    last_used_at: datetime | None = None
+    alone: bool = Field(False, description="It decides by itself what mail from its sender is: no model is asked.")
+
+    @classmethod
+    def of(cls, profile: Profile, rule: Rule, fired: Mapping[tuple[Profile, str], Fired]) -> Self:
+        listed = cls.model_validate(rule)
+        if profile != COUNTED:
+            return listed
+        its = fired.get((profile, rule.key), Fired())
+        alone = not rule.removed and sender_rule(rule) is not None
+        return listed.model_copy(update={"used": its.times, "last_used_at": its.last_at, "alone": alone})
+
+
 class MemoryOut(BaseModel):
     """What is known about the person."""
 
     account: str
     background: str = Field(description="What every prompt says about them.")
-    profiles: dict[Profile, list[RuleOut]] = Field(description="Oldest rule first.")
+    profiles: dict[Profile, list[UsedRuleOut]] = Field(description="Oldest rule first.")
+    contradictions: list[tuple[str, str]] = Field(
+        description="Ids of two rules that say different things of mail from the same sender, so that neither decides."
+    )
 
 
 class LessonOut(Told):
@@ -92,6 +117,26 @@ class Background(Given):
     text: str = Field(max_length=4000)
 
 
+class RulesFile(Given):
+    text: str = Field(description="Markdown, as GET gives it; a profile without a heading is left as it is.")
+    seen: str | None = Field(None, description="As this call gave it before: now the changes are made.")
+
+
+class RuleChangeOut(Told):
+    """What a file would change, or has changed."""
+
+    does: Literal["add", "change", "remove"]
+    profile: Profile
+    text: str
+    rule: RuleOut | None = Field(description="As it was, if it was there.")
+
+
+class BroughtIn(BaseModel):
+    changes: list[RuleChangeOut]
+    seen: str = Field(description="To be given back with the same text, by who agrees.")
+    done: bool = Field(description="The changes were made.")
+
+
 router = APIRouter(prefix="/api/memory", tags=["memory"])
 
 
@@ -100,11 +145,18 @@ async def show_memory(
     memory: Rules, account: Of, removed: Annotated[bool, Query(description="Rules that were removed too.")] = False
 ) -> MemoryOut:
     """The rules of each profile with their origin, and what every prompt says about the person."""
-    profiles: dict[Profile, list[RuleOut]] = {}
-    for profile in PROFILES:
-        rules = await (memory.history if removed else memory.rules)(account.id, profile)
-        profiles[profile] = [RuleOut.model_validate(rule) for rule in rules]
-    return MemoryOut(account=account.address, background=account.background, profiles=profiles)
+    fired = await memory.fired(account.id)
+    history = {profile: await memory.history(account.id, profile) for profile in PROFILES}
+    in_force = [rule for rule in history[COUNTED] if not rule.removed]
+    return MemoryOut(
+        account=account.address,
+        background=account.background,
+        profiles={
+            profile: [UsedRuleOut.of(profile, rule, fired) for rule in rules if removed or not rule.removed]
+            for profile, rules in history.items()
+        },
+        contradictions=[(one.key, other.key) for one, other in contradictions(in_force)],
+    )
 
 
 @router.put("/background", responses=documented(400, 401, 403, 404, 413, 422))
@@ -118,6 +170,23 @@ async def set_background(app: Assistant, account: Of, background: Background) ->
 async def add_rule(memory: Rules, account: Of, rule: NewRule) -> RuleOut:
     """Add a rule by hand. It stands in the prompts from the next mail on."""
     return RuleOut.model_validate(await memory.add(account.id, rule.profile, rule.text, _BY))
+
+
+@router.get("/markdown", response_class=PlainTextResponse, responses=documented(401, 404, 422))
+async def export_rules(memory: Rules, account: Of) -> PlainTextResponse:
+    """The rules in force as Markdown, each with where it comes from."""
+    return PlainTextResponse(markdown.written(await memory.in_force(account.id)), media_type="text/markdown")
+
+
+@router.post("/markdown", responses=documented(400, 401, 403, 404, 409, 413, 422))
+async def import_rules(memory: Rules, account: Of, file: RulesFile) -> BroughtIn:
+    """What such a file would change; with `seen`, it is changed. 409: it would change something else by now."""
+    if file.seen is None:
+        changes = markdown.changes(await memory.in_force(account.id), markdown.read(file.text))
+    else:
+        changes = await memory.bring_in(account.id, file.text, _BY, file.seen)
+    told = [RuleChangeOut.model_validate(change) for change in changes]
+    return BroughtIn(changes=told, seen=markdown.seen(changes), done=file.seen is not None)
 
 
 @router.get("/rules/{profile}/{rule_id}", responses=documented(401, 404, 422))

@@ -260,6 +260,7 @@ def given_to_run(
         mail=stored.gmail_id,
         mails=[m.gmail_id for m in conversation.mails],
         text=triage_text(stored, account.zone),
+        sender=mail.sender.email.lower() if mail.sender and not mail.forged else "",
         reply=ReplyNeeds(
             to=to[0] if to else None,
             also_to=to[1:],

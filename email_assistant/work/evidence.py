@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 
 from email_assistant.accounts.account import Account
 from email_assistant.accounts.accounts import Accounts
+from email_assistant.agents.mail.own_letters import shown_in
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Pool, fetched
 from email_assistant.db.statements import statements
@@ -23,7 +24,7 @@ from email_assistant.db.values import time_in_json
 from email_assistant.gate import answers, provenance
 from email_assistant.gate.answers import PROSE, Indexed
 from email_assistant.gate.doubts import Doubt, doubts, lacking
-from email_assistant.gate.ledger import EARLIER, entry_in
+from email_assistant.gate.ledger import EARLIER, OWN_LETTERS, entry_in
 from email_assistant.gate.policy import HERE, GateEntry, GateSession
 from email_assistant.gate.provenance import Source, holders, spans
 from email_assistant.gate.spoken import Spoken
@@ -36,6 +37,8 @@ from email_assistant.mail.history import written
 from email_assistant.mail.message import Mail
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.rules import Rule, is_by_hand
+from email_assistant.tools.config import SEARCH_MAIL
+from email_assistant.trail.search_mail import mails_in
 from email_assistant.work.conversations import Conversations, StoredMail, read_mails
 
 _ADDRESS: Final = re.compile(r"[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+")
@@ -55,6 +58,7 @@ _CALLED: Final = {
     "create_event": "your calendar",
     "update_event": "your calendar",
     "search_mail": "mail that was looked up",
+    SEARCH_MAIL: "mail that was looked up",
     "get_thread": "mail that was looked up",
     "find_mail": "mail that was looked up",
     "explain_mail": "mail that was looked up",
@@ -99,7 +103,8 @@ class Evidence:
             named += [each.lower() for call in row["calls"] for each in _ADDRESS.findall(call["answer"] or "")]
         known = await self.recipients.written_to(account, list(dict.fromkeys(named)))
         rules = [rule for of in (await self.memory.in_force(account.id)).values() for rule in of]
-        session = await asyncio.to_thread(_session, account, run, row, letters, known, rules, began=began)
+        found = await self._found(account, row["calls"])
+        session = await asyncio.to_thread(_session, account, run, row, letters, found, known, rules, began=began)
         return await self._with_sent(account, calls, session)
 
     async def _named(self, account: Account, gmail_ids: Sequence[str]) -> Sequence[StoredMail]:
@@ -107,6 +112,13 @@ class Evidence:
             return ()
         rows = await fetched(self.pool, _SQL["around"], (account.id, account.id, list(gmail_ids)))
         return await asyncio.to_thread(read_mails, rows)
+
+    async def _found(self, account: Account, calls: Sequence[Mapping[str, Any]]) -> Sequence[StoredMail]:
+        """The mails that searches told of."""
+        told = [call["answer"] for call in calls if call["tool"] == SEARCH_MAIL and call["server"] is None]
+        if not (ids := [each for answer in filter(None, told) for each in mails_in(answer)]):
+            return ()
+        return await asyncio.to_thread(read_mails, await fetched(self.pool, _SQL["found"], (account.id, ids)))
 
     async def _with_sent(
         self, account: Account, calls: Sequence[Mapping[str, Any]], session: GateSession
@@ -132,7 +144,7 @@ def outsiders(args: Mapping[str, Any], letters: Sequence[StoredMail], session: G
     """Whom a call reaches that answers these letters, though they have no part in them and the person has not named
     them."""
     part_of = {person for letter in letters for person in _people(letter)}
-    said, spoken = [source for source in session.sources if source.by != "stranger"], Spoken.of(session.sources)
+    said, spoken = [source for source in session.sources if source.by in ("person", "own")], Spoken.of(session.sources)
     return [
         each
         for each in addresses_in(args)
@@ -145,18 +157,26 @@ def _session(
     run: Mapping[str, Any],
     row: Mapping[str, Any],
     letters: Sequence[StoredMail],
+    found: Sequence[StoredMail],
     written: Sequence[str],
     rules: Sequence[Rule],
     *,
     began: bool,
 ) -> GateSession:
-    """`began`: it began with the letters."""
+    """`began`: it began with the letters; `found`: those that were looked up."""
     wrote = frozenset(letter.mail.sender.email.lower() for letter in letters if not letter.own and letter.mail.sender)
     mails = [source for letter in letters[-_MOST_MAILS:] for source in _mail(account, letter)]
     told = [(call, entry_in(call)) for call in row["calls"]]
     return GateSession(
-        sources=[*_words(row), *_records(account, run, written, rules, letters), *mails, *_free(account, row["calls"])],
-        answers=[_told(account, call, entry) for call, entry in told if call["answer"]],
+        sources=[
+            *_words(row),
+            *_records(account, run, written, rules, letters),
+            *mails,
+            *_free(account, row["calls"]),
+            *_examples(account, row["calls"]),
+            *_in_other_matters(account, found),
+        ],
+        answers=[_told(account, call, entry) for call, entry in told if call["answer"] and not _is_example(call)],
         calls=[*_before(row), *(entry for _, entry in told)],
         thread=wrote if began else None,
         answered=wrote,
@@ -270,6 +290,25 @@ def _free(account: Account, calls: Sequence[Mapping[str, Any]]) -> Iterator[Sour
         if call["tool"] == "check_calendar_tool" and call["server"] is None and call["answer"]:
             day = _day(time_in_json(call["at"]), account.zone)
             yield _read("\n".join(_FREE.findall(call["answer"])), label="your calendar", by="own", day=day)
+
+
+def _examples(account: Account, calls: Sequence[Mapping[str, Any]]) -> Iterator[Source]:
+    """The person's own letters that a draft's writer was shown, each with who got it."""
+    for call in calls:
+        for letter in shown_in(call["answer"]) if _is_example(call) and call["answer"] else ():
+            readers = letter.readers | account.own_addresses
+            said = {"label": letter.label, "writer": account.address, "readers": readers, "day": letter.day}
+            yield _read(letter.text, by="example", **said)
+
+
+def _in_other_matters(account: Account, found: Sequence[StoredMail]) -> Iterator[Source]:
+    """Mails of other conversations: what stands there names nobody whom this one may reach."""
+    for source in (source for letter in found for source in _mail(account, letter)):
+        yield replace(source, by="example") if source.by == "own" else source
+
+
+def _is_example(call: Mapping[str, Any]) -> bool:
+    return call["tool"] == OWN_LETTERS.tool and call["server"] is None
 
 
 def _before(row: Mapping[str, Any]) -> Iterator[GateEntry]:

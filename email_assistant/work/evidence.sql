@@ -28,3 +28,7 @@ order by m.received_at, m.gmail_id
 select gmail_id, own, content from mails
 where account_id = %s and own and readable
 order by received_at desc limit %s
+
+-- name: found
+-- Mails that were looked up.
+select gmail_id, own, content from mails where account_id = %s and gmail_id = any(%s) and readable

@@ -233,8 +233,3 @@ def _why(outcome: Classification, alike: tuple[str, int, int] | None) -> str:
         return "by what you did with mail like it"
     whose, so, of = alike
     return f"by what you did with mail like it: {so:,} of {of:,} from {whose} {_DONE[outcome]}"
-
-
-async def no_habits(_: Mapping[str, Any], __: Lease) -> Thought | None:
-    """Where nothing is learned, and the model is asked about everything."""
-    return None

@@ -13,6 +13,7 @@ from email_assistant.db import mails, threads
 from email_assistant.db.lease import Lease
 from email_assistant.db.pool import Pool
 from email_assistant.inbox.questions import Questions
+from email_assistant.memory import fires
 from email_assistant.outgoing.effects import Ledger
 from email_assistant.sync.mails import store_earlier
 from email_assistant.work.conversations import Conversation, Conversations, conversation_text
@@ -50,9 +51,10 @@ class Handover:
             reason = "automatic mail, while something waits in this conversation"
         if classification == "respond" and (why := await self._may_not_answer(run)):
             classification, reason, stage = "notify", why, "fixed"
+        used = fires.noted(UUID(run["account_id"]), run["mail"], triaged.fired)
+        judged = recorded(lease.thread_id, run["mail"], triaged.thought)
         async with self._pool.connection() as conn:
-            judged = recorded(lease.thread_id, run["mail"], triaged.thought)
-            await mails.triaged(conn, lease, run["mail"], classification, reason, stage, along=[judged])
+            await mails.triaged(conn, lease, run["mail"], classification, reason, stage, along=[*used, judged])
         if classification == "ignore" or run["triage_only"]:
             return Settled("ignore")
         conversation = self._conversations.under(lease)

@@ -179,7 +179,8 @@ class Replay:
             return Replayed(case, NO_ANSWER, str(error), differs=True)
 
     async def _class(self, case: Case) -> Replayed:
-        found = await self._agent.ask_model(case.run)
+        rules = await self._agent.memory.rules(case.account.id, "triage_preferences")
+        found = await self._agent.ask_model(case.run, rules)
         after, reason = found.classification, found.reasoning
         if after == "respond" and (why := never_answered(case.run)):
             after, reason = "notify", why

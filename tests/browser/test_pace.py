@@ -252,7 +252,7 @@ class TestNotWaiting:
             await v.press("a")
             await shows(v, "Lunch 1?")
             await v.page.locator("#results").wait_for()
-            await v.page.clock.fast_forward(1000 * home.app.settings.undo_seconds)
+            await v.page.clock.fast_forward(int(1000 * home.app.settings.undo_seconds))
             await v.page.locator("#results").wait_for(state="detached")
 
     async def test_a_double_click_answers_one_card(self, home: Home, visit: Open) -> None:

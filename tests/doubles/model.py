@@ -159,6 +159,7 @@ class Model:
         self.reports_usage = True
         """Whether answers say how many tokens were used, as some servers' don't."""
         self._triage: Callable[[ModelRequest], str] = _unscripted
+        self._named: Mapping[str, Any] = {}
         self._response: Callable[[ModelRequest], Answer] = _unscripted
         self._memory: Callable[[ModelRequest], Mapping[str, Any]] = lambda _: LEARN_ONE_RULE
         self._policy: Callable[[ModelRequest], Sequence[str]] = _unscripted
@@ -194,6 +195,10 @@ class Model:
             self._triage = lambda request: rule[request.mail.subject]
         else:
             self._triage = rule
+
+    def on_rules(self, named: Any) -> None:
+        """What triage says of the rules that it went by; without this, it leaves the field out."""
+        self._named = {"rules": named}
 
     def script(self, script: Script) -> None:
         """What the response agent's model answers: one answer after the other, or by a function of the request.
@@ -293,7 +298,7 @@ class Model:
 
     def _message(self, request: ModelRequest) -> dict[str, Any]:
         if request.kind == "triage":
-            verdict = {"reasoning": "Scripted.", "classification": self._triage(request)}
+            verdict = {"reasoning": "Scripted.", "classification": self._triage(request), **self._named}
             return {"content": json.dumps(verdict)}
         if request.kind == "memory":
             return {"content": json.dumps(self._memory(request))}

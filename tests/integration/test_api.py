@@ -873,6 +873,7 @@ class TestToken:
             "/api/memory",
             "/api/memory/background",
             "/api/memory/lessons",
+            "/api/memory/markdown",
             "/api/memory/lessons/{lesson_id}/undo",
             "/api/memory/rules",
             "/api/memory/rules/{profile}/{rule_id}",

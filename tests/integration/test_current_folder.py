@@ -63,6 +63,7 @@ ARGUMENTS: Final[dict[str, list[str]]] = {
     "memory revert": [_NOBODY, "1"],
     "memory history": [_NOBODY],
     "memory undo": [_NOBODY],
+    "memory import": ["{home}/rules.md"],
     "rehearse": ["--mbox", "{home}/mail.mbox", "--address", ADA],
     "eval triage": ["--data", "{home}/mails.jsonl"],
     "eval rehearsal": ["--mbox", "{home}/mail.mbox", "--address", ADA],

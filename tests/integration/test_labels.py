@@ -315,7 +315,7 @@ class TestLearned:
         mail_id = await home.receive("Ignored")
         await correct(home, mail_id, "respond")
         assert await rules(home) == ["Mail from bob@example.org is to be answered (respond)."]
-        await correct(home, mail_id, "ignore")
+        await correct(home, mail_id, "notify")  # as the rule had it
         assert await rules(home) == learned == ["Mail from bob@example.org is to be shown, not answered (notify)."]
         await correct(home, other, "ignore")
         assert await rules(home) == []

@@ -1,6 +1,7 @@
 """A person's own word on what was learned, over the API and on the command line."""
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any
@@ -138,6 +139,57 @@ class TestRules:
         assert "I run a bakery." in model.calls("response")[-1].text
 
 
+@in_one_loop
+class TestAFile:
+    async def test_goes_out_and_comes_back_once_its_changes_were_seen(self, http: httpx.AsyncClient) -> None:
+        await added(http)
+        gone = await added(http, "Be slow.")
+        file = (await http.get("/api/memory/markdown")).text
+        assert "- Be brief.\n  > You wrote this rule. (" in file
+        edited = file.replace("Be brief.", "Be very brief.").replace("- Be slow.", "- Be kind.\n- Be fast.")
+        shown = (await http.post("/api/memory/markdown", json={"text": edited})).json()
+        assert [(change["does"], change["text"]) for change in shown["changes"]] == [
+            *(("change", "Be very brief."), ("change", "Be fast."), ("add", "Be kind."))
+        ]
+        assert [rule["text"] for rule in await listed(http)] == ["Be brief.", "Be slow."]
+
+        given = {"text": edited, "seen": shown["seen"]}
+        assert (await http.put(gone, json={"text": "Be calm."})).status_code == 200
+        assert (await http.post("/api/memory/markdown", json=given)).status_code == 409
+        assert (await http.post(f"{gone}/revert", json={"to": 1})).status_code == 200
+        shown = (await http.post("/api/memory/markdown", json={"text": edited})).json()
+        done = await http.post("/api/memory/markdown", json={"text": edited, "seen": shown["seen"]})
+
+        assert (done.status_code, done.json()["done"]) == (200, True)
+        rules = await listed(http)
+        assert [rule["text"] for rule in rules] == ["Be very brief.", "Be fast.", "Be kind."]
+        assert all(rule["origin"].keys() == {"did", "by"} for rule in rules)
+        assert [each["text"] for each in (await http.get(gone)).json()["versions"]] == [
+            *("Be slow.", "Be calm.", "Be slow.", "Be fast.")
+        ]
+
+    async def test_is_taken_by_the_page(self, http: httpx.AsyncClient) -> None:
+        await added(http)
+        answer = await http.get("/memory/rules.md")
+        assert "attachment" in answer.headers["content-disposition"]
+        file = answer.text.replace("Be brief.", "Be <b>long</b>.")
+        origin = {"Origin": "http://127.0.0.1"}
+
+        async def give(content: bytes) -> httpx.Response:
+            return await http.post("/memory/import", data=OF_ADA, files={"file": content}, headers=origin)
+
+        shown = await give(file.encode())
+        assert "Be &lt;b&gt;long&lt;/b&gt;." in shown.text
+        [seen] = re.findall(r'name="seen" value="(\w+)"', shown.text)
+        assert [rule["text"] for rule in await listed(http)] == ["Be brief."]
+        agreed = await http.post("/memory/import", data={**OF_ADA, "text": file, "seen": seen}, headers=origin)
+        assert agreed.status_code == 303
+        assert [rule["text"] for rule in await listed(http)] == ["Be <b>long</b>."]
+        for damaged in (b"\xff", b"- Nothing.", b""):
+            refused = await give(damaged)
+            assert (refused.status_code, "nothing was changed" in refused.text) == (422, True)
+
+
 def test_the_command_line_does_all_of_it(connect: Start) -> None:
     daemon = connect()
     rule = daemon.cli("memory", "add", REPLIES, "Be brief.").split()[-1].rstrip(".")
@@ -152,4 +204,17 @@ def test_the_command_line_does_all_of_it(connect: Start) -> None:
         *(("Be brief.", False), ("Be kind.", False), ("Be kind.", True), ("Be brief.", False))
     ]
     assert daemon.run("memory", "edit", "nothing", "x").returncode == 1
+    file = daemon.home / "rules.md"
+    daemon.cli("memory", "export", str(file))
+    assert "already" in daemon.cli("memory", "import", str(file))
+    assert daemon.run("memory", "export", str(file)).returncode == 1
+    file.write_text(file.read_text().replace("Be brief.", "Be bold."))
+    assert daemon.run("memory", "import", str(file)).returncode == 1  # nobody says yes
+    assert daemon.rules(REPLIES) == ["Be brief."]
+    said = daemon.cli("memory", "import", str(file), "--yes")
+    assert "change in response_preferences: Be bold.\n  before: Be brief." in said
+    assert daemon.rules(REPLIES) == ["Be bold."]
+    file.write_text("## cal_preferences\nBe bold.")
+    refused = daemon.run("memory", "import", str(file), "--yes")
+    assert (refused.returncode, "line 2: " in refused.stderr) == (1, True)
     assert daemon.run("memory", "add", "other", "x").returncode == 1

@@ -42,6 +42,7 @@ WRITER: Mapping[str, str] = {
     "past_mails": "rehearsal/past.py",
     "presences": "db/presence.py",
     "quota": "accounts/quota.py",
+    "rule_fires": "memory/fires.sql",
     "runs": "db/runs.sql",
     "sessions": "accounts/sessions.py",
     "stops": "accounts/accounts.py",

@@ -6,18 +6,19 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, interrupt
 
+from email_assistant.accounts.account import Account
 from email_assistant.agents.agent import CallState, LoopState, Ran, asking
 from email_assistant.agents.assistant import Assistant
 from email_assistant.agents.loop import Loop
+from email_assistant.agents.mail.own_letters import OwnLetters
 from email_assistant.agents.mail.prompts import (
-    Classification,
     Precedent,
     Triage,
     mail_to_triage,
@@ -27,6 +28,8 @@ from email_assistant.agents.mail.prompts import (
 from email_assistant.agents.mail.run import Judge, Recall, Settle, Sorted, Thought
 from email_assistant.db.checkpoints import lease_of
 from email_assistant.google.errors import NotFound, Refused
+from email_assistant.memory.rules import Rule, numbered
+from email_assistant.memory.senders import BY_RULE, SenderRule, deciding
 from email_assistant.tools.spec import Answer, Call, FormNeeded
 from email_assistant.usage import BudgetSpent
 
@@ -43,10 +46,13 @@ class MailAgent(Assistant):
     name = "mail"
 
     settle: Settle
-    habits: Judge
-    past: Recall
+    habits: Judge | None
+    past: Recall | None
+    """Both None where nothing is to be gone by but the model, as in a replay."""
     sorts_by_rules: bool
     """Whether mail is sorted by its headers alone when the budget for the model is spent, rather than left waiting."""
+    own_letters: OwnLetters | None
+    """Examples of how the person writes; None: they have not asked for that."""
 
     def graph(self, checkpointer: BaseCheckpointSaver[Any] | None) -> "CompiledStateGraph[Any, Any, Any, Any]":
         graph = StateGraph(MailState)
@@ -103,12 +109,21 @@ class MailAgent(Assistant):
         )
         return await self.models.call(
             "response",
-            [SystemMessage(prompt), *state["messages"]],
+            [SystemMessage(prompt), *await self._with_letters(run, account, state["messages"])],
             account_id=account.id,
             run_id=UUID(run["id"]),
             tools=(await self.tools.offered("mail", account.id)).schemas(),
             tool_choice="required",
         )
+
+    async def _with_letters(
+        self, run: Mapping[str, Any], account: Account, messages: Sequence[AnyMessage]
+    ) -> Sequence[AnyMessage]:
+        """The messages with the person's own letters before the conversation. They are in no checkpoint: none is shown
+        any more once the person says so."""
+        block = await self.own_letters.block(run, account) if self.own_letters else ""
+        opening, *rest = messages
+        return [HumanMessage(f"{block}\n\n{opening.text}"), *rest] if block else messages
 
     async def ran(self, call: Call, name: str, args: dict[str, Any]) -> Ran:
         try:
@@ -130,32 +145,40 @@ class MailAgent(Assistant):
         return {}
 
     async def _triage(self, run: Mapping[str, Any], config: RunnableConfig) -> Sorted:
-        """Whoever is cheapest decides first: what the person did with mail like it, as soon as that is proven; then
-        the model."""
+        """Whoever is cheapest decides first: a rule of the person's on the sender; what they did with mail like it, as
+        soon as that is proven; then the model."""
+        lease = lease_of(config)
         if run["given"]:
             return Sorted(run["given"])
-        if known := self.settle.classified(run, lease_of(config)):
+        if known := self.settle.classified(run, lease):
             return known
-        thought = await self.habits(run, lease_of(config))
+        rules = await self.memory.rules(UUID(run["account_id"]), "triage_preferences")
+        if found := deciding(rules, run.get("sender", "")):
+            return _by_rules(found)
+        thought = await self.habits(run, lease) if self.habits else None
         if thought and thought.decides and not thought.checked:
             return _by_habits(thought)
         try:
-            precedents = await self.past(run, lease_of(config))
-            return _by_model(await self.ask_model(run, precedents), thought)
+            triage = await self.ask_model(run, rules, await self.past(run, lease) if self.past else ())
         except BudgetSpent:
             if thought and thought.decides:
                 return _by_habits(thought)
             if not self.sorts_by_rules:
                 raise
             return _by_headers(run, thought)
+        return _by_model(triage, rules, thought)
 
-    async def ask_model(self, run: Mapping[str, Any], precedents: Sequence[Precedent] = ()) -> Triage:
-        """What a model says that the run's mail needs."""
+    async def ask_model(
+        self, run: Mapping[str, Any], rules: Sequence[Rule], precedents: Sequence[Precedent] = ()
+    ) -> Triage:
+        """What a model says that the run's mail needs, by these rules and earlier decisions of the person's."""
         account = await self.account(run)
-        preferences = await self.memory.text(account.id, "triage_preferences")
         return await self.models.parse(
             "triage",
-            [SystemMessage(triage_prompt(account, preferences)), HumanMessage(mail_to_triage(run["text"], precedents))],
+            [
+                SystemMessage(triage_prompt(account, numbered(rules))),
+                HumanMessage(mail_to_triage(run["text"], precedents)),
+            ],
             Triage,
             "triage",
             account_id=account.id,
@@ -163,17 +186,24 @@ class MailAgent(Assistant):
         )
 
 
+def _by_rules(found: Sequence[SenderRule]) -> Sorted:
+    reason = f"{BY_RULE}: {found[0].rule.text}"
+    return Sorted(found[0].classification, reason, "rules", fired=[each.rule for each in found])
+
+
 def _by_habits(thought: Thought) -> Sorted:
     return Sorted(thought.outcome, thought.why, "habits", thought)
 
 
-def _by_model(found: Triage, thought: Thought | None) -> Sorted:
+def _by_model(found: Triage, rules: Sequence[Rule], thought: Thought | None) -> Sorted:
     """The model's word. Where it was asked to check a decision, and says otherwise, the mail is shown at least, so that
     the person says who is right."""
+    fired = [rules[number - 1] for number in sorted(set(found.rules)) if 0 < number <= len(rules)]
+    shown, reason = found.classification, found.reasoning
     if thought and thought.decides and found.classification != thought.outcome:
-        shown: Classification = "notify" if found.classification == "ignore" else found.classification
-        return Sorted(shown, f"{found.reasoning} (otherwise {thought.outcome}: {thought.why})", "model", thought)
-    return Sorted(found.classification, found.reasoning, "model", thought)
+        shown = "notify" if found.classification == "ignore" else found.classification
+        reason = f"{found.reasoning} (otherwise {thought.outcome}: {thought.why})"
+    return Sorted(shown, reason, "model", thought, fired)
 
 
 def _by_headers(run: Mapping[str, Any], thought: Thought | None) -> Sorted:

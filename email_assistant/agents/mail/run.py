@@ -7,6 +7,7 @@ from typing import Any, Literal, Protocol, TypedDict
 
 from email_assistant.agents.mail.prompts import Classification, Precedent
 from email_assistant.db.lease import Lease
+from email_assistant.memory.rules import Rule
 
 
 class ReplyNeeds(TypedDict):
@@ -40,6 +41,8 @@ class Run(TypedDict):
     """Gmail ids of the whole thread."""
     text: str
     """That mail, delimited for a prompt."""
+    sender: str
+    """The address in its From; empty if that is forged. Runs of an earlier version have none."""
     reply: ReplyNeeds
     invitation: str | None
     """What calendars know the event by to which the conversation last invited; None if it did to none."""
@@ -90,6 +93,8 @@ class Sorted:
     """None if it is known already."""
     thought: Thought | None = None
     """What was thought of it by the stage that learns, whoever gave the class."""
+    fired: Sequence[Rule] = ()
+    """The person's rules that it came of."""
 
 
 class Judge(Protocol):

@@ -4,14 +4,17 @@ from collections.abc import Awaitable
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Form
-from fastapi.responses import RedirectResponse, Response
+from fastapi import APIRouter, Form, UploadFile
+from fastapi.responses import PlainTextResponse, RedirectResponse, Response
 
 from email_assistant.accounts.account import Account
 from email_assistant.app import App
 from email_assistant.inbox.items import Conflict, Invalid
+from email_assistant.memory import markdown
+from email_assistant.memory.fires import COUNTED, Fired
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.rules import LONGEST_RULE, PROFILES, Profile
+from email_assistant.memory.senders import contradictions, sender_rule
 from email_assistant.web.dependencies import Assistant
 from email_assistant.web.memory import Rules
 from email_assistant.web.pages.answered import BY
@@ -35,6 +38,38 @@ async def set_background(app: Assistant, account: Of, background: Annotated[str,
     chosen = await app.accounts.find(app.user_id, account)
     await app.accounts.set_background(chosen.id, background.replace("\r\n", "\n"))
     return _back(chosen)
+
+
+@router.get("/memory/rules.md")
+async def export(app: Assistant, memory: Rules, account: Text = None) -> Response:
+    chosen = await app.accounts.find(app.user_id, account or "")
+    text = markdown.written(await memory.in_force(chosen.id))
+    return PlainTextResponse(
+        text, media_type="text/markdown", headers={"Content-Disposition": 'attachment; filename="rules.md"'}
+    )
+
+
+@router.post("/memory/import")
+async def bring_in(
+    app: Assistant,
+    memory: Rules,
+    account: Of,
+    file: UploadFile | None = None,
+    text: Annotated[str, Form()] = "",
+    seen: Annotated[str, Form()] = "",
+) -> Response:
+    """Show what a file would change; `seen`: the person has looked at just that, and agrees."""
+    chosen = await app.accounts.find(app.user_id, account)
+    if seen:
+        return await _done(app, memory, chosen, memory.bring_in(chosen.id, text, BY, seen))
+    try:
+        given = (await file.read()).decode() if file else ""
+        changes = markdown.changes(await memory.in_force(chosen.id), markdown.read(given))
+    except (Invalid, UnicodeDecodeError) as wrong:
+        refusal = wrong if isinstance(wrong, Invalid) else Invalid("that file is no UTF-8 text; nothing was changed")
+        return await _page(app, memory, chosen.address, refusal)
+    shown = markdown.seen(changes)
+    return render("memory_import.html", account=chosen, changes=changes, text=given, seen=shown, names=PROFILE_NAMES)
 
 
 @router.post("/memory/rules")
@@ -92,6 +127,8 @@ async def _page(app: App, memory: Memory, address: str | None, refusal: Conflict
     accounts = await app.accounts.of_user(app.user_id)
     chosen = await app.accounts.find(app.user_id, address) if address else next(iter(accounts), None)
     profiles = {profile: await memory.history(chosen.id, profile) for profile in PROFILES} if chosen else {}
+    fired = await memory.fired(chosen.id) if chosen else {}
+    on_triage = [rule for rule in profiles.get(COUNTED, ()) if not rule.removed]
     return render(
         "memory.html",
         refusal=refusal,
@@ -99,6 +136,9 @@ async def _page(app: App, memory: Memory, address: str | None, refusal: Conflict
         choices=[(each.address, each.address) for each in accounts],
         account=chosen,
         profiles=profiles,
+        fired={rule.key: fired.get((COUNTED, rule.key), Fired()) for rule in on_triage},
+        alone={rule.key for rule in on_triage if sender_rule(rule)},
+        contradictions=contradictions(on_triage),
         lessons=await memory.lessons.page(app.user_id, chosen.id) if chosen else [],
         names=PROFILE_NAMES,
         longest=LONGEST_RULE,
