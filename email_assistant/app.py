@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from email_assistant.work.chat import Chat
     from email_assistant.work.rehearsed_letters import RehearsedLetters
     from email_assistant.work.removal import Removal
+    from email_assistant.work.what_if import WhatIf
 
 
 @dataclass(frozen=True)
@@ -339,6 +340,13 @@ def open_chat(app: App, callbacks: "Sequence[BaseCallbackHandler]" = ()) -> "Cha
     return Chat(
         driver, app.pool, turns, runs, app.inbox, app.ledger, app.accounts, invoker, settings.lease_seconds, app.holder
     )
+
+
+def open_what_if(app: App) -> "WhatIf":
+    """What tries a rule on mail of the past."""
+    from email_assistant.work.what_if import WhatIf
+
+    return WhatIf(app.pool, open_memory(app), app.models, app.settings)
 
 
 def removal(app: App, account: Account) -> "Removal":

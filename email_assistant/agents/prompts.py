@@ -1,9 +1,22 @@
 """What all agents' prompts say in the same way."""
 
-from email_assistant.accounts.account import Account
+from typing import Protocol
 
 
-def person(account: Account) -> str:
+class Addressee(Protocol):
+    """Whom the assistant works for, as prompts tell it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def address(self) -> str: ...
+
+    @property
+    def background(self) -> str: ...
+
+
+def person(account: Addressee) -> str:
     """Whom the assistant works for."""
     return f"{account.name} <{account.address}>" if account.name else account.address
 

@@ -1,18 +1,38 @@
 """`email-assistant eval …`: how well the triage does, each figure with what it was measured on."""
 
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import file_digest
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from email_assistant.cli.context import AsJson, ended_in_words, one_of, print_json, print_table, say
+from email_assistant.cli.asking import Yes, agreed, in_money, money, with_model
+from email_assistant.cli.context import (
+    AsJson,
+    CommandError,
+    check_writable,
+    ended_in_words,
+    load_settings,
+    one_of,
+    print_json,
+    print_table,
+    run,
+    say,
+)
 from email_assistant.cli.past import bar
 from email_assistant.cli.rehearse import Addresses, Mbox, addresses_of, calibrated, read_history
 
 if TYPE_CHECKING:
     from email_assistant.rehearsal.compare import Way
-    from email_assistant.triage.measure import Measured
+    from email_assistant.triage.labelled import Labelled
+    from email_assistant.triage.measure import Measured, Stage
+
+Report = Annotated[
+    Path | None, typer.Option(metavar="FILE.html", help="Write the figures with plots, as one page that stands alone.")
+]
 
 app = typer.Typer(help="Measure how well mail is told apart.", no_args_is_help=True)
 
@@ -23,25 +43,88 @@ def triage(
     train: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Train on these; left out: ten-fold, on the mails themselves.")
     ] = None,
-    stage: Annotated[str, typer.Option(help="rules or classifier.")] = "classifier",
+    stage: Annotated[str, typer.Option(help="rules, classifier, model or cascade.")] = "classifier",
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Which model model and cascade ask; without it, yours."),
+    ] = None,
+    report: Report = None,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """How well a stage tells what a mail needs: respond, notify or ignore.
 
-    Intervals hold the truth with 95 %. What is decided alone has a confidence that was chosen on the training mails."""
+    Intervals hold the truth with 95 %. What is decided alone has a confidence that was chosen on the training mails.
+    The stage model asks your model about every mail, cascade about those that the classifier may not decide by then;
+    first it is said what that costs."""
     with ended_in_words():
         from email_assistant.triage.labelled import apart, read
         from email_assistant.triage.measure import FOLDS, STAGES, measure
 
         wanted = one_of(STAGES, stage, "--stage takes")
+        if report is not None:
+            check_writable(report)
         mails = read(data)
         learned = apart(read(train), mails) if train else None
+        asks = wanted in ("model", "cascade")
+        asked = run(lambda: _asked(wanted, mails, learned or [], model, yes)) if asks else None
+        said, alone = (asked.said, asked.alone) if asked else ([], [])
         with bar("Measuring", FOLDS) as progress:
-            found = measure(wanted, mails, learned, progress)
+            found = measure(wanted, mails, learned, progress, said=said, alone=alone)
+        about = _about(data, train, mails, asked)
+        says = list(_in_sentences(found, about))
+        if report is not None:
+            from email_assistant.bench.report import of_triage, write
+
+            write(report, of_triage(found, about, says))
     if as_json:
-        print_json({"data": str(data), "train": str(train) if train else None, **asdict(found)})
+        print_json({**about, **asdict(found)})
     else:
-        _tell_triage(data, train, found)
+        for sentence in says:
+            say(sentence)
+        _tell_triage(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What each mail was said to need, where a model was asked about some, and what that took."""
+
+    model: str
+    said: list[str]
+    alone: list[float | None]  # how sure the stage before the model was, where it decided
+    cost: dict[str, Any]
+
+
+async def _asked(
+    stage: "Stage", mails: "list[Labelled]", before: "list[Labelled]", name: str | None, yes: bool
+) -> _Asked:
+    """`before`: mails that came before. Raises CommandError, typer.Abort, and what the model raises."""
+    from email_assistant.app import open_models
+    from email_assistant.triage.simulated import Thoughts, decided_alone
+    from email_assistant.work.labelled import cost, questions, said
+
+    settings = with_model(load_settings(), name)
+    if settings.model_stand_in:
+        raise CommandError(f"no model is measured here, since its answers would say nothing: {settings.model_stand_in}")
+    alone: Thoughts = [None] * len(mails)
+    if stage == "cascade":
+        alone = decided_alone([*before, *mails])[len(before) :]
+    left = [place for place, thought in enumerate(alone) if thought is None]
+    model, asked = settings.model_for("triage"), questions([mails[place] for place in left])
+    expected = cost(asked)
+    price = in_money(settings, model, *expected)
+    agreed(f"{model} is asked {len(asked):,} times, about {sum(expected):,} tokens{price}.", yes)
+    async with open_models(settings) as (models, tally):
+        with bar("Asking", len(asked), counted=True) as progress:
+            answers = dict(zip(left, await said(models, asked, progress), strict=True))
+    used = (tally.prompt_tokens, tally.completion_tokens)
+    a_mail = {"mails": len(left), "tokens_of_a_mail": sum(used) / len(mails), "money": money(settings, model, *used)}
+    return _Asked(
+        model,
+        [answers[place] if thought is None else thought[0] for place, thought in enumerate(alone)],
+        [None if thought is None else thought[1] for thought in alone],
+        asdict(tally) | a_mail,
+    )
 
 
 @app.command()
@@ -77,27 +160,58 @@ def _row(name: str, way: "Way") -> list[str]:
     return [name, *("" if figure is None else f"{figure:.3f}" for figure in (way.auc, way.shown_at_90_recall))]
 
 
-def _tell_triage(data: Path, train: Path | None, found: "Measured") -> None:
+def _sha256(file: Path) -> str:
+    with file.open("rb") as opened:
+        return file_digest(opened, "sha256").hexdigest()
+
+
+def _about(data: Path, train: Path | None, mails: "Sequence[Labelled]", asked: _Asked | None) -> dict[str, Any]:
+    """What figures were measured on and with, so that they can be compared."""
+    return {
+        "version": version("email-assistant"),
+        "data": str(data),
+        "data_sha256": _sha256(data),
+        "train": str(train) if train else None,
+        "train_sha256": _sha256(train) if train else None,
+        "synthetic": sum(each.is_synthetic for each in mails) / len(mails),
+        "model": asked.model if asked else None,
+        "cost": asked.cost if asked else None,
+    }
+
+
+def _in_sentences(found: "Measured", about: Mapping[str, Any]) -> Iterator[str]:
     low, high = found.interval
-    trained = f", trained on {train}" if train else f", in {found.folds} folds" if found.folds else ""
-    say(f"{found.stage} on {found.n:,} mails of {data}{trained}: {found.accuracy:.1%} right ({low:.1%} to {high:.1%}).")
-    if found.error_in_coverage is None:
-        say("It is sure enough of none of them.")
-    else:
-        say(
+    by = f" {about['model']}" if about["model"] else ""
+    trained = f", trained on {about['train']}" if about["train"] else f", in {found.folds} folds" if found.folds else ""
+    on = f"{found.n:,} mails of {about['data']}{trained}"
+    yield f"{found.stage}{by} on {on}: {found.accuracy:.1%} right ({low:.1%} to {high:.1%})."
+    if about["synthetic"]:
+        yield f"{about['synthetic']:.0%} of the mails are made up, by the file's own word: yours may be another matter."
+    if found.stage == "cascade":
+        yield f"The model was asked about {about['cost']['mails']:,} of them; the classifier decided the rest."
+    elif found.error_in_coverage is None:
+        yield "It is sure enough of none of them."
+    if found.error_in_coverage is not None:
+        yield (
             f"Of the {found.coverage:.0%} that it is sure of, {found.error_in_coverage:.1%} are wrong; less than "
             f"{found.bound:.1%} with a probability of 95 %."
         )
-    say(
+    yield (
         "So many cases prove that it may decide those alone."
         if found.proven
         else "That proves nothing for deciding alone: it takes more mails, each judged before it is learned from."
     )
     if found.phishing["n"]:
-        say(
+        yield (
             f"Of {found.phishing['n']:,} that are phishing or spam, {found.phishing['judged_respond']:,} were judged "
             "to need an answer that they must not get."
         )
+    if cost := about["cost"]:
+        price = "" if cost["money"] is None else f", {cost['money'] / found.n:,.5f} in money"
+        yield f"A mail took {cost['tokens_of_a_mail']:,.0f} tokens{price}."
+
+
+def _tell_triage(found: "Measured") -> None:
     print_table(
         ["label", "mails", "found", "right of those said to be", *(f"as {label}" for label in found.per_class)],
         [

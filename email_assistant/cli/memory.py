@@ -21,6 +21,7 @@ from email_assistant.cli.context import (
     print_text,
     run,
     say,
+    tell,
     when,
 )
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from email_assistant.memory.profiles import Memory
     from email_assistant.memory.rules import Profile, Rule
 
+_BECOMES = {"read": "read by the model"}
 RuleId = Annotated[str, typer.Argument(metavar="RULE", help="The rule's id, or its first characters.")]
 
 app = typer.Typer(help="What the assistant knows about you and has learned from you.", no_args_is_help=True)
@@ -159,19 +161,86 @@ async def history(rule: RuleId, account: OfAccount = None, as_json: AsJson = Fal
 @app.command()
 @awaited
 async def lessons(account: OfAccount = None, as_json: AsJson = False) -> None:
-    """Show what was learned last, and when."""
+    """Show what was learned last, and when, and first what waits for your word."""
     from email_assistant.app import open_memory
+    from email_assistant.memory.rules import said_of
 
     async with opened() as app:
         chosen = (await app.accounts.find(app.user_id, account)).id if account else None
-        found = await open_memory(app).lessons.page(app.user_id, chosen)
+        memory = open_memory(app)
+        found = await memory.lessons.page(app.user_id, chosen)
+        held = await memory.held.page(app.user_id, chosen)
     if as_json:
         print_json(found)
-    elif not found:
+    elif not found and not held:
         out.print("Nothing was learned yet.")
+    for waits in () if as_json else held:
+        print_text(f"{str(waits.id)[:8]}  {when(waits.at)}  waits for you: {waits.said}")
+        print_text(f"    {said_of(waits.origin)} It would sort otherwise what you decided:", style="dim")
+        for mail in waits.broken:
+            becomes = _BECOMES.get(mail["becomes"], mail["becomes"])
+            print_text(f"    {mail['was']} → {becomes}: {mail['sender']}: {mail['subject']}", style="dim")
+        print_text(f"    `memory keep {str(waits.id)[:8]}` learns it, `memory drop {str(waits.id)[:8]}` does not.")
     for each in () if as_json else found:
         gone = " (taken back)" if each.taken_back_at else ""
         print_text(f"{str(each.id)[:8]}  {when(each.at)}  {each.said}{gone}")
+
+
+@app.command()
+@awaited
+async def replay(
+    text: Annotated[str, typer.Argument(help="The rule on triage, in one sentence.")],
+    mails: Annotated[int, typer.Option(help="How many of the newest mails.", min=1, max=200)] = 50,
+    yes: Annotated[bool, typer.Option("--yes", help="Ask the model without asking you.")] = False,
+    account: OfAccount = None,
+    as_json: AsJson = False,
+) -> None:
+    """What if this were a rule: which of the newest mails would be sorted otherwise? Nothing is changed.
+
+    What the model has to be asked for, and what that costs, is told first."""
+    from email_assistant.app import open_what_if
+
+    async with opened() as app:
+        chosen = await _account(app, account)
+        what_if = open_what_if(app)
+        trial = await what_if.look(chosen, text, mails)
+        if trial.to_ask and not yes:
+            cost = f", about {trial.cost:.4f} {app.settings.currency}" if trial.cost is not None else ""
+            tell(f"Code can't tell of {len(trial.to_ask)} of {trial.mails} mails; the model can, by a call for each:")
+            typer.confirm(f"about {trial.tokens:,} tokens{cost}. Ask it?", abort=True, err=True)
+        found = await what_if.ask(trial)
+    if as_json:
+        print_json([{"mail": mail.id, "was": mail.was, "becomes": becomes} for mail, becomes in found])
+        return
+    for mail, becomes in found:
+        print_text(f"{mail.was} → {becomes}  {mail.sender}: {mail.subject}")
+    say(
+        f"{len(found)} of {trial.mails} mails would be sorted otherwise; the model was asked {len(trial.to_ask)} times."
+    )
+
+
+@app.command()
+@awaited
+async def keep(lesson: Annotated[str, typer.Argument(help="Its id, or its first characters.")]) -> None:
+    """Learn what waits for your word, though it sorts other mail otherwise than you decided."""
+    from email_assistant.app import open_memory
+
+    async with opened() as app:
+        memory = open_memory(app)
+        rule = await memory.keep(await memory.held.find(app.user_id, lesson))
+    print_text(f"Removed: {rule.text}" if rule.removed else f"Learned: {rule.text}")
+
+
+@app.command()
+@awaited
+async def drop(lesson: Annotated[str, typer.Argument(help="Its id, or its first characters.")]) -> None:
+    """Learn nothing of what waits for your word."""
+    from email_assistant.app import open_memory
+
+    async with opened() as app:
+        memory = open_memory(app)
+        await memory.drop(await memory.held.find(app.user_id, lesson))
+    out.print("Dropped.")
 
 
 @app.command()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from email_assistant.cli.context import NO_MODEL, CommandError, err, here, opened, tell
+from email_assistant.cli.context import NO_MODEL, CommandError, err, opened, tell
 
 if TYPE_CHECKING:
     from email_assistant.accounts.account import Account
@@ -126,9 +126,7 @@ async def _fetch(past: "PastMails", account: "Account", found: "ToRead") -> None
             await past.fetch(account, found.missing, progress)
     except asyncio.CancelledError:
         tell(
-            here(
-                f"Stopped. {await past.kept(account.id):,} mails are kept here, and the same command goes on from "
-                "there; `email-assistant rehearse --forget` deletes them."
-            )
+            f"Stopped. {await past.kept(account.id):,} mails are kept here, and the same command goes on from there; "
+            "`email-assistant rehearse --forget` deletes them."
         )
         raise

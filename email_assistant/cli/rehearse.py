@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -158,10 +159,7 @@ def _day(until: str | None, months: int | None) -> datetime | None:
 
 
 def _tell(found: "Rehearsed") -> None:
-    say(
-        f"Of {found.mails:,} mails you answered {found.answered:,}: I would have shown you {found.shown:,}, among them "
-        f"{found.shown_answered:,} of those."
-    )
+    say(found.sentence)
     _tell_missed(found)
     if found.only_learned_from:
         say(f"The first {found.only_learned_from:,} mails only taught me; they are not in these figures.")
@@ -191,8 +189,10 @@ def _tell_letters(found: "LettersBesideSent") -> None:
         print_text(f"{when(each.at)}  {each.sender}  {each.subject}", "bold")
         if each.verdict:
             say(each.verdict)
-        print_text(f"  proposed: {each.proposed or f'no letter, {each.why_none}'}")
-        print_text(f"  sent:     {each.sent}")
+        say("  Proposed:")
+        print_text(indent(each.proposed or f"No letter: {each.why_none}.", "    "))
+        say("  Sent:")
+        print_text(indent(each.sent, "    "))
     say("")
     say(found.sentence)
 
@@ -200,8 +200,7 @@ def _tell_letters(found: "LettersBesideSent") -> None:
 def _tell_missed(found: "Rehearsed") -> None:
     if not found.missed:
         return
-    one = len(found.missed) == 1
-    say("This one I would have missed:" if one else f"These {len(found.missed):,} I would have missed:")
+    say(found.missed_sentence)
     for each in found.missed[:_MOST_MISSED]:
         print_text(f"  {when(each.at)}  {each.sender}  {each.subject}")
     if len(found.missed) > _MOST_MISSED:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from email_assistant.cli.asking import Yes, agreed, in_money, with_model
 from email_assistant.cli.context import (
-    NO_MODEL,
     AsJson,
     CommandError,
     OfAccount,
@@ -27,9 +27,7 @@ from email_assistant.cli.past import bar
 if TYPE_CHECKING:
     from email_assistant.model.tally import Tally
     from email_assistant.settings import Settings
-    from email_assistant.work.replay import Case, Replayed
-
-Yes = Annotated[bool, typer.Option("--yes", help="Don't ask before the model is asked.")]
+    from email_assistant.work.replay import Replayable, Replayed
 
 _ROLES: Final = {"triage": "triage", "drafts": "response"}
 
@@ -57,8 +55,6 @@ async def replay(
 
     whats = (one_of(WHATS, only, "--only takes"),) if only else WHATS
     async with opened() as app:
-        if not app.settings.has_model:
-            raise CommandError(f"no model {NO_MODEL}")
         settings = with_model(app.settings, model)
         accounts = (
             [await app.accounts.find(app.user_id, account)] if account else await app.accounts.of_user(app.user_id)
@@ -80,29 +76,7 @@ async def replay(
                     _tell(_Report(settings, background, cases, found, tally), as_json)
 
 
-def with_model(settings: "Settings", name: str | None) -> "Settings":
-    """The settings with one model for every role; with none named, as they are."""
-    roles = dict.fromkeys(("model_triage", "model_response", "model_memory", "model_chat"))
-    return settings.model_copy(update={"model": name, **roles}) if name else settings
-
-
-def agreed(announced: str, yes: bool) -> None:
-    """Say what it will cost, and ask, before a model is asked. Raises typer.Abort."""
-    tell(announced)
-    if not yes:
-        typer.confirm("Ask?", abort=True, err=True)
-
-
-def in_money(settings: "Settings", model: str, prompt: float, completion: float) -> str:
-    """What tokens cost, with a comma before it."""
-    price = settings.prices.get(model)
-    if price is None:
-        return f"; EMAIL_ASSISTANT_PRICES has no price of {model}"
-    cost = (prompt * float(price.prompt) + completion * float(price.completion)) / 1e6
-    return f", {cost:,.2f} {settings.currency}".rstrip()
-
-
-def _announced(settings: "Settings", cases: "Sequence[Case]") -> str:
+def _announced(settings: "Settings", cases: "Sequence[Replayable]") -> str:
     parts = []
     for what, role in _ROLES.items():
         of = [case for case in cases if case.what == what]
@@ -123,7 +97,7 @@ def _announced(settings: "Settings", cases: "Sequence[Case]") -> str:
 class _Report:
     settings: "Settings"
     background: str | None
-    cases: "Sequence[Case]"
+    cases: "Sequence[Replayable]"
     found: "Sequence[Replayed]"
     tally: "Tally"
 
@@ -227,5 +201,5 @@ def _list(found: "Sequence[Replayed]") -> None:
         print_table(["sender", "subject", "came", "before → after", "kept", "why"], rows)
 
 
-def _corrected(case: "Case") -> str:
+def _corrected(case: "Replayable") -> str:
     return f" (you said {case.corrected})" if case.corrected else ""

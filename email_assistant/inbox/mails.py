@@ -18,15 +18,17 @@ Class = Literal["ignore", "notify", "respond"]
 CLASSES: tuple[Class, ...] = get_args(Class)
 
 _OF_ONE_SIDE = """(
-    select m.* from mails m join threads t on t.id = m.thread_id
-    where {} and m.account_id = %(account)s and m.readable and t.gmail_id <> %(thread)s
-    and mail_words(m.sender, m.subject, m.content) @@ to_tsquery('simple', %(words)s)
-    order by m.received_at desc limit %(most)s)"""
+    select gmail_id, received_at from mails m
+    where {} and account_id = %(account)s and readable
+    and thread_id is distinct from (select id from threads where account_id = %(account)s and gmail_id = %(thread)s)
+    and mail_words(sender, subject, content) @@ to_tsquery('simple', %(words)s)
+    order by received_at desc limit %(most)s)"""
 _SEARCH = f"""
-    select gmail_id as id, own, sender, recipients_of(content) as "to", subject, received_at,
+    select m.gmail_id as id, own, sender, recipients_of(content) as "to", subject, m.received_at,
            left(coalesce(content->>'text', ''), 20000) as text
-    from ({_OF_ONE_SIDE.format("m.own")} union all {_OF_ONE_SIDE.format("not m.own")}) as found
-    order by received_at desc limit %(most)s"""
+    from ({_OF_ONE_SIDE.format("own")} union all {_OF_ONE_SIDE.format("not own")}) as found
+    join mails m on m.account_id = %(account)s and m.gmail_id = found.gmail_id
+    order by m.received_at desc limit %(most)s"""
 """What an account sent has an index of its own, as what it received has."""
 STAGES: Mapping[str, str] = {
     "rules": "your rule",

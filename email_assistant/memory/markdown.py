@@ -36,7 +36,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FileChange:
     """What a file changes."""
 
     does: Literal["add", "change", "remove"]
@@ -104,7 +104,7 @@ def _refused(line: int, why: object) -> Invalid:
     return Invalid(f"line {line}: {why}; nothing was changed")
 
 
-def changes(rules: Rules, file: Mapping[Profile, Sequence[Written]]) -> list[Change]:
+def changes(rules: Rules, file: Mapping[Profile, Sequence[Written]]) -> list[FileChange]:
     """What makes of the rules in force those of a file. A rule is known by its id, else by its words.
 
     Raises:
@@ -113,19 +113,19 @@ def changes(rules: Rules, file: Mapping[Profile, Sequence[Written]]) -> list[Cha
     return [change for profile, lines in file.items() for change in _changes(profile, rules[profile], lines)]
 
 
-def _changes(profile: Profile, rules: Sequence[Rule], lines: Sequence[Written]) -> Iterator[Change]:
+def _changes(profile: Profile, rules: Sequence[Rule], lines: Sequence[Written]) -> Iterator[FileChange]:
     left = {rule.key: rule for rule in rules}
     by_id = [(line, left.pop(line.key or "", None)) for line in lines]
     for line, known in by_id:
         if known and one_line(known.text) != line.text:
-            yield Change("change", profile, _checked(line), known)
+            yield FileChange("change", profile, _checked(line), known)
     for line, known in by_id:
         same = None if known else next((rule for rule in left.values() if one_line(rule.text) == line.text), None)
         if same:
             del left[same.key]
         elif not known:
-            yield Change("add", profile, _checked(line), None)
-    yield from (Change("remove", profile, rule.text, rule) for rule in left.values())
+            yield FileChange("add", profile, _checked(line), None)
+    yield from (FileChange("remove", profile, rule.text, rule) for rule in left.values())
 
 
 def _checked(line: Written) -> str:
@@ -135,7 +135,7 @@ def _checked(line: Written) -> str:
     return line.text
 
 
-def seen(found: Sequence[Change]) -> str:
+def seen(found: Sequence[FileChange]) -> str:
     """A name for exactly these changes to exactly these rules, by which a person says yes to what they saw."""
     told: list[Any] = [(c.does, c.profile, c.text, c.rule and (c.rule.key, c.rule.version)) for c in found]
     return sha256(repr(told).encode()).hexdigest()

@@ -18,8 +18,11 @@ from email_assistant.db.pool import Connection, Pool
 from email_assistant.inbox.items import Conflict, Invalid, NoItem
 from email_assistant.mail.charset import one_line
 from email_assistant.memory import markdown
-from email_assistant.memory.fires import Fired, counted
+from email_assistant.memory.decisions import decisions
+from email_assistant.memory.fires import COUNTED, Fired, counted
+from email_assistant.memory.held import HeldLesson, HeldLessons
 from email_assistant.memory.lessons import Learned, Lessons
+from email_assistant.memory.replay import otherwise
 from email_assistant.memory.rules import (
     LONGEST_RULE,
     MOST_RULES,
@@ -50,6 +53,7 @@ class Memory:
         self._store = store
         self._pool = pool
         self.lessons = Lessons(pool)
+        self.held = HeldLessons(pool)
         # The store takes a connection of its own while the lock holds one: many that wait for it would leave none.
         self._one_change = asyncio.Lock()
 
@@ -90,13 +94,14 @@ class Memory:
         return {profile: render(rules) for profile, rules in (await self.in_force(account_id)).items()}
 
     async def knows(self, account_id: UUID, profile: Profile, item_id: UUID) -> bool:
-        """Whether something was already learned from this item; then it is there to be told, too."""
+        """Whether something was already learned from this item, or put before the person; then it is there to be told,
+        too."""
         async with self._locked(account_id, profile) as conn:
             known = [rule for rule in await self.history(account_id, profile) if str(item_id) in rule.items]
             for rule in known:
                 numbers = [n for n, each in enumerate(rule.versions, 1) if each["origin"].get("item") == str(item_id)]
                 await self._note(conn, account_id, profile, rule, numbers[-1])
-        return bool(known)
+            return bool(known) or await self.held.is_known(conn, account_id, str(item_id))
 
     async def change(
         self, account_id: UUID, profile: Profile, change: RuleChange, shown: list[Rule], origin: dict[str, Any]
@@ -106,7 +111,7 @@ class Memory:
         async with self._locked(account_id, profile) as conn:
             if await self.learned(account_id, profile) != shown:
                 return False
-            if written := await self._write(account_id, profile, change, shown, origin):
+            if written := await self._write(conn, account_id, profile, change, shown, origin):
                 await self._note(conn, account_id, profile, written, written.version)
         return True
 
@@ -142,23 +147,75 @@ class Memory:
     ) -> None:
         """State the rule with this key by a correction, anew if there is one. A repeat changes nothing. `text`: None
         takes back what was learned from this mail, unless something else was learned since; `origin`: among others the
-        ids of the `correction` and of its `mail`. Raises Invalid: too many rules, or too long a text."""
+        ids of the `correction` and of its `mail`. What would undo a decision on other mail is held for the person.
+        Raises Invalid: too many rules, or too long a text."""
         async with self._locked(account_id, profile) as conn:
+            await self.held.outdated(conn, account_id, origin["mail"], origin["correction"])
             rule = next((rule for rule in await self.history(account_id, profile) if rule.key == key), None)
             stated = None
             if rule is None:
-                if text is not None:
+                if text is not None and not await self._held_back(conn, account_id, profile, key, text, origin):
                     stated = await self._add(account_id, profile, key, text, origin)
             elif any(version["origin"].get("correction") == origin["correction"] for version in rule.versions):
                 stated = rule if text is not None and rule.origin.get("correction") == origin["correction"] else None
             elif text is not None:
-                stated = await self._restate(account_id, profile, rule, origin, text=_checked(text), removed=False)
+                if not await self._held_back(conn, account_id, profile, key, text, origin):
+                    stated = await self._restate(account_id, profile, rule, origin, text=checked(text), removed=False)
             else:
                 await self._take_back(account_id, profile, rule, {**origin, "took_back": True})
                 of_mail = [n for n, each in enumerate(rule.versions, 1) if each["origin"].get("mail") == origin["mail"]]
                 await self.lessons.take_back(conn, account_id, profile, key, of_mail)
             if stated:
                 await self._note(conn, account_id, profile, stated, stated.version)
+
+    async def keep(self, lesson: HeldLesson) -> Rule:
+        """Learn what was held, as the person wants it. Returns the rule. Raises Conflict: they said so before, or the
+        rule was changed since; Invalid: too many rules."""
+        account_id, profile, change = lesson.account_id, lesson.profile, lesson.change
+        async with self._locked(account_id, profile) as conn:
+            await self.held.settle(conn, lesson, kept=True)
+            there = [each for each in await self.history(account_id, profile) if each.key == change["key"]]
+            if (there[0].version if there else 0) != change["version"]:
+                raise Conflict("the rule that it is about was changed since; drop it, or change the rule yourself")
+            if there:
+                says = {"text": change["text"], "removed": change["removed"]}
+                stated = await self._restate(account_id, profile, there[0], lesson.origin, **says)
+            else:
+                stated = await self._add(account_id, profile, change["key"], change["text"], lesson.origin)
+            await self._note(conn, account_id, profile, stated, stated.version)
+        return stated
+
+    async def drop(self, lesson: HeldLesson) -> None:
+        """Learn nothing of what was held. Raises Conflict: the person said so, or otherwise, before."""
+        async with self._pool.connection() as conn:
+            await self.held.settle(conn, lesson, kept=False)
+
+    async def _held_back(
+        self,
+        conn: Connection,
+        account_id: UUID,
+        profile: Profile,
+        key: str,
+        text: str,
+        origin: Mapping[str, str],
+        *,
+        removed: bool = False,
+    ) -> bool:
+        """Whether what would be learned undoes a decision on other mail; then it is put before the person."""
+        if profile != COUNTED:
+            return False
+        rules = await self.history(account_id, profile)
+        version = next((rule.version for rule in rules if rule.key == key), 0)
+        before = [rule for rule in rules if not rule.removed]
+        new = Rule(key, text, dict(origin), _now(), [], removed=removed)
+        after = [rule for rule in before if rule.key != key] + ([] if removed else [new])
+        changed = otherwise(before, after, await decisions(self._pool, account_id))
+        broken = [each for each in changed if each.is_broken]
+        if broken:
+            source = str(origin.get("correction") or origin["item"])
+            change = {"key": key, "text": text, "removed": removed, "version": version}
+            await self.held.hold(conn, account_id, profile, source, change, origin, broken)
+        return bool(broken)
 
     async def unlearn(self, lesson: Learned, by: str) -> Rule:
         """Take back exactly this lesson: the rule says what it would without it. Returns the rule. Raises Conflict: it
@@ -201,7 +258,7 @@ class Memory:
         async with self._locked(account_id, profile) as conn:
             rule = await self._in_force(account_id, profile, key, version)
             await self.lessons.is_known(conn, account_id, profile, rule.key)
-            return await self._restate(account_id, profile, rule, origin, text=_checked(text))
+            return await self._restate(account_id, profile, rule, origin, text=checked(text))
 
     async def remove(
         self, account_id: UUID, profile: Profile, key: str, by: str, *, version: int | None = None
@@ -227,7 +284,7 @@ class Memory:
             await self.lessons.is_known(conn, account_id, profile, rule.key)
             return await self._restate(account_id, profile, rule, origin, text=old["text"], removed=old["removed"])
 
-    async def bring_in(self, account_id: UUID, file: str, by: str, seen: str) -> list[markdown.Change]:
+    async def bring_in(self, account_id: UUID, file: str, by: str, seen: str) -> list[markdown.FileChange]:
         """Make the rules those of a Markdown file, in each profile that it has; what it adds or changes is by hand.
 
         Args:
@@ -286,7 +343,7 @@ class Memory:
     async def _add(self, account_id: UUID, profile: Profile, key: str, text: str, origin: Mapping[str, str]) -> Rule:
         if len(await self.rules(account_id, profile)) >= MOST_RULES:
             raise Invalid(f"a profile holds {MOST_RULES} rules at most; remove one first")
-        rule = Rule(key, _checked(text), dict(origin), _now(), [], removed=False)
+        rule = Rule(key, checked(text), dict(origin), _now(), [], removed=False)
         await self._put(account_id, profile, rule)
         return rule
 
@@ -307,23 +364,31 @@ class Memory:
         await self._restate(account_id, profile, rule, origin, text=before["text"], removed=before["removed"])
 
     async def _write(
-        self, account_id: UUID, profile: Profile, change: RuleChange, shown: list[Rule], origin: dict[str, Any]
+        self,
+        conn: Connection,
+        account_id: UUID,
+        profile: Profile,
+        change: RuleChange,
+        shown: list[Rule],
+        origin: dict[str, Any],
     ) -> Rule | None:
         """The rule that was changed, if one was."""
-        old = change.of(shown)
-        text = " ".join(change.text.split())
+        old = None if change.action == "add" else change.of(shown)
+        removed = change.action == "remove"
+        text = old.text if old and removed else " ".join(change.text.split())
+        if change.action == "none" or not text or (old is None and change.action != "add"):
+            return None
         origin = {**origin, "reason": change.reason}
-        match change.action:
-            case "add" if text and len(await self.rules(account_id, profile)) < MOST_RULES:
-                rule = Rule(str(origin["item"]), text, origin, _now(), [], removed=False)
-                await self._put(account_id, profile, rule)
-                return rule
-            case "revise" if old and text:
-                return await self._restate(account_id, profile, old, origin, text=text)
-            case "remove" if old:
-                return await self._restate(account_id, profile, old, origin, removed=True)
-            case _:
-                return None
+        key = old.key if old else str(origin["item"])
+        if await self._held_back(conn, account_id, profile, key, text, origin, removed=removed):
+            return None
+        if old:
+            return await self._restate(account_id, profile, old, origin, text=text, removed=removed)
+        if len(await self.rules(account_id, profile)) >= MOST_RULES:
+            return None
+        rule = Rule(key, text, origin, _now(), [], removed=False)
+        await self._put(account_id, profile, rule)
+        return rule
 
     async def _put(self, account_id: UUID, profile: Profile, rule: Rule) -> None:
         value = {**rule.versions[-1], "history": rule.history}
@@ -335,7 +400,7 @@ def _namespace(account_id: UUID, *profile: Profile) -> tuple[str, ...]:
     return ("email_assistant", str(account_id), *profile)  # not the address: labels refuse "."
 
 
-def _checked(text: str) -> str:
+def checked(text: str) -> str:
     """A rule is one line of text. Raises Invalid."""
     line = one_line(text)
     if not line or len(line) > LONGEST_RULE:

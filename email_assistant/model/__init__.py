@@ -8,6 +8,7 @@ structured.py answers as JSON that fits a schema
 calls.py      tool calls for servers that make none
 context.py    prompts cut shorter for a small context
 questions.py  the small questions that show what a server can do
+several.py    several questions at a time
 tally.py      what was asked for, where no account pays
 errors.py     what can go wrong, in words for the person
 """

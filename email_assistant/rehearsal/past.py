@@ -1,6 +1,6 @@
 """The mail of an account's past: fetched from Gmail once, kept in `past_mails`, and read as a history.
 
-All SQL on `past_mails` stands here. At Gmail nothing is changed: it is searched, and messages are read.
+All that changes `past_mails` stands here. At Gmail nothing is changed: it is searched, and messages are read.
 """
 
 import asyncio
@@ -90,8 +90,11 @@ class PastMails:
             done += len(some)
             progress(done)
 
-    async def history(self, account: Account, own: frozenset[str], since: datetime | None = None) -> list[Recorded]:
-        """What is kept, in the order of time. `own`: the person's addresses; `since`: nothing that came before."""
+    async def history(
+        self, account: Account, own: frozenset[str] | None = None, since: datetime | None = None
+    ) -> list[Recorded]:
+        """What is kept, in the order of time. `own`: the person's addresses, if more are known than the account's;
+        `since`: nothing that came before."""
         rows = await fetched(
             self._pool,
             """select gmail_id, thread_id, labels, received_at, content::text as content from past_mails
@@ -99,7 +102,7 @@ class PastMails:
                order by received_at, gmail_id""",
             (account.id, since),
         )
-        return await asyncio.to_thread(_history, rows, own)
+        return await asyncio.to_thread(_history, rows, own or account.own_addresses)
 
     async def kept(self, account_id: UUID) -> int:
         """How many mails are kept."""

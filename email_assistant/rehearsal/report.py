@@ -2,7 +2,7 @@
 
 import csv
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -69,6 +69,19 @@ class Rehearsed:
     only_learned_from: int
     answers_to_deleted: int
 
+    @property
+    def sentence(self) -> str:
+        return (
+            f"Of {self.mails:,} mails you answered {self.answered:,}: I would have shown you {self.shown:,}, among "
+            f"them {self.shown_answered:,} of those."
+            + (" I have judged too few to leave any aside yet." if self.shown == self.mails else "")
+        )
+
+    @property
+    def missed_sentence(self) -> str:
+        one = len(self.missed) == 1
+        return "This one I would have missed:" if one else f"These {len(self.missed):,} I would have missed:"
+
 
 def report(walked: Walked, own: Collection[str], to_do: str = _OF_A_FILE) -> Rehearsed:
     """Raises NoHistory where too little was answered, or left, to learn anything. `to_do`: what is said then where
@@ -103,15 +116,19 @@ def report(walked: Walked, own: Collection[str], to_do: str = _OF_A_FILE) -> Reh
 
 
 def write_scores(path: Path, judged: Sequence[Judged]) -> None:
-    """A line for each mail: its Message-ID, the probability that the person answers it, and what would be done. Raises
-    OSError."""
+    """Raises OSError."""
     with path.open("w", encoding="utf-8", newline="") as file:
-        table = csv.writer(file)
-        table.writerow(["message_id", "probability", "action"])
-        for each in judged:
-            action = SHOWN if each.shown else LEFT_ASIDE
-            for identity in (each.entry.id, *each.entry.copies):
-                table.writerow([identity, f"{each.probability:.6f}", action])
+        csv.writer(file).writerows(rows_of_scores(judged))
+
+
+def rows_of_scores(judged: Sequence[Judged]) -> Iterator[Sequence[str]]:
+    """Under a head a row for each mail: its Message-ID, the probability that the person answers it, and what would be
+    done."""
+    yield "message_id", "probability", "action"
+    for each in judged:
+        action = SHOWN if each.shown else LEFT_ASIDE
+        for identity in (each.entry.id, *each.entry.copies):
+            yield identity, f"{each.probability:.6f}", action
 
 
 def _too_little(judged: Sequence[Judged], to_do: str) -> str:

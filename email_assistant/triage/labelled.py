@@ -24,11 +24,13 @@ class Labelled:
     mail: Mail
     label: str
     is_phishing: bool
+    is_synthetic: bool
+    """Its `source` says so: made up, by a person or by a model."""
 
 
 def read(path: Path) -> list[Labelled]:
     """The mails of a file, one JSON object a line: `from`, `to`, `cc`, `subject`, `body`, `label`, and
-    `is_phishing` if it is known. Raises NoLabelledMail."""
+    `is_phishing` and `source` if they are known. Raises NoLabelledMail."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
@@ -76,7 +78,8 @@ def _labelled(where: str, line: str) -> Labelled:
         bulk=False,
         note="",
     )
-    return Labelled(mail, given["label"], given.get("is_phishing") is True)
+    synthetic = "synth" in _text(given.get("source")).lower()
+    return Labelled(mail, given["label"], given.get("is_phishing") is True, synthetic)
 
 
 def _text(value: Any) -> str:

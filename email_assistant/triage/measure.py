@@ -13,8 +13,10 @@ from email_assistant.triage.labelled import Labelled, NoLabelledMail
 from email_assistant.triage.plain import IGNORE, OUTCOMES, RESPOND, by_rules
 from email_assistant.triage.proof import THRESHOLDS, Proof, interval, upper_bound
 
-Stage = Literal["rules", "classifier"]
-STAGES: Final[tuple[Stage, ...]] = ("rules", "classifier")
+Stage = Literal["rules", "classifier", "model", "cascade"]
+STAGES: Final[tuple[Stage, ...]] = ("rules", "classifier", "model", "cascade")
+NO_ANSWER: Final = "no answer"
+"""What a model judged whose answer can't be read: never right."""
 FOLDS: Final = 10
 LIMIT: Final = 0.05
 """The share of wrong ones, among the mails that a stage decides alone, that it must stay under."""
@@ -73,12 +75,18 @@ def measure(
     data: Sequence[Labelled],
     training: Sequence[Labelled] | None = None,
     progress: Progress = lambda _: None,
+    *,
+    said: Sequence[str] = (),
+    alone: Sequence[float | None] = (),
 ) -> Measured:
     """Measure on `data`, trained on `training`, or else in ten folds of the data itself. The same mails give the same
-    figures. Raises NoLabelledMail, TooFewOutcomes."""
-    if stage == "rules":
-        judged = [_Judged(each.label, by_rules(_facts(each)), 1.0, True, each.is_phishing) for each in data]
-        return _measured(stage, None, judged)
+    figures. `said`: of the stages that ask a model, what each mail was said to need; `alone`: of the cascade, how sure
+    it was where no model was asked. Raises NoLabelledMail, TooFewOutcomes."""
+    if stage == "cascade":
+        return _measured(stage, None, list(map(_of_cascade, data, said, alone)))
+    if stage != "classifier":
+        outcomes = said if stage == "model" else [by_rules(_facts(each)) for each in data]
+        return _measured(stage, None, [_sure(each, outcome) for each, outcome in zip(data, outcomes, strict=True)])
     if training is not None:
         return _measured(stage, None, _trained(training, data))
     parts = _folds(data, FOLDS)
@@ -90,15 +98,26 @@ def measure(
     return _measured(stage, len(parts), judged)
 
 
+def _sure(each: Labelled, outcome: str) -> _Judged:
+    """By a stage that says nothing of how sure it is."""
+    return _Judged(each.label, outcome, 1.0, True, each.is_phishing)
+
+
+def _of_cascade(each: Labelled, outcome: str, confidence: float | None) -> _Judged:
+    return _Judged(each.label, outcome, confidence or 0.0, confidence is not None, each.is_phishing)
+
+
 def _trained(training: Sequence[Labelled], data: Sequence[Labelled]) -> list[_Judged]:
     sure_from = _threshold(training)
     return [
         _Judged(each.label, outcome, confidence, confidence >= sure_from, each.is_phishing)
-        for each, (outcome, confidence) in zip(data, _judge(training, data), strict=True)
+        for each, (outcome, confidence) in zip(data, judge(training, data), strict=True)
     ]
 
 
-def _judge(training: Sequence[Labelled], data: Sequence[Labelled]) -> list[tuple[str, float]]:
+def judge(training: Sequence[Labelled], data: Sequence[Labelled]) -> list[tuple[str, float]]:
+    """What a classifier of the training mails says that each of the others needs, and how probable that is. Raises
+    TooFewOutcomes."""
     from email_assistant.triage.classifier import train
     from email_assistant.triage.words import rows
 
@@ -134,7 +153,7 @@ def _threshold(training: Sequence[Labelled]) -> float:
         for part in parts
         for place, (outcome, confidence) in zip(
             part,
-            _judge(
+            judge(
                 [training[each] for other in parts if other is not part for each in other],
                 [training[each] for each in part],
             ),
@@ -178,6 +197,7 @@ def _measured(stage: Stage, folds: int | None, judged: Sequence[_Judged]) -> Mea
     proof = Proof({_CLAIM: LIMIT})
     for each in judged:
         proof.record(_CLAIM, each.confidence, wrong=each.wrong)
+    given = sure if stage == "cascade" else judged  # what the model decided has no confidence
     phishing = [each for each in judged if each.is_phishing]
     return Measured(
         stage,
@@ -188,13 +208,13 @@ def _measured(stage: Stage, folds: int | None, judged: Sequence[_Judged]) -> Mea
         len(sure) / len(judged),
         wrong / len(sure) if sure else None,
         upper_bound(wrong, len(sure)),
-        proof.threshold(_CLAIM) is not None,
+        bool(sure) if stage == "cascade" else proof.threshold(_CLAIM) is not None,
         {label: found for label in OUTCOMES if (found := _of_class(label, judged))},
         {
             label: dict(sorted(Counter(each.outcome for each in judged if each.right == label).items()))
             for label in OUTCOMES
         },
-        calibration([not each.wrong for each in judged], [each.confidence for each in judged]),
+        calibration([not each.wrong for each in given], [each.confidence for each in given]),
         {
             "n": len(phishing),
             "judged_respond": sum(each.outcome == RESPOND and each.right != RESPOND for each in phishing),

@@ -41,6 +41,7 @@ from email_assistant.web.document import DocumentedAPI
 from email_assistant.web.errors import AsciiJSON, add_error_handlers, documented
 from email_assistant.web.own_name import OwnName
 from email_assistant.web.refusals import Refusals
+from email_assistant.web.rehearsals import Rehearsals
 from email_assistant.work.chat import Chat
 from email_assistant.work.gatehouse import Gatehouse
 
@@ -102,6 +103,7 @@ def create_api(
     api.state.trail = Trail(app.pool, learned)
     api.state.contexts = Contexts(app.pool, learned)
     api.state.activity = Activity(app.pool)
+    api.state.rehearsals = Rehearsals(app)
     api.state.feed = feed = Feed(app.pool)
     api.state.gatehouse = Gatehouse(app.pool, app.holder, app.rules, app.inbox, feed, app.user_id)
     programs = APIRouter(dependencies=_CREDENTIALS, responses=documented(401, 503))

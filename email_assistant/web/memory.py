@@ -1,15 +1,15 @@
 """`/api/memory`: what the assistant knows about the person and has learned, and their own word on it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query
-from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel, Field
 
 from email_assistant.accounts.account import Account
+from email_assistant.app import open_what_if
 from email_assistant.memory import markdown
 from email_assistant.memory.fires import COUNTED, Fired
 from email_assistant.memory.profiles import Memory
@@ -18,6 +18,9 @@ from email_assistant.memory.senders import contradictions, sender_rule
 from email_assistant.web.dependencies import Assistant, BlankAsNone, served
 from email_assistant.web.errors import documented
 from email_assistant.web.schemas import Given, RuleOut, Told
+
+if TYPE_CHECKING:
+    from email_assistant.work.what_if import RuleTrial, TriedMail
 
 _BY = "api"
 
@@ -95,8 +98,31 @@ class LessonOut(Told):
     taken_back_at: datetime | None
 
 
+class BrokenOut(Told):
+    """A mail that a lesson would sort otherwise than the person decided."""
+
+    mail: str
+    sender: str
+    subject: str
+    was: str
+    becomes: str = Field(description="A class, or `read`: no rule would decide, and the model would read it.")
+
+
+class HeldLessonOut(Told):
+    """What would be learned, and waits for the person's word, since it would undo a decision of theirs."""
+
+    id: UUID
+    account: str
+    profile: Profile
+    said: str = Field(description="What the rule would say.")
+    origin: dict[str, Any]
+    at: datetime
+    broken: list[BrokenOut]
+
+
 class LessonPage(BaseModel):
     lessons: list[LessonOut] = Field(description="Latest first, at most 50.")
+    held: list[HeldLessonOut] = Field(description="What waits for the person's word, oldest first.")
 
 
 class NewRule(Given):
@@ -115,6 +141,45 @@ class Revert(Given):
 
 class Background(Given):
     text: str = Field(max_length=4000)
+
+
+class WhatIfRule(Given):
+    text: str = Field(description="A rule on triage.")
+    mails: int = Field(50, description="How many of the newest mails.", ge=1, le=200)
+    ask: bool = Field(False, description="Ask the model too, of what code can't tell.")
+
+
+class SortedOtherwise(BaseModel):
+    mail: str
+    sender: str
+    subject: str
+    was: str
+    becomes: str
+
+
+class WhatIfOut(BaseModel):
+    """What a rule would make of the newest mails. Nothing is changed."""
+
+    mails: int = Field(description="That it was tried on.")
+    otherwise: list[SortedOtherwise]
+    to_ask: int = Field(description="Mails of which only the model can tell, by a call for each; 0 once it was asked.")
+    tokens: int = Field(description="What that would take, about.")
+    cost: float | None = Field(description="By the prices in the settings; null without a price.")
+
+    @classmethod
+    def of(cls, trial: "RuleTrial", found: "Sequence[tuple[TriedMail, str]]", *, asked: bool) -> Self:
+        told = [
+            SortedOtherwise(mail=mail.id, sender=mail.sender, subject=mail.subject, was=mail.was, becomes=becomes)
+            for mail, becomes in found
+        ]
+        left = (0, 0, None) if asked else (len(trial.to_ask), trial.tokens, trial.cost)
+        to_ask, tokens, cost = left
+        price = float(cost) if cost is not None else None
+        return cls(mails=trial.mails, otherwise=told, to_ask=to_ask, tokens=tokens, cost=price)
+
+
+class RulesText(BaseModel):
+    text: str = Field(description="Markdown.")
 
 
 class RulesFile(Given):
@@ -172,10 +237,10 @@ async def add_rule(memory: Rules, account: Of, rule: NewRule) -> RuleOut:
     return RuleOut.model_validate(await memory.add(account.id, rule.profile, rule.text, _BY))
 
 
-@router.get("/markdown", response_class=PlainTextResponse, responses=documented(401, 404, 422))
-async def export_rules(memory: Rules, account: Of) -> PlainTextResponse:
+@router.get("/markdown", responses=documented(401, 404, 422))
+async def export_rules(memory: Rules, account: Of) -> RulesText:
     """The rules in force as Markdown, each with where it comes from."""
-    return PlainTextResponse(markdown.written(await memory.in_force(account.id)), media_type="text/markdown")
+    return RulesText(text=markdown.written(await memory.in_force(account.id)))
 
 
 @router.post("/markdown", responses=documented(400, 401, 403, 404, 409, 413, 422))
@@ -219,7 +284,31 @@ async def revert_rule(memory: Rules, account: Of, profile: Profile, rule_id: str
 async def list_lessons(app: Assistant, memory: Rules, account: Of) -> LessonPage:
     """What was learned last from the person's answers and corrections."""
     found = await memory.lessons.page(app.user_id, account.id)
-    return LessonPage(lessons=[LessonOut.model_validate(each) for each in found])
+    return LessonPage(
+        lessons=[LessonOut.model_validate(each) for each in found],
+        held=[HeldLessonOut.model_validate(each) for each in await memory.held.page(app.user_id, account.id)],
+    )
+
+
+@router.post("/replay", responses=documented(400, 401, 403, 404, 413, 422, 502, 503))
+async def try_rule(app: Assistant, account: Of, rule: WhatIfRule) -> WhatIfOut:
+    """Which of the newest mails would be sorted otherwise, were this a rule. Nothing is changed."""
+    what_if = open_what_if(app)
+    trial = await what_if.look(account, rule.text, rule.mails)
+    asked = rule.ask or not trial.to_ask
+    return WhatIfOut.of(trial, await what_if.ask(trial) if asked else trial.told, asked=asked)
+
+
+@router.post("/held/{held_id}/keep", responses=documented(401, 403, 404, 409, 422))
+async def keep_lesson(app: Assistant, memory: Rules, held_id: UUID) -> RuleOut:
+    """Learn what was held. 409: the person's word on it was given, or the rule was changed since."""
+    return RuleOut.model_validate(await memory.keep(await memory.held.find(app.user_id, str(held_id))))
+
+
+@router.post("/held/{held_id}/drop", status_code=204, responses=documented(401, 403, 404, 409, 422))
+async def drop_lesson(app: Assistant, memory: Rules, held_id: UUID) -> None:
+    """Learn nothing of what was held; the rules stay as they are. 409: the person's word on it was given before."""
+    await memory.drop(await memory.held.find(app.user_id, str(held_id)))
 
 
 @router.post("/lessons/{lesson_id}/undo", responses=documented(401, 403, 404, 409, 422))

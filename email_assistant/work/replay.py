@@ -1,11 +1,11 @@
 """What another model, or another text about the person, would make of mail that was worked on before: the agent's own
 prompts go out once more, with what its runs were given then. No tool runs, and nothing of it is kept."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any, Final, Literal
 from uuid import UUID
 
@@ -20,6 +20,7 @@ from email_assistant.db.serializer import ForeignCheckpoint
 from email_assistant.db.statements import statements
 from email_assistant.mail.survival import Survival, survival
 from email_assistant.model import BadAnswer, ModelFault, ModelRefused
+from email_assistant.model.several import several
 from email_assistant.tools.send_email import LETTER
 from email_assistant.tools.spec import ToolError
 from email_assistant.work.handover import never_answered
@@ -27,7 +28,6 @@ from email_assistant.work.handover import never_answered
 What = Literal["triage", "drafts"]
 WHATS: Final[tuple[What, ...]] = ("triage", "drafts")
 NO_ANSWER: Final = "no answer"
-_AT_ONCE: Final = 4  # calls of the model under way
 _SQL = statements("work", "replay.sql")
 
 _DOES: Final[Mapping[str, str]] = {
@@ -45,7 +45,7 @@ Complete = Callable[[Mapping[str, Any], str, dict[str, Any]], Awaitable[Mapping[
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class Replayable:
     """One question to a model, as it was asked then, and what came of it."""
 
     what: What
@@ -72,7 +72,7 @@ class Case:
 class Replayed:
     """What came of a case this time."""
 
-    case: Case
+    case: Replayable
     after: str
     reason: str
     differs: bool
@@ -97,7 +97,9 @@ class Replay:
         self._complete = complete
         self._background = background
 
-    async def cases(self, user_id: UUID, accounts: Sequence[Account], whats: Sequence[What], last: int) -> list[Case]:
+    async def cases(
+        self, user_id: UUID, accounts: Sequence[Account], whats: Sequence[What], last: int
+    ) -> list[Replayable]:
         """Of the newest mails, so many of each kind. What can't be read any more is left out."""
         known = {account.id: account for account in accounts}
         given = {"user": user_id, "accounts": list(known), "last": last}
@@ -105,28 +107,20 @@ class Replay:
         found = [await self._case(known[row["account_id"]], row) for row in rows if isinstance(row["input"], dict)]
         return [case for case in found if case]
 
-    async def ask(self, cases: Sequence[Case], found: list[Replayed], progress: Callable[[int], None]) -> None:
+    async def ask(self, cases: Sequence[Replayable], found: list[Replayed], progress: Callable[[int], None]) -> None:
         """Ask about each, and add what comes of it to `found`, in any order: so it is there however this ends.
 
         Raises:
             ModelDown, ModelRefused: no answer can be had at all.
         """
-        slots = asyncio.Semaphore(_AT_ONCE)
 
-        async def one(case: Case) -> None:
-            async with slots:
-                found.append(await self._replayed(case, is_first=not found))
-                progress(len(found))
+        async def one(case: Replayable) -> None:
+            found.append(await self._replayed(case, is_first=not found))
+            progress(len(found))
 
-        asked = [asyncio.create_task(one(case)) for case in cases]
-        try:
-            await asyncio.gather(*asked)
-        finally:
-            for task in asked:
-                task.cancel()
-            await asyncio.gather(*asked, return_exceptions=True)
+        await several(partial(one, case) for case in cases)
 
-    async def _case(self, account: Account, row: Mapping[str, Any]) -> Case | None:
+    async def _case(self, account: Account, row: Mapping[str, Any]) -> Replayable | None:
         calls: Calls = ()
         told: Sequence[AnyMessage] = ()
         if proposed := row["proposed"]:
@@ -135,7 +129,7 @@ class Replay:
                 return None
             calls = [(call["name"], proposed.get(call["id"], call["args"])) for call in message.tool_calls]
         tokens = (row["prompt"], row["completion"]) if row["prompt"] else None
-        return Case(
+        return Replayable(
             row["what"],
             row["run_id"],
             row["input"],
@@ -166,7 +160,7 @@ class Replay:
                         return messages[:number], message
         return [], None
 
-    async def _replayed(self, case: Case, *, is_first: bool) -> Replayed:
+    async def _replayed(self, case: Replayable, *, is_first: bool) -> Replayed:
         account = case.account
         if self._background is not None:
             account = replace(account, background=self._background)
@@ -178,7 +172,7 @@ class Replay:
                 raise
             return Replayed(case, NO_ANSWER, str(error), differs=True)
 
-    async def _class(self, case: Case) -> Replayed:
+    async def _class(self, case: Replayable) -> Replayed:
         rules = await self._agent.memory.rules(case.account.id, "triage_preferences")
         found = await self._agent.ask_model(case.run, rules)
         after, reason = found.classification, found.reasoning
@@ -186,7 +180,7 @@ class Replay:
             after, reason = "notify", why
         return Replayed(case, after, reason, differs=after != case.before)
 
-    async def _draft(self, case: Case) -> Replayed:
+    async def _draft(self, case: Replayable) -> Replayed:
         message = await self._agent.propose({"run": dict(case.run), "messages": list(case.told)})
         calls = [await self._completed(case.run, call["name"], call["args"]) for call in message.tool_calls]
         after = _in_words(calls)

@@ -1,7 +1,7 @@
 -- What was asked of a model about the mails of some accounts, for `replay.py`. Tokens are those that it took then.
 
 -- name: triage
--- What the person has corrected has the class of before that.
+-- What the person has corrected has the class of before that. What was sorted without a model is left out.
 select 'triage' as what, r.id as run_id, r.input, m.account_id, m.gmail_id as mail_id, m.sender, m.subject,
        m.received_at as at, coalesce(c.was, m.classification) as class,
        case when m.classification <> c.was then m.classification end as corrected, null as proposed, u.prompt, u.completion
@@ -15,6 +15,7 @@ left join lateral (
     select avg(prompt_tokens)::float8 as prompt, avg(completion_tokens)::float8 as completion
     from model_usage where account_id = m.account_id and run_id = r.id and role = 'triage') as u on true
 where m.user_id = %(user)s and m.account_id = any(%(accounts)s) and not m.own and m.classification is not null
+and coalesce(m.stage, 'model') in ('model', 'person')
 order by m.received_at desc, m.gmail_id desc limit %(last)s
 
 -- name: drafts

@@ -21,6 +21,7 @@ PLACES = [
     "/mails",
     "/memory",
     "/activity",
+    "/rehearsal",
     "/accounts",
     "/sessions",
     "/chat",

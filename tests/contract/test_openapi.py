@@ -125,6 +125,19 @@ class World:
         )
         return str(lesson)
 
+    def held_lesson(self) -> str:
+        """What would be learned, and waits for the person."""
+        lesson, rule = uuid4(), uuid4()
+        self.portal.call(
+            self.home.execute,
+            """insert into held_lessons (id, user_id, account_id, profile, source, change, origin, broken)
+               select %s, user_id, id, %s, %s, jsonb_build_object('key', %s::text, 'text', 'Be kind.',
+                      'removed', false, 'version', 0), '{"did": "You said so."}', '[]'
+               from accounts where address = %s""",
+            *(lesson, PROFILE, str(lesson), str(rule), ADA),
+        )
+        return str(lesson)
+
     def changed_tool(self) -> str:
         """A tool that has changed, with the hash of the document's example."""
         self.portal.call(
@@ -166,6 +179,8 @@ class World:
             case.path_parameters |= {"profile": PROFILE, "rule_id": self.rule()}
         if "{lesson_id}" in path:
             case.path_parameters["lesson_id"] = self.lesson()
+        if "{held_id}" in path:
+            case.path_parameters["held_id"] = self.held_lesson()
         if "{name}" in path:
             case.path_parameters["name"] = self.changed_tool()
         if any(parameter.name == "account" for parameter in case.operation.query):

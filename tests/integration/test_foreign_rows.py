@@ -411,7 +411,18 @@ async def pages(home: Home, http: httpx.AsyncClient) -> list[str]:
     listed = (await http.get("/openapi.json")).json()["paths"]
     endless = ("/api/events", "/events")
     api = [path for path, how in listed.items() if "get" in how and "{" not in path and path not in endless]
-    shown = ["/", "/mails", "/memory", "/activity", "/accounts", "/chat", "/chat/a", "/tools", "/api/chat/a"]
+    shown = [
+        "/",
+        "/mails",
+        "/memory",
+        "/activity",
+        "/rehearsal",
+        "/accounts",
+        "/chat",
+        "/chat/a",
+        "/tools",
+        "/api/chat/a",
+    ]
     for item in items:
         shown += [f"/items/{item.id}", f"/api/inbox/{item.id}", f"/api/inbox/{item.id}/context"]
         shown += [f"/threads/{item.run_id}", f"/threads/{item.run_id}/state"]

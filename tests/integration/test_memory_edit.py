@@ -144,7 +144,7 @@ class TestAFile:
     async def test_goes_out_and_comes_back_once_its_changes_were_seen(self, http: httpx.AsyncClient) -> None:
         await added(http)
         gone = await added(http, "Be slow.")
-        file = (await http.get("/api/memory/markdown")).text
+        file = (await http.get("/api/memory/markdown")).json()["text"]
         assert "- Be brief.\n  > You wrote this rule. (" in file
         edited = file.replace("Be brief.", "Be very brief.").replace("- Be slow.", "- Be kind.\n- Be fast.")
         shown = (await http.post("/api/memory/markdown", json={"text": edited})).json()

@@ -7,16 +7,22 @@ from datetime import UTC, datetime, timedelta
 from email import message_from_bytes
 from email.utils import parsedate_to_datetime
 from functools import cache
+from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import psycopg
 import pytest
 
+from email_assistant.app import open_app, past_mails
+from email_assistant.home import database
+from email_assistant.programs import stand_in
 from email_assistant.rehearsal.mbox import read
-from email_assistant.rehearsal.own import Period
+from email_assistant.rehearsal.own import Period, rehearsed
 from email_assistant.rehearsal.report import report
 from email_assistant.rehearsal.walk import walk
+from email_assistant.settings import Settings
 from tests.doubles.daemon import Daemon
 from tests.doubles.google import Google
 from tests.doubles.model import Model, tool
@@ -57,7 +63,7 @@ def google(mbox: Path) -> Iterator[Google]:
 @pytest.fixture
 def program(tmp_path: Path, database_url: str, google: Google, model: Model) -> Iterator[Daemon]:
     with Daemon(tmp_path, database_url, google, model) as made:
-        made.account_add(PERSON)
+        made.account_add(PERSON, "shadow")
         google.requests.clear()
         yield made
 
@@ -102,6 +108,7 @@ def test_it_finds_what_is_found_in_the_exported_file(
     assert outcome(program.cli("rehearse", "--json", "--until", day.date().isoformat())) == expected(until=day)
 
 
+@pytest.mark.long
 def test_it_reads_each_mail_once_and_says_the_same_again(program: Daemon, google: Google) -> None:
     first = program.cli("rehearse")
     assert "I would have shown you" in first
@@ -116,7 +123,7 @@ def started(program: Daemon) -> Any:
     return program.nursery.start(["rehearse", "--json"], program.environment, program.home, out, err)
 
 
-@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("sign", [pytest.param(signal.SIGKILL, marks=pytest.mark.long), signal.SIGINT])
 def test_it_goes_on_from_where_it_was_stopped(
     program: Daemon, google: Google, kept: Callable[[], int], expected: Callable[..., Any], sign: signal.Signals
 ) -> None:
@@ -179,6 +186,7 @@ class TestLetters:
         assert found["cost"]["currency"] == "EUR"
         assert 0 < float(found["cost"]["money"]) < 1
 
+    @pytest.mark.long
     def test_what_they_cost_is_asked_first(self, program: Daemon, model: Model) -> None:
         program.environment |= {"EMAIL_ASSISTANT_PRICES": PRICES, "EMAIL_ASSISTANT_CURRENCY": "EUR"}
         done = program.run("rehearse", "--model")
@@ -188,6 +196,7 @@ class TestLetters:
         assert "an estimate, from the length of the mails and your prices" not in done.stderr
         assert model.calls() == []
 
+    @pytest.mark.long
     def test_canned_ones_get_no_score(self, program: Daemon, model: Model) -> None:
         program.environment["EMAIL_ASSISTANT_MODEL_STAND_IN"] = "A double answers"
         model.script(lambda _: [reply("Quite so.")])
@@ -196,6 +205,22 @@ class TestLetters:
         assert "survive" not in told
 
 
+@pytest.mark.long
+async def test_the_sandbox_gives_what_its_file_gives(tmp_path: Path, mbox: Path, expected: Callable[..., Any]) -> None:
+    arguments = ["--data", str(tmp_path / "mailbox.sqlite3"), "--mbox", str(mbox), "--address", PERSON]
+    async with stand_in("google_sandbox", *arguments) as google:
+        settings = Settings(home=tmp_path / "home", google_root=google["root"], model="none")
+        with database(settings, keep=False) as url:
+            async with open_app(settings, url) as app:
+                account = await app.accounts.add(app.user_id, PERSON, google["token"], datetime.now(UTC))
+                past, period = past_mails(app), Period(months=6)
+                found = await past.look(account, period.since(datetime.now(UTC)))
+                await past.fetch(account, found.missing)
+                entries = await past.history(account, found.own | {ALIAS})
+    assert outcome(asdict(rehearsed(entries, found.own | {ALIAS}, period)[1])) == expected(months=6)
+
+
+@pytest.mark.long
 def test_spam_and_trash_are_read_too_and_told_of(program: Daemon, google: Google) -> None:
     received = [each.id for each in google.mailbox.messages.values() if "INBOX" in each.labels]
     for number, label in enumerate(("TRASH", "SPAM", "STARRED", "UNREAD")):
@@ -205,6 +230,7 @@ def test_spam_and_trash_are_read_too_and_told_of(program: Daemon, google: Google
     assert set(found["by_label"]) == {"starred", "unread", "trash", "spam"}
 
 
+@pytest.mark.long
 def test_beside_the_daemon_it_bears_faults_of_google_that_pass(
     program: Daemon, google: Google, expected: Callable[..., Any]
 ) -> None:
@@ -249,3 +275,74 @@ def test_without_a_letter_of_ones_own_it_says_what_is_missing(program: Daemon, g
 def test_without_an_account_it_says_how_to_connect_one(program: Daemon) -> None:
     program.cli("account", "remove", PERSON, "--yes")
     assert "no mailbox is connected yet: `email-assistant auth login`" in refused(program)
+
+
+class TestPage:
+    def until(self, program: Daemon, words: str) -> str:
+        def shown() -> str:
+            return unescape(program.http.get("/rehearsal").text)
+
+        return program.wait_for(lambda: found if words in (found := shown()) else "", words)
+
+    def test_it_is_begun_watched_and_told(
+        self, program: Daemon, google: Google, model: Model, kept: Callable[[], int], expected: Callable[..., Any]
+    ) -> None:
+        program.up()
+        assert 'href="/rehearsal"' in program.http.get("/").text
+        assert f'href="/rehearsal?account={quote(PERSON)}"' in program.http.get("/accounts").text
+        newest_first = sorted(google.mailbox.messages.values(), key=lambda each: each.date_ms, reverse=True)
+        hold = Hold()
+        google.fault("messages.get", about=newest_first[100].id, hold=hold)
+        began = program.http.post("/rehearsal", data={"account": PERSON, "months": "6", "until": ""})
+        assert began.status_code == 303
+        page = program.http.get("/rehearsal")
+        assert page.headers["refresh"]
+        assert f"96 of {len(newest_first)}" in self.until(program, "96 of")
+        program.http.post("/rehearsal", data={"account": PERSON, "months": "6"})  # it is under way: nothing changes
+        hold.release()
+        told = self.until(program, "I would have shown you")
+        assert "refresh" not in program.http.get("/rehearsal").headers
+        counts, missed, _ = expected(months=6)
+        assert f"Of {counts['mails']} mails you answered {counts['answered']}: " in told
+        assert f"I would have shown you {counts['shown']}, among them {counts['shown_answered']} of those." in told
+        rows = program.http.get("/rehearsal/scores.csv", params={"account": PERSON}).text.splitlines()
+        assert rows[0] == "message_id,probability,action"
+        assert set(missed) < {row.partition(",")[0] for row in rows}
+        model.script(lambda _: [reply("Quite so.")])
+        asked = program.http.post("/rehearsal/letters", data={"account": PERSON, "budget": "2"}).text
+        assert "This would ask stub-model for 2 letters; what that costs is not known" in asked
+        assert model.calls("response") == []
+        program.http.post("/rehearsal/letters", data={"account": PERSON, "budget": "2", "agreed": "true"})
+        assert self.until(program, "asked for 2 letters and proposed 2").count("Quite so.") == 2
+        assert program.items() == []
+        program.http.post("/rehearsal/forget", data={"account": PERSON})
+        assert kept() == 0
+        assert "I would have shown you" not in program.http.get("/rehearsal").text
+
+    @pytest.mark.long
+    def test_it_is_stopped_and_goes_on_in_another_process(
+        self, program: Daemon, google: Google, kept: Callable[[], int]
+    ) -> None:
+        up = program.up()
+        newest_first = sorted(google.mailbox.messages.values(), key=lambda each: each.date_ms, reverse=True)
+        hold = Hold()
+        google.fault("messages.get", about=newest_first[100].id, hold=hold)
+        program.http.post("/rehearsal", data={"account": PERSON})
+        self.until(program, "96 of")
+        program.http.post("/rehearsal/stop", data={"account": PERSON})
+        assert "96 past mails" in self.until(program, "Go on")
+        up.kill()
+        google.requests.clear()
+        program.up()
+        assert "Go on" in self.until(program, "96 past mails")
+        program.http.post("/rehearsal", data={"account": PERSON})
+        self.until(program, "I would have shown you")
+        fetched = {call.path.rpartition("/")[2] for call in google.calls("messages.get")}
+        assert not fetched & {each.id for each in newest_first[:96]}
+
+    @pytest.mark.long
+    def test_it_says_why_it_ended(self, program: Daemon, google: Google) -> None:
+        program.up()
+        google.fault("messages.get", status=403, reason="insufficientPermissions", times=999)
+        program.http.post("/rehearsal", data={"account": PERSON})
+        assert "insufficientPermissions" in self.until(program, "It ended early")

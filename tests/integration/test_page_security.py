@@ -42,7 +42,18 @@ async def test_security_txt_says_whom_to_tell(root: str) -> None:
 
 async def _places(home: Home) -> list[str]:
     item = await home.draft(await home.account())
-    return ["/", f"/items/{item.id}", "/mails", "/memory", "/activity", "/accounts", "/chat", "/docs", "/nothing"]
+    return [
+        "/",
+        f"/items/{item.id}",
+        "/mails",
+        "/memory",
+        "/activity",
+        "/rehearsal",
+        "/accounts",
+        "/chat",
+        "/docs",
+        "/nothing",
+    ]
 
 
 async def test_no_page_holds_a_secret(home: Home, browser: httpx.AsyncClient) -> None:

@@ -183,4 +183,4 @@ def test_a_file_that_can_not_be_measured_on(home: Path, content: str, line: str)
 def test_stages_that_there_are(home: Path, labelled: Path) -> None:
     done = run(home, "eval", "triage", "--data", labelled.name, "--stage", "oracle")
     assert done.returncode == 1
-    assert "--stage takes rules, classifier, not 'oracle'" in done.stderr
+    assert "--stage takes rules, classifier, model, cascade, not 'oracle'" in done.stderr

@@ -243,7 +243,19 @@ class TestProgram:
 
     @pytest.mark.parametrize(
         "page",
-        ["/", "/mails", "/memory", "/activity", "/accounts", "/chat", "/chat/new", "/tools", "/sessions", "/docs"],
+        [
+            "/",
+            "/mails",
+            "/memory",
+            "/activity",
+            "/rehearsal",
+            "/accounts",
+            "/chat",
+            "/chat/new",
+            "/tools",
+            "/sessions",
+            "/docs",
+        ],
     )
     def test_every_page_stops_and_goes_on_without_script(self, daemon: Daemon, page: str) -> None:
         def press(action: str, said: str) -> str:

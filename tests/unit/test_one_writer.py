@@ -28,6 +28,7 @@ WRITER: Mapping[str, str] = {
     "corrections": "work/corrections.sql",
     "digests": "notify/digest.sql",
     "effects": "outgoing/effects.py",
+    "held_lessons": "memory/held.sql",
     "inbox_items": "inbox/rows.sql",
     "judgements": "work/judgements.sql",
     "left_drafts": "outgoing/left_drafts.py",

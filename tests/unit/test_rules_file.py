@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from email_assistant.inbox.items import Invalid
 from email_assistant.mail.charset import one_line
-from email_assistant.memory.markdown import Change, changes, read, written
+from email_assistant.memory.markdown import FileChange, changes, read, written
 from email_assistant.memory.rules import PROFILES, Profile, Rule
 
 texts = st.text(max_size=300).map(one_line).filter(bool) | st.sampled_from(
@@ -31,7 +31,7 @@ def rule(text: str) -> Rule:
     return Rule(str(uuid4()), text, {"did": "You wrote this rule."}, "2026-01-01T00:00:00+00:00", [], removed=False)
 
 
-def carried_out(memory: Memory, found: Sequence[Change]) -> Memory:
+def carried_out(memory: Memory, found: Sequence[FileChange]) -> Memory:
     """The rules once the changes were made."""
     made = {profile: {each.key: each for each in rules} for profile, rules in memory.items()}
     for change in found:

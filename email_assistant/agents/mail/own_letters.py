@@ -72,7 +72,7 @@ class OwnLetter:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownLetter:
     """What a draft's writer has read of a letter."""
 
     label: str
@@ -88,6 +88,13 @@ class OwnLetters:
 
     async def block(self, run: Mapping[str, Any], account: Account) -> str:
         """The closest letters for the prompt of a run, noted as read; empty: there are none."""
+        letters, block = await self.find(run, account)
+        if letters:
+            await self._note(UUID(run["id"]), account, letters)
+        return block
+
+    async def find(self, run: Mapping[str, Any], account: Account) -> tuple[list[OwnLetter], str]:
+        """The closest letters, as far as they are shown, and the block of them."""
         to = {each.lower() for each in (run["reply"]["to"], *run["reply"]["also_to"]) if each}
         subject, text = run["reply"]["subject"], run["text"].partition("\n\n")[2]
         rows = await fetched(
@@ -103,10 +110,7 @@ class OwnLetters:
                 "read": _READ,
             },
         )
-        letters, block = await asyncio.to_thread(_chosen, rows, account, to, subject, text)
-        if letters:
-            await self._note(UUID(run["id"]), account, letters)
-        return block
+        return await asyncio.to_thread(_chosen, rows, account, to, subject, text)
 
     async def _note(self, run_id: UUID, account: Account, letters: Sequence[OwnLetter]) -> None:
         noted = json.dumps(
@@ -125,10 +129,10 @@ class OwnLetters:
         await self.gate.answered(run_id, call_id, noted)
 
 
-def shown_in(answer: str) -> list[Shown]:
+def shown_in(answer: str) -> list[ShownLetter]:
     """The letters that were noted."""
     return [
-        Shown(each["label"], frozenset(each["readers"]), date.fromisoformat(each["day"]), each["text"])
+        ShownLetter(each["label"], frozenset(each["readers"]), date.fromisoformat(each["day"]), each["text"])
         for each in json.loads(answer)
     ]
 
@@ -141,8 +145,9 @@ def words(text: str) -> list[str]:
 
 def closest(letters: Iterable[OwnLetter], to: Collection[str], subject: str, text: str) -> list[OwnLetter]:
     """Those to the same people first, then those of the same kind, by words of the subject, then those that share
-    words, of which rare ones count most; of equals the newest."""
-    said = {letter: frozenset(words(f"{letter.subject}\n{letter.text}")) for letter in letters if letter.text}
+    words, of which rare ones count most; of equals the newest. Each text once."""
+    apart = {letter.text: letter for letter in letters if letter.text}.values()
+    said = {letter: frozenset(words(f"{letter.subject}\n{letter.text}")) for letter in apart}
     among = Counter(word for each in said.values() for word in each)
     kind, asked = frozenset(words(subject)), frozenset(words(f"{subject}\n{text}"))
 
@@ -167,10 +172,10 @@ def _chosen(
     ]
     chosen: list[OwnLetter] = []
     block = ""
-    for letter in closest(letters, to, subject, text):
+    for letter in closest(letters, to, subject, text)[:_MOST]:
         short = OwnLetter(letter.id, letter.to, letter.subject, excerpt(letter.text, _EACH, tokens), letter.at)
         longer = _block([*chosen, short], to)
-        if len(chosen) < _MOST and tokens(longer) <= TOKENS and short.text not in [each.text for each in chosen]:
+        if tokens(longer) <= TOKENS:
             chosen, block = [*chosen, short], longer
     return chosen, block
 

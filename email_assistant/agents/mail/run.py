@@ -3,11 +3,13 @@
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
 
 from email_assistant.agents.mail.prompts import Classification, Precedent
 from email_assistant.db.lease import Lease
-from email_assistant.memory.rules import Rule
+
+if TYPE_CHECKING:
+    from email_assistant.memory.rules import Rule
 
 
 class ReplyNeeds(TypedDict):
@@ -93,7 +95,7 @@ class Sorted:
     """None if it is known already."""
     thought: Thought | None = None
     """What was thought of it by the stage that learns, whoever gave the class."""
-    fired: Sequence[Rule] = ()
+    fired: "Sequence[Rule]" = ()
     """The person's rules that it came of."""
 
 

@@ -13,6 +13,7 @@ from email_assistant.web.pages import (
     item,
     mails,
     memory,
+    rehearsal,
     security,
     start,
     stop,
@@ -21,5 +22,7 @@ from email_assistant.web.pages import (
 )
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(say_how_it_stands)])
-for page in (waiting, start, item, body, day, mails, memory, activity, accounts, tools, chat, docs, stop, security):
+for page in (
+    *(waiting, start, item, body, day, mails, memory, activity, rehearsal, accounts, tools, chat, docs, stop, security),
+):
     router.include_router(page.router)

@@ -16,11 +16,13 @@ from email_assistant.memory.profiles import Memory
 from email_assistant.memory.rules import LONGEST_RULE, PROFILES, Profile
 from email_assistant.memory.senders import contradictions, sender_rule
 from email_assistant.web.dependencies import Assistant
-from email_assistant.web.memory import Rules
+from email_assistant.web.memory import Rules, WhatIfRule, try_rule
 from email_assistant.web.pages.answered import BY
 from email_assistant.web.pages.listing import Text, link
 from email_assistant.web.rendering import render
 from email_assistant.web.wording import PROFILE_NAMES
+
+_TRIED = 50  # mails
 
 router = APIRouter()
 
@@ -111,6 +113,34 @@ async def unlearn(app: Assistant, memory: Rules, lesson_id: UUID) -> Response:
     return await _done(app, memory, chosen, memory.unlearn(lesson, BY))
 
 
+@router.post("/memory/replay")
+async def replay(
+    app: Assistant,
+    memory: Rules,
+    account: Of,
+    text: Annotated[str, Form()] = "",
+    ask: Annotated[bool, Form()] = False,
+) -> Response:
+    """Which of the newest mails would be sorted otherwise, were this a rule; `ask`: the model too."""
+    chosen = await app.accounts.find(app.user_id, account)
+    try:
+        tried = await try_rule(app, chosen, WhatIfRule(text=text, mails=_TRIED, ask=ask))
+    except Invalid as refusal:
+        return await _page(app, memory, chosen.address, refusal)
+    currency = app.settings.currency
+    return render("memory_replay.html", account=chosen, text=text, tried=tried, currency=currency)
+
+
+@router.post("/memory/held/{held_id}")
+async def answer_held(
+    app: Assistant, memory: Rules, held_id: UUID, do: Annotated[Literal["keep", "drop"], Form()]
+) -> Response:
+    """The person's word on what would be learned and would undo a decision of theirs."""
+    lesson = await memory.held.find(app.user_id, str(held_id))
+    chosen = await app.accounts.find(app.user_id, lesson.account)
+    return await _done(app, memory, chosen, memory.keep(lesson) if do == "keep" else memory.drop(lesson))
+
+
 async def _done(app: App, memory: Memory, account: Account, step: Awaitable[Any]) -> Response:
     try:
         await step
@@ -140,6 +170,7 @@ async def _page(app: App, memory: Memory, address: str | None, refusal: Conflict
         alone={rule.key for rule in on_triage if sender_rule(rule)},
         contradictions=contradictions(on_triage),
         lessons=await memory.lessons.page(app.user_id, chosen.id) if chosen else [],
+        held=await memory.held.page(app.user_id, chosen.id) if chosen else [],
         names=PROFILE_NAMES,
         longest=LONGEST_RULE,
     )

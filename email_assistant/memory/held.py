@@ -1,0 +1,85 @@
+"""What would be learned and would undo a decision on other mail: it waits for the person's word."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from email_assistant.db.pool import Connection, Pool, fetched_as
+from email_assistant.db.statements import statements
+from email_assistant.inbox.items import Conflict
+from email_assistant.memory.lessons import NoLesson
+from email_assistant.memory.replay import Otherwise
+from email_assistant.memory.rules import Profile
+
+_SQL = statements("memory", "held.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class HeldLesson:
+    id: UUID
+    account_id: UUID
+    account: str  # the account's address
+    profile: Profile
+    change: dict[str, Any]  # {key, text, removed, version}: what it makes of which rule, of 0 versions if it is new
+    origin: dict[str, Any]
+    at: datetime
+    broken: list[dict[str, str]]  # mails that it would decide otherwise: {mail, sender, subject, was, becomes}
+
+    @property
+    def said(self) -> str:
+        """As the person is told of it."""
+        text = str(self.change["text"])
+        return f"no longer: {text}" if self.change["removed"] else text
+
+
+class HeldLessons:
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def page(self, user_id: UUID, account_id: UUID | None = None) -> list[HeldLesson]:
+        """What waits for the person's word, oldest first."""
+        return await self._read("page", {"user": user_id, "account": account_id})
+
+    async def find(self, user_id: UUID, prefix: str) -> HeldLesson:
+        """What waits and whose id begins with `prefix`. Raises NoLesson."""
+        found = await self._read("find", {"user": user_id, "prefix": prefix.lower()})
+        if len(found) != 1:
+            what = "nothing waits" if not found else "more than one thing waits"
+            raise NoLesson(f"{what} to be learned whose id begins with {prefix}; `memory lessons` shows them")
+        return found[0]
+
+    async def hold(
+        self,
+        conn: Connection,
+        account_id: UUID,
+        profile: Profile,
+        source: str,
+        change: Mapping[str, Any],
+        origin: Mapping[str, Any],
+        broken: Sequence[Otherwise],
+    ) -> None:
+        """Put it before the person, in the caller's transaction; a repeat changes nothing. `source`: the answer or the
+        correction that it came of."""
+        mails = [{"mail": each.decision.mail, "was": each.was, "becomes": each.becomes} for each in broken]
+        given = {"account": account_id, "profile": profile, "source": source, "broken": Jsonb(mails)}
+        await conn.execute(_SQL["hold"].encode(), {**given, "change": Jsonb(change), "origin": Jsonb(origin)})
+
+    async def is_known(self, conn: Connection, account_id: UUID, source: str) -> bool:
+        """Whether anything of this source was put before the person."""
+        return await (await conn.execute(_SQL["is_known"].encode(), (account_id, source))).fetchone() is not None
+
+    async def settle(self, conn: Connection, lesson: HeldLesson, *, kept: bool) -> None:
+        """The person's word. Raises Conflict: they gave it before."""
+        if (await conn.execute(_SQL["settle"].encode(), (kept, lesson.id))).rowcount == 0:
+            raise Conflict("that was kept or dropped already")
+
+    async def outdated(self, conn: Connection, account_id: UUID, mail_id: str, source: str) -> None:
+        """The person has said something else of the mail since: what waits of it is dropped."""
+        await conn.execute(_SQL["outdated"].encode(), (account_id, mail_id, source))
+
+    async def _read(self, name: str, parameters: Mapping[str, object]) -> list[HeldLesson]:
+        return await fetched_as(HeldLesson, self._pool, _SQL[name], parameters)

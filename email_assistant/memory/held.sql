@@ -1,0 +1,30 @@
+-- All SQL on `held_lessons`; `held.py` says what each statement is for. `read` is part of others.
+
+-- name: read
+select h.id, h.account_id, a.address as account, h.profile, h.change, h.origin, h.at,
+       array(select jsonb_build_object('mail', b.mail, 'was', b.was, 'becomes', b.becomes,
+                                       'sender', coalesce(m.sender, ''), 'subject', coalesce(m.subject, ''))
+             from jsonb_to_recordset(h.broken) as b (mail text, was text, becomes text)
+             left join mails m on m.account_id = h.account_id and m.gmail_id = b.mail) as broken
+from held_lessons h join accounts a on a.id = h.account_id where h.kept is null and
+
+-- name: page
+{read} h.user_id = %(user)s and (%(account)s::uuid is null or h.account_id = %(account)s) order by h.at, h.id
+
+-- name: find
+{read} h.user_id = %(user)s and starts_with(h.id::text, %(prefix)s) limit 2
+
+-- name: hold
+insert into held_lessons (user_id, account_id, profile, source, change, origin, broken)
+select user_id, id, %(profile)s, %(source)s, %(change)s, %(origin)s, %(broken)s
+from accounts where id = %(account)s on conflict do nothing
+
+-- name: is_known
+select from held_lessons where account_id = %s and source = %s
+
+-- name: settle
+update held_lessons set kept = %s where id = %s and kept is null returning id
+
+-- name: outdated
+update held_lessons set kept = false
+where account_id = %s and origin->>'mail' = %s and source <> %s and kept is null

@@ -1,0 +1,43 @@
+"""What other rules would have made of mail that the person has decided on, as far as code can tell without a model."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from email_assistant.inbox.mails import Class
+from email_assistant.memory.decisions import PastDecision
+from email_assistant.memory.rules import Rule
+from email_assistant.memory.senders import deciding
+
+Outcome = Class | Literal["read"]
+"""`read`: no rule decides, and the model would read it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Otherwise:
+    """A mail that other rules sort otherwise."""
+
+    decision: PastDecision
+    was: Outcome
+    becomes: Outcome
+
+    @property
+    def is_broken(self) -> bool:
+        """It was as the person wants it, and would no longer be, or not for certain."""
+        return self.was in self.decision.right and self.becomes not in self.decision.right
+
+
+def otherwise(before: Sequence[Rule], after: Sequence[Rule], decided: Iterable[PastDecision]) -> list[Otherwise]:
+    """The mails that change class with the rules, in their order. Where no rule decides now, the class that triage gave
+    a mail is what it has."""
+    found = []
+    for decision in decided:
+        old, new = _class(before, decision), _class(after, decision)
+        if old != new:
+            found.append(Otherwise(decision, old or decision.given, new or "read"))
+    return [each for each in found if each.was != each.becomes]
+
+
+def _class(rules: Sequence[Rule], decision: PastDecision) -> Class | None:
+    found = deciding(rules, decision.sender)
+    return found[0].classification if found else None
