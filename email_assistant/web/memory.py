@@ -20,7 +20,7 @@ from email_assistant.web.errors import documented
 from email_assistant.web.schemas import Given, RuleOut, Told
 
 if TYPE_CHECKING:
-    from email_assistant.work.what_if import Trial, TriedMail
+    from email_assistant.work.what_if import RuleTrial, TriedMail
 
 _BY = "api"
 
@@ -167,7 +167,7 @@ class WhatIfOut(BaseModel):
     cost: float | None = Field(description="By the prices in the settings; null without a price.")
 
     @classmethod
-    def of(cls, trial: "Trial", found: "Sequence[tuple[TriedMail, str]]", *, asked: bool) -> Self:
+    def of(cls, trial: "RuleTrial", found: "Sequence[tuple[TriedMail, str]]", *, asked: bool) -> Self:
         told = [
             SortedOtherwise(mail=mail.id, sender=mail.sender, subject=mail.subject, was=mail.was, becomes=becomes)
             for mail, becomes in found

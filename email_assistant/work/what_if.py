@@ -39,7 +39,7 @@ class TriedMail:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class RuleTrial:
     """A rule that is tried, and what is known of it before a model is asked."""
 
     account: Account
@@ -63,7 +63,7 @@ class WhatIf:
         self._models = models
         self._settings = settings
 
-    async def look(self, account: Account, text: str, most: int) -> Trial:
+    async def look(self, account: Account, text: str, most: int) -> RuleTrial:
         """What can be told without a model.
 
         Args:
@@ -87,9 +87,9 @@ class WhatIf:
         price = self._settings.prices.get(self._settings.model_for("triage"))
         answers = len(to_ask) * _ANSWER
         cost = (asked * price.prompt + answers * price.completion) / 1_000_000 if price else None
-        return Trial(account, rules, len(mails), told, to_ask, asked + answers, cost)
+        return RuleTrial(account, rules, len(mails), told, to_ask, asked + answers, cost)
 
-    async def ask(self, trial: Trial) -> Sequence[tuple[TriedMail, Classification]]:
+    async def ask(self, trial: RuleTrial) -> Sequence[tuple[TriedMail, Classification]]:
         """All mails that would be sorted otherwise, and as what, the model's word on the others included.
 
         Raises:
