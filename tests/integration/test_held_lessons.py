@@ -73,6 +73,8 @@ class TestACorrectionThatUndoesAnother:
         shown = (await http.get("/memory")).text
         assert "Is this to be learned?" in shown
         assert ANSWERED in shown
+        for _ in range(2):  # it waits until it is answered
+            assert f"Is this to be learned? <bdi>{ANSWERED}</bdi>" in (await http.get("/")).text
 
     async def test_is_learned_if_they_say_so(self, home: Home, model: Model, http: httpx.AsyncClient) -> None:
         await contradicted(home)
