@@ -27,7 +27,7 @@ from email_assistant.cli.past import bar
 if TYPE_CHECKING:
     from email_assistant.model.tally import Tally
     from email_assistant.settings import Settings
-    from email_assistant.work.replay import AskedBefore, Replayed
+    from email_assistant.work.replay import Replayable, Replayed
 
 _ROLES: Final = {"triage": "triage", "drafts": "response"}
 
@@ -76,7 +76,7 @@ async def replay(
                     _tell(_Report(settings, background, cases, found, tally), as_json)
 
 
-def _announced(settings: "Settings", cases: "Sequence[AskedBefore]") -> str:
+def _announced(settings: "Settings", cases: "Sequence[Replayable]") -> str:
     parts = []
     for what, role in _ROLES.items():
         of = [case for case in cases if case.what == what]
@@ -97,7 +97,7 @@ def _announced(settings: "Settings", cases: "Sequence[AskedBefore]") -> str:
 class _Report:
     settings: "Settings"
     background: str | None
-    cases: "Sequence[AskedBefore]"
+    cases: "Sequence[Replayable]"
     found: "Sequence[Replayed]"
     tally: "Tally"
 
@@ -201,5 +201,5 @@ def _list(found: "Sequence[Replayed]") -> None:
         print_table(["sender", "subject", "came", "before → after", "kept", "why"], rows)
 
 
-def _corrected(case: "AskedBefore") -> str:
+def _corrected(case: "Replayable") -> str:
     return f" (you said {case.corrected})" if case.corrected else ""

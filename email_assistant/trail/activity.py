@@ -36,9 +36,7 @@ class Figures:
     answered: int = 0  # mails to which a reply was accepted
     as_proposed: int = 0  # those of them whose reply was left as it was
     letters: int = 0  # drafts that were approved, as they were or changed
-    lost: float = (
-        0  # of their sentences, summed over the letters as shares of each: 1 is a letter of which none is left
-    )
+    lost: float = 0  # shares of their sentences that are not left, summed: 1 is a letter of which none is
     learned: int = 0  # rules
     median_seconds: float | None = None  # from an item's appearance to its answer; None on a day without answers
     model_calls: int = 0

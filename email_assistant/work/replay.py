@@ -45,7 +45,7 @@ Complete = Callable[[Mapping[str, Any], str, dict[str, Any]], Awaitable[Mapping[
 
 
 @dataclass(frozen=True, slots=True)
-class AskedBefore:
+class Replayable:
     """One question to a model, as it was asked then, and what came of it."""
 
     what: What
@@ -72,7 +72,7 @@ class AskedBefore:
 class Replayed:
     """What came of a case this time."""
 
-    case: AskedBefore
+    case: Replayable
     after: str
     reason: str
     differs: bool
@@ -99,7 +99,7 @@ class Replay:
 
     async def cases(
         self, user_id: UUID, accounts: Sequence[Account], whats: Sequence[What], last: int
-    ) -> list[AskedBefore]:
+    ) -> list[Replayable]:
         """Of the newest mails, so many of each kind. What can't be read any more is left out."""
         known = {account.id: account for account in accounts}
         given = {"user": user_id, "accounts": list(known), "last": last}
@@ -107,20 +107,20 @@ class Replay:
         found = [await self._case(known[row["account_id"]], row) for row in rows if isinstance(row["input"], dict)]
         return [case for case in found if case]
 
-    async def ask(self, cases: Sequence[AskedBefore], found: list[Replayed], progress: Callable[[int], None]) -> None:
+    async def ask(self, cases: Sequence[Replayable], found: list[Replayed], progress: Callable[[int], None]) -> None:
         """Ask about each, and add what comes of it to `found`, in any order: so it is there however this ends.
 
         Raises:
             ModelDown, ModelRefused: no answer can be had at all.
         """
 
-        async def one(case: AskedBefore) -> None:
+        async def one(case: Replayable) -> None:
             found.append(await self._replayed(case, is_first=not found))
             progress(len(found))
 
         await several(partial(one, case) for case in cases)
 
-    async def _case(self, account: Account, row: Mapping[str, Any]) -> AskedBefore | None:
+    async def _case(self, account: Account, row: Mapping[str, Any]) -> Replayable | None:
         calls: Calls = ()
         told: Sequence[AnyMessage] = ()
         if proposed := row["proposed"]:
@@ -129,7 +129,7 @@ class Replay:
                 return None
             calls = [(call["name"], proposed.get(call["id"], call["args"])) for call in message.tool_calls]
         tokens = (row["prompt"], row["completion"]) if row["prompt"] else None
-        return AskedBefore(
+        return Replayable(
             row["what"],
             row["run_id"],
             row["input"],
@@ -160,7 +160,7 @@ class Replay:
                         return messages[:number], message
         return [], None
 
-    async def _replayed(self, case: AskedBefore, *, is_first: bool) -> Replayed:
+    async def _replayed(self, case: Replayable, *, is_first: bool) -> Replayed:
         account = case.account
         if self._background is not None:
             account = replace(account, background=self._background)
@@ -172,7 +172,7 @@ class Replay:
                 raise
             return Replayed(case, NO_ANSWER, str(error), differs=True)
 
-    async def _class(self, case: AskedBefore) -> Replayed:
+    async def _class(self, case: Replayable) -> Replayed:
         rules = await self._agent.memory.rules(case.account.id, "triage_preferences")
         found = await self._agent.ask_model(case.run, rules)
         after, reason = found.classification, found.reasoning
@@ -180,7 +180,7 @@ class Replay:
             after, reason = "notify", why
         return Replayed(case, after, reason, differs=after != case.before)
 
-    async def _draft(self, case: AskedBefore) -> Replayed:
+    async def _draft(self, case: Replayable) -> Replayed:
         message = await self._agent.propose({"run": dict(case.run), "messages": list(case.told)})
         calls = [await self._completed(case.run, call["name"], call["args"]) for call in message.tool_calls]
         after = _in_words(calls)

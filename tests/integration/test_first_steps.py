@@ -109,8 +109,8 @@ class TestInASentence:
         await home.answer(notice, "accept")
         await home.sql("update mails set stage = 'habits' where subject = 'One'")
         says = (
-            "3 mails, 1 sorted without a model, 1 corrected by you (33 of 100), 1 answered as proposed, 1 answered with "
-            "your changes, 50% of the drafted sentences kept, 1 rule learned"
+            "3 mails, 1 sorted without a model, 1 corrected by you (33 of 100), 1 answered as proposed, "
+            "1 answered with your changes, 50% of the drafted sentences kept, 1 rule learned"
         )
         async with browser(home) as http:
             [week] = (await http.get("/api/activity")).json()["weeks"]
