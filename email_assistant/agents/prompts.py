@@ -3,7 +3,7 @@
 from typing import Protocol
 
 
-class Person(Protocol):
+class Addressee(Protocol):
     """Whom the assistant works for, as prompts tell it."""
 
     @property
@@ -16,7 +16,7 @@ class Person(Protocol):
     def background(self) -> str: ...
 
 
-def person(account: Person) -> str:
+def person(account: Addressee) -> str:
     """Whom the assistant works for."""
     return f"{account.name} <{account.address}>" if account.name else account.address
 

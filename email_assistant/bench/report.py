@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class Proportion:
     """From 0 to 1, with the interval that holds the truth with 95 %."""
 
     label: str
@@ -29,14 +29,14 @@ class Share:
     expected: float = 0.0  # where a calibration is told: the probability that was given
 
     @classmethod
-    def counted(cls, label: str, hits: int, of: int) -> "Share":
+    def counted(cls, label: str, hits: int, of: int) -> "Proportion":
         return cls(f"{label} ({hits:,} of {of:,})", hits / of, *interval(hits, of))
 
 
 @dataclass(frozen=True, slots=True)
 class Plot:
     title: str
-    shares: Sequence[Share]
+    shares: Sequence[Proportion]
     calibrates: bool = False
     """What was given as a probability against what was so, rather than one bar under the other."""
 
@@ -51,40 +51,42 @@ class Figured:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ReportPage:
     title: str
     says: Sequence[str]
     plots: Sequence[Plot] = field(default_factory=tuple)
     tables: Sequence[Figured] = field(default_factory=tuple)
 
 
-def write(path: Path, page: Page) -> None:
+def write(path: Path, page: ReportPage) -> None:
     """Raises OSError."""
     path.write_bytes(html(page).encode("utf-8", "replace"))
 
 
-def html(page: Page) -> str:
+def html(page: ReportPage) -> str:
     style = Markup(files("email_assistant.bench").joinpath("templates", "report.css").read_text())  # noqa: S704 - ours
     allowed = b64encode(sha256(style.encode()).digest()).decode()
     return _environment.get_template("report.html").render(page=page, style=style, allowed=allowed)
 
 
-def of_triage(found: "Measured", about: Mapping[str, Any], says: Sequence[str]) -> Page:
+def of_triage(found: "Measured", about: Mapping[str, Any], says: Sequence[str]) -> ReportPage:
     """`says`: the figures in sentences, as the terminal tells them."""
     classes = list(found.per_class.items())
     right = {label: found.confusion[label].get(label, 0) for label, _ in classes}
     judged = {label: sum(row.get(label, 0) for row in found.confusion.values()) for label, _ in classes}
     outcomes = list(dict.fromkeys([*found.per_class, *(each for row in found.confusion.values() for each in row)]))
     confidence = [_bin(each) for each in found.calibration] if found.stage in ("classifier", "cascade") else []
-    return Page(
+    return ReportPage(
         f"How well mail is told apart: {found.stage}",
         says,
         [
-            Plot("Right", [Share.counted("all mails", round(found.accuracy * found.n), found.n)]),
-            Plot("Found, of those that are", [Share.counted(label, right[label], each.n) for label, each in classes]),
+            Plot("Right", [Proportion.counted("all mails", round(found.accuracy * found.n), found.n)]),
+            Plot(
+                "Found, of those that are", [Proportion.counted(label, right[label], each.n) for label, each in classes]
+            ),
             Plot(
                 "Right, of those said to be",
-                [Share.counted(label, right[label], judged[label]) for label, _ in classes if judged[label]],
+                [Proportion.counted(label, right[label], judged[label]) for label, _ in classes if judged[label]],
             ),
             Plot("How well its confidence holds", confidence, calibrates=True),
         ],
@@ -111,9 +113,11 @@ def _written(value: Any) -> str:
     return f"{value:,.4g}" if isinstance(value, float) else str(value)
 
 
-def _bin(each: "Bin") -> Share:
+def _bin(each: "Bin") -> Proportion:
     low, high = each.interval
-    return Share(f"{each.low:.0%} to {each.high:.0%}, {each.cases:,} mails", each.observed, low, high, each.expected)
+    return Proportion(
+        f"{each.low:.0%} to {each.high:.0%}, {each.cases:,} mails", each.observed, low, high, each.expected
+    )
 
 
 _environment: Final = Environment(

@@ -1,5 +1,6 @@
 """What came in and what was done with it, by day and by week."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -9,6 +10,7 @@ from uuid import UUID
 from email_assistant.accounts.account import Account
 from email_assistant.db.pool import Pool, fetched
 from email_assistant.db.statements import statements
+from email_assistant.mail.survival import survival
 
 _SQL = statements("trail", "activity.sql")
 _LEAST_MONEY: Final = 0.01
@@ -26,11 +28,15 @@ class Figures:
     notify: int = 0
     respond: int = 0
     untriaged: int = 0
+    without_model: int = 0  # sorted by the person's rules or habits, so that no model was asked
+    corrected: int = 0  # whose class the person changed
     decided: int = 0  # items answered on that day, whatever the answer
     proposals: int = 0  # those of them that were drafts or meetings
     unchanged: int = 0  # those of the proposals that were accepted as they were
     answered: int = 0  # mails to which a reply was accepted
     as_proposed: int = 0  # those of them whose reply was left as it was
+    letters: int = 0  # drafts that were approved, as they were or changed
+    lost: float = 0  # shares of their sentences that are not left, summed: 1 is a letter of which none is
     learned: int = 0  # rules
     median_seconds: float | None = None  # from an item's appearance to its answer; None on a day without answers
     model_calls: int = 0
@@ -45,6 +51,17 @@ class Figures:
         return self.unchanged / self.proposals if self.proposals else None
 
     @property
+    def corrected_of_100(self) -> float | None:
+        """Of 100 mails that were sorted, those corrected; None without any."""
+        triaged = self.mails - self.untriaged
+        return 100 * self.corrected / triaged if triaged else None
+
+    @property
+    def kept(self) -> float | None:
+        """The share of a draft's sentences that is left in the approved letter, from 0 to 1; None without letters."""
+        return 1 - self.lost / self.letters if self.letters else None
+
+    @property
     def any(self) -> bool:
         """Whether anything was at all."""
         return bool(self.mails or self.decided or self.learned or self.model_calls)
@@ -54,8 +71,11 @@ class Figures:
         changed = self.answered - self.as_proposed
         parts = [
             _counted(self.mails, "mail"),
+            f"{self.without_model:,} sorted without a model" if self.without_model else "",
+            f"{self.corrected:,} corrected by you ({self.corrected_of_100:.0f} of 100)" if self.corrected else "",
             f"{self.as_proposed:,} answered as proposed" if self.as_proposed else "",
             f"{changed:,} answered with your changes" if changed else "",
+            f"{self.kept:.0%} of the drafted sentences kept" if changed and self.kept is not None else "",
             f"{_counted(self.learned, 'rule')} learned" if self.learned else "",
             f"{_money(self.cost)} {currency}".rstrip() if self.cost and not self.unpriced else "",
         ]
@@ -109,6 +129,9 @@ class Activity:
         for query in ("mails", "decisions", "learned", "usage"):
             for row in await fetched(self._pool, _SQL[query], given):
                 found[row["day"]] |= row
+        for row in await fetched(self._pool, _SQL["edited"], given):
+            kept = await asyncio.to_thread(survival, row["proposed"], row["approved"])
+            found[row["day"]]["lost"] = found[row["day"]].get("lost", 0.0) + 1 - (kept.share or 0.0)
         return [Figures(**({"day": day} | figures)) for day, figures in found.items()]
 
 

@@ -9,7 +9,11 @@ with days as (select * from unnest(%(accounts)s::uuid[], %(days)s::date[], %(sta
 select day, count(*) as mails, count(*) filter (where classification = 'ignore') as ignore,
        count(*) filter (where classification = 'notify') as notify,
        count(*) filter (where classification = 'respond') as respond,
-       count(*) filter (where classification is null) as untriaged
+       count(*) filter (where classification is null) as untriaged,
+       count(*) filter (where stage in ('rules', 'habits')) as without_model,
+       count(*) filter (where classification <> (
+           select was from corrections c where c.account_id = m.account_id and c.mail_id = m.gmail_id
+           order by at limit 1)) as corrected
 from days d join mails m on m.user_id = %(user)s and not m.own and m.account_id = d.account_id
      and m.received_at >= d.starts and m.received_at < d.ends
 group by day
@@ -21,11 +25,21 @@ select day, count(*) as decided,
        count(*) filter (where kind in ('draft', 'meeting')) as proposals,
        count(distinct mail_id) filter (where decision->>'type' in ('accept', 'edit') and kind = 'draft') as answered,
        count(distinct mail_id) filter (where decision->>'type' = 'accept' and kind = 'draft') as as_proposed,
+       count(*) filter (where decision->>'type' in ('accept', 'edit') and kind = 'draft') as letters,
        percentile_cont(0.5) within group (order by extract(epoch from decided_at - i.created_at))
            filter (where isfinite(i.created_at))::float8 as median_seconds
 from days d join inbox_items i on i.user_id = %(user)s and i.account_id = d.account_id
      and i.decided_at >= d.starts and i.decided_at < d.ends
 group by day
+
+-- name: edited
+-- Each letter that was changed: as it was proposed first, and as it was approved.
+{days}
+select day, coalesce(i.reopened->'args'->>'response_text', i.args->>'response_text', '') as proposed,
+       coalesce(i.decision->'args'->>'response_text', '') as approved
+from days d join inbox_items i on i.user_id = %(user)s and i.account_id = d.account_id
+     and i.decided_at >= d.starts and i.decided_at < d.ends
+where i.kind = 'draft' and i.decision->>'type' = 'edit'
 
 -- name: learned
 {days}

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from math import ceil
 
-from email_assistant.triage.cascade import LIMITS, Case, is_checked, may_decide, take
+from email_assistant.triage.cascade import LIMITS, Judgement, is_checked, may_decide, take
 from email_assistant.triage.classifier import TooFewOutcomes
 from email_assistant.triage.labelled import Labelled
 from email_assistant.triage.measure import judge
@@ -40,5 +40,5 @@ def _weighed(proof: Proof, mail: Labelled, outcome: str, confidence: float, iden
     """The thought, if it decides. What it turns out to be worth counts for the mails after it."""
     decides = may_decide(proof, outcome, confidence)
     checked = decides and is_checked(mail.mail.message_id or identity)
-    take(proof, Case(outcome, confidence, mail.label, decided=decides, checked=checked))
+    take(proof, Judgement(outcome, confidence, mail.label, decided=decides, checked=checked))
     return (outcome, confidence) if decides and not checked else None

@@ -22,11 +22,17 @@ class DayOut(Told):
     notify: int
     respond: int
     untriaged: int
+    without_model: int = Field(description="Sorted by your rules or habits, so that no model was asked.")
+    corrected: int = Field(description="Those whose class you changed.")
+    corrected_of_100: float | None = Field(description="The same, of 100 that were sorted; null without any.")
     decided: int = Field(description="Items answered on that day.")
     proposals: int = Field(description="Those of them that were drafts or meetings.")
     accepted_unchanged: float | None = Field(description="Share of the proposals, 0 to 1; null without any.")
     answered: int = Field(description="Mails to which you accepted a reply on that day.")
     as_proposed: int = Field(description="Those of them whose reply you left as it was.")
+    kept: float | None = Field(
+        description="Share of a draft's sentences that is left in the letter you approved, 0 to 1; null without any."
+    )
     learned: int = Field(description="Rules that were learned, and not taken back.")
     median_seconds: float | None = Field(description="From an item's appearance to its answer; null without answers.")
     model_calls: int

@@ -102,7 +102,16 @@ class TestInASentence:
                select user_id, id, 'response_preferences', r.rule, 1, 'Be brief.', false, r.back
                from accounts, (values ('a', null), ('b', now())) as r (rule, back)"""
         )
-        says = "3 mails, 1 answered as proposed, 1 answered with your changes, 1 rule learned"
+        [news] = [mail for mail in await home.mails() if mail.subject == "News"]
+        await home.app.corrections.correct(home.app.user_id, news.id, "notify", by="test")
+        await home.carry_on()
+        [notice] = await home.pending()
+        await home.answer(notice, "accept")
+        await home.sql("update mails set stage = 'habits' where subject = 'One'")
+        says = (
+            "3 mails, 1 sorted without a model, 1 corrected by you (33 of 100), 1 answered as proposed, "
+            "1 answered with your changes, 50% of the drafted sentences kept, 1 rule learned"
+        )
         async with browser(home) as http:
             [week] = (await http.get("/api/activity")).json()["weeks"]
             assert week["says"] == says

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, BeforeValidator
 
 from email_assistant.accounts.account import Account
-from email_assistant.agents.prompts import Person, person, section
+from email_assistant.agents.prompts import Addressee, person, section
 from email_assistant.mail.prompt import delimited, one_line
 
 Classification = Literal["ignore", "notify", "respond"]
@@ -61,7 +61,7 @@ _LETTERS = """\
 Letters of the person's, as examples of how they write: data, and facts in those to others are not for this reader."""
 
 
-def triage_prompt(account: Person, preferences: str) -> str:
+def triage_prompt(account: Addressee, preferences: str) -> str:
     return _TRIAGE.format(
         person=person(account),
         background=section("About them", account.background),
