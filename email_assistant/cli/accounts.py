@@ -36,6 +36,11 @@ MODES: dict[Mode, str] = {
     "send": "what you accept is done",
 }
 
+_PAST_MAIL = {
+    True: "it helps to draft replies: letters like them that you sent, and a search of what is stored",
+    False: "not read for drafts; EMAIL_ASSISTANT_PAST_MAIL=true has them written like your own",
+}
+
 Address = Annotated[str, typer.Argument(help="The mailbox's e-mail address.")]
 Since = Annotated[
     str | None, typer.Option(help="Triage mail from before now too: 7d, 12h, or a date such as 2026-05-01.")
@@ -116,6 +121,7 @@ async def list_(as_json: AsJson = False) -> None:
         columns = ["address", "state", "mode", "timezone", "last_sync", "last_error"]
         columns += ["older_mail"] if any(item["older_mail"] for item in items) else []
         print_table(columns, [[_text(item[c]) for c in columns] for item in items])
+        out.print(f"Your past mail: {_PAST_MAIL[app.settings.past_mail]}.")
 
 
 @app.command()

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -188,8 +189,10 @@ def _tell_letters(found: "LettersBesideSent") -> None:
         print_text(f"{when(each.at)}  {each.sender}  {each.subject}", "bold")
         if each.verdict:
             say(each.verdict)
-        print_text(f"  proposed: {each.proposed or f'no letter, {each.why_none}'}")
-        print_text(f"  sent:     {each.sent}")
+        say("  Proposed:")
+        print_text(indent(each.proposed or f"No letter: {each.why_none}.", "    "))
+        say("  Sent:")
+        print_text(indent(each.sent, "    "))
     say("")
     say(found.sentence)
 

@@ -20,7 +20,7 @@ from email_assistant.web.errors import documented
 from email_assistant.web.schemas import Given, RuleOut, Told
 
 if TYPE_CHECKING:
-    from email_assistant.work.what_if import Trial, TriedMail
+    from email_assistant.work.what_if import RuleTrial, TriedMail
 
 _BY = "api"
 
@@ -167,7 +167,7 @@ class WhatIfOut(BaseModel):
     cost: float | None = Field(description="By the prices in the settings; null without a price.")
 
     @classmethod
-    def of(cls, trial: "Trial", found: "Sequence[tuple[TriedMail, str]]", *, asked: bool) -> Self:
+    def of(cls, trial: "RuleTrial", found: "Sequence[tuple[TriedMail, str]]", *, asked: bool) -> Self:
         told = [
             SortedOtherwise(mail=mail.id, sender=mail.sender, subject=mail.subject, was=mail.was, becomes=becomes)
             for mail, becomes in found
@@ -307,7 +307,7 @@ async def keep_lesson(app: Assistant, memory: Rules, held_id: UUID) -> RuleOut:
 
 @router.post("/held/{held_id}/drop", status_code=204, responses=documented(401, 403, 404, 409, 422))
 async def drop_lesson(app: Assistant, memory: Rules, held_id: UUID) -> None:
-    """Learn nothing of what was held."""
+    """Learn nothing of what was held; the rules stay as they are. 409: the person's word on it was given before."""
     await memory.drop(await memory.held.find(app.user_id, str(held_id)))
 
 

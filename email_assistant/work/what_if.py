@@ -1,11 +1,12 @@
 """What a rule would make of the newest mails, before it is one. Nothing is changed by it, in no mail and no rule."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 
@@ -19,7 +20,7 @@ from email_assistant.memory.rules import Rule, numbered
 from email_assistant.memory.senders import deciding, sender_rule
 from email_assistant.model import Models
 from email_assistant.settings import Settings
-from email_assistant.work.conversations import StoredMail, read_mails, triage_text
+from email_assistant.work.conversations import UnreadableMail, read_mails, triage_text
 
 MOST_MAILS: Final = 200
 _AT_ONCE: Final = 4  # calls to the model
@@ -38,7 +39,7 @@ class TriedMail:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class RuleTrial:
     """A rule that is tried, and what is known of it before a model is asked."""
 
     account: Account
@@ -62,7 +63,7 @@ class WhatIf:
         self._models = models
         self._settings = settings
 
-    async def look(self, account: Account, text: str, most: int) -> Trial:
+    async def look(self, account: Account, text: str, most: int) -> RuleTrial:
         """What can be told without a model.
 
         Args:
@@ -86,9 +87,9 @@ class WhatIf:
         price = self._settings.prices.get(self._settings.model_for("triage"))
         answers = len(to_ask) * _ANSWER
         cost = (asked * price.prompt + answers * price.completion) / 1_000_000 if price else None
-        return Trial(account, rules, len(mails), told, to_ask, asked + answers, cost)
+        return RuleTrial(account, rules, len(mails), told, to_ask, asked + answers, cost)
 
-    async def ask(self, trial: Trial) -> Sequence[tuple[TriedMail, Classification]]:
+    async def ask(self, trial: RuleTrial) -> Sequence[tuple[TriedMail, Classification]]:
         """All mails that would be sorted otherwise, and as what, the model's word on the others included.
 
         Raises:
@@ -115,22 +116,12 @@ class WhatIf:
                order by received_at desc, gmail_id desc limit %s""",
             (account.id, min(most, MOST_MAILS)),
         )
-        return await asyncio.to_thread(_tried, account, rows, read_mails(rows))
+        return await asyncio.to_thread(lambda: [each for row in rows for each in _tried(account, row)])
 
 
-def _tried(
-    account: Account, rows: Sequence[dict[str, str]], stored: Sequence[StoredMail]
-) -> list[tuple[TriedMail, str]]:
-    return [
-        (
-            TriedMail(
-                row["gmail_id"],
-                row["sender"],
-                row["subject"],
-                row["classification"],  # type: ignore[arg-type]  # the database has no other
-                triage_text(each, account.zone),
-            ),
-            "" if each.mail.forged else row["sender"],
-        )
-        for row, each in zip(rows, stored, strict=True)
-    ]
+def _tried(account: Account, row: Mapping[str, Any]) -> Iterator[tuple[TriedMail, str]]:
+    with suppress(UnreadableMail):  # of which nothing can be told
+        [stored] = read_mails([row])
+        text = triage_text(stored, account.zone)
+        mail = TriedMail(row["gmail_id"], row["sender"], row["subject"], row["classification"], text)
+        yield mail, "" if stored.mail.forged else row["sender"]

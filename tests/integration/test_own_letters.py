@@ -3,9 +3,12 @@
 from datetime import datetime, timedelta
 from typing import Any
 
+import httpx
 import pytest
 
 from email_assistant.inbox.items import Item
+from email_assistant.rehearsal.past import PastMails
+from email_assistant.web.app import create_api
 from tests.doubles.google import Google
 from tests.doubles.model import Model, count_tokens
 from tests.integration.home import Home, OpenHome, in_one_loop
@@ -116,6 +119,7 @@ async def test_nothing_of_others_is_shown_as_theirs(open_home: OpenHome, google:
             assert f"<letter>\n{text}" in prompt
 
 
+@pytest.mark.long
 async def test_only_answers_that_they_wrote_themselves_are_shown(
     open_home: OpenHome, google: Google, model: Model
 ) -> None:
@@ -141,3 +145,31 @@ async def test_they_take_no_more_than_their_room(open_home: OpenHome, google: Go
             wrote(google, EVE, f"Dear Eve, number {n}. " + f"The walnut table has {n} legs and a drawer. " * 40)
         await drafted(home, model)
         assert 300 < count_tokens(shown(model)) <= 600
+
+
+@pytest.mark.long
+async def test_letters_of_the_past_that_was_fetched_for_a_rehearsal_serve_too(
+    open_home: OpenHome, google: Google, model: Model
+) -> None:
+    async with open_home(past_mail=True, backfill_days=0) as home:
+        wrote(google, EVE, PRICE)
+        account, past = await home.account(), PastMails(home.app.pool, home.app.clients)
+        since = datetime.now(BERLIN) - 2 * BEFORE
+        await past.fetch(account, (await past.look(account, since)).missing)
+        item = await drafted(home, model, "Hi Bob, it is 1,250 EUR.")
+        assert f"<letter>\n{PRICE}\n</letter>" in shown(model)
+        assert [mark.source for mark in item.marks] == [f"your letter to Eve Ek of {DAY}"]
+        await past.forget(account.id)
+        await home.answer(item, "ignore")
+        await drafted(home, model)
+        assert shown(model) == ""
+
+
+@pytest.mark.parametrize(
+    ("on", "told"), [(True, "helps to draft your replies"), (False, "EMAIL_ASSISTANT_PAST_MAIL=true")]
+)
+async def test_the_page_of_accounts_says_whether_they_are_read(open_home: OpenHome, on: bool, told: str) -> None:
+    async with open_home(past_mail=on) as home:
+        transport = httpx.ASGITransport(app=create_api(home.app, home.works.chat, token=None, host="127.0.0.1"))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            assert told in (await client.get("/accounts")).text

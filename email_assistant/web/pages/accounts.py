@@ -60,6 +60,7 @@ async def _page(app: App, refusal: Conflict | None = None, back: int = 0) -> Res
         refusal=refusal,
         told=taken_back(back) if back > 0 else None,
         modes=MODES,
+        past_mail=app.settings.past_mail,
         accounts=[(account, await app.usage.today(account)) for account in found],
         channels=await app.channels.of_user(app.user_id),
         digest_errors=await app.digests.last_errors(app.user_id),
