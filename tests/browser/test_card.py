@@ -69,6 +69,20 @@ async def test_a_part_is_left_out_and_another_changed(home: Home, visit: Open) -
     assert await answers(home, reply, meeting) == [("decided", "edit"), ("decided", "ignore")]
 
 
+async def test_what_is_left_out_stays_so_over_a_reload(home: Home, visit: Open) -> None:
+    reply, meeting = await proposed(home)
+    async with visit(path=f"/items/{reply.id}") as v:
+        await v.press("2")
+        await v.page.locator(".written").fill("Friday it is.")
+        await v.page.reload()
+        assert await v.page.locator(".bar > .main:visible").all_inner_texts() == ["Send, as changed"]
+        assert await v.page.locator("[data-strike]").nth(1).is_checked()
+        await v.page.get_by_role("button", name="Send, as changed").click()
+        await title(v, "Lunch?")
+        assert await v.page.evaluate("Object.keys(localStorage).filter(key => key.startsWith('typed:'))") == []
+    assert await answers(home, reply, meeting) == [("decided", "edit"), ("decided", "ignore")]
+
+
 async def test_a_part_that_is_not_the_pages_own_is_asked_to_be_different(home: Home, visit: Open) -> None:
     reply, meeting = await proposed(home)
     async with visit(path=f"/items/{reply.id}") as v:

@@ -128,11 +128,9 @@ export function watchEdit() {
   document.addEventListener("click", (event) => {
     if (event.target.matches("#to-change")) openByLink(event);
   });
-  document.addEventListener("change", (event) => {
-    if (event.target.matches("[data-strike]")) sayWhatIsDone(event.target.form);
-  });
   document.addEventListener("input", (event) => {
     if (event.detail !== "kept") keep(event.target);
+    if (event.target.matches("[data-strike]")) sayWhatIsDone(event.target.form);
     if (event.target.matches(GROWING)) grow(event.target);
     if (!event.target.matches("[data-proposed]")) return;
     show(event.target);

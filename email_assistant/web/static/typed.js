@@ -1,4 +1,5 @@
-// What was typed into a card, kept in this browser until the answer is taken. What one window writes, others show too.
+// What was typed into a card, and which parts are left out, kept in this browser until the answer is taken. What one
+// window writes, others show too.
 
 const KEPT = "typed:"; // then the item's id, and which asking of it was on the screen
 const DAY = 24 * 60 * 60 * 1000;
@@ -10,16 +11,18 @@ const LETTER = /(^|:)(arg\.response_text|response)$/; // goes to the assistant w
 const parts = (root) => [...root.querySelectorAll("form[data-answer]:not([data-chat]) section[data-item]")];
 const placesOf = (part) => [...part.closest("form").querySelectorAll(`[data-item="${part.dataset.item}"]`)];
 const keyOf = (part) => `${KEPT}${part.dataset.item}:${part.dataset.shown}`;
-const FIELDS = 'textarea, input:not([type="hidden"], [type="checkbox"], [type="password"])';
+const FIELDS = 'textarea, [data-strike], input:not([type="hidden"], [type="checkbox"], [type="password"])';
 const fieldsOf = (part) => placesOf(part).flatMap((place) => [...place.querySelectorAll(FIELDS)]);
 const nameOf = (field) => field.name.slice(field.name.lastIndexOf(":") + 1);
 const asServed = (field) => field.dataset.proposed ?? "";
+const isStrike = (field) => field.type === "checkbox";
+const valueOf = (field) => (isStrike(field) && !field.checked ? "" : field.value);
 const keys = () => Object.keys(localStorage).filter((key) => key.startsWith(KEPT));
 const read = (key) => JSON.parse(localStorage.getItem(key) ?? "null");
 
 /** What differs from what was proposed, by field. */
 function typedIn(part) {
-  return Object.fromEntries(fieldsOf(part).filter((field) => field.value !== asServed(field)).map((field) => [nameOf(field), field.value]));
+  return Object.fromEntries(fieldsOf(part).filter((field) => valueOf(field) !== asServed(field)).map((field) => [nameOf(field), valueOf(field)]));
 }
 
 function write(key, fields) {
@@ -47,7 +50,9 @@ export function keep(field) {
     window would be told of that, and two windows would answer each other without an end. */
 function fill(part, fields) {
   for (const field of fieldsOf(part)) {
-    field.value = fields[nameOf(field)] ?? asServed(field);
+    const value = fields[nameOf(field)] ?? asServed(field);
+    if (isStrike(field)) field.checked = value;
+    else field.value = value;
     field.dispatchEvent(new CustomEvent("input", { bubbles: true, detail: "kept" }));
   }
   for (const place of placesOf(part)) place.toggleAttribute("data-kept", true);
@@ -59,9 +64,11 @@ function button(name, press) {
   return made;
 }
 
-/** Show what was typed at another time, to be used or forgotten; it is never put in by itself. */
+/** Show what was typed at another time, to be used or forgotten; it is never put in by itself. What was left out of
+    another proposal says nothing about this one. */
 function offer(place, key, use) {
-  const texts = Object.entries(read(key).fields);
+  const texts = Object.entries(read(key).fields).filter(([name]) => name !== "strike");
+  if (!texts.length) return localStorage.removeItem(key);
   const box = Object.assign(document.createElement("div"), { className: "notice written-before" });
   box.append(Object.assign(document.createElement("p"), { textContent: "You had written:" }));
   for (const [name, text] of texts) {
