@@ -1,10 +1,11 @@
 """The letter is its own field; it is written anew by one key or a few words; nothing that was typed is lost."""
 
+import asyncio
 from datetime import UTC, datetime
 from uuid import uuid4
 
 import pytest
-from playwright.async_api import Page
+from playwright.async_api import Page, Route
 
 from email_assistant.inbox.items import Item
 from email_assistant.inbox.refinements import BESIDE, REFINEMENTS, Refined
@@ -197,6 +198,64 @@ class TestNothingTypedIsLost:
             await other.get_by_role("link", name="Take the changes back").click()
             await other.wait_for_load_state()
             assert (await letter(other), await kept(other)) == (DRAFT["response_text"], 0)
+
+    @pytest.mark.parametrize("kind", ["reply", "question"])
+    async def test_what_was_dismissed_comes_back_with_it(self, home: Home, visit: Open, kind: str) -> None:
+        first, _ = await waiting(home)
+        if kind == "question":
+            run = (await home.mail(first.account_id, subject="Which day?"))[2]
+            first = await home.ask(
+                run,
+                "Question",
+                {"content": "Which?"},
+                kind="question",
+                allowed=["response", "ignore"],
+                subject="Which day?",
+            )
+        async with visit() as v:
+            await v.page.clock.install()
+            await v.go(f"/items/{first.id}")
+            field = v.page.locator(LETTER if kind == "reply" else "#response")
+            await field.fill(TYPED)
+            await v.looks()
+            await v.page.get_by_role("button", name="Dismiss").click()
+            await v.page.get_by_role("button", name="Undo").wait_for()
+            await v.go("/memory")
+            await v.press("z")
+            await field.wait_for()
+            await v.page.locator("#show-help:not([hidden])").wait_for(state="attached")
+            assert await field.input_value() == TYPED
+
+    async def test_what_is_typed_while_another_window_answers(self, home: Home, visit: Open) -> None:
+        first, _ = await waiting(home)
+        async with visit(path=f"/items/{first.id}") as v:
+            other = await v.page.context.new_page()
+            async with other.expect_response("**/api/events"):
+                await other.goto(f"{v.root}/items/{first.id}")
+            await other.locator(LETTER).fill("Monday")
+            await v.page.wait_for_function("document.querySelector('.written').value === 'Monday'")
+            on_its_way, arrives = asyncio.Event(), asyncio.Event()
+
+            async def hold(route: Route) -> None:
+                if route.request.method == "POST":
+                    on_its_way.set()
+                    await arrives.wait()
+                await route.continue_()
+
+            await v.page.route("**/items/**", hold)
+            await v.press("a")
+            await on_its_way.wait()
+            await other.locator(LETTER).fill("Monday, and by train")
+            arrives.set()
+            await shows(v, "Lunch 1?")
+            await other.get_by_text("You have answered").wait_for()
+            await other.get_by_text("You had written:").wait_for()
+            assert await letter(other) == "Monday, and by train"
+            await other.reload()
+            assert await other.locator(".written-before blockquote").all_inner_texts() == ["Monday, and by train"]
+        decision = (await home.item(first.id)).decision
+        assert decision is not None
+        assert decision["args"]["response_text"] == "Monday"
 
     async def test_in_two_windows_the_same_stands(self, home: Home, visit: Open) -> None:
         first, _ = await waiting(home)

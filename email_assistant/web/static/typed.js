@@ -8,7 +8,8 @@ const MOST_CARDS = 50;
 const MOST_CHARACTERS = 50_000;
 const LETTER = /(^|:)(arg\.response_text|response)$/; // goes to the assistant with what is said to it
 
-const parts = (root) => [...root.querySelectorAll("form[data-answer]:not([data-chat]) section[data-item]")];
+const CARD = "form[data-answer]:not([data-chat])";
+const parts = (root) => [...root.querySelectorAll(`${CARD} section[data-item]`)];
 const placesOf = (part) => [...part.closest("form").querySelectorAll(`[data-item="${part.dataset.item}"]`)];
 const keyOf = (part) => `${KEPT}${part.dataset.item}:${part.dataset.shown}`;
 const FIELDS = 'textarea, [data-strike], input:not([type="hidden"], [type="checkbox"], [type="password"])';
@@ -25,8 +26,8 @@ function typedIn(part) {
   return Object.fromEntries(fieldsOf(part).filter((field) => valueOf(field) !== asServed(field)).map((field) => [nameOf(field), valueOf(field)]));
 }
 
-function write(key, fields) {
-  const text = JSON.stringify({ at: Date.now(), fields });
+function write(key, fields, more = {}) {
+  const text = JSON.stringify({ at: Date.now(), fields, ...more });
   if (!Object.keys(fields).length) localStorage.removeItem(key);
   else if (text.length > MOST_CHARACTERS) return false;
   else localStorage.setItem(key, text);
@@ -109,9 +110,14 @@ function restore(part) {
   }
 }
 
-/** The answer was taken. What can't go to the assistant with it waits for its next proposal. */
+/** What stands here goes with the answer, which whatever is typed after it does not, nor anything with a dismissal. */
+function markSent(form, answer) {
+  for (const part of parts(form)) write(keyOf(part), typedIn(part), { sent: answer !== "ignore" });
+}
+
+/** The answer was taken. What can't go to the assistant with it waits for its next proposal; what did not go stays. */
 function taken(item) {
-  for (const key of of(item)) {
+  for (const key of of(item).filter((each) => read(each).sent)) {
     const rest = Object.entries(read(key).fields).filter(([name]) => !LETTER.test(name));
     write(key, document.querySelector(".anew") ? Object.fromEntries(rest) : {});
   }
@@ -158,15 +164,17 @@ export function watchTyped() {
   }
   window.addEventListener("storage", (event) => {
     const part = parts(document).find((each) => keyOf(each) === event.key);
-    if (part && event.newValue) return fill(part, JSON.parse(event.newValue).fields);
     if (!part) return;
+    const written = JSON.parse(event.newValue);
+    if (written) return "sent" in written || fill(part, written.fields);
     // It was answered there, taken back, or forgotten at log-out: what stands here stays, and is kept no more.
     for (const place of placesOf(part)) place.toggleAttribute("data-kept", false);
     document.dispatchEvent(new Event("forgotten"));
   });
-  document.addEventListener("submit", (event) => {
-    if (event.target.getAttribute("action") === "/logout") forgetAll();
-  });
+  document.addEventListener("submit", ({ target, submitter }) => {
+    if (target.getAttribute("action") === "/logout") forgetAll();
+    if (target.matches(CARD)) markSent(target, submitter?.value);
+  }, { capture: true }); // before what leads on from the card
   document.addEventListener("click", (event) => {
     if (!event.target.matches("[data-take-back]")) return;
     for (const part of parts(document)) localStorage.removeItem(keyOf(part));
