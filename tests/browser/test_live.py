@@ -1,9 +1,12 @@
 """An open page follows what happens elsewhere, without a reload and without losing what is typed."""
 
 import time
+from uuid import uuid4
 
 import pytest
 
+from email_assistant.memory.profiles import Memory
+from email_assistant.memory.rules import RuleChange
 from tests.browser.conftest import Open
 from tests.integration.test_api import Home
 
@@ -32,6 +35,29 @@ async def test_the_list_shows_a_new_item_within_a_second_and_keeps_ticks_and_foc
         await home.app.inbox.decide(home.app.user_id, first.id, {"type": "ignore"}, by="elsewhere")
         await v.page.locator(f"#row-{first.id}").wait_for(state="detached")
         assert v.complaints == []
+
+
+async def test_of_what_was_learned_the_newest_is_told(home: Home, visit: Open) -> None:
+    account = await home.account()
+    memory = Memory.kept_in(home.app.pool)
+
+    async def learn(text: str) -> None:
+        change, known = RuleChange(action="add", text=text), await memory.rules(account, "response_preferences")
+        await memory.change(account, "response_preferences", change, known, {"item": str(uuid4())})
+
+    async with visit() as v:
+        for day in ("Monday", "Tuesday", "Wednesday"):
+            await learn(f"Mention {day}.")
+        async with v.page.expect_response("**/api/events"):
+            await v.go()
+        told = v.page.locator(".learned:visible")
+        assert [" ".join(each.split()) for each in await told.all_inner_texts()] == [
+            "Learned: Mention Wednesday. Undo and 2 more"
+        ]
+        await learn("Mention Thursday.")
+        await home.draft(account)
+        await v.page.get_by_text("Learned: Mention Thursday.").wait_for()
+        assert await told.get_by_role("link").all_inner_texts() == ["and 3 more"]
 
 
 async def test_what_is_typed_outlives_an_answer_from_elsewhere(home: Home, visit: Open) -> None:

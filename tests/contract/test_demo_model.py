@@ -14,6 +14,7 @@ from langchain_openai import ChatOpenAI
 from openai import AuthenticationError, BadRequestError, OpenAI
 from pydantic import BaseModel, SecretStr
 
+from email_assistant.inbox.refinements import BESIDE, REFINEMENTS, Refined
 from email_assistant.memory.difference import difference
 from email_assistant.model.questions import CALL, READY_TOOL
 from tests.contract.demo_stage import (
@@ -34,6 +35,20 @@ LABEL = "(Demo: a canned answer from a file. No language model wrote this.)"
 SYSTEM = "You write for Alex Kim <alex@sandbox.example>.\nToday is Tuesday 5 May 2026. Timezone: Europe/Amsterdam.\n"
 CALENDAR = "Thursday 7 May 2026\n10:00-11:00 Standup\nFree: 09:00-10:00, 11:00-17:00"
 MEETING = "Hi Alex,\n\nCan we meet on Thursday at 14:00 for an hour?\n\nAnn"
+
+OWN_LETTER = "Hi Ann,\n\nMonday is fine. I bring the pot. Ask Bo for chairs.\n\nAlex"
+WRITTEN_ANEW = {
+    "shorter": ("Hello Ann,\n\nI will look into it", "Hi Ann,\n\nMonday is fine. I bring the pot.\n\nAlex"),
+    "friendlier": (
+        "Hi Ann,\n\nThank you for your mail",
+        "Hi Ann,\n\nMonday is fine. I bring the pot. Ask Bo for chairs.\n\nWarm regards,\nAlex",
+    ),
+    "decline": (
+        "Hello Ann,\n\nThank you for your mail.\n\nUnfortunately, I have to decline.\n\nBest regards,\nAlex",
+        "Hi Ann,\n\nThank you for your mail.\n\nUnfortunately, I have to decline.\n\nAlex",
+    ),
+}
+"""By the key: how the template's letter begins then, and one of the person's own."""
 
 HELLO = [{"role": "user", "content": "Hello"}]
 
@@ -474,6 +489,51 @@ class TestReplies:
         assert run.draft.startswith("Dear Ann Lee,")
         assert "the deadline" in run.draft
         assert run.draft.splitlines()[-1] == LABEL
+
+    @pytest.mark.parametrize("theirs", [None, OWN_LETTER], ids=["proposed", "own"])
+    @pytest.mark.parametrize(
+        ("words", "letter", "changed"),
+        [
+            *((REFINEMENTS[name].words, *texts) for name, texts in WRITTEN_ANEW.items()),
+            (
+                "a quieter jazz bar, if you can",
+                None,
+                OWN_LETTER,
+            ),
+            (
+                "Say that Bo comes too",
+                None,
+                "Hi Ann,\n\nMonday is fine. I bring the pot. Ask Bo for chairs.\n\nBo comes too.\n\nAlex",
+            ),
+            (BESIDE, "", OWN_LETTER),
+        ],
+        ids=[*WRITTEN_ANEW, "not understood", "to be said", "beside"],
+    )
+    def test_a_letter_is_written_anew_without_a_word_of_what_was_asked(
+        self, client: OpenAI, theirs: str | None, words: str, letter: str | None, changed: str
+    ) -> None:
+        run = Run(client, _mail("Hi Alex,\n\nare you coming on Sunday?\n\nAnn"))
+        first = run.draft
+        run.answer(send_email_tool=f"Feedback from the person: {Refined(words, theirs)}")
+        assert run.draft.endswith(LABEL)
+        assert "letter again" not in run.draft
+        assert "as I have changed it" not in run.draft
+        if theirs:
+            assert run.draft.startswith(changed)
+        elif letter is not None:
+            assert run.draft.startswith(letter)
+        else:
+            assert run.draft != first
+        again = run.draft
+        assert run.answer(send_email_tool=str(Refined(BESIDE))).draft == again
+
+    def test_a_meeting_that_is_declined_is_not_proposed_again(self, client: OpenAI) -> None:
+        run = Run(client, _mail("Can we meet on Thursday at 14:00?"))
+        run.answer(check_calendar_tool=CALENDAR)
+        decline = REFINEMENTS["decline"]
+        run.answer(schedule_meeting_tool=decline.beside, send_email_tool=decline.words)
+        assert list(run.calls) == ["send_email_tool", "Done"]
+        assert "I have to decline" in run.draft
 
     def test_what_only_the_person_knows_is_asked(self, client: OpenAI) -> None:
         run = Run(client, _mail("We have blue and green. Which of the two do you prefer?"))

@@ -450,7 +450,7 @@ class TestAnswers:
         async with shown(home, wait_for="Nothing waits for you.") as view:
             await view.sees("Learned: Keep replies short. (f forgets it)")
             await learn("Sign with Ada.")
-            await view.sees("Learned: Keep replies short.; Learned: Sign with Ada. (f forgets the last)")
+            await view.sees("Learned: Sign with Ada. (and 1 more; f forgets the last)")
             await view.press("f")
             await view.sees("Forgotten.", "Learned: Keep replies short. (f forgets it)")
         assert [rule.text for rule in await memory.rules(account, "response_preferences")] == ["Keep replies short."]

@@ -111,10 +111,11 @@ class InboxApp(App[None]):
 
     @property
     def _news(self) -> list[str]:
-        """What was learned just now."""
+        """What was learned last, just now."""
         since = datetime.now(UTC) - _TOLD
-        said = [f"Learned: {one_line(lesson.said)}" for at, lesson in self._learned if at > since]
-        return [f"{'; '.join(said)} (f forgets {'the last' if len(said) > 1 else 'it'})"] if said else []
+        said = [one_line(lesson.said) for at, lesson in self._learned if at > since]
+        before = f"and {len(said) - 1} more; " if len(said) > 1 else ""
+        return [f"Learned: {said[-1]} ({before}f forgets {'the last' if before else 'it'})"] if said else []
 
     @property
     def _why_kept(self) -> list[str]:

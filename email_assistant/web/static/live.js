@@ -32,10 +32,18 @@ export function unsay(text) {
   if (document.getElementById("lost").textContent === text) say("");
 }
 
-/** What was learned is told once: what the page was told of stays, and what is new comes after it. */
+/** What was learned is told once: what the page was told of stays, and what is new takes its place. */
 export function tellLearned(fresh) {
+  const place = document.getElementById("learned");
   for (const lesson of fresh.querySelectorAll("#learned > *")) {
-    if (!document.getElementById(lesson.id)) document.getElementById("learned").append(document.adoptNode(lesson));
+    if (!document.getElementById(lesson.id)) place.append(document.adoptNode(lesson));
+  }
+  const lessons = [...place.querySelectorAll(".learned")];
+  for (const [before, lesson] of lessons.entries()) {
+    lesson.hidden = lesson !== lessons.at(-1);
+    const more = lesson.querySelector("a");
+    more.hidden = !before;
+    more.textContent = `and ${before} more`;
   }
 }
 

@@ -13,6 +13,7 @@ from .meeting import FreeSlots, Plan, Wish, plan, read_free, sets_time, wish
 from .protocol import ModelCall, PromptMessage
 from .reading import Person, PromptMail, Step, read_instruction, read_mails, read_person, read_rounds
 from .reply import is_message, meeting_sentences, reply
+from .rewrite import declines, rewritten, told
 from .times import Proposal, at_minute, named_dates
 from .wording import patterns, shorten
 
@@ -48,8 +49,8 @@ class MailCase:
     @property
     def words(self) -> list[str]:
         """What the person said in this run, oldest first."""
-        said = [step.result for step in self.steps if step.outcome == "feedback"]
-        return [self.instruction, *said] if self.instruction else said
+        said = [self.instruction, *(told(step.result) for step in self.steps if step.outcome == "feedback")]
+        return [words for words in said if words]
 
     @property
     def answer(self) -> str:
@@ -112,6 +113,8 @@ def _question(case: MailCase, wanted: Wish | None) -> str:
 
 
 def _wanted_meeting(case: MailCase) -> Wish | None:
+    if any(declines(step.result) for step in case.steps if step.outcome == "feedback"):
+        return None
     if case.failed(_CALENDAR) and case.words and not _GO_ON.match(case.words[-1]):
         return None  # the calendar could not be read, and the person wants something else
     if case.canned and not case.canned.plans_meeting and not case.words:
@@ -164,16 +167,26 @@ def _schedule(case: MailCase, moment: Proposal, minutes: int) -> ModelCall:
 
 def _send(case: MailCase, wanted: Wish | None, result: Plan | None) -> ModelCall:
     about_meeting = meeting_sentences(wanted, result) if wanted and result else []
-    text = reply(case.mail, case.person, _words_for_reply(case, wanted), about_meeting, case.answer, case.canned)
+    text = _again(case, wanted) or reply(
+        case.mail, case.person, _words_for_reply(case, wanted), about_meeting, case.answer, case.canned
+    )
     arguments = {"email_id": case.mail.id, "response_text": text}
     if not case.failed(_SEND):  # without an address the mail goes to the thread's own
         arguments["email_address"] = case.mail.reply_address
     return ModelCall(_SEND, arguments)
 
 
+def _again(case: MailCase, wanted: Wish | None) -> str | None:
+    """The letter that stood there, as the person wants it changed; None where another is to be written."""
+    last = case.last(_SEND)
+    if last is None or last.outcome != "feedback" or (wanted and sets_time(told(last.result))):
+        return None
+    return rewritten(str(last.arguments.get("response_text", "")), last.result, case.mail, case.person)
+
+
 def _words_for_reply(case: MailCase, wanted: Wish | None) -> list[str]:
     """The person's words that belong in the mail or change how it is written; those that set a time are kept out."""
-    about_call = [step.result for step in case.steps if step.name == _SCHEDULE]
+    about_call = [told(step.result) for step in case.steps if step.name == _SCHEDULE]
     words = [word for word in case.words if word != case.answer and word not in about_call]
     if case.failed(_CALENDAR):  # the answer to whether to go on all the same
         words = [word for word in words if not _GO_ON.match(word)]

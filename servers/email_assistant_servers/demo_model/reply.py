@@ -40,7 +40,7 @@ def reply(
     text = canned.reply("\n\n".join(about_meeting), sentence(answered) if answered else "") if canned else ""
     if text and not said:
         text = text.split("\n\n", maxsplit=1)[0] if style.short and not about_meeting else text
-        return "\n\n".join([_greeting(mail.sender_name, style), text, _closing(person, style)])
+        return "\n\n".join([greeting(mail.sender_name, style), text, closing(person, style)])
     question, subject = mail.question, shorten(mail.subject, 80)
     opening = [PHRASES["thanks"].format(subject=subject) if subject else PHRASES["thanks_bare"]]
     if question and not (about_meeting or answered):
@@ -51,14 +51,14 @@ def reply(
         main.append(PHRASES["answer"].format(question=question, answer=told) if question else told)
     main = [*main, *said] or [PHRASES["later"]]
     return "\n\n".join(
-        [_greeting(mail.sender_name, style), *([] if style.short else opening), *main, _closing(person, style)]
+        [greeting(mail.sender_name, style), *([] if style.short else opening), *main, closing(person, style)]
     )
 
 
 def letter(person: Person, hints: Sequence[str]) -> str:
     """The text of a new mail that says what the person's words in `hints` say."""
     style, said = _take_up_all(hints, person, Style())
-    return "\n\n".join([PHRASES["greeting"]["nobody"], *said, _closing(person, style)])
+    return "\n\n".join([PHRASES["greeting"]["nobody"], *said, closing(person, style)])
 
 
 def meeting_sentences(wanted: Wish, result: Plan) -> list[str]:
@@ -91,6 +91,11 @@ def changes_draft(words: str) -> bool:
     return any(is_message(clause) or _restyle(clause, Style()) for clause in _clauses(words))
 
 
+def answers(words: str) -> bool:
+    """Whether the person's words about a draft are yes or no to the mail."""
+    return any(_SAID["yes"].match(clause) or _SAID["no"].match(clause) for clause in _clauses(words))
+
+
 def _clauses(words: str) -> list[str]:
     return [_SAID["courtesy"].sub("", part.strip()) for part in _SAID["clause_end"].split(words.strip())]
 
@@ -104,6 +109,11 @@ def _take_up_all(hints: Sequence[str], person: Person, style: Style) -> tuple[St
         elif clause:
             said.append(_content(clause))
     return style, list(dict.fromkeys(said))
+
+
+def contents(words: str) -> list[str]:
+    """What the person's words say to write."""
+    return [_content(clause) for clause in _clauses(words) if is_message(clause)]
 
 
 def _style(person: Person, style: Style) -> Style:
@@ -143,7 +153,7 @@ def _content(clause: str) -> str:
     return sentence(_SAID["say"].sub("", clause))
 
 
-def _greeting(full: str, style: Style) -> str:
+def greeting(full: str, style: Style) -> str:
     if not full:
         return str(PHRASES["greeting"]["nobody"])
     first = full.split(" ", maxsplit=1)[0]
@@ -152,6 +162,6 @@ def _greeting(full: str, style: Style) -> str:
     return str(PHRASES["greeting"][style.tone].format(first=first, full=full))
 
 
-def _closing(person: Person, style: Style) -> str:
+def closing(person: Person, style: Style) -> str:
     sign_off = style.sign_off or PHRASES["sign_off"][style.tone]
     return f"{sign_off}\n{person.name.split(' ')[0]}".strip() + f"\n\n{PHRASES['label']}"
