@@ -14,12 +14,13 @@ from markupsafe import Markup
 from email_assistant.triage.proof import interval
 
 if TYPE_CHECKING:
+    from email_assistant.bench.drafts import Drafted, KeptLetters
     from email_assistant.triage.figures import Bin
     from email_assistant.triage.measure import Measured
 
 
 @dataclass(frozen=True, slots=True)
-class Proportion:
+class Rate:
     """From 0 to 1, with the interval that holds the truth with 95 %."""
 
     label: str
@@ -29,14 +30,14 @@ class Proportion:
     expected: float = 0.0  # where a calibration is told: the probability that was given
 
     @classmethod
-    def counted(cls, label: str, hits: int, of: int) -> "Proportion":
+    def counted(cls, label: str, hits: int, of: int) -> "Rate":
         return cls(f"{label} ({hits:,} of {of:,})", hits / of, *interval(hits, of))
 
 
 @dataclass(frozen=True, slots=True)
 class Plot:
     title: str
-    shares: Sequence[Proportion]
+    shares: Sequence[Rate]
     calibrates: bool = False
     """What was given as a probability against what was so, rather than one bar under the other."""
 
@@ -80,13 +81,11 @@ def of_triage(found: "Measured", about: Mapping[str, Any], says: Sequence[str]) 
         f"How well mail is told apart: {found.stage}",
         says,
         [
-            Plot("Right", [Proportion.counted("all mails", round(found.accuracy * found.n), found.n)]),
-            Plot(
-                "Found, of those that are", [Proportion.counted(label, right[label], each.n) for label, each in classes]
-            ),
+            Plot("Right", [Rate.counted("all mails", round(found.accuracy * found.n), found.n)]),
+            Plot("Found, of those that are", [Rate.counted(label, right[label], each.n) for label, each in classes]),
             Plot(
                 "Right, of those said to be",
-                [Proportion.counted(label, right[label], judged[label]) for label, _ in classes if judged[label]],
+                [Rate.counted(label, right[label], judged[label]) for label, _ in classes if judged[label]],
             ),
             Plot("How well its confidence holds", confidence, calibrates=True),
         ],
@@ -101,6 +100,27 @@ def of_triage(found: "Measured", about: Mapping[str, Any], says: Sequence[str]) 
     )
 
 
+def of_drafts(found: "Drafted", about: Mapping[str, Any], says: Sequence[str]) -> ReportPage:
+    return ReportPage(
+        "How much of the drafts is kept",
+        says,
+        [
+            Plot("Sentences kept, all letters and by kind", list(map(_kept, [found.all, *found.kinds]))),
+            Plot("Sentences kept, by week", list(map(_kept, found.weeks))),
+            Plot("Words changed, by week", list(map(_changed, found.weeks))),
+        ],
+        [measured_on(about)],
+    )
+
+
+def _kept(each: "KeptLetters") -> Rate:
+    return Rate(f"{each.name} ({each.letters:,})", each.share, *each.interval)
+
+
+def _changed(each: "KeptLetters") -> Rate:
+    return Rate(f"{each.name} ({each.letters:,})", each.distance, *each.distance_interval)
+
+
 def measured_on(about: Mapping[str, Any]) -> Figured:
     """What makes two reports comparable."""
     rows = [[name.replace("_", " "), _written(value)] for name, value in about.items() if value is not None]
@@ -113,11 +133,9 @@ def _written(value: Any) -> str:
     return f"{value:,.4g}" if isinstance(value, float) else str(value)
 
 
-def _bin(each: "Bin") -> Proportion:
+def _bin(each: "Bin") -> Rate:
     low, high = each.interval
-    return Proportion(
-        f"{each.low:.0%} to {each.high:.0%}, {each.cases:,} mails", each.observed, low, high, each.expected
-    )
+    return Rate(f"{each.low:.0%} to {each.high:.0%}, {each.cases:,} mails", each.observed, low, high, each.expected)
 
 
 _environment: Final = Environment(

@@ -25,8 +25,11 @@ async def opened_inbox(account: str | None = None) -> AsyncIterator["App"]:
 
     async with opened_for(account) as app:
         yield app
-        for lesson in await open_memory(app).lessons.news(app.user_id, "cli"):
+        memory = open_memory(app)
+        for lesson in await memory.lessons.news(app.user_id, "cli"):
             tell(f"learned: {lesson.said} (`email-assistant memory undo {str(lesson.id)[:8]}` takes it back)")
+        for held in await memory.held.page(app.user_id):
+            tell(f"to be learned? {held.said} (`email-assistant memory lessons` shows what it would sort otherwise)")
 
 
 def has_terminal() -> bool:

@@ -72,11 +72,16 @@ class _Trial:
 class Proof:
     """What a stage may decide alone: for each claim, the lowest confidence at which its error rate is proven."""
 
-    def __init__(self, limits: Mapping[str, float]) -> None:
-        """`limits`: for each claim, the share of wrong cases that it must stay under."""
+    def __init__(self, limits: Mapping[str, float], shares: Mapping[str, float] | None = None) -> None:
+        """
+        Args:
+            limits: for each claim, the share of wrong cases that it must stay under.
+            shares: for each claim, its part of the risk; without it they have the same.
+        """
         self._limits = dict(limits)
-        self._risk = RISK / len(limits) / len(THRESHOLDS)
-        self._first = {claim: self._first_look(limit) for claim, limit in limits.items()}
+        parts = shares or dict.fromkeys(limits, 1 / len(limits))
+        self._risks = {claim: RISK * parts[claim] / len(THRESHOLDS) for claim in limits}
+        self._first = {claim: self._first_look(claim) for claim in limits}
         self._trials = {claim: {threshold: _Trial(self._first[claim]) for threshold in THRESHOLDS} for claim in limits}
 
     def record(self, claim: str, confidence: float, *, wrong: bool) -> None:
@@ -96,10 +101,10 @@ class Proof:
         """The least share of wrong cases that is proven at any threshold, as its last look found it; 1 before one."""
         return min(trial.bound for trial in self._trials[claim].values())
 
-    def _first_look(self, limit: float) -> int:
+    def _first_look(self, claim: str) -> int:
         """At the first count of the fixed ones at which cases without an error prove the limit."""
         cases = FIRST_LOOK
-        while upper_bound(0, cases, self._risk / 2) >= limit:
+        while upper_bound(0, cases, self._risks[claim] / 2) >= self._limits[claim]:
             cases *= 2
         return cases
 
@@ -111,7 +116,7 @@ class Proof:
         if trial.cases == trial.next_look:
             trial.looks += 1
             # Half of what is left for this claim and threshold is spent at each look.
-            trial.bound = upper_bound(trial.wrong, trial.cases, self._risk / 2**trial.looks)
+            trial.bound = upper_bound(trial.wrong, trial.cases, self._risks[claim] / 2**trial.looks)
             trial.next_look *= 2
         if trial.bound < limit and lower_bound(sum(trial.recent), len(trial.recent)) > limit:
             # Every look from here on has cases of its own, so beginning again spends no more than going on.

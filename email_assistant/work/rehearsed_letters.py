@@ -130,10 +130,6 @@ class RehearsedLetters:
 
 def _opening(account: Account, entries: Sequence[Recorded], answered: Recorded) -> str:
     """The conversation as the agent is told it, up to the mail that is answered."""
-    told = [
-        StoredMail(each.id, each.own, each.mail)
-        for each in entries
-        if each.id == answered.id or (each.conversation == answered.conversation and each.at <= answered.at)
-    ]
+    told = [StoredMail(each.id, each.own, each.mail) for each in entries if each.conversation == answered.conversation]
     text = conversation_text(told, answered.id, answered.id, account.zone)
     return conversation_message(text, [], None, [], came_after=())

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final
 
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
@@ -19,11 +20,11 @@ from email_assistant.memory.profiles import Memory, checked
 from email_assistant.memory.rules import Rule, numbered
 from email_assistant.memory.senders import deciding, sender_rule
 from email_assistant.model import Models
+from email_assistant.model.several import several
 from email_assistant.settings import Settings
 from email_assistant.work.conversations import UnreadableMail, read_mails, triage_text
 
 MOST_MAILS: Final = 200
-_AT_ONCE: Final = 4  # calls to the model
 _ANSWER: Final = 50  # tokens of one
 
 
@@ -95,17 +96,16 @@ class WhatIf:
         Raises:
             BudgetSpent, ModelDown, ModelFault, ModelRefused, BadAnswer.
         """
-        prompt, at_once = triage_prompt(trial.account, numbered(trial.rules)), asyncio.Semaphore(_AT_ONCE)
+        prompt, answers = triage_prompt(trial.account, numbered(trial.rules)), dict[str, Classification]()
 
-        async def asked(mail: TriedMail) -> Classification:
+        async def ask(mail: TriedMail) -> None:
             messages: list[AnyMessage] = [SystemMessage(prompt), HumanMessage(mail.text)]
-            async with at_once:
-                found = await self._models.parse("triage", messages, Triage, "triage", account_id=trial.account.id)
-            return found.classification
+            found = await self._models.parse("triage", messages, Triage, "triage", account_id=trial.account.id)
+            answers[mail.id] = found.classification
 
-        async with asyncio.TaskGroup() as calls:
-            answers = [(mail, calls.create_task(asked(mail))) for mail in trial.to_ask]
-        return [*trial.told, *((mail, answer.result()) for mail, answer in answers if answer.result() != mail.was)]
+        await several(partial(ask, mail) for mail in trial.to_ask)
+        asked = [(mail, answers[mail.id]) for mail in trial.to_ask]
+        return [*trial.told, *((mail, answer) for mail, answer in asked if answer != mail.was)]
 
     async def _newest(self, account: Account, most: int) -> list[tuple[TriedMail, str]]:
         """Each with the address that rules go by."""

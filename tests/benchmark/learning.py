@@ -30,10 +30,9 @@ from email_assistant.mail.message import Mail
 from email_assistant.rehearsal.learned import Predecessor, Truth, learn, next_version
 from email_assistant.rehearsal.recorded import Recorded
 from email_assistant.rehearsal.study import Study
-from email_assistant.triage.cascade import LIMITS, MISSED, Judgement, is_checked, may_decide, take
+from email_assistant.triage.cascade import LIMITS, MISSED, Judgement, is_checked, may_decide, nothing_proven, take
 from email_assistant.triage.classifier import Classifier, TooFewOutcomes
 from email_assistant.triage.plain import IGNORE, NOTIFY, OUTCOMES, RESPOND
-from email_assistant.triage.proof import Proof
 from email_assistant.triage.versions import FIRST, GROWS
 
 ADA: Final = "ada@home.example"
@@ -160,7 +159,7 @@ class Life:
         self.cases: dict[str, tuple[str, float, bool, bool]] = {}
         self.taught: list[Truth] = []
         self.pending: list[Pending] = []
-        self.proof = Proof(LIMITS)
+        self.proof = nothing_proven()
         self.student: tuple[Study, Classifier, datetime] | None = None
         self.fed = 0
         for number, each in enumerate(post(self.seed, self.mails, self.noise)):
@@ -307,7 +306,7 @@ class Lived:
 
 def lived(seed: int, mails: int, error: Error) -> Lived:
     """A life by the proof: what is decided alone is evidence only where it is checked, or contradicted."""
-    random, proof = Random(seed), Proof(LIMITS)
+    random, proof = Random(seed), nothing_proven()
     shares = (random.uniform(0.4, 0.8), random.uniform(0.1, 0.2))
     found = Lived(dict.fromkeys(LIMITS, 0), dict.fromkeys(LIMITS, 0), 0)
     unknown: deque[Judgement] = deque()

@@ -4,6 +4,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from shutil import which
 from typing import Any, Literal
@@ -49,6 +50,13 @@ class Visit:
         """Press a key once the page listens to keys."""
         await self.page.locator("#show-help:not([hidden])").wait_for(state="attached")
         await self.page.keyboard.press(key)
+
+    async def stands_still(self, path: str) -> None:
+        """Open a page whose clock stands still, however long the machine takes."""
+        await self.page.clock.install(time=datetime.fromtimestamp(0, UTC))
+        await self.go(path)
+        await self.page.wait_for_load_state("networkidle")
+        await self.page.clock.pause_at(datetime.fromtimestamp(3600, UTC))
 
     async def looks(self) -> None:
         """Let the time go by in which a press would be a slip; `page.clock` was installed before."""

@@ -301,9 +301,7 @@ class TestKeys:
     ) -> None:
         first, second, _ = await waiting(home, 3)
         async with visit() as v:
-            await v.page.clock.install()
-            await v.go(f"/items/{first.id}")
-            await v.page.wait_for_load_state("networkidle")
+            await v.stands_still(f"/items/{first.id}")
             await by_key(v, first_key)
             await shows(v, "Lunch 1?")
             await v.page.evaluate("sessionStorage.removeItem('pressed')")  # another key, or the mouse

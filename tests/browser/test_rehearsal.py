@@ -9,6 +9,7 @@ import pytest
 
 from tests.browser.conftest import SIZES, Open
 from tests.browser.test_pages import faults_at_every_size
+from tests.doubles.daemon import WAIT_SECONDS
 from tests.doubles.google import Google
 from tests.histories import PERSON, Person
 from tests.integration.test_api import ADA, Home
@@ -41,7 +42,7 @@ async def test_it_is_begun_by_a_button_and_tells_what_it_found(
     async with visit(path="/accounts", scripts=scripts) as v:
         await v.page.get_by_role("link", name="Would it have shown you the right mail").click()
         await v.page.get_by_role("button", name="Rehearse").click()
-        await v.page.get_by_role("heading", name="I would have shown you").wait_for()
+        await v.page.get_by_role("heading", name="I would have shown you").wait_for(timeout=1000 * WAIT_SECONDS)
         await v.page.get_by_text("Do its probabilities hold?").wait_for()
         assert await v.page.get_by_label("Judge the last months").input_value() == "6"
         if scripts:

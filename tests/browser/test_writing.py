@@ -1,7 +1,6 @@
 """The letter is its own field; it is written anew by one key or a few words; nothing that was typed is lost."""
 
 import asyncio
-from datetime import UTC, datetime
 from uuid import uuid4
 
 import pytest
@@ -41,10 +40,8 @@ class TestTheLetter:
     async def test_what_stands_on_the_screen_is_sent(self, home: Home, visit: Open) -> None:
         first, second = await waiting(home)
         async with visit() as v:
-            await v.page.clock.install(time=datetime.fromtimestamp(0, UTC))
-            await v.go(f"/items/{first.id}")
+            await v.stands_still(f"/items/{first.id}")
             await v.press("r")
-            await v.page.clock.pause_at(datetime.fromtimestamp(3600, UTC))  # however long the machine takes
             await v.page.keyboard.press("ControlOrMeta+a")
             await v.page.keyboard.insert_text(TYPED)
             main = v.page.locator(".bar > .main:visible")

@@ -730,6 +730,7 @@ class TestMailsAndAccounts:
             "subject": "Lunch?",
             "state": "waiting",
             "classification": "respond",
+            "stage": None,
             "reason": "asks something",
         }
 

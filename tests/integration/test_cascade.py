@@ -52,7 +52,7 @@ select account_id, (array_agg(known_at order by known_at))[200], user_id, count(
 group by account_id, user_id"""
 
 
-async def seed(home: Home, mails: int = 3700) -> None:
+async def seed(home: Home, mails: int = 1900) -> None:
     """A past in which two thirds of the mail were the shop's, and ignored, and one third notices, and seen; each was
     judged rightly before it was learned from. Of the oldest 200 a classifier was made."""
     await home.sql(_SEED, mails, json.dumps(_CONTENT), json.dumps(TEXTS), 0.9)
@@ -134,7 +134,7 @@ async def test_what_is_proven_decides_without_the_model_and_says_by_what(
     assert (asked_of_shown, asked_of_ignored) == (False, False)
     assert (shown.classification, shown.stage, shown.state) == ("notify", "habits", "waiting")
     assert (ignored.classification, ignored.stage, ignored.state) == ("ignore", "habits", "done")
-    assert ignored.reason == "by what you did with mail like it: 2,467 of 2,467 from news@shop.example ignored"
+    assert ignored.reason == "by what you did with mail like it: 1,267 of 1,267 from news@shop.example ignored"
     row = await judgement(home, ignored.id)
     assert (row["thought"], row["decided"], row["checked"], row["truth"]) == ("ignore", True, False, None)
     trail = await Trail(home.app.pool, home.works.memory).of_mail(home.app.user_id, ignored.id)

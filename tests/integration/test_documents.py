@@ -57,6 +57,7 @@ NOT_RUN = {
     "uv run python -m tests.benchmark.chat": "it measures, by hand",
     "uv run python -m tests.benchmark.mail --mails 20 --burst 1000": "it measures, by hand",
     "uv run email-assistant bench cost": "`test_bench.py` does",
+    "uv run email-assistant rehearse": "`test_own_rehearsal.py` does",
     'uv run email-assistant rehearse --mbox "All mail.mbox" --address you@example.com': "`test_rehearse.py` does",
     'uv run email-assistant eval rehearsal --mbox "All mail.mbox" --address you@example.com': "`test_rehearse.py` does",
     "uv run email-assistant eval triage --data labelled.jsonl": "`test_rehearse.py` does",

@@ -117,6 +117,32 @@ def test_the_page_of_the_classifier_shows_how_well_its_confidence_holds(
     assert "can't be written" in done.stderr
 
 
+def test_letters_are_measured_by_week_and_kind(tmp_path: Path, model: Model) -> None:
+    same = "I will bring the contract to you. See you at three."
+    lines = [
+        {"proposed": same, "sent": same, "at": "2026-03-04T10:00:00Z"},
+        {"proposed": same, "sent": "I will bring the contract to you. Call me.", "at": "2026-03-08T23:00:00Z"},
+        {"proposed": same, "sent": "No, thank you very much.", "at": "2026-03-09T00:00:00Z", "kind": EVIL},
+    ]
+    (tmp_path / "letters.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = said(tmp_path, model, "drafts", "--data", "letters.jsonl", "--report", "drafts.html")
+    assert [(each["name"], each["letters"], each["share"]) for each in found["weeks"]] == [
+        ("2026-03-02", 2, 0.75),
+        ("2026-03-09", 1, 0),
+    ]
+    assert (found["all"]["share"], found["all"]["unchanged"]) == (0.5, 1)
+    assert found["all"]["distance"] == pytest.approx((4 + 10) / 11 / 3)
+    low, high = found["weeks"][1]["interval"]
+    assert (low, high) == (0, 1)  # of one letter nothing is known
+    text = (tmp_path / "drafts.html").read_text()
+    assert EVIL not in text
+    assert "&lt;script&gt;" in text
+    (tmp_path / "letters.jsonl").write_text('{"proposed": 7}')
+    wrong = run(tmp_path, model, "drafts", "--data", "letters.jsonl")
+    assert (wrong.returncode, wrong.stderr.count("\n")) == (1, 1)
+    assert "line 1 of letters.jsonl is no JSON object" in wrong.stderr
+
+
 @pytest.mark.long
 def test_the_cascade_asks_the_model_about_what_is_not_proven_yet(tmp_path: Path, model: Model) -> None:
     model.on_triage("notify")

@@ -1,6 +1,7 @@
 """What would be learned but undoes a decision of the person on other mail is put before them first."""
 
 import random
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -12,11 +13,11 @@ from email_assistant.memory.decisions import decisions
 from email_assistant.memory.held import HeldLesson
 from email_assistant.memory.senders import deciding
 from email_assistant.web.app import create_api
+from tests.doubles.google import Google
 from tests.doubles.model import Model
+from tests.integration.conftest import Start
 from tests.integration.home import Home, in_one_loop
-from tests.integration.scene import ADA, DONE, reply
-
-pytestmark = in_one_loop
+from tests.integration.scene import ADA, BOB, DONE, reply
 
 IGNORED = "Mail from bob@example.org needs neither an answer nor a notice (ignore)."
 ANSWERED = "Mail from bob@example.org is to be answered (respond)."
@@ -59,6 +60,7 @@ async def contradicted(home: Home) -> tuple[str, str]:
     return first, second
 
 
+@in_one_loop
 class TestACorrectionThatUndoesAnother:
     async def test_waits_and_shows_which_mail_it_is_about(
         self, home: Home, model: Model, http: httpx.AsyncClient
@@ -73,6 +75,8 @@ class TestACorrectionThatUndoesAnother:
         shown = (await http.get("/memory")).text
         assert "Is this to be learned?" in shown
         assert ANSWERED in shown
+        for _ in range(2):  # it waits until it is answered
+            assert f"Is this to be learned? <bdi>{ANSWERED}</bdi>" in (await http.get("/")).text
 
     async def test_is_learned_if_they_say_so(self, home: Home, model: Model, http: httpx.AsyncClient) -> None:
         await contradicted(home)
@@ -115,6 +119,7 @@ class TestACorrectionThatUndoesAnother:
         assert len(await held(home)) == 1
 
 
+@in_one_loop
 async def test_what_the_model_would_take_away_waits_too(home: Home, model: Model) -> None:
     """It may change what the person typed."""
     await home.works.memory.add(home.account_id, "triage_preferences", "Notify me of mail from example.org.", "test")
@@ -133,6 +138,7 @@ async def test_what_the_model_would_take_away_waits_too(home: Home, model: Model
     assert len(model.calls("memory")) == 1
 
 
+@in_one_loop
 async def test_no_lesson_loses_a_decision_whoever_contradicts_themselves(home: Home, model: Model) -> None:
     """Corrections without sense, each of a mail of one of two senders."""
     chance = random.Random(7)
@@ -151,3 +157,23 @@ async def test_no_lesson_loses_a_decision_whoever_contradicts_themselves(home: H
         assert right <= now
         right = now
     assert await held(home)
+
+
+def test_the_command_line_shows_and_answers(start: Start, google: Google, model: Model) -> None:
+    daemon = start()
+    first = google.deliver(BOB, "Newsletter", "All that is new.")
+    daemon.until_mail(first, "waiting")
+    daemon.cli("mails", "correct", first, "ignore")
+    daemon.wait_for(lambda: daemon.rules("triage_preferences"), "a rule is learned")
+    second = google.deliver(BOB, "Lunch?", "Does Friday suit you?")
+    daemon.until_done(second)
+    daemon.cli("mails", "correct", second, "respond")
+    daemon.wait_for(lambda: "memory keep" in daemon.cli("memory", "lessons"), "a lesson waits")
+    said = daemon.cli("memory", "lessons")
+    assert f"waits for you: {ANSWERED}" in said
+    assert "ignore → respond: bob@example.org: Newsletter" in said
+    [held_id] = re.findall(r"memory keep (\w+)", said)
+    assert "to be learned? " in daemon.run("inbox", "list").stderr
+    assert f"Learned: {ANSWERED}" in daemon.cli("memory", "keep", held_id)
+    assert daemon.rules("triage_preferences") == [ANSWERED]
+    assert daemon.run("memory", "drop", held_id).returncode == 1

@@ -132,6 +132,10 @@ def test_what_another_model_would_make_of_them_is_named(worked: Daemon, model: M
     assert draft["kept"] == {"sentences": 1, "survived": 1, "distance": 4 / 11, "share": 1}
     assert draft["letter"].endswith("I will call you.")
 
+    kept = worked.cli("eval", "drafts", "--json")
+    assert (kept["all"]["letters"], kept["all"]["share"], kept["canned"]) == (1, 0, False)
+    assert [each["name"] for each in kept["kinds"]] == ["reply"]
+
     told = worked.cli("replay", "--yes", "--model", OTHER, "--last", "3")
     assert "other-model on 3 mails: one class would be another." in told
     assert "respond → notify (you said notify)" in told

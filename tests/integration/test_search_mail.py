@@ -1,6 +1,8 @@
 """What was said in other conversations, looked up for a draft: what is found, and what of it is marked."""
 
 import json
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -106,3 +108,21 @@ async def test_without_the_setting_it_is_not_there(home: Home, model: Model) -> 
 
 async def test_its_schema_takes_sixty_tokens_at_most() -> None:
     assert count_tokens(json.dumps(SearchMailTool.spec.schema())) <= 60
+
+
+async def test_nothing_of_another_mailbox_is_found_or_shown(
+    open_home: OpenHome, google: Google, model: Model, tmp_path: Path
+) -> None:
+    carl = google.another("carl@example.com", "Asia/Tokyo")
+    async with open_home(past_mail=True, backfill_days=90) as home:
+        to = {"To": TO_BOB, "In-Reply-To": "<asked@example.org>"}
+        for n in range(5):  # ids are each mailbox's own, and begin alike
+            carl.deliver("carl@example.com", "Re: Table", f"The table price is {n}7 EUR.", labels=("SENT",), headers=to)
+        token = json.loads(carl.write_token_file(tmp_path / "carl.json").read_text())
+        his = await home.app.accounts.add(home.app.user_id, "carl@example.com", token, datetime.now(UTC))
+        await home.works.mailboxes.sync(his.id)
+        while await home.works.backfill.run(his.id):
+            pass
+        assert await home.sql("select gmail_id from mails where own and account_id = %s", his.id)
+        assert (await found(home, model)).startswith("No other mail")
+        assert not any("7 EUR" in call.text for call in model.calls())

@@ -65,6 +65,11 @@ class TestWhatIf:
         assert taken / 2 < told["tokens"] < taken * 2
         assert len(model.calls()) == asked
 
+        model.fault("triage", status=400, times=9)
+        refused = await http.post("/api/memory/replay", json={**rule, "ask": True})
+        assert "refuses the request" in refused.json()["detail"]
+        model.clear_faults()
+        asked = len(model.calls())
         model.on_triage({"Sale": "ignore", "Lunch?": "notify"})
         found = (await http.post("/api/memory/replay", json={**rule, "ask": True})).json()
 

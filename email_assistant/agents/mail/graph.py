@@ -147,11 +147,11 @@ class MailAgent(Assistant):
     async def _triage(self, run: Mapping[str, Any], config: RunnableConfig) -> Sorted:
         """Whoever is cheapest decides first: a rule of the person's on the sender; what they did with mail like it, as
         soon as that is proven; then the model."""
-        lease = lease_of(config)
         if run["given"]:
             return Sorted(run["given"])
-        if known := self.settle.classified(run, lease):
+        if known := self.settle.classified(run, lease_of(config)):
             return known
+        lease = lease_of(config)
         rules = await self.memory.rules(UUID(run["account_id"]), "triage_preferences")
         if found := deciding(rules, run.get("sender", "")):
             return _by_rules(found)

@@ -38,8 +38,9 @@ export function tellLearned(fresh) {
   for (const lesson of fresh.querySelectorAll("#learned > *")) {
     if (!document.getElementById(lesson.id)) place.append(document.adoptNode(lesson));
   }
-  for (const [before, lesson] of [...place.children].entries()) {
-    lesson.hidden = lesson !== place.lastElementChild;
+  const lessons = [...place.querySelectorAll(".learned")];
+  for (const [before, lesson] of lessons.entries()) {
+    lesson.hidden = lesson !== lessons.at(-1);
     const more = lesson.querySelector("a");
     more.hidden = !before;
     more.textContent = `and ${before} more`;
