@@ -388,7 +388,9 @@ async def teach(home: Home, model: Model, text: str = "Keep replies short.") -> 
 async def news(http: httpx.AsyncClient, path: str = "/") -> list[tuple[str, str]]:
     """What a page tells of what was learned: the texts, and where each is taken back."""
     page = (await http.get(path)).text
-    return re.findall(r'action="(/memory/lessons/\S+/undo)" method="post"(?: hidden)?>\s*<span>Learned: <bdi>(.*?)</bdi>', page)
+    return re.findall(
+        r'action="(/memory/lessons/\S+/undo)" method="post"(?: hidden)?>\s*<span>Learned: <bdi>(.*?)</bdi>', page
+    )
 
 
 @in_one_loop
