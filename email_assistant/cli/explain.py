@@ -10,6 +10,7 @@ from email_assistant.db.pool import AWAY, TABLES_HELD
 from email_assistant.errors import AssistantError
 from email_assistant.google.errors import GoogleError, LoginFailed, Refused, Revoked
 from email_assistant.inbox.items import Conflict, Invalid
+from email_assistant.memory.lessons import BadRule
 from email_assistant.programs import StandInFailed
 
 _DISK_FULL = "the disk is full: free some space, then try again; nothing that was stored is lost"
@@ -28,6 +29,8 @@ def _meaning(error: BaseException) -> str:
             return _meaning(error.exceptions[0])
         case Conflict():
             return f"{error}; nothing was changed"
+        case BadRule():
+            return str(error)
         case Invalid():
             return f"{error}; the item still waits, `email-assistant inbox show` shows its fields"
         case StandInFailed():

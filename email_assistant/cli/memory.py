@@ -45,7 +45,7 @@ async def show(account: OfAccount = None, as_json: AsJson = False) -> None:
     from email_assistant.app import open_memory
     from email_assistant.memory.fires import COUNTED, Fired
     from email_assistant.memory.rules import PROFILES, said_of
-    from email_assistant.memory.senders import contradictions
+    from email_assistant.memory.senders import alone, contradictions
 
     async with opened() as app:
         chosen = await _account(app, account)
@@ -65,13 +65,14 @@ async def show(account: OfAccount = None, as_json: AsJson = False) -> None:
             }
         )
         return
+    deciding = alone(profiles[COUNTED])
     for profile, rules in profiles.items():
         out.print(f"[bold]{profile}[/]")
         for rule in rules:
             print_text(f"  - {rule.text}")
             print_text(f"    {rule.key[:8]}  {said_of(rule.origin)}", style="dim")
             if rule.key in uses:
-                print_text(f"    {_use(rule, uses[rule.key], chosen.zone)}", style="dim")
+                print_text(f"    {_use(uses[rule.key], chosen.zone, decides=rule.key in deciding)}", style="dim")
         if not rules:
             out.print("  (nothing learned yet)", style="dim")
     for pair in contradictions(profiles[COUNTED]):
@@ -335,9 +336,7 @@ async def _account(app: "App", address: str | None) -> "Account":
     return accounts[0]
 
 
-def _use(rule: "Rule", fired: "Fired", zone: tzinfo) -> str:
-    from email_assistant.memory.senders import sender_rule
-
+def _use(fired: "Fired", zone: tzinfo, *, decides: bool) -> str:
     mails = f"{fired.times} mail{'s' * (fired.times != 1)}"
     used = f"Used for {mails}, last {when(fired.last_at, zone)}." if fired.last_at else "Not used yet."
-    return f"{used} It decides by itself, and no model is asked." if sender_rule(rule) else used
+    return f"{used} It decides by itself, and no model is asked." if decides else used

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from email_assistant.db.pool import Connection, Pool, fetched_as
 from email_assistant.db.statements import statements
-from email_assistant.inbox.items import NoItem
+from email_assistant.inbox.items import Invalid, NoItem
 
 if TYPE_CHECKING:
     from email_assistant.memory.rules import Profile
@@ -18,6 +18,10 @@ _NEWS = timedelta(days=7)  # what is older is told nowhere any more, but stands 
 _MOST_AT_ONCE = 20
 MOST = 50
 _SQL = statements("memory", "lessons.sql")
+
+
+class BadRule(Invalid):
+    """A rule, or a file of them, can't be taken as it stands."""
 
 
 class NoLesson(NoItem):

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Final, Literal
 
-from email_assistant.inbox.items import Invalid
 from email_assistant.mail.charset import one_line
+from email_assistant.memory.lessons import BadRule
 from email_assistant.memory.rules import LONGEST_RULE, MOST_RULES, PROFILES, Profile, Rule, said_of
 
 _ID: Final = re.compile(r"\(([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\)$")
@@ -64,7 +64,7 @@ def _section(profile: Profile, rules: Sequence[Rule]) -> Iterator[str]:
 
 
 def read(file: str) -> dict[Profile, list[Written]]:
-    """The rules that stand in a file. Raises Invalid, with the number of the line that can't be taken."""
+    """The rules that stand in a file. Raises BadRule, with the number of the line that can't be taken."""
     found: dict[Profile, list[Written]] = {}
     profile: Profile | None = None
     for number, line in enumerate(file.removeprefix("\ufeff").split("\n"), 1):
@@ -73,23 +73,23 @@ def read(file: str) -> dict[Profile, list[Written]]:
             if text.startswith("## "):
                 profile = _profile(text[3:].strip())
                 if profile in found:
-                    raise Invalid(f"{profile} has a heading already")
+                    raise BadRule(f"{profile} has a heading already")
                 found[profile] = []
             elif text.startswith(_BULLETS):
                 if profile is None:
-                    raise Invalid("a rule stands below the heading of its profile")
+                    raise BadRule("a rule stands below the heading of its profile")
                 if len(found[profile]) == MOST_RULES:
-                    raise Invalid(f"a profile holds {MOST_RULES} rules at most")
+                    raise BadRule(f"a profile holds {MOST_RULES} rules at most")
                 found[profile].append(Written(number, one_line(text[2:])))
             elif text.startswith("  > ") and profile and found[profile]:
                 if known := _ID.search(text):
                     found[profile][-1] = replace(found[profile][-1], key=known[1])
             elif text and not text.startswith("# "):
-                raise Invalid('a line is a heading, a rule that begins with "- ", or "  > " and where that comes from')
-        except Invalid as wrong:
+                raise BadRule('a line is a heading, a rule that begins with "- ", or "  > " and where that comes from')
+        except BadRule as wrong:
             raise _refused(number, wrong) from None
     if not found:
-        raise Invalid(f"no profile's heading stands in it, such as ## {PROFILES[0]}; nothing was changed")
+        raise BadRule(f"no profile's heading stands in it, such as ## {PROFILES[0]}; nothing was changed")
     return found
 
 
@@ -97,18 +97,18 @@ def _profile(name: str) -> Profile:
     for profile in PROFILES:
         if profile == name:
             return profile
-    raise Invalid(f"there is no profile {name[:40]!r}; the profiles are {', '.join(PROFILES)}")
+    raise BadRule(f"there is no profile {name[:40]!r}; the profiles are {', '.join(PROFILES)}")
 
 
-def _refused(line: int, why: object) -> Invalid:
-    return Invalid(f"line {line}: {why}; nothing was changed")
+def _refused(line: int, why: object) -> BadRule:
+    return BadRule(f"line {line}: {why}; nothing was changed")
 
 
 def changes(rules: Rules, file: Mapping[Profile, Sequence[Written]]) -> list[FileChange]:
     """What makes of the rules in force those of a file. A rule is known by its id, else by its words.
 
     Raises:
-        Invalid: a rule that is not there yet says too much, or nothing.
+        BadRule: a rule that is not there yet says too much, or nothing.
     """
     return [change for profile, lines in file.items() for change in _changes(profile, rules[profile], lines)]
 

@@ -15,13 +15,13 @@ from uuid import UUID, uuid4
 from langgraph.store.base import BaseStore
 
 from email_assistant.db.pool import Connection, Pool
-from email_assistant.inbox.items import Conflict, Invalid, NoItem
+from email_assistant.inbox.items import Conflict, NoItem
 from email_assistant.mail.charset import one_line
 from email_assistant.memory import markdown
 from email_assistant.memory.decisions import decisions
 from email_assistant.memory.fires import COUNTED, Fired, counted
 from email_assistant.memory.held import HeldLesson, HeldLessons
-from email_assistant.memory.lessons import Learned, Lessons
+from email_assistant.memory.lessons import BadRule, Learned, Lessons
 from email_assistant.memory.replay import otherwise
 from email_assistant.memory.rules import (
     LONGEST_RULE,
@@ -138,7 +138,7 @@ class Memory:
         return found[0]
 
     async def add(self, account_id: UUID, profile: Profile, text: str, by: str) -> Rule:
-        """Add a rule that the person wrote. Raises Invalid: no text, too long a text, or too many rules."""
+        """Add a rule that the person wrote. Raises BadRule: no text, too long a text, or too many rules."""
         async with self._locked(account_id, profile):
             return await self._add(account_id, profile, str(uuid4()), text, {"did": "You wrote this rule.", "by": by})
 
@@ -148,7 +148,7 @@ class Memory:
         """State the rule with this key by a correction, anew if there is one. A repeat changes nothing. `text`: None
         takes back what was learned from this mail, unless something else was learned since; `origin`: among others the
         ids of the `correction` and of its `mail`. What would undo a decision on other mail is held for the person.
-        Raises Invalid: too many rules, or too long a text."""
+        Raises BadRule: too many rules, or too long a text."""
         async with self._locked(account_id, profile) as conn:
             await self.held.outdated(conn, account_id, origin["mail"], origin["correction"])
             rule = next((rule for rule in await self.history(account_id, profile) if rule.key == key), None)
@@ -170,7 +170,7 @@ class Memory:
 
     async def keep(self, lesson: HeldLesson) -> Rule:
         """Learn what was held, as the person wants it. Returns the rule. Raises Conflict: they said so before, or the
-        rule was changed since; Invalid: too many rules."""
+        rule was changed since; BadRule: too many rules."""
         account_id, profile, change = lesson.account_id, lesson.profile, lesson.change
         async with self._locked(account_id, profile) as conn:
             await self.held.settle(conn, lesson, kept=True)
@@ -251,7 +251,7 @@ class Memory:
 
         Raises:
             NoRule.
-            Invalid: no text, or too long a text.
+            BadRule: no text, or too long a text.
             Conflict: the rule was changed or removed since.
         """
         origin = {"did": "You changed this rule.", "by": by}
@@ -291,7 +291,7 @@ class Memory:
             seen: `markdown.seen` of the changes that the person was shown.
 
         Raises:
-            Invalid: it can't be read; nothing was changed.
+            BadRule: it can't be read; nothing was changed.
             Conflict: it would change something else by now; nothing was changed.
         """
         wanted = markdown.read(file)
@@ -342,7 +342,7 @@ class Memory:
 
     async def _add(self, account_id: UUID, profile: Profile, key: str, text: str, origin: Mapping[str, str]) -> Rule:
         if len(await self.rules(account_id, profile)) >= MOST_RULES:
-            raise Invalid(f"a profile holds {MOST_RULES} rules at most; remove one first")
+            raise BadRule(f"a profile holds {MOST_RULES} rules at most; remove one first")
         rule = Rule(key, checked(text), dict(origin), _now(), [], removed=False)
         await self._put(account_id, profile, rule)
         return rule
@@ -401,10 +401,10 @@ def _namespace(account_id: UUID, *profile: Profile) -> tuple[str, ...]:
 
 
 def checked(text: str) -> str:
-    """A rule is one line of text. Raises Invalid."""
+    """A rule is one line of text. Raises BadRule."""
     line = one_line(text)
     if not line or len(line) > LONGEST_RULE:
-        raise Invalid(f"a rule is a text of 1 to {LONGEST_RULE} characters")
+        raise BadRule(f"a rule is a text of 1 to {LONGEST_RULE} characters")
     return line
 
 

@@ -92,6 +92,13 @@ def contradictions(rules: Iterable[Rule]) -> list[tuple[Rule, Rule]]:
     ]
 
 
+def alone(rules: Iterable[Rule]) -> set[str]:
+    """The keys of those that decide by themselves."""
+    known = list(rules)
+    torn = {rule.key for pair in contradictions(known) for rule in pair}
+    return {rule.key for rule in known if sender_rule(rule)} - torn
+
+
 def _breadth(rule: SenderRule) -> tuple[bool, int]:
     return "@" in rule.whom, len(rule.whom)
 

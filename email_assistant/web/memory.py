@@ -1,6 +1,6 @@
 """`/api/memory`: what the assistant knows about the person and has learned, and their own word on it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from uuid import UUID
@@ -14,7 +14,7 @@ from email_assistant.memory import markdown
 from email_assistant.memory.fires import COUNTED, Fired
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.rules import LONGEST_RULE, PROFILES, Profile, Rule
-from email_assistant.memory.senders import contradictions, sender_rule
+from email_assistant.memory.senders import alone, contradictions
 from email_assistant.web.dependencies import Assistant, BlankAsNone, served
 from email_assistant.web.errors import documented
 from email_assistant.web.schemas import Given, RuleOut, Told
@@ -64,13 +64,15 @@ class UsedRuleOut(RuleOut):
     alone: bool = Field(False, description="It decides by itself what mail from its sender is: no model is asked.")
 
     @classmethod
-    def of(cls, profile: Profile, rule: Rule, fired: Mapping[tuple[Profile, str], Fired]) -> Self:
+    def of(
+        cls, profile: Profile, rule: Rule, fired: Mapping[tuple[Profile, str], Fired], deciding: Collection[str]
+    ) -> Self:
         listed = cls.model_validate(rule)
         if profile != COUNTED:
             return listed
         its = fired.get((profile, rule.key), Fired())
-        alone = not rule.removed and sender_rule(rule) is not None
-        return listed.model_copy(update={"used": its.times, "last_used_at": its.last_at, "alone": alone})
+        used = {"used": its.times, "last_used_at": its.last_at, "alone": rule.key in deciding}
+        return listed.model_copy(update=used)
 
 
 class MemoryOut(BaseModel):
@@ -213,11 +215,12 @@ async def show_memory(
     fired = await memory.fired(account.id)
     history = {profile: await memory.history(account.id, profile) for profile in PROFILES}
     in_force = [rule for rule in history[COUNTED] if not rule.removed]
+    deciding = alone(in_force)
     return MemoryOut(
         account=account.address,
         background=account.background,
         profiles={
-            profile: [UsedRuleOut.of(profile, rule, fired) for rule in rules if removed or not rule.removed]
+            profile: [UsedRuleOut.of(profile, rule, fired, deciding) for rule in rules if removed or not rule.removed]
             for profile, rules in history.items()
         },
         contradictions=[(one.key, other.key) for one, other in contradictions(in_force)],

@@ -19,6 +19,7 @@ from email_assistant.db.pool import Pool, fetched
 from email_assistant.db.serializer import ForeignCheckpoint
 from email_assistant.db.statements import statements
 from email_assistant.mail.survival import Survival, survival
+from email_assistant.memory.senders import deciding
 from email_assistant.model import BadAnswer, ModelFault, ModelRefused
 from email_assistant.model.several import several
 from email_assistant.tools.send_email import LETTER
@@ -100,12 +101,18 @@ class Replay:
     async def cases(
         self, user_id: UUID, accounts: Sequence[Account], whats: Sequence[What], last: int
     ) -> list[Replayable]:
-        """Of the newest mails, so many of each kind. What can't be read any more is left out."""
+        """Of the newest mails, so many of each kind. What can't be read any more is left out, and what the person's
+        rules decide by now."""
         known = {account.id: account for account in accounts}
         given = {"user": user_id, "accounts": list(known), "last": last}
         rows = [row for what in whats for row in await fetched(self._pool, _SQL[what], given)]
         found = [await self._case(known[row["account_id"]], row) for row in rows if isinstance(row["input"], dict)]
-        return [case for case in found if case]
+        rules = {each: await self._agent.memory.rules(each, "triage_preferences") for each in known}
+        return [
+            case
+            for case in found
+            if case and not (case.what == "triage" and deciding(rules[case.account.id], case.run.get("sender", "")))
+        ]
 
     async def ask(self, cases: Sequence[Replayable], found: list[Replayed], progress: Callable[[int], None]) -> None:
         """Ask about each, and add what comes of it to `found`, in any order: so it is there however this ends.

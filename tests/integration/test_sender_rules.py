@@ -67,8 +67,11 @@ class TestARuleThatDecides:
 
     async def test_does_not_decide_for_who_forged_its_sender(self, home: Home, model: Model) -> None:
         await rule(home, "Ignore mail from bob@example.org.")
+        await rule(home, "Invoices are to be answered.")
         assert (await home.mail(await home.receive(headers=FORGED))).classification == "notify"
-        assert len(model.calls("triage")) == 1
+        [asked] = model.calls("triage")
+        assert "1. Invoices are to be answered." in asked.text
+        assert "Ignore mail from" not in asked.text, "the model would follow it"
 
     async def test_works_when_the_budget_is_spent(self, home: Home, model: Model) -> None:
         await rule(home, "Ignore mail from bob@example.org.")

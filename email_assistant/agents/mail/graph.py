@@ -29,7 +29,7 @@ from email_assistant.agents.mail.run import Judge, Recall, Settle, Sorted, Thoug
 from email_assistant.db.checkpoints import lease_of
 from email_assistant.google.errors import NotFound, Refused
 from email_assistant.memory.rules import Rule, numbered
-from email_assistant.memory.senders import BY_RULE, SenderRule, deciding
+from email_assistant.memory.senders import BY_RULE, SenderRule, deciding, sender_rule
 from email_assistant.tools.spec import Answer, Call, FormNeeded
 from email_assistant.usage import BudgetSpent
 
@@ -153,6 +153,8 @@ class MailAgent(Assistant):
             return known
         lease = lease_of(config)
         rules = await self.memory.rules(UUID(run["account_id"]), "triage_preferences")
+        if run.get("sender") == "":  # forged: what is said of a sender is not said of whoever wrote this
+            rules = [rule for rule in rules if not sender_rule(rule)]
         if found := deciding(rules, run.get("sender", "")):
             return _by_rules(found)
         thought = await self.habits(run, lease) if self.habits else None

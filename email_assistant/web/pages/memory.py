@@ -14,7 +14,7 @@ from email_assistant.memory import markdown
 from email_assistant.memory.fires import COUNTED, Fired
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.rules import LONGEST_RULE, PROFILES, Profile
-from email_assistant.memory.senders import contradictions, sender_rule
+from email_assistant.memory.senders import alone, contradictions
 from email_assistant.web.dependencies import Assistant
 from email_assistant.web.memory import Rules, WhatIfRule, try_rule
 from email_assistant.web.pages.answered import BY
@@ -167,7 +167,7 @@ async def _page(app: App, memory: Memory, address: str | None, refusal: Conflict
         account=chosen,
         profiles=profiles,
         fired={rule.key: fired.get((COUNTED, rule.key), Fired()) for rule in on_triage},
-        alone={rule.key for rule in on_triage if sender_rule(rule)},
+        alone=alone(on_triage),
         contradictions=contradictions(on_triage),
         lessons=await memory.lessons.page(app.user_id, chosen.id) if chosen else [],
         held=await memory.held.page(app.user_id, chosen.id) if chosen else [],
