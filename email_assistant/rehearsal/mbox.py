@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from hashlib import sha256
 from pathlib import Path
@@ -18,6 +18,7 @@ _HEADER: Final = re.compile(rb"[!-9;-~]+[ \t]*:|>?From ")
 _BODY: Final = re.compile(rb"\r?\n\r?\n")
 _FROM_LINE: Final = re.compile(r"From .*?\b((?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b.*\d\d:\d\d.*)")
 _READ: Final = 1_000_000  # bytes of a mail; what comes after them is a file
+_AHEAD: Final = timedelta(days=1)  # of this machine's clock
 _WANTED: Final = "give a mailbox as an .mbox file, such as Google Takeout's, unpacked"
 _PACKED: Final = {b"\x1f\x8b": "gzip", b"PK": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
 
@@ -120,11 +121,17 @@ def _entry(from_line: str, raw: bytes, own: Collection[str], last: datetime) -> 
     return Recorded(
         mail.message_id or f"<{sha256(raw).hexdigest()[:32]}@no-message-id>",
         kept(mail),
-        mail.date or _brought(from_line) or last,
+        _came(mail.date, _brought(from_line)) or last,
         is_own(mail, labels, own),
         labels - {""},
         root.header("x-gm-thrid").strip(),
     )
+
+
+def _came(*times: datetime | None) -> datetime | None:
+    """The first time that may be true: whoever writes can name any day as theirs, one that is to come too."""
+    soon = datetime.now(UTC) + _AHEAD
+    return next((each for each in times if each and each < soon), None)
 
 
 def _brought(from_line: str) -> datetime | None:

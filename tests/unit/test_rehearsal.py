@@ -62,6 +62,14 @@ def answered(tmp_path: Path, *mails: bytes) -> set[str]:
     return {name.strip("<>").partition("@")[0] for name, each in walked(tmp_path, *mails).items() if each.answered}
 
 
+def test_no_mail_comes_in_the_future(tmp_path: Path) -> None:
+    late, lost = letter("late", Date="Thu, 01 Jan 2099 09:00:00 +0000"), letter("lost", timedelta(hours=1))
+    entries = history(tmp_path, late, lost, answer(2))
+    assert [(each.id, each.at) for each in entries[:2]] == [
+        ("<late@x.example>", MONDAY), ("<lost@x.example>", MONDAY + timedelta(hours=1))
+    ]  # fmt: skip
+
+
 class TestPairing:
     def test_by_the_header(self, tmp_path: Path) -> None:
         found = walked(tmp_path, letter("a"), letter("b", timedelta(hours=1)), answer(5, In_Reply_To="<a@x.example>"))
