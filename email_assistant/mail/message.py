@@ -46,7 +46,7 @@ class Mail:
     event: CalendarEvent | None = None  # the first event of its calendar part
     bcc: tuple[Address, ...] = ()  # only the sender's own copy names them
     delivered_to: tuple[str, ...] = ()  # where mail systems say that they brought it, the last one first
-    forged: bool = False  # its receiver found that From names a domain that has not sent it (DMARC, RFC 7489)
+    forged: bool = False  # From names several, or, as its receiver found, a domain that has not sent it (RFC 7489)
 
 
 def reply_addresses(mail: Mail) -> tuple[Address, ...]:

@@ -76,8 +76,13 @@ def _mail(root: MimePart) -> Mail:
         event=reader.event,
         bcc=_addresses(root, "bcc"),
         delivered_to=tuple(address.email for address in _addresses(root, "delivered-to")),
-        forged=_DMARC_FAILED.search(root.header("authentication-results")) is not None,
+        forged=_is_forged(root),
     )
+
+
+def _is_forged(root: MimePart) -> bool:
+    writers = {address.email.lower() for address in _addresses(root, "from")}
+    return len(writers) > 1 or _DMARC_FAILED.search(root.header("authentication-results")) is not None
 
 
 def _addresses(root: MimePart, name: str) -> tuple[Address, ...]:

@@ -73,6 +73,11 @@ class TestARuleThatDecides:
         assert "1. Invoices are to be answered." in asked.text
         assert "Ignore mail from" not in asked.text, "the model would follow it"
 
+    async def test_does_not_decide_for_one_of_several_senders(self, home: Home, model: Model) -> None:
+        await rule(home, "Ignore mail from bob@example.org.")
+        mail = await home.receive(headers={"From": "Bob <bob@example.org>, Eve <eve@example.net>"})
+        assert (await home.mail(mail)).classification == "notify"
+
     async def test_works_when_the_budget_is_spent(self, home: Home, model: Model) -> None:
         await rule(home, "Ignore mail from bob@example.org.")
         model.fault("triage", status=500, times=99)
