@@ -12,8 +12,6 @@ from email_assistant.db.pool import Pool, fetched
 from email_assistant.errors import AssistantError
 from email_assistant.settings import Settings
 
-_MILLION = Decimal(1_000_000)
-
 
 class BudgetSpent(AssistantError):
     """The account's budget for today is spent; the message says until when nothing is asked of a model."""
@@ -91,7 +89,7 @@ class Usage:
         """Note an account's call. A crash of the database may forget the last ones: a note is not worth the wait for
         the disk."""
         price = self._settings.prices.get(model)
-        cost = (prompt_tokens * price.prompt + completion_tokens * price.completion) / _MILLION if price else 0
+        cost = price.of(prompt_tokens, completion_tokens) if price else 0
         await self._rows(
             """insert into model_usage
                    (user_id, account_id, run_id, role, model, prompt_tokens, completion_tokens, cost)

@@ -1,6 +1,6 @@
 """What every command shares that asks a model many times: which one, what it costs, and the person's word before."""
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from email_assistant.settings import Settings
 
 Yes = Annotated[bool, typer.Option("--yes", help="Don't ask before a model is asked.")]
-
-_MILLION: Final = 1e6
 
 
 def with_model(settings: "Settings", name: str | None) -> "Settings":
@@ -32,7 +30,7 @@ def agreed(announced: str, yes: bool) -> None:
 def money(settings: "Settings", model: str, prompt: float, completion: float) -> float | None:
     """What tokens cost; None: it is not known."""
     price = settings.prices.get(model)
-    return (prompt * float(price.prompt) + completion * float(price.completion)) / _MILLION if price else None
+    return float(price.of(prompt, completion)) if price else None
 
 
 def in_money(settings: "Settings", model: str, prompt: float, completion: float) -> str:

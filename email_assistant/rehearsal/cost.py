@@ -16,7 +16,6 @@ _DRAFTING: Final = (750, 250)
 _MOST_SORTED: Final = 1_400  # tokens of a mail, as triage is shown them
 _MOST_SORTED_BULK: Final = 560
 _MOST_DRAFTED: Final = 3_000  # of a conversation
-_MILLION: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +70,4 @@ def _sorting(judged: Sequence[Judged], settings: Settings) -> Decimal | None:
 
 def _money(role: AccountRole, prompts: Sequence[int], answer: int, settings: Settings) -> Decimal | None:
     price = settings.prices.get(settings.model_for(role))
-    if price is None:
-        return None
-    return (sum(prompts) * price.prompt + len(prompts) * answer * price.completion) / _MILLION
+    return price.of(sum(prompts), len(prompts) * answer) if price else None

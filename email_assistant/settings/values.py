@@ -16,6 +16,10 @@ class Price(BaseModel):
     prompt: Decimal = Field(ge=0)
     completion: Decimal = Field(ge=0)
 
+    def of(self, prompt: float, completion: float) -> Decimal:
+        """What so many tokens cost."""
+        return (Decimal(prompt) * self.prompt + Decimal(completion) * self.completion) / 1_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class WorkingHours:

@@ -87,7 +87,7 @@ class WhatIf:
         asked = sum(tokens(prompt) + tokens(mail.text) for mail in to_ask)
         price = self._settings.prices.get(self._settings.model_for("triage"))
         answers = len(to_ask) * _ANSWER
-        cost = (asked * price.prompt + answers * price.completion) / 1_000_000 if price else None
+        cost = price.of(asked, answers) if price else None
         return RuleTrial(account, rules, len(mails), told, to_ask, asked + answers, cost)
 
     async def ask(self, trial: RuleTrial) -> Sequence[tuple[TriedMail, Classification]]:
