@@ -82,6 +82,11 @@ def deciding(rules: Iterable[Rule], sender: str) -> Sequence[SenderRule]:
     return found if len({each.classification for each in found}) == 1 else []
 
 
+def believed(rules: Sequence[Rule], *, forged: bool) -> Sequence[Rule]:
+    """Those that a model is shown with a mail: what is said of a sender is not said of whoever forged them."""
+    return [rule for rule in rules if not sender_rule(rule)] if forged else rules
+
+
 def contradictions(rules: Iterable[Rule]) -> list[tuple[Rule, Rule]]:
     """Pairs of them that say different things of mail from the same address or domain; neither decides alone."""
     found = filter(None, map(sender_rule, rules))
