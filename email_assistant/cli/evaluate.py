@@ -15,7 +15,7 @@ from email_assistant.cli.context import (
     AsJson,
     CommandError,
     OfAccount,
-    check_writable,
+    check_new,
     ended_in_words,
     load_settings,
     one_of,
@@ -68,7 +68,7 @@ def triage(
 
         wanted = one_of(STAGES, stage, "--stage takes")
         if report is not None:
-            check_writable(report)
+            check_new(report)
         mails = read(data)
         learned = apart(read(train), mails) if train else None
         asks = wanted in ("model", "cascade")
@@ -149,7 +149,7 @@ def drafts(
         from email_assistant.bench.report import of_drafts, write
 
         if report is not None:
-            check_writable(report)
+            check_new(report)
         letters, zone, canned = (read(data), UTC, "") if data else run(lambda: _approved(account))
         found = measure(letters, zone)
         about = {

@@ -177,10 +177,11 @@ async def lessons(account: OfAccount = None, as_json: AsJson = False) -> None:
         out.print("Nothing was learned yet.")
     for waits in () if as_json else held:
         print_text(f"{str(waits.id)[:8]}  {when(waits.at)}  waits for you: {waits.said}")
-        print_text(f"    {said_of(waits.origin)} It would sort otherwise what you decided:", style="dim")
+        print_text(f"    {said_of(waits.origin)} It would not sort as you decided:", style="dim")
         for mail in waits.broken:
             becomes = _BECOMES.get(mail["becomes"], mail["becomes"])
-            print_text(f"    {mail['was']} → {becomes}: {mail['sender']}: {mail['subject']}", style="dim")
+            change = f"still {becomes}" if mail["was"] == mail["becomes"] else f"{mail['was']} → {becomes}"
+            print_text(f"    {change}: {mail['sender']}: {mail['subject']}", style="dim")
         print_text(f"    `memory keep {str(waits.id)[:8]}` learns it, `memory drop {str(waits.id)[:8]}` does not.")
     for each in () if as_json else found:
         gone = " (taken back)" if each.taken_back_at else ""

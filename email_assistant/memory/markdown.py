@@ -88,9 +88,20 @@ def read(file: str) -> dict[Profile, list[Written]]:
                 raise BadRule('a line is a heading, a rule that begins with "- ", or "  > " and where that comes from')
         except BadRule as wrong:
             raise _refused(number, wrong) from None
+    for lines in found.values():
+        _check_once(lines)
     if not found:
         raise BadRule(f"no profile's heading stands in it, such as ## {PROFILES[0]}; nothing was changed")
     return found
+
+
+def _check_once(lines: Sequence[Written]) -> None:
+    """Two rules may say the same where both were there before."""
+    first: dict[str, int] = {}
+    for line in sorted(lines, key=lambda each: (each.key is None, each.line)):
+        if line.key is None and line.text in first:
+            raise _refused(line.line, f"that rule stands in line {first[line.text]} already")
+        first.setdefault(line.text, line.line)
 
 
 def _profile(name: str) -> Profile:

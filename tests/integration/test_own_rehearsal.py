@@ -304,7 +304,8 @@ class TestPage:
         page = program.http.get("/rehearsal")
         assert page.headers["refresh"]
         assert f"96 of {len(newest_first)}" in self.until(program, "96 of")
-        program.http.post("/rehearsal", data={"account": PERSON, "months": "6"})  # it is under way: nothing changes
+        refused = program.http.post("/rehearsal", data={"account": PERSON, "months": "6"})
+        assert "a rehearsal is under way already" in refused.text
         hold.release()
         told = self.until(program, "I would have shown you")
         assert "refresh" not in program.http.get("/rehearsal").headers
