@@ -18,7 +18,7 @@ from typing import Any, Final, Literal
 
 from email_assistant.mail.charset import one_line
 from email_assistant.memory.lessons import BadRule
-from email_assistant.memory.rules import LONGEST_RULE, MOST_RULES, PROFILES, Profile, Rule, said_of
+from email_assistant.memory.rules import MOST_RULES, PROFILES, Profile, Rule, checked, said_of
 
 _ID: Final = re.compile(r"\(([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\)$")
 _BULLETS: Final = ("- ", "* ", "+ ")
@@ -140,10 +140,10 @@ def _changes(profile: Profile, rules: Sequence[Rule], lines: Sequence[Written]) 
 
 
 def _checked(line: Written) -> str:
-    if not line.text or len(line.text) > LONGEST_RULE:
-        long = f"a rule is a text of 1 to {LONGEST_RULE} characters, and this has {len(line.text)}"
-        raise _refused(line.line, long)
-    return line.text
+    try:
+        return checked(line.text)
+    except BadRule as wrong:
+        raise _refused(line.line, wrong) from None
 
 
 def seen(found: Sequence[FileChange]) -> str:

@@ -15,7 +15,6 @@ from langgraph.store.base import BaseStore
 
 from email_assistant.db.pool import Connection, Pool
 from email_assistant.inbox.items import Conflict, NoItem
-from email_assistant.mail.charset import one_line
 from email_assistant.memory import markdown
 from email_assistant.memory.decisions import decisions
 from email_assistant.memory.fires import COUNTED, Fired, counted
@@ -23,11 +22,11 @@ from email_assistant.memory.held import HeldLesson, HeldLessons
 from email_assistant.memory.lessons import BadRule, Learned, Lessons
 from email_assistant.memory.replay import Otherwise, undone
 from email_assistant.memory.rules import (
-    LONGEST_RULE,
     MOST_RULES,
     PROFILES,
     Profile,
     Rule,
+    checked,
     in_order,
     is_by_hand,
     now,
@@ -392,11 +391,3 @@ class Memory:
 def _namespace(account_id: UUID, *profile: Profile) -> tuple[str, ...]:
     """Of a profile, or of all that the account has."""
     return ("email_assistant", str(account_id), *profile)  # not the address: labels refuse "."
-
-
-def checked(text: str) -> str:
-    """A rule is one line of text. Raises BadRule."""
-    line = one_line(text)
-    if not line or len(line) > LONGEST_RULE:
-        raise BadRule(f"a rule is a text of 1 to {LONGEST_RULE} characters")
-    return line

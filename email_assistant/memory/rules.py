@@ -11,7 +11,9 @@ from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationEr
 from typing_extensions import TypedDict
 
 from email_assistant.db.values import FIRST, LAST
+from email_assistant.mail.charset import one_line
 from email_assistant.mail.prompt import rule as as_rule
+from email_assistant.memory.lessons import BadRule
 
 Profile = Literal["triage_preferences", "response_preferences", "cal_preferences"]
 PROFILES: tuple[Profile, ...] = get_args(Profile)
@@ -95,6 +97,14 @@ class _Version(TypedDict):
 
 class _Kept(_Version):
     history: list[_Version]
+
+
+def checked(text: str) -> str:
+    """A rule is one line of text. Raises BadRule."""
+    line = one_line(text)
+    if not line or len(line) > LONGEST_RULE:
+        raise BadRule(f"a rule is a text of 1 to {LONGEST_RULE} characters, and this has {len(line)}")
+    return line
 
 
 def now() -> str:

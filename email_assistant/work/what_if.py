@@ -14,8 +14,8 @@ from email_assistant.agents.mail.prompts import Classification, Triage, triage_p
 from email_assistant.db.pool import Pool, fetched
 from email_assistant.mail.excerpt import tokens
 from email_assistant.memory.fires import COUNTED
-from email_assistant.memory.profiles import Memory, checked
-from email_assistant.memory.rules import Rule, numbered
+from email_assistant.memory.profiles import Memory
+from email_assistant.memory.rules import Rule, checked, numbered
 from email_assistant.memory.senders import deciding, sender_rule
 from email_assistant.model import Models
 from email_assistant.model.several import several
