@@ -7,12 +7,14 @@ from typing import Annotated
 
 import typer
 
+from email_assistant.cli.capacity import capacity
 from email_assistant.cli.context import AsJson, awaited, complain, ended_in_words, err, out, print_json, print_table
 from email_assistant.cli.machine import machine
 from email_assistant.cli.speed import speed
 
 app = typer.Typer(help="Measure the program on this machine.", no_args_is_help=True)
 app.command()(speed)
+app.command()(capacity)
 
 
 @app.command()
