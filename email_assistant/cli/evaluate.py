@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from email_assistant.triage.measure import Measured, Stage
 
 Report = Annotated[
-    Path | None, typer.Option(metavar="FILE.html", help="Write the figures with plots, as one page that stands alone.")
+    Path | None,
+    typer.Option(metavar="FILE.html", help="Write the figures with plots, as a new page that stands alone."),
 ]
 
 app = typer.Typer(help="Measure how well mail is told apart, and how much of the drafts is kept.", no_args_is_help=True)
