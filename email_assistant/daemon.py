@@ -26,7 +26,7 @@ from email_assistant.inbox.teaching import Taught
 from email_assistant.memory.correction import teach_triage
 from email_assistant.memory.learn import Learner, Lesson, ProfileChanged
 from email_assistant.memory.profiles import Memory
-from email_assistant.memory.trial import Trial
+from email_assistant.memory.trial import PastTrial
 from email_assistant.model import ModelDown, Models
 from email_assistant.outgoing.left_drafts import LeftDrafts
 from email_assistant.outgoing.letters import Mailer
@@ -364,7 +364,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
             watches,
             driver,
             invoker,
-            Learner(memory, app.models, Trial(app.pool, SortAgain(app.pool, app.accounts, app.models, settings))),
+            Learner(memory, app.models, PastTrial(app.pool, SortAgain(app.pool, app.accounts, app.models, settings))),
             memory,
             saver,
             open_chat(app, callbacks),

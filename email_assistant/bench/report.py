@@ -52,7 +52,7 @@ class Figured:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class MailCost:
     """What a mail took, beside how often it was told right."""
 
     label: str
@@ -66,7 +66,7 @@ class Cost:
 class ReportPage:
     title: str
     says: Sequence[str]
-    costs: Sequence[Cost] = field(default_factory=tuple, kw_only=True)
+    costs: Sequence[MailCost] = field(default_factory=tuple, kw_only=True)
     plots: Sequence[Plot] = field(default_factory=tuple)
     tables: Sequence[Figured] = field(default_factory=tuple)
 
@@ -113,15 +113,15 @@ def of_triage(found: "Measured", about: Mapping[str, Any], says: Sequence[str]) 
     )
 
 
-def _costs(found: "Measured", cost: Mapping[str, Any] | None) -> list[Cost]:
+def _costs(found: "Measured", cost: Mapping[str, Any] | None) -> list[MailCost]:
     """Of all mails, and where a model was asked about some of them, of these and of the others."""
     if cost is None:
         return []
     asked, used, money = cost["mails"], cost["tokens_of_a_mail"] * found.n, cost["money"]
 
-    def of(label: str, mails: int, right: float, *, share: bool) -> Cost:
+    def of(label: str, mails: int, right: float, *, share: bool) -> MailCost:
         paid = 0.0 if not share else None if money is None else money / mails
-        return Cost(label, mails, right / mails, used / mails if share else 0.0, paid)
+        return MailCost(label, mails, right / mails, used / mails if share else 0.0, paid)
 
     right, alone = found.accuracy * found.n, found.n - asked
     every = of("all mails", found.n, right, share=True)

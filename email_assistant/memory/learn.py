@@ -27,7 +27,7 @@ from email_assistant.memory.named import strangers
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.replay import Otherwise
 from email_assistant.memory.rules import Profile, Rule, RuleChange
-from email_assistant.memory.trial import Trial
+from email_assistant.memory.trial import PastTrial
 from email_assistant.model import Models
 
 log = logging.getLogger(__name__)
@@ -123,7 +123,7 @@ class ProfileChanged(AssistantError):
 
 
 class Learner:
-    def __init__(self, memory: Memory, models: Models, trial: Trial) -> None:
+    def __init__(self, memory: Memory, models: Models, trial: PastTrial) -> None:
         self._memory = memory
         self._models = models
         self._trial = trial

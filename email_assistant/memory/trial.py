@@ -43,7 +43,7 @@ class Sorter(Protocol):
         ...
 
 
-class Trial:
+class PastTrial:
     def __init__(self, pool: Pool, sort: Sorter) -> None:
         self._pool = pool
         self._sort = sort
