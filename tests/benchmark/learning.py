@@ -14,7 +14,7 @@ Two simulations, of invented people alone: they show how the machinery behaves, 
 import argparse
 import platform
 import sys
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -30,7 +30,7 @@ from email_assistant.mail.message import Mail
 from email_assistant.rehearsal.learned import Predecessor, Truth, learn, next_version
 from email_assistant.rehearsal.recorded import Recorded
 from email_assistant.rehearsal.study import Study
-from email_assistant.triage.cascade import LIMITS, MISSED, Judgement, is_checked, may_decide, nothing_proven, take
+from email_assistant.triage.cascade import LIMITS, Judgement, is_checked, may_decide, nothing_proven, take
 from email_assistant.triage.classifier import Classifier, TooFewOutcomes
 from email_assistant.triage.plain import IGNORE, NOTIFY, OUTCOMES, RESPOND
 from email_assistant.triage.versions import FIRST, GROWS
@@ -46,6 +46,7 @@ BY_CLASS: Final = 0.5
 """The share of corrections that name the class, and so make a sender rule; others only answer what is shown."""
 SILENCE: Final = timedelta(days=14)
 HUNDRED: Final = 100
+CLAIMS: Final = [(kind, claim) for kind, claims in LIMITS.items() for claim in claims]
 
 _ASKS = ("Can you send me the numbers?", "What do you think?", "Please confirm by Friday.", "Could we meet this week?")
 _TELLS = ("For your information.", "The minutes are attached.", "This went out today.", "No action is needed.")
@@ -281,7 +282,7 @@ def weeks(persons: int, mails: int) -> None:
         )
         print(f"  first decided by habits: {life.first_by_habits}; decided so: {decided:,}, of these missed: {missed}; "
               f"versions kept: {kept} of {len(life.versions)}; a judgement takes {slowest}")  # fmt: skip
-        bounds = ", ".join(f"{claim}: {life.proof.bound(claim):.2%}" for claim in LIMITS)
+        bounds = ", ".join(f"{kind} {claim}: {life.proof.bound(kind, claim):.2%}" for kind, claim in CLAIMS)
         print(f"  proven at best: {bounds}")
 
 
@@ -292,14 +293,15 @@ ignored where an answer was needed."""
 
 @dataclass(slots=True)
 class Lived:
-    decided: dict[str, int]
-    wrong: dict[str, int]
+    decided: Counter[str]  # by kind
+    wrong: Counter[tuple[str, str]]  # by kind and claim
     decided_late: int  # after the middle of the life
 
     def excess(self) -> float:
         """By how much the worst claim's share of wrong ones is above its limit."""
         return max(
-            (self.wrong[claim] / self.decided[claim] - limit for claim, limit in LIMITS.items() if self.decided[claim]),
+            (self.wrong[kind, claim] / self.decided[kind] - LIMITS[kind][claim]
+             for kind, claim in CLAIMS if self.decided[kind]),
             default=0.0,
         )
 
@@ -308,7 +310,7 @@ def lived(seed: int, mails: int, error: Error) -> Lived:
     """A life by the proof: what is decided alone is evidence only where it is checked, or contradicted."""
     random, proof = Random(seed), nothing_proven()
     shares = (random.uniform(0.4, 0.8), random.uniform(0.1, 0.2))
-    found = Lived(dict.fromkeys(LIMITS, 0), dict.fromkeys(LIMITS, 0), 0)
+    found = Lived(Counter(), Counter(), 0)
     unknown: deque[Judgement] = deque()
     for number in range(mails):
         drawn, confidence = random.random(), random.random()
@@ -324,10 +326,8 @@ def lived(seed: int, mails: int, error: Error) -> Lived:
         checked = decided and random.random() < 0.1
         if decided and not checked:
             found.decided_late += number >= mails / 2
-            for claim, is_wrong in ((thought, truth != thought), (MISSED, truth == RESPOND)):
-                if claim != MISSED or thought == IGNORE:
-                    found.decided[claim] += 1
-                    found.wrong[claim] += is_wrong
+            found.decided[thought] += 1
+            found.wrong.update((thought, claim) for claim in Judgement(thought, confidence, truth, True, False).against)
         seen = truth if not decided or checked or random.random() < NOTICED else thought
         unknown.append(Judgement(thought, confidence, seen, decided, checked))
         if len(unknown) > 3 * MAILS_A_DAY:
@@ -350,7 +350,7 @@ def lives(persons: int, mails: int) -> None:
     found = [lived(seed, mails, steady(seed)) for seed in range(persons)]
     trusted = [each for each in found if any(each.decided.values())]
     broken = sum(each.excess() > 0 for each in trusted)
-    ignored = sum(each.decided[MISSED] > 0 for each in found)
+    ignored = sum(each.decided[IGNORE] > 0 for each in found)
     print(f"\nLives: of {persons:,} steady people with {mails:,} mails each, {len(trusted)} came to be decided for, "
           f"{ignored} of them to have mail ignored; a limit was broken over the life of {broken} "
           f"({broken / persons:.1%}; at most 5 % may be)")  # fmt: skip
