@@ -1,4 +1,4 @@
-"""What a classifier would have thought of each mail of the past, by what was known on the day it came: the evidence of a
+"""What a classifier would have thought of each mail of the past, by what was known on the day it came: evidence of a
 person's own history, from before anything was sorted for them."""
 
 from bisect import bisect_right

@@ -6,8 +6,8 @@ from, the exact binomial bound (Clopper & Pearson, Biometrika 26, 1934) is looke
 is spent over looks, thresholds and kinds (Angelopoulos et al., Learn then Test, arXiv 2110.01052). About a person who
 changes a bound on the past promises nothing: then RECENT cases take the permission back.
 
-- *Kinds* share the risk. The claims about one kind need not: it is decided only where all of them are proven, so a false
-  one among them is tested at the whole (intersection-union test, Berger, Technometrics 24, 1982).
+- *Kinds* share the risk. The claims about one kind need not: it is decided only where all of them are proven, so a
+  false one among them is tested at the whole (intersection-union test, Berger, Technometrics 24, 1982).
 - *Thresholds* are tested in a fixed order, from the highest on, each at its own part of the risk, and while the one
   before is proven, at what that was tested at besides (fallback procedure, Wiens & Dmitrienko, J. Biopharm. Stat. 15,
   2005). The first false one in the order is tested at the parts up to its own and after it at those that follow, so all
@@ -18,19 +18,19 @@ changes a bound on the past promises nothing: then RECENT cases take the permiss
 """
 
 from collections import Counter, deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import exp, lgamma, log, log1p
 from typing import Final
 
-PARTS: Final[Mapping[float, float]] = {0.98: 0.25, 0.95: 0.0, 0.9: 0.75, 0.8: 0.0, 0.7: 0.0, 0.6: 0.0, 0.5: 0.0}
+PARTS: Final[Mapping[float, float]] = {0.98: 0.1, 0.95: 0.0, 0.9: 0.2, 0.8: 0.0, 0.7: 0.0, 0.6: 0.7, 0.5: 0.0}
 """By threshold of confidence, in the order of testing, its own part of the risk: fixed before anything is seen."""
 THRESHOLDS: Final = tuple(sorted(PARTS))
 FIRST_LOOK: Final = 150
 """Cases of a threshold at the first look that there can be; each later one comes at twice as many. Looks at so few that
 not even clean ones could prove the limit are left out, and spend nothing."""
-_LATER: Final = 1 / 3
+_LATER: Final = 1 / 4
 """Of what is left of a threshold's risk, what a look leaves for those after it: most goes to the first."""
 RISK: Final = 0.05
 RECENT: Final = 100
@@ -113,9 +113,7 @@ class _Trial:
 class Proof:
     """What a stage may decide alone: for each kind, the lowest confidence at which its error rates are proven."""
 
-    def __init__(
-        self, limits: Mapping[str, Mapping[str, float]], shares: Mapping[str, float] | None = None
-    ) -> None:
+    def __init__(self, limits: Mapping[str, Mapping[str, float]], shares: Mapping[str, float] | None = None) -> None:
         """
         Args:
             limits: for each kind of decision, and each claim about it, the share of cases against it that it must stay
@@ -130,7 +128,7 @@ class Proof:
 
     def record(self, kind: str, confidence: float, against: Collection[str] = ()) -> None:
         """A case that was judged before it was learned from, once it is known what was right, and the claims that it
-        speaks against. Of the cases that the stage decided alone, those that are checked; they must be chosen by lot."""
+        speaks against. Of the cases that the stage decided alone, those that are checked; the lot must choose them."""
         trials = self._trials[kind]
         looks = [trials[threshold].take(against) for threshold in PARTS if confidence >= threshold]
         if any(looks):
@@ -147,17 +145,13 @@ class Proof:
         """The confidence from which on it may decide; None: it must ask about everything."""
         return min(self._proven[kind], default=None)
 
-    def proven(self, kind: str) -> Sequence[float]:
-        """The thresholds from which on it may decide."""
-        return self._proven[kind]
-
-    def _now_proven(self, kind: str) -> list[float]:
-        return [threshold for threshold, bounds in self._bounds(kind) if self._is_under(kind, bounds)]
-
     def bound(self, kind: str, claim: str) -> float:
         """The least share of cases against a claim that is proven at any threshold, as its last look found it; 1 before
         one."""
         return min(bounds[claim] for _, bounds in self._bounds(kind))
+
+    def _now_proven(self, kind: str) -> list[float]:
+        return [threshold for threshold, bounds in self._bounds(kind) if self._is_under(kind, bounds)]
 
     def _bounds(self, kind: str) -> Iterator[tuple[float, Mapping[str, float]]]:
         """By threshold, in the order of testing, what is proven of each claim."""

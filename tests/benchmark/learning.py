@@ -1,4 +1,5 @@
-"""Simulated weeks from an empty history: what the cascade of triage saves, and whether its limits hold.
+"""Simulated weeks from an empty history, or a rehearsed one: what the cascade of triage saves, and whether its limits
+hold.
 
     uv run python -m tests.benchmark.learning
 
@@ -27,6 +28,7 @@ from typing import Final
 # ruff: noqa: T201
 from email_assistant.mail.address import Address
 from email_assistant.mail.message import Mail
+from email_assistant.rehearsal.foretold import foretell
 from email_assistant.rehearsal.learned import Predecessor, Truth, learn, next_version
 from email_assistant.rehearsal.recorded import Recorded
 from email_assistant.rehearsal.study import Study
@@ -44,6 +46,10 @@ NOTICED: Final = 0.8
 """The share of wrongly ignored mails that the person finds and corrects; others stay as they are, or are answered."""
 BY_CLASS: Final = 0.5
 """The share of corrections that name the class, and so make a sender rule; others only answer what is shown."""
+TEMPTING: Final = 1 / 3
+"""The share of the senders whose mail was sometimes opened in the past though it needed nothing."""
+OPENED: Final = 0.2
+"""The share of such mail of theirs that was."""
 SILENCE: Final = timedelta(days=14)
 HUNDRED: Final = 100
 CLAIMS: Final = [(kind, claim) for kind, claims in LIMITS.items() for claim in claims]
@@ -118,6 +124,14 @@ def post(seed: int, mails: int, noise: float) -> Iterator[Post]:
         )  # fmt: skip
 
 
+def answer(each: Post, at: datetime) -> Recorded:
+    mail = each.mail
+    assert mail.sender
+    letter = Mail(f"<own.{each.id}@x>", mail.message_id, (), Address("Ada", ADA), (), (mail.sender,), (),
+                  f"Re: {mail.subject}", at, "Yes.", "Yes.", (), auto_submitted=False, bulk=False, note="")  # fmt: skip
+    return Recorded(f"own.{each.id}", letter, at, True, frozenset({"sent"}), each.id)
+
+
 @dataclass(slots=True)
 class Week:
     """What a hundred mails cost."""
@@ -148,6 +162,7 @@ class Life:
     mails: int
     noise: float
     by_class: float
+    history: int = 0  # mails before the first that is sorted
     hundreds: list[Week] = field(default_factory=list)
     versions: list[tuple[datetime, int, bool]] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)  # of each decision
@@ -163,12 +178,36 @@ class Life:
         self.proof = nothing_proven()
         self.student: tuple[Study, Classifier, datetime] | None = None
         self.fed = 0
-        for number, each in enumerate(post(self.seed, self.mails, self.noise)):
+        posts = post(self.seed, self.history + self.mails, self.noise)
+        self._rehearse([next(posts) for _ in range(self.history)])
+        for number, each in enumerate(posts):
             if number % HUNDRED == 0:
                 self.hundreds.append(Week())
             self._settle(each.at)
             self._triage(number, each, self.hundreds[-1])
             self.entries.append(Recorded(each.id, each.mail, each.at, False, frozenset(), each.id))
+
+    def _rehearse(self, past: Sequence[Post]) -> None:
+        """What a rehearsal reads of it, and what that proves."""
+        if not past:
+            return
+        for each in past:
+            labels = self._labels(each) if each.at < past[-1].at - SILENCE else frozenset[str]()
+            self.entries.append(Recorded(each.id, each.mail, each.at, False, labels, each.id))
+            if each.truth == RESPOND:
+                self.entries.append(answer(each, each.at + timedelta(hours=self.random.expovariate(1 / 6))))
+        self.entries.sort(key=lambda entry: entry.at)
+        study = Study([ADA])
+        study.take(self.entries)
+        for case in foretell(study, [entry for entry in self.entries if not entry.own]):
+            take(self.proof, Judgement(case.thought, case.confidence, case.truth, False, False, past=True))
+
+    def _labels(self, each: Post) -> frozenset[str]:
+        """What is to be ignored lies unopened, but for some of some senders' mail."""
+        sender = each.mail.sender.email if each.mail.sender else ""
+        tempts = Random(sender).random() < TEMPTING
+        opened = each.truth != IGNORE or (tempts and self.random.random() < OPENED)
+        return frozenset({"inbox"} if opened else {"unread"})
 
     def _settle(self, now: datetime) -> None:
         due = sorted((each for each in self.pending if each.at <= now), key=lambda each: each.at)
@@ -250,13 +289,13 @@ class Life:
             self.rules[each.mail.sender.email] = each.truth
 
 
-def weeks(persons: int, mails: int) -> None:
-    print(f"\nWeeks: {persons} people, {mails:,} mails each at {MAILS_A_DAY} a day, from an empty history; the oracle "
-          f"in the model's place is wrong in {ORACLE_WRONG:.0%}")  # fmt: skip
-    for seed in range(persons):
+def weeks(persons: Sequence[int], mails: int, history: int) -> None:
+    print(f"\nWeeks: {len(persons)} people, {mails:,} mails each at {MAILS_A_DAY} a day, after {history:,} "
+          f"that were rehearsed; the oracle in the model's place is wrong in {ORACLE_WRONG:.0%}")  # fmt: skip
+    for seed in persons:
         noise, by_class = ((0.002, BY_CLASS), (0.01, BY_CLASS), (0.03, BY_CLASS), (0.002, 0.0))[seed % 4]
         begun = perf_counter()
-        life = Life(seed, mails, noise, by_class)
+        life = Life(seed, mails, noise, by_class, history)
         life.live()
         took = perf_counter() - begun
         print(
@@ -300,8 +339,11 @@ class Lived:
     def excess(self) -> float:
         """By how much the worst claim's share of wrong ones is above its limit."""
         return max(
-            (self.wrong[kind, claim] / self.decided[kind] - LIMITS[kind][claim]
-             for kind, claim in CLAIMS if self.decided[kind]),
+            (
+                self.wrong[kind, claim] / self.decided[kind] - LIMITS[kind][claim]
+                for kind, claim in CLAIMS
+                if self.decided[kind]
+            ),
             default=0.0,
         )
 
@@ -371,14 +413,17 @@ def lives(persons: int, mails: int) -> None:
 def main(given: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="tests.benchmark.learning")
     parser.add_argument("--persons", type=int, default=4)
+    parser.add_argument("--person", type=int, help="this one alone")
+    parser.add_argument("--history", type=int, default=0, help="mails that each has rehearsed before")
     parser.add_argument("--mails", type=int, default=6000)
     parser.add_argument("--lives", type=int, default=1000)
     parser.add_argument("--life", type=int, default=12_000, help="mails of each of those")
     options = parser.parse_args(given)
     libraries = ", ".join(f"{name} {version_of(name)}" for name in ("scikit-learn", "numpy", "scipy"))
     print(f"{platform.platform()}, {platform.machine()}; Python {platform.python_version()}; {libraries}")
-    if options.persons:
-        weeks(options.persons, options.mails)
+    persons = range(options.persons) if options.person is None else [options.person]
+    if persons:
+        weeks(persons, options.mails, options.history)
     if options.lives:
         lives(options.lives, options.life)
 

@@ -41,7 +41,7 @@ class TestWhatMayBeDecided:
         proof = prove([*judged(1198), *judged(2, truth=RESPOND)])
         assert proof.bound(IGNORE, WRONG) < 0.02
         assert proof.threshold(IGNORE) is None
-        assert may_decide(prove([*judged(1192), *judged(8, truth=NOTIFY)]), IGNORE, 0.97)
+        assert may_decide(prove([*judged(8, truth=NOTIFY), *judged(1192)]), IGNORE, 0.97)
 
     def test_of_the_past_only_what_it_tells_counts(self) -> None:
         """That a mail was opened does not say that it was to be shown."""
