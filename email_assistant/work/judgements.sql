@@ -68,11 +68,11 @@ select thought, confidence, truth, decided, checked, past from (
 
 -- name: foretold
 insert into past_judgements (account_id, gmail_id, user_id, thought, confidence, version, truth, known_at)
-select distinct on (p.account_id, mail_id) p.account_id, p.gmail_id, p.user_id, thought, confidence, version, truth, known_at
+select distinct on (mail_id) p.account_id, p.gmail_id, p.user_id, thought, confidence, version, truth, known_at
 from unnest(%s::text[], %s::text[], %s::float[], %s::timestamptz[], %s::text[], %s::timestamptz[])
      as found (mail_id, thought, confidence, version, truth, known_at)
 join past_mails p on coalesce(p.content->>'message_id', '<' || p.gmail_id || '@no-message-id>') = mail_id
-where p.account_id = %s order by p.account_id, mail_id, p.gmail_id
+where p.account_id = %s order by mail_id, p.gmail_id
 on conflict do nothing
 
 -- name: taught
