@@ -166,7 +166,8 @@ class Proof:
         return all(bounds[claim] < limit for claim, limit in self._limits[kind].items())
 
     def _untried(self, kind: str) -> dict[float, _Trial]:
-        found, most = {}, 0.0
+        found: dict[float, _Trial] = {}
+        most = 0.0
         for threshold, part in PARTS.items():
             most += part * self._risks[kind]
             first = _first_look(min(self._limits[kind].values()), most)
