@@ -47,6 +47,7 @@ from email_assistant.work.habits import Habits
 from email_assistant.work.heed import Heed
 from email_assistant.work.invoke import Invoker
 from email_assistant.work.labels import Labels
+from email_assistant.work.polling import Polling
 from email_assistant.work.precedents import Precedents
 from email_assistant.work.runs import Runs
 from email_assistant.work.settle import Settler
@@ -72,6 +73,7 @@ class Daemon:
     due: DueWork
     runs: Runs
     mailboxes: Mailboxes
+    polling: Polling
     backfill: Backfill
     watches: Watches
     driver: Driver[Conversation]
@@ -89,22 +91,21 @@ class Daemon:
             parts.create_task(self.work())
 
     async def schedule(self) -> None:
-        """Have mailboxes looked at and forgotten work found, until cancelled.
-
-        Any number of processes may do so: what they trigger collapses in the queue."""
+        """Look into mailboxes and for forgotten work, until cancelled. Any number of processes may do so: a mailbox is
+        leased, and what they trigger collapses in the queue."""
         settings = self.app.settings
         scheduler = AsyncIOScheduler(timezone="UTC", job_defaults={"coalesce": True, "max_instances": 1})
-        scheduler.add_job(self.poll, "interval", seconds=settings.poll_seconds)
         scheduler.add_job(self.sweep, "interval", seconds=settings.sweep_seconds)
         scheduler.add_job(self.renew_watches, "interval", seconds=settings.sweep_seconds)
         scheduler.add_job(self.tell, "interval", seconds=settings.sweep_seconds)
         scheduler.add_job(self.send_digests, "interval", seconds=settings.poll_seconds)
         scheduler.start()
         try:
-            await self.poll()
-            while True:  # what a dead process left waits for no sweep
-                await self.app.holder.someone_died()
-                await self.sweep()
+            async with asyncio.TaskGroup() as parts:
+                parts.create_task(self.polling.run())
+                while True:  # what a dead process left waits for no sweep
+                    await self.app.holder.someone_died()
+                    await self.sweep()
         finally:
             scheduler.shutdown(wait=False)
 
@@ -133,11 +134,8 @@ class Daemon:
         return await self.due.is_at_rest()
 
     async def poll(self) -> None:
-        """Have every mailbox looked at."""
-        try:
-            await self.app.queue.poll([account.id for account in await self.app.accounts.pollable()])
-        except psycopg.Error as error:
-            log.warning("no poll: the database is not available (%s)", type(error).__name__)
+        """Look into every mailbox once."""
+        await self.polling.poll()
 
     async def renew_watches(self) -> None:
         """Have Gmail tell of new mail by itself, where there is a topic for that."""
@@ -170,32 +168,8 @@ class Daemon:
             log.warning("no digest: the database is not available (%s)", type(error).__name__)
 
     async def sync_account(self, account_id: UUID) -> None:
-        try:
-            async with held(self.app.pool, "new mail", account_id, self.app.settings.lease_seconds) as ours:
-                if ours:
-                    await self.mailboxes.sync(account_id)
-            if (await self.app.accounts.get(account_id)).wants_backfill:
-                await self.app.queue.backfill(account_id)
-        except (UnknownAccount, LeaseLost):
-            return
-        except (GoogleError, VaultError, psycopg.Error) as error:
-            fault = classify(error)
-            log.warning("account %s: %s", account_id, type(error).__name__)
-            if fault.needs_login:
-                await self.app.accounts.set_state(account_id, "login", fault.reason)
-            elif fault.unexpected:
-                await self._note_unexpected(account_id, error)
-            elif not isinstance(error, psycopg.Error):
-                await self.app.accounts.note_error(account_id, fault.reason, fault.until)
-        except Exception as error:
-            await self._note_unexpected(account_id, error)
-            raise
-
-    async def _note_unexpected(self, account_id: UUID, error: Exception) -> None:
-        """Have `status` and `doctor` tell that a mailbox could not be looked at; not in the error's own words, which
-        may quote a mail."""
-        reason = f"unexpected {type(error).__name__} while new mail was looked for; it is tried again, please report it"
-        await self.app.accounts.note_error(account_id, reason)
+        """Look for new mail in one mailbox."""
+        await self.polling.look(account_id)
 
     async def backfill_account(self, account_id: UUID) -> None:
         """Fetch a batch of older mail; after a failure, the next look that goes well has it tried again."""
@@ -358,6 +332,14 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
             due,
             runs,
             mailboxes,
+            Polling(
+                app.pool,
+                app.accounts,
+                mailboxes,
+                app.queue.backfill,
+                settings.poll_seconds,
+                settings.lease_seconds,
+            ),
             backfill,
             watches,
             driver,
