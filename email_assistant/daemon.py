@@ -2,15 +2,15 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+import math
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 import psycopg
-from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from langchain_core.messages import ToolMessage
 
 from email_assistant.accounts.account import Account, UnknownAccount
@@ -18,6 +18,7 @@ from email_assistant.accounts.vault import VaultError
 from email_assistant.app import App, open_chat, open_memory, open_models, past_mails
 from email_assistant.db.checkpoints import FencedSaver
 from email_assistant.db.lease import LeaseLost, held
+from email_assistant.db.pool import fetched_together
 from email_assistant.gate.ledger import GateLedger
 from email_assistant.google.errors import GoogleError
 from email_assistant.inbox.items import Invalid, Item
@@ -51,7 +52,7 @@ from email_assistant.work.polling import Polling
 from email_assistant.work.precedents import Precedents
 from email_assistant.work.runs import Runs
 from email_assistant.work.settle import Settler
-from email_assistant.work.tasks import Handlers
+from email_assistant.work.tasks import Due, Handlers
 
 if TYPE_CHECKING:
     from email_assistant.agents.mail.graph import MailAgent
@@ -64,6 +65,17 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _FINISHED_RUNS_KEPT = timedelta(days=1)
+
+
+class Swept(NamedTuple):
+    """What a sweep saw besides what it woke."""
+
+    notices: bool = False
+    """Somebody is to be told."""
+    watches: bool = False
+    """Gmail is to be asked to tell of new mail."""
+    next: float = math.inf
+    """Seconds until the next job may begin that waits for its time."""
 
 
 @dataclass(frozen=True)
@@ -93,21 +105,23 @@ class Daemon:
     async def schedule(self) -> None:
         """Look into mailboxes and for forgotten work, until cancelled. Any number of processes may do so: a mailbox is
         leased, and what they trigger collapses in the queue."""
-        settings = self.app.settings
-        scheduler = AsyncIOScheduler(timezone="UTC", job_defaults={"coalesce": True, "max_instances": 1})
-        scheduler.add_job(self.sweep, "interval", seconds=settings.sweep_seconds)
-        scheduler.add_job(self.renew_watches, "interval", seconds=settings.sweep_seconds)
-        scheduler.add_job(self.tell, "interval", seconds=settings.sweep_seconds)
-        scheduler.add_job(self.send_digests, "interval", seconds=settings.poll_seconds)
-        scheduler.start()
-        try:
-            async with asyncio.TaskGroup() as parts:
-                parts.create_task(self.polling.run())
-                while True:  # what a dead process left waits for no sweep
-                    await self.app.holder.someone_died()
-                    await self.sweep()
-        finally:
-            scheduler.shutdown(wait=False)
+        async with asyncio.TaskGroup() as parts:
+            parts.create_task(self.polling.run())
+            parts.create_task(self._send_digests_on_time())
+            while True:
+                swept = await self.sweep()
+                if swept.notices:  # on its own, as a slow server would hold up the next look
+                    parts.create_task(self.tell())
+                if swept.watches:
+                    parts.create_task(self.renew_watches())
+                with suppress(TimeoutError):  # what a dead process left waits for no sweep
+                    async with asyncio.timeout(min(swept.next, self.app.settings.sweep_seconds)):
+                        await self.app.holder.someone_died()
+
+    async def _send_digests_on_time(self) -> None:
+        while self.app.settings.digest_at is not None:
+            await self.send_digests()
+            await asyncio.sleep(self.app.settings.poll_seconds)
 
     async def work(self) -> None:
         """Do the queue's jobs until cancelled; then what runs is finished, or handed back after `stop_seconds`."""
@@ -137,35 +151,40 @@ class Daemon:
         """Look into every mailbox once."""
         await self.polling.poll()
 
+    async def sweep(self) -> Swept:
+        """Wake what is due and was forgotten: dead workers, lost notifications, ended undo windows and back-offs."""
+        app, provider = self.app, self.app.settings.provider
+        swept = Swept()
+
+        async def look() -> None:
+            nonlocal swept
+            due, taught, corrected, reminded, [notices], [watches] = await fetched_together(
+                app.pool,
+                self.due.look(),
+                app.teaching.unlearned(provider),
+                app.corrections.unlearned(provider),
+                app.queue.reminder(),
+                app.channels.some_due(),
+                self.watches.some_due(),
+            )
+            await app.queue.sweep((Due(**row) for row in due), {row["account_id"] for row in taught + corrected})
+            following = [float(row["seconds"]) for row in reminded if row["seconds"] is not None]
+            swept = Swept(notices["found"], watches["found"], min(following, default=math.inf))
+
+        await _tried("no sweep", look())
+        return swept
+
     async def renew_watches(self) -> None:
         """Have Gmail tell of new mail by itself, where there is a topic for that."""
-        try:
-            await self.watches.renew_due()
-        except psycopg.Error as error:
-            log.warning("no push: the database is not available (%s)", type(error).__name__)
-
-    async def sweep(self) -> None:
-        """Wake what is due and was forgotten: dead workers, lost notifications, ended undo windows and back-offs."""
-        try:
-            provider = self.app.settings.provider
-            unlearned = {*await self.app.teaching.unlearned(provider), *await self.app.corrections.unlearned(provider)}
-            await self.app.queue.sweep(await self.due.due(), unlearned)
-        except psycopg.Error as error:
-            log.warning("no sweep: the database is not available (%s)", type(error).__name__)
+        await _tried("no push", self.watches.renew_due())
 
     async def tell(self) -> None:
         """Tell people of what waits. Not a job of the queue, where a slow server would hold up work."""
-        try:
-            await self.app.notices.tell()
-        except psycopg.Error as error:
-            log.warning("no notices: the database is not available (%s)", type(error).__name__)
+        await _tried("no notices", self.app.notices.tell())
 
     async def send_digests(self) -> None:
         """Send the daily mails that are due."""
-        try:
-            await self.app.digests.send_due()
-        except psycopg.Error as error:
-            log.warning("no digest: the database is not available (%s)", type(error).__name__)
+        await _tried("no digest", self.app.digests.send_due())
 
     async def sync_account(self, account_id: UUID) -> None:
         """Look for new mail in one mailbox."""
@@ -244,6 +263,16 @@ class Daemon:
         if finished:
             await self.saver.aprune([str(run_id) for run_id in finished])
             await self.runs.pruned(finished)
+
+
+async def _tried(otherwise: str, work: Awaitable[None]) -> None:
+    """Whatever goes wrong in it is tried again in time, and stops nothing else."""
+    try:
+        await work
+    except psycopg.Error as error:
+        log.warning("%s: the database is not available (%s)", otherwise, type(error).__name__)
+    except Exception:
+        log.exception("%s", otherwise)
 
 
 @asynccontextmanager

@@ -15,7 +15,7 @@ from email_assistant.accounts.account import NOWHERE, WITHOUT_MAILBOX, Account, 
 from email_assistant.accounts.rows import COLUMNS, account_in
 from email_assistant.accounts.vault import Vault
 from email_assistant.db.lease import LeaseLost
-from email_assistant.db.pool import Connection, Pool, fetched
+from email_assistant.db.pool import Connection, Pool, Statement, fetched
 from email_assistant.db.presence import Presence
 
 _at_hand: ContextVar[dict[UUID, Account] | None] = ContextVar("accounts that were read", default=None)
@@ -36,6 +36,9 @@ set token = excluded.token, login_at = clock_timestamp(), state = excluded.state
     labels = case when accounts.provider = excluded.provider then accounts.labels else '{}' end,
     aliases = case when accounts.provider = excluded.provider then accounts.aliases end
 where accounts.state <> 'removing'"""
+_WATCH_DUE: Final = """state = 'active' and provider = %(provider)s and poll_after <= clock_timestamp()
+    and (watch_after <= clock_timestamp() or watch_topic is distinct from %(topic)s::text)
+    and (%(topic)s::text is not null or watch_until is not null or watch_error is not null)"""
 _EVERYTHING_STOPPED: Final = (
     "It is kept, and not done before you go on: everything is stopped. `email-assistant go-on` does that."
 )
@@ -374,22 +377,26 @@ class Accounts:
         for account in await self._rows(spent, (self._provider,)):
             await self._set(account["id"], "spent_until = '-infinity'")
 
+    def some_watches_due(self, topic: str | None) -> Statement:
+        """What gives, as `found`, whether there is anything for `claim_watches`."""
+        return f"select exists (select from accounts where {_WATCH_DUE}) as found", self._watches_given(topic)
+
     async def claim_watches(self, topic: str | None, for_: timedelta) -> list[UUID]:
         """Accounts in which Gmail is to be asked now to tell a topic of new mail, or no longer to tell if there is
         none. They are the caller's for that time; then they are due again, unless told of below."""
-        due = """state = 'active' and provider = %(provider)s and poll_after <= clock_timestamp()
-            and (watch_after <= clock_timestamp() or watch_topic is distinct from %(topic)s::text)
-            and (%(topic)s::text is not null or watch_until is not null or watch_error is not null)"""
-        given = {"topic": topic, "for": for_, "provider": self._provider}
+        given = {**self._watches_given(topic), "for": for_}
         claimed = [
             await self._rows(
                 f"""update accounts set watch_topic = %(topic)s, watch_after = clock_timestamp() + %(for)s
-                    where id = %(id)s and {due} returning id""",
+                    where id = %(id)s and {_WATCH_DUE} returning id""",
                 {**given, "id": row["id"]},
             )
-            for row in await self._rows(f"select id from accounts where {due}", given)
+            for row in await self._rows(f"select id from accounts where {_WATCH_DUE}", given)
         ]
         return [row["id"] for rows in claimed for row in rows]
+
+    def _watches_given(self, topic: str | None) -> dict[str, object]:
+        return {"topic": topic, "provider": self._provider}
 
     async def watched(self, account_id: UUID, until: datetime, again: datetime) -> None:
         """Gmail tells until then, and is to be asked again before."""

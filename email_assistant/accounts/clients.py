@@ -33,7 +33,7 @@ class Clients:
         self._pool = pool
         self._accounts = accounts
         self._timeout = timeout
-        self._limits = limits
+        self.limits = limits
         self._busy_calendars = busy_calendars
         self._clients: dict[UUID, tuple[datetime, GoogleAccount]] = {}
 
@@ -75,7 +75,7 @@ class Clients:
         from email_assistant.google.account import GoogleAccount
 
         exchange = partial(self._accounts.exchange_token, account_id)
-        quota = AccountQuota(self._pool, self._limits, account_id, str(token.get("client_id")))
+        quota = AccountQuota(self._pool, self.limits, account_id, str(token.get("client_id")))
         try:
             return GoogleAccount(
                 token,

@@ -81,11 +81,12 @@ _TO_ASK_AGAIN = """m.sender = '' and not m.readable and m.state = 'failed'
                    and m.received_at + back_off(m.tries, '1 minute', '1000 years') <= clock_timestamp()"""
 
 
-async def some_to_ask_again(pool: Pool, account_ids: Collection[UUID]) -> set[UUID]:
+async def some_to_ask_again(conn: Connection, account_ids: Collection[UUID]) -> set[UUID]:
     """The accounts with mail that `to_ask_again` gives."""
     query = f"""select id from unnest(%s::uuid[]) as of (id)
                 where exists (select from mails m where m.account_id = of.id and {_TO_ASK_AGAIN})"""
-    return {row["id"] for row in await fetched(pool, query, (list(account_ids),))}
+    cursor = await conn.execute(query.encode(), (list(account_ids),))
+    return {row["id"] for row in await cursor.fetchall()}
 
 
 async def to_ask_again(pool: Pool, account_id: UUID, limit: int) -> list[MessageRef]:

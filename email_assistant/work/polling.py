@@ -96,7 +96,7 @@ class Polling:
             async with self.pool.connection() as conn, conn.transaction():
                 due = await self.accounts.due(conn, last, free, seconds)
                 ours = await claim_each(conn, "new mail", [account.id for account in due], self.lease_seconds)
-            again = await some_to_ask_again(self.pool, ours) if ours else set()
+                again = await some_to_ask_again(conn, ours)
             for account in due:
                 if account.id in ours:
                     look = self._look(account, asks_again=account.id in again)

@@ -15,18 +15,31 @@ from procrastinate import App, PsycopgConnector
 from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
-from email_assistant.db.pool import Connection, Pool, StoppablePool, session_settings
+from email_assistant.db.pool import Connection, Pool, Statement, StoppablePool, session_settings
 
 log = logging.getLogger(__name__)
 
-BACKGROUND, DECISIONS, BACKFILL = "background", "decisions", "backfill"
+BACKGROUND, DECISIONS, MAILBOXES = "background", "decisions", "backfill"
 _DECISION_SLOTS = 2
-_BACKFILL_SLOTS = 2
+_MAILBOX_SLOTS = 2
 _CONNECTIONS = 4
-_POLL_SECONDS = 2.0
-"""How late a job starts at most when its notification was lost."""
+_POLL_SECONDS = 30.0
+"""How late a job starts at most when its notification was lost, and no sweep runs that reminds of it."""
+_HEARTBEAT_SECONDS = 60.0
+_STALLED_SECONDS = 600.0
+"""Nothing rests on it: the lease tells who is at work."""
 _FIRST = 10
-"""Priority of looking for mail, before work on what was found."""
+"""Priority of looking for new mail, before older mail."""
+# As Procrastinate tells of a job that was added (`procrastinate_notify_queue_job_inserted_v1`).
+_REMIND = """
+select pg_notify('procrastinate_queue_v1#' || name, json_build_object('type', 'job_inserted', 'job_id', job.id)::text),
+       null as seconds
+from unnest(%s::text[]) as queue (name) cross join lateral (
+    select id from procrastinate_jobs where queue_name = name and status = 'todo'
+    and coalesce(scheduled_at, '-infinity') <= clock_timestamp() limit 1) as job
+union all
+select null, extract(epoch from min(scheduled_at) - clock_timestamp())
+from procrastinate_jobs where status = 'todo' and scheduled_at > clock_timestamp()"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +92,25 @@ class Queue:
         """Wake conversations for new mail, in the caller's transaction."""
         await _add(conn, [_advance(BACKGROUND, thread_id) for thread_id in thread_ids])
 
+    def reminder(self) -> Statement:
+        """What reminds workers of the jobs that should have begun, such as those whose notification was lost or whose
+        time has come, and gives as `seconds` how long it is until the next one; null: none is known."""
+        return _REMIND, ([BACKGROUND, DECISIONS, MAILBOXES],)
+
     async def sweep(self, due: Iterable[Due], account_ids: Iterable[UUID]) -> None:
         """Wake what was forgotten."""
         jobs = [_advance(DECISIONS if thread.decided else BACKGROUND, thread.id) for thread in due]
         await self._wake([*jobs, *(_job(BACKGROUND, "learn", each, lock="learn") for each in account_ids)])
 
     async def poll(self, account_ids: Iterable[UUID]) -> None:
-        """Have mailboxes looked at; triggers from several processes collapse into one job."""
+        """Have mailboxes looked at before their time; triggers from several processes collapse into one job."""
         await self._wake(
-            [_job(BACKGROUND, "sync_account", each, lock="account", priority=_FIRST) for each in account_ids]
+            [_job(MAILBOXES, "sync_account", each, lock="account", priority=_FIRST) for each in account_ids]
         )
 
     async def backfill(self, account_id: UUID) -> None:
         """Have a batch of older mail fetched, apart from all else, which never waits for it."""
-        await self._wake([_job(BACKFILL, "backfill_account", account_id, lock="backfill")])
+        await self._wake([_job(MAILBOXES, "backfill_account", account_id, lock="backfill")])
 
     async def _wake(self, jobs: list[dict[str, object]]) -> None:
         async with self._pool.connection() as conn:
@@ -109,7 +127,7 @@ class Queue:
         async with asyncio.TaskGroup() as workers:  # which, unlike gather, waits for all when it is cancelled
             workers.create_task(self._work(BACKGROUND, slots, stop_seconds))
             workers.create_task(self._work(DECISIONS, _DECISION_SLOTS, stop_seconds))
-            workers.create_task(self._work(BACKFILL, _BACKFILL_SLOTS, stop_seconds))
+            workers.create_task(self._work(MAILBOXES, _MAILBOX_SLOTS, stop_seconds))
 
     async def _work(self, queue: str, slots: int, stop_seconds: float) -> None:
         # A restart of the database makes a worker return as if it had been asked to.
@@ -120,6 +138,8 @@ class Queue:
                     name=queue,
                     concurrency=slots,
                     fetch_job_polling_interval=_POLL_SECONDS,
+                    update_heartbeat_interval=_HEARTBEAT_SECONDS,
+                    stalled_worker_timeout=_STALLED_SECONDS,
                     install_signal_handlers=False,
                     shutdown_graceful_timeout=stop_seconds,
                     delete_jobs="always",
@@ -131,11 +151,11 @@ class Queue:
             await asyncio.sleep(1)
 
     def _bind(self, handlers: Handlers) -> None:
-        @self._app.task(name="sync_account", queue=BACKGROUND)
+        @self._app.task(name="sync_account", queue=MAILBOXES)
         async def sync_account(account_id: str) -> None:
             await handlers.sync_account(UUID(account_id))
 
-        @self._app.task(name="backfill_account", queue=BACKFILL)
+        @self._app.task(name="backfill_account", queue=MAILBOXES)
         async def backfill_account(account_id: str) -> None:
             await handlers.backfill_account(UUID(account_id))
 
