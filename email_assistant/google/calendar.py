@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from datetime import time as time_of_day
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo
 
-from email_assistant.google.client import GoogleClient
 from email_assistant.google.errors import NotFound, Refused
+
+if TYPE_CHECKING:
+    from email_assistant.google.client import GoogleClient
 
 PRIMARY: Final = "primary"
 """How Google calls the person's own calendar."""
@@ -89,7 +91,7 @@ class Agenda:
 class Calendar:
     """One person's calendars. Every method raises the errors of `errors.py`."""
 
-    def __init__(self, client: GoogleClient, methods: Callable[..., Any], also_own: Collection[str] = ()) -> None:
+    def __init__(self, client: "GoogleClient", methods: Callable[..., Any], also_own: Collection[str] = ()) -> None:
         """`methods`: `Wire.methods` of Calendar; `also_own` are names or ids of other people's calendars that count as
         the person's time all the same."""
         self._client = client

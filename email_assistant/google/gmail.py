@@ -5,10 +5,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from email_assistant.google.client import GoogleClient
 from email_assistant.google.errors import NotFound
+
+if TYPE_CHECKING:
+    from email_assistant.google.client import GoogleClient
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _PAGE: Final = 500  # Google's maximum
@@ -116,7 +118,7 @@ class Label:
 class Gmail:
     """One person's mailbox."""
 
-    def __init__(self, client: GoogleClient, methods: Callable[..., Any]) -> None:
+    def __init__(self, client: "GoogleClient", methods: Callable[..., Any]) -> None:
         """`methods`: `Wire.methods` of Gmail."""
         self._client = client
         self._users = methods("users")

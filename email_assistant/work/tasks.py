@@ -8,14 +8,16 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from procrastinate import App, PsycopgConnector
 from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
 from email_assistant.db.pool import Connection, Pool, Statement, StoppablePool, session_settings
+
+if TYPE_CHECKING:
+    from procrastinate import App
 
 log = logging.getLogger(__name__)
 
@@ -65,24 +67,7 @@ class Handlers:
 class Queue:
     def __init__(self, pool: Pool, url: str) -> None:
         self._pool = pool
-        # A pool of its own: the listener opens its connection with the pool's settings and names autocommit again, so
-        # that it can't stand among them.
-        self._app = App(
-            connector=PsycopgConnector(
-                pool_factory=StoppablePool,
-                conninfo=url,
-                kwargs=session_settings(url),
-                min_size=0,
-                max_size=_CONNECTIONS,
-                configure=_autocommit,
-            )
-        )
-
-    async def open(self) -> None:
-        await self._app.open_async()
-
-    async def close(self) -> None:
-        await self._app.close_async()
+        self._url = url
 
     async def decided(self, conn: Connection, thread_id: UUID, at: datetime | None) -> None:
         """Wake a conversation for a person, at the end of the undo window, in the caller's transaction."""
@@ -123,55 +108,70 @@ class Queue:
 
     async def work(self, handlers: Handlers, *, slots: int, stop_seconds: float) -> None:
         """Run jobs until cancelled; then those that run get `stop_seconds` to end, and are handed back after that."""
-        self._bind(handlers)
-        async with asyncio.TaskGroup() as workers:  # which, unlike gather, waits for all when it is cancelled
-            workers.create_task(self._work(BACKGROUND, slots, stop_seconds))
-            workers.create_task(self._work(DECISIONS, _DECISION_SLOTS, stop_seconds))
-            workers.create_task(self._work(MAILBOXES, _MAILBOX_SLOTS, stop_seconds))
+        from procrastinate import App, PsycopgConnector  # which takes long; most commands run no jobs
 
-    async def _work(self, queue: str, slots: int, stop_seconds: float) -> None:
-        # A restart of the database makes a worker return as if it had been asked to.
-        while True:
-            try:
-                await self._app.run_worker_async(
-                    queues=[queue],
-                    name=queue,
-                    concurrency=slots,
-                    fetch_job_polling_interval=_POLL_SECONDS,
-                    update_heartbeat_interval=_HEARTBEAT_SECONDS,
-                    stalled_worker_timeout=_STALLED_SECONDS,
-                    install_signal_handlers=False,
-                    shutdown_graceful_timeout=stop_seconds,
-                    delete_jobs="always",
-                )
-            except asyncio.CancelledError:
-                raise
-            except Exception:
-                log.warning("the worker of queue %s stopped; starting it again", queue, exc_info=True)
-            await asyncio.sleep(1)
+        # A pool of its own: the listener opens its connection with the pool's settings and names autocommit again, so
+        # that it can't stand among them.
+        connector = PsycopgConnector(
+            pool_factory=StoppablePool,
+            conninfo=self._url,
+            kwargs=session_settings(self._url),
+            min_size=0,
+            max_size=_CONNECTIONS,
+            configure=_autocommit,
+        )
+        async with App(connector=connector).open_async() as app:
+            _bind(app, handlers)
+            async with asyncio.TaskGroup() as workers:  # which, unlike gather, waits for all when it is cancelled
+                workers.create_task(_work(app, BACKGROUND, slots, stop_seconds))
+                workers.create_task(_work(app, DECISIONS, _DECISION_SLOTS, stop_seconds))
+                workers.create_task(_work(app, MAILBOXES, _MAILBOX_SLOTS, stop_seconds))
 
-    def _bind(self, handlers: Handlers) -> None:
-        @self._app.task(name="sync_account", queue=MAILBOXES)
-        async def sync_account(account_id: str) -> None:
-            await handlers.sync_account(UUID(account_id))
 
-        @self._app.task(name="backfill_account", queue=MAILBOXES)
-        async def backfill_account(account_id: str) -> None:
-            await handlers.backfill_account(UUID(account_id))
+async def _work(app: "App", queue: str, slots: int, stop_seconds: float) -> None:
+    # A restart of the database makes a worker return as if it had been asked to.
+    while True:
+        try:
+            await app.run_worker_async(
+                queues=[queue],
+                name=queue,
+                concurrency=slots,
+                fetch_job_polling_interval=_POLL_SECONDS,
+                update_heartbeat_interval=_HEARTBEAT_SECONDS,
+                stalled_worker_timeout=_STALLED_SECONDS,
+                install_signal_handlers=False,
+                shutdown_graceful_timeout=stop_seconds,
+                delete_jobs="always",
+            )
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            log.warning("the worker of queue %s stopped; starting it again", queue, exc_info=True)
+        await asyncio.sleep(1)
 
-        @self._app.task(name="advance_thread", queue=BACKGROUND)
-        async def advance_thread(thread_id: str) -> None:
-            await handlers.advance_thread(UUID(thread_id))
 
-        @self._app.task(name="learn", queue=BACKGROUND)
-        async def learn(account_id: str) -> None:
-            await handlers.learn(UUID(account_id))
+def _bind(app: "App", handlers: Handlers) -> None:
+    @app.task(name="sync_account", queue=MAILBOXES)
+    async def sync_account(account_id: str) -> None:
+        await handlers.sync_account(UUID(account_id))
 
-        # With a periodic task a worker notices that the database restarted; without one it loses its notifications.
-        @self._app.periodic(cron="*/10 * * * *")
-        @self._app.task(name="tidy", queue=BACKGROUND, queueing_lock="tidy")
-        async def tidy(timestamp: int) -> None:
-            await handlers.tidy()
+    @app.task(name="backfill_account", queue=MAILBOXES)
+    async def backfill_account(account_id: str) -> None:
+        await handlers.backfill_account(UUID(account_id))
+
+    @app.task(name="advance_thread", queue=BACKGROUND)
+    async def advance_thread(thread_id: str) -> None:
+        await handlers.advance_thread(UUID(thread_id))
+
+    @app.task(name="learn", queue=BACKGROUND)
+    async def learn(account_id: str) -> None:
+        await handlers.learn(UUID(account_id))
+
+    # With a periodic task a worker notices that the database restarted; without one it loses its notifications.
+    @app.periodic(cron="*/10 * * * *")
+    @app.task(name="tidy", queue=BACKGROUND, queueing_lock="tidy")
+    async def tidy(timestamp: int) -> None:
+        await handlers.tidy()
 
 
 def _advance(queue: str, thread_id: UUID) -> dict[str, object]:
