@@ -3,7 +3,6 @@
 import os
 import platform
 from dataclasses import asdict
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -150,6 +149,8 @@ def toolbench(
 
 
 def _machine() -> dict[str, str]:
+    from importlib.metadata import version
+
     return {
         "machine": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
