@@ -123,7 +123,8 @@ class TestEachUnderItsLease:
         before = await home.account()
         await home.works.poll()
         after = await home.account()
-        assert after.listed_at and before.listed_at
+        assert after.listed_at
+        assert before.listed_at
         assert after.listed_at > before.listed_at
         assert (after.history_id or 0) >= (before.history_id or 0) > 0
 
