@@ -137,7 +137,7 @@ class Mailboxes:
         client = await self._clients.of(account)
         account = await self._described(account, client)
         cursor, news = await self._news(account, client.gmail)
-        if not news.refs and news.is_none:
+        if account.history_id is not None and not news.refs and news.is_none:
             return cursor
         await self._store(account, client.gmail, news, cursor)
         return None

@@ -34,6 +34,7 @@ _FEWEST = 16
 _GATHER_SECONDS = 0.1
 """What ends within this time is written down at once."""
 _AGAIN_SECONDS = 1.0
+_GIVE_BACK_SECONDS = 5.0
 
 
 @dataclass(slots=True)
@@ -47,8 +48,10 @@ class Polling:
     """Seconds from one look at a mailbox to the next."""
     lease_seconds: float
     _under_way: dict[UUID, asyncio.Task[None]] = field(default_factory=dict, init=False)
-    _ended: dict[UUID, tuple[Account, int | None]] = field(default_factory=dict, init=False)
-    """With the cursor to move it to, of those where nothing is new."""
+    _ended: set[UUID] = field(default_factory=set, init=False)
+    """Whose leases are to be given back."""
+    _unchanged: list[tuple[Account, int]] = field(default_factory=list, init=False)
+    """Where nothing is new, with the cursor to move it to."""
     _some_ended: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     async def run(self) -> None:
@@ -106,9 +109,9 @@ class Polling:
             last = due[-1].id
 
     async def _look(self, account: Account, *, asks_again: bool) -> None:
-        cursor = None
         try:
-            cursor = await self.mailboxes.look(account)
+            if (cursor := await self.mailboxes.look(account)) is not None:
+                self._unchanged.append((account, cursor))
             if asks_again:
                 await self.mailboxes.ask_again(account)
             if account.backfilled_at is None:
@@ -119,7 +122,7 @@ class Polling:
             await self._note(account.id, error)
         finally:
             del self._under_way[account.id]
-            self._ended[account.id] = (account, cursor)
+            self._ended.add(account.id)
             self._some_ended.set()
 
     async def _backfill(self, account_id: UUID) -> None:
@@ -161,21 +164,19 @@ class Polling:
     async def _settle(self) -> None:
         """Note the looks that have ended, and give back their leases."""
         self._some_ended.clear()
-        ended = list(self._ended.values())
+        ended, unchanged = set(self._ended), list(self._unchanged)
         if not ended:
             return
         try:
             async with self.pool.connection() as conn, conn.transaction():
-                await lock_accounts(conn, [account.id for account, _ in ended])
-                await self.accounts.move_cursors(
-                    conn, [(account, cursor) for account, cursor in ended if cursor is not None]
-                )
-                await release_each(conn, "new mail", [account.id for account, _ in ended])
+                await lock_accounts(conn, ended)
+                await self.accounts.move_cursors(conn, unchanged)
+                await release_each(conn, "new mail", ended)
         except BaseException:
             self._some_ended.set()
             raise
-        for account, _ in ended:
-            del self._ended[account.id]
+        self._ended -= ended
+        del self._unchanged[: len(unchanged)]
 
     async def _keep(self) -> None:
         """Renew the leases of looks that take long, such as the first one at a mailbox."""
@@ -192,8 +193,9 @@ class Polling:
         for look in looks:
             look.cancel()
         await asyncio.gather(*looks, return_exceptions=True)
+        self._ended |= self._under_way.keys()  # those that had not begun
         with suppress(psycopg.Error, TimeoutError):  # a lease that can't be given back runs out by itself
-            async with asyncio.timeout(_AGAIN_SECONDS):
+            async with asyncio.timeout(_GIVE_BACK_SECONDS):
                 await self._settle()
 
 
