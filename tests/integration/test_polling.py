@@ -11,9 +11,9 @@ from uuid import UUID
 
 import psycopg
 import pytest
+from googleapiclient.discovery import build_from_document  # type: ignore[attr-defined]
 
 from email_assistant.db.lease import held
-from email_assistant.google import client
 from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.doubles.serving import Hold
@@ -152,13 +152,12 @@ async def test_threads_and_services_are_not_of_one_account(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     built = []
-    build = client.build_from_document
 
     def counted(document: object, **more: object) -> object:
         built.append(document)
-        return build(document, **more)
+        return build_from_document(document, **more)
 
-    monkeypatch.setattr(client, "build_from_document", counted)
+    monkeypatch.setattr("email_assistant.google.client.build_from_document", counted)
     boxes = await connected(home, OTHERS, tmp_path)
     for account_id in boxes:
         await home.works.polling.look(account_id)
