@@ -191,12 +191,13 @@ class Settings(_Home):
     and 0 with that."""
     expire_days: Days | None = Field(None, ge=1)
     """Days after which what still waits is ignored by itself, and nothing is learned from it; unset: never."""
-    workers: int = Field(4, ge=1)
-    """Conversations worked on at once by one process, beside two slots that serve decisions only."""
+    workers: int = Field(32, ge=1)
+    """Conversations worked on at once by one process, beside two slots that serve decisions only; mailboxes are looked
+    at on others."""
     lease_seconds: Seconds = Field(60, gt=0)
     """How long a worker that stopped answering keeps its conversation; one whose process has ended, some seconds."""
-    sweep_seconds: Seconds = Field(2, gt=0)
-    """How often forgotten work is looked for."""
+    sweep_seconds: Seconds = Field(5, gt=0)
+    """How often forgotten work is looked for; the end of an undo window is known, and waits for no such look."""
     stop_seconds: Seconds = Field(10, ge=0)
     """How long what runs may go on after a signal to stop; then it is handed back."""
     max_steps: int = Field(12, ge=1)

@@ -12,8 +12,9 @@ from http import HTTPStatus
 from uuid import UUID
 
 from email_assistant.accounts.account import Account
-from email_assistant.accounts.accounts import COLUMNS, Accounts, account_in
+from email_assistant.accounts.accounts import Accounts
 from email_assistant.accounts.clients import Clients
+from email_assistant.accounts.rows import COLUMNS, account_in
 from email_assistant.db import mails, threads
 from email_assistant.db.lease import Lease, LeaseLost
 from email_assistant.db.pool import Pool, fetched
