@@ -26,6 +26,7 @@ from email_assistant.inbox.teaching import Taught
 from email_assistant.memory.correction import teach_triage
 from email_assistant.memory.learn import Learner, Lesson, ProfileChanged
 from email_assistant.memory.profiles import Memory
+from email_assistant.meters import went_wrong
 from email_assistant.model import ModelDown, Models
 from email_assistant.outgoing.left_drafts import LeftDrafts
 from email_assistant.outgoing.letters import Mailer
@@ -63,6 +64,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _FINISHED_RUNS_KEPT = timedelta(days=1)
+_LOOKS_MISSED, _LOOKS_MISSED_SECONDS = 3, 60.0
+"""After so many looks, and so long, without any mailbox being looked at, a scheduler is not well."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,7 @@ class Daemon:
         scheduler.add_job(self.tell, "interval", seconds=settings.sweep_seconds)
         scheduler.add_job(self.send_digests, "interval", seconds=settings.poll_seconds)
         scheduler.start()
+        self.app.queue.schedules(within=max(_LOOKS_MISSED * settings.poll_seconds, _LOOKS_MISSED_SECONDS))
         try:
             await self.poll()
             while True:  # what a dead process left waits for no sweep
@@ -180,6 +184,7 @@ class Daemon:
             return
         except (GoogleError, VaultError, psycopg.Error) as error:
             fault = classify(error)
+            went_wrong("mailbox", error)
             log.warning("account %s: %s", account_id, type(error).__name__)
             if fault.needs_login:
                 await self.app.accounts.set_state(account_id, "login", fault.reason)
@@ -208,6 +213,7 @@ class Daemon:
             return
         except (GoogleError, VaultError, psycopg.Error) as error:
             fault = classify(error)
+            went_wrong("mailbox", error)
             log.warning("account %s: older mail: %s", account_id, type(error).__name__)
             if fault.needs_login:
                 await self.app.accounts.set_state(account_id, "login", fault.reason)

@@ -8,14 +8,17 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, LiteralString
 from uuid import UUID
 
-from procrastinate import App, PsycopgConnector
+from procrastinate import App, JobContext, PsycopgConnector
+from procrastinate.worker import Worker
 from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
 from email_assistant.db.pool import Connection, Pool, StoppablePool, session_settings
+from email_assistant.meters import measured
+from email_assistant.work.pulse import Pulse
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +28,9 @@ _BACKFILL_SLOTS = 2
 _CONNECTIONS = 4
 _POLL_SECONDS = 2.0
 """How late a job starts at most when its notification was lost."""
+_STALLED_SECONDS = 30.0
+"""A queue that nobody asked for a job for so long, with slots free, is served no more."""
+_LOOKS = "mailboxes have not been put down to be looked at"
 _FIRST = 10
 """Priority of looking for mail, before work on what was found."""
 
@@ -52,10 +58,12 @@ class Handlers:
 class Queue:
     def __init__(self, pool: Pool, url: str) -> None:
         self._pool = pool
+        self._pulse = Pulse()
         # A pool of its own: the listener opens its connection with the pool's settings and names autocommit again, so
         # that it can't stand among them.
         self._app = App(
-            connector=PsycopgConnector(
+            connector=_Connector(
+                self._asked,
                 pool_factory=StoppablePool,
                 conninfo=url,
                 kwargs=session_settings(url),
@@ -64,6 +72,11 @@ class Queue:
                 configure=_autocommit,
             )
         )
+
+    @property
+    def pulse(self) -> Pulse:
+        """Of what this process does over and over with the queue."""
+        return self._pulse
 
     async def open(self) -> None:
         await self._app.open_async()
@@ -89,6 +102,11 @@ class Queue:
         await self._wake(
             [_job(BACKGROUND, "sync_account", each, lock="account", priority=_FIRST) for each in account_ids]
         )
+        self._pulse.beat(_LOOKS)
+
+    def schedules(self, within: float) -> None:
+        """From now on this process has mailboxes looked at, at least once `within` seconds."""
+        self._pulse.expect(_LOOKS, within)
 
     async def backfill(self, account_id: UUID) -> None:
         """Have a batch of older mail fetched, apart from all else, which never waits for it."""
@@ -112,6 +130,21 @@ class Queue:
             workers.create_task(self._work(BACKFILL, _BACKFILL_SLOTS, stop_seconds))
 
     async def _work(self, queue: str, slots: int, stop_seconds: float) -> None:
+        self._pulse.expect(_unasked(queue), _STALLED_SECONDS)
+        busy = 0
+
+        async def run(job: Callable[[], Awaitable[Any]], context: JobContext, worker: Worker) -> Any:
+            nonlocal busy
+            busy += 1
+            if busy == slots:  # so nothing is asked for, which is as it should be
+                self._pulse.pause(_unasked(queue))
+            try:
+                with measured("job", context.job.task_name):
+                    return await job()
+            finally:
+                busy -= 1
+                self._asked(queue)
+
         # A restart of the database makes a worker return as if it had been asked to.
         while True:
             try:
@@ -123,12 +156,16 @@ class Queue:
                     install_signal_handlers=False,
                     shutdown_graceful_timeout=stop_seconds,
                     delete_jobs="always",
+                    worker_middleware=[run],
                 )
             except asyncio.CancelledError:
                 raise
             except Exception:
                 log.warning("the worker of queue %s stopped; starting it again", queue, exc_info=True)
             await asyncio.sleep(1)
+
+    def _asked(self, queue: str) -> None:
+        self._pulse.beat(_unasked(queue))
 
     def _bind(self, handlers: Handlers) -> None:
         @self._app.task(name="sync_account", queue=BACKGROUND)
@@ -152,6 +189,24 @@ class Queue:
         @self._app.task(name="tidy", queue=BACKGROUND, queueing_lock="tidy")
         async def tidy(timestamp: int) -> None:
             await handlers.tidy()
+
+
+class _Connector(PsycopgConnector):
+    """Tells which queue was asked for a job, and has answered."""
+
+    def __init__(self, asked: Callable[[str], None], **settings: Any) -> None:
+        super().__init__(**settings)
+        self._asked = asked
+
+    async def execute_query_one_async(self, query: LiteralString, **arguments: Any) -> dict[str, Any]:
+        row: dict[str, Any] = await super().execute_query_one_async(query, **arguments)
+        for queue in arguments.get("queues") or ():
+            self._asked(queue)
+        return row
+
+
+def _unasked(queue: str) -> str:
+    return f"the queue {queue} has not been asked for work"
 
 
 def _advance(queue: str, thread_id: UUID) -> dict[str, object]:
