@@ -25,7 +25,7 @@ class Meters:
     def __init__(self) -> None:
         from prometheus_client import Counter, Histogram, Info, disable_created_metrics
 
-        disable_created_metrics()  # a series more for each, of which nothing is made
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # a series more for each, of which nothing is made
         Info("email_assistant_build", "The version that runs.").info({"version": version("email-assistant")})
         self.seconds: dict[Part, Histogram] = {
             "model": Histogram(
@@ -49,7 +49,7 @@ class Meters:
         }
         self.errors: Counter = Counter(
             "email_assistant_errors",
-            "What went wrong, by where (a model's or Google's call, a job, a look for mail, work) and the error's type.",
+            "What went wrong, by where (a model's or Google's call, a job, a look for mail, work) and its type.",
             ["part", "type"],
         )
         self.decision: Histogram = Histogram(

@@ -57,8 +57,8 @@ def _is_news(record: logging.LogRecord) -> bool:
 
 
 def _with_id(record: logging.LogRecord) -> bool:
-    record.id = _about.get()
-    record.about = f"[{record.id}] " if record.id else ""
+    record.id = id_ = _about.get()
+    record.about = f"[{id_}] " if id_ else ""
     return True
 
 
@@ -73,7 +73,7 @@ class _Lines(logging.Formatter):
 
 
 class _Json(_Lines):
-    """One object a line: `at`, `level`, `logger`, `about` where an id is known, `message`, `error` where one is told."""
+    """One object a line: `at`, `level`, `logger`, `about` if an id is known, `message`, `error` if one is told."""
 
     def format(self, record: logging.LogRecord) -> str:
         told = {

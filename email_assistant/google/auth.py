@@ -146,10 +146,8 @@ class Authorization:
         form = urlencode({"grant_type": "refresh_token", **{key: token[key] for key in _REQUIRED}})
         loop = asyncio.get_running_loop()
         try:
-            beside = copy_context().run
-            answer = await loop.run_in_executor(
-                self._threads, beside, ask_token, call, self._transport, self._uri, form
-            )
+            asked = (copy_context().run, ask_token, call, self._transport, self._uri, form)
+            answer = await loop.run_in_executor(self._threads, *asked)
         except Refused as error:
             self._revoked = f"Google no longer accepts this login ({error.reason}): log in again"
             raise Revoked(self._revoked) from None

@@ -72,7 +72,7 @@ lateral (values ('email_assistant_accounts_failing', failing), ('email_assistant
                 ('email_assistant_oldest_look_seconds', unseen)) as figures (name, value)
 
 -- name: usage
-select name, array[role] || label, sum(value)::float8
+select figures.name, array[role] || label, sum(value)::float8
 from accounts a
 cross join lateral (select * from model_usage u where u.account_id = a.id
                     and u.at > statement_timestamp() - interval '1 hour') as used
@@ -81,7 +81,7 @@ cross join lateral (values
     ('email_assistant_model_tokens_last_hour', array['completion'], completion_tokens::numeric),
     ('email_assistant_model_cost_last_hour', '{}'::text[], case when cost between 0 and 1e9 then cost else 0 end)
 ) as figures (name, label, value)
-group by name, role, label
+group by figures.name, role, label
 
 -- name: quota
 -- A bucket's level as it is by now; one that was never emptied, or can't be, is none of ours.
