@@ -15,7 +15,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from pydantic import SecretStr
 
 from email_assistant.model.client import Client
-from tests.doubles.daemon import Daemon
+from tests.doubles.daemon import WAIT_SECONDS, Daemon
 from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.doubles.receiver import Delivery, Receiver
@@ -65,7 +65,7 @@ asyncio.run(main())
 def python(program: Daemon, script: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", script, *arguments],
-        env=program.environment | variables, cwd=program.home, capture_output=True, text=True, timeout=60,
+        env=program.environment | variables, cwd=program.home, capture_output=True, text=True, timeout=2 * WAIT_SECONDS,
     )  # fmt: skip
 
 
@@ -187,7 +187,7 @@ class TestOpenTelemetry:
                 await home.sync()
                 await home.step()
             failed = [span for span in exported(collector.deliveries) if span.status.code == Status.STATUS_CODE_ERROR]
-        assert {span.name for span in failed} == {"model", "triage"}
+        assert {span.name for span in failed} == {"mail", "triage", "model"}
         for span in failed:
             assert {a.value.string_value for a in span.attributes if a.key == "error.type"} == {"ModelFault"}
             assert not span.events
