@@ -23,6 +23,7 @@ from tests.benchmark.due import machine
 _LIMITS = Limits(user=6_000, project=1_200_000, calendar=600, units={})
 _FILL = """
 set search_path = email_assistant, public;
+set session_replication_role = replica;
 insert into users (name) values ('ada');
 insert into accounts (user_id, address, provider, token, triage_since, listed_at, backfilled_at)
 select u.id, n || '@example.org', 'google', '', now(), now(), now() from users u, generate_series(1, {accounts}) n
@@ -33,8 +34,8 @@ select user_id, own.id, m::text from own, generate_series(1, {mails}) m where m 
 insert into mails (account_id, gmail_id, user_id, thread_id, own, sender, subject, content, received_at, state,
                    classification, triaged_at, labelled)
 select account_id, gmail_id, user_id, id, false, 'bob@example.org', 'Lunch?',
-       json_build_object('text', repeat('word ', 200)), now() - gmail_id::int * interval '1 minute',
-       case when gmail_id::int <= {open} then 'new' else 'done' end,
+       json_build_object('text', 'Does Friday suit you?', 'kept', repeat('word ', 200)),
+       now() - gmail_id::int * interval '1 minute', case when gmail_id::int <= {open} then 'new' else 'done' end,
        case when gmail_id::int > {open} then 'ignore' end, case when gmail_id::int > {open} then now() end, 'ignore'
 from threads;
 insert into runs (id, user_id, account_id, thread_id, mail_id, attempt, input, state)
