@@ -302,7 +302,7 @@ class TestLog:
     )
 
     def test_one_id_goes_through_all_lines_of_a_mail(self, connect: Start, google: Google, model: Model) -> None:
-        daemon = connect(log_level="DEBUG", log_format="json")
+        daemon = connect(log_level="DEBUG", log_format="json", lease_seconds=60)
         daemon.up()
         mail_id = answered_mail(daemon, google, model)
         model.on_triage("ignore")
@@ -322,7 +322,7 @@ class TestLog:
             assert word not in text
 
     def test_so_do_lines_of_what_goes_wrong(self, connect: Start, google: Google, model: Model) -> None:
-        daemon = connect(log_level="INFO")
+        daemon = connect(log_level="INFO", lease_seconds=60)
         daemon.up()
         model.fault("triage", status=500)
         mail_id = answered_mail(daemon, google, model)
