@@ -37,7 +37,7 @@ def now_about(id_: str) -> None:
 def log_to_stderr(level: str, form: Literal["text", "json"] = "text") -> None:
     """Log our own messages from `level` on; libraries speak up at warnings only, since theirs may quote arguments."""
     handler = logging.StreamHandler()
-    handler.setFormatter(_Lines(_FORMAT) if form == "text" else _Json())
+    handler.setFormatter(_Text(_FORMAT) if form == "text" else _Json())
     handler.addFilter(_is_news)
     handler.addFilter(_with_id)
     logging.basicConfig(level="WARNING", handlers=[handler], force=True)
@@ -62,7 +62,7 @@ def _with_id(record: logging.LogRecord) -> bool:
     return True
 
 
-class _Lines(logging.Formatter):
+class _Text(logging.Formatter):
     """An exception is shown by its type and where it was raised: its message may quote a mail, a row or a token."""
 
     def formatException(  # noqa: N802 - logging's name
@@ -72,7 +72,7 @@ class _Lines(logging.Formatter):
         return _where(ei[0], ei[2])
 
 
-class _Json(_Lines):
+class _Json(_Text):
     """One object a line: `at`, `level`, `logger`, `about` if an id is known, `message`, `error` if one is told."""
 
     def format(self, record: logging.LogRecord) -> str:
