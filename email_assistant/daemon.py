@@ -6,11 +6,12 @@ import math
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 import psycopg
+from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from langchain_core.messages import ToolMessage
 
 from email_assistant.accounts.account import Account, UnknownAccount
@@ -28,6 +29,7 @@ from email_assistant.memory.correction import teach_triage
 from email_assistant.memory.learn import Learner, Lesson, ProfileChanged
 from email_assistant.memory.profiles import Memory
 from email_assistant.memory.trial import PastTrial
+from email_assistant.meters import went_wrong
 from email_assistant.model import ModelDown, Models
 from email_assistant.outgoing.left_drafts import LeftDrafts
 from email_assistant.outgoing.letters import Mailer
@@ -107,23 +109,33 @@ class Daemon:
     async def schedule(self) -> None:
         """Look into mailboxes and for forgotten work, until cancelled. Any number of processes may do so: a mailbox is
         leased, and what they trigger collapses in the queue."""
-        async with asyncio.TaskGroup() as parts:
-            parts.create_task(self.polling.run())
-            parts.create_task(self._send_digests_on_time())
-            while True:
-                swept = await self.sweep()
-                if swept.notices:  # on its own, as a slow server would hold up the next look
-                    parts.create_task(self.tell())
-                if swept.watches:
-                    parts.create_task(self.renew_watches())
-                with suppress(TimeoutError):  # what a dead process left waits for no sweep
-                    async with asyncio.timeout(min(swept.next, self.app.settings.sweep_seconds)):
-                        await self.app.holder.someone_died()
+        settings, now = self.app.settings, datetime.now(UTC)
+        scheduler = AsyncIOScheduler(
+            timezone="UTC", job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
+        )
+        scheduler.add_job(self._sweep_on, "interval", [scheduler], seconds=settings.sweep_seconds, next_run_time=now)
+        if settings.digest_at is not None:
+            scheduler.add_job(self.send_digests, "interval", seconds=settings.poll_seconds, next_run_time=now)
+        scheduler.start()
+        try:
+            async with asyncio.TaskGroup() as parts:
+                parts.create_task(self.polling.run())
+                while True:  # what a dead process left waits for no sweep
+                    await self.app.holder.someone_died()
+                    await self._sweep_on(scheduler)
+        finally:
+            scheduler.shutdown(wait=False)
 
-    async def _send_digests_on_time(self) -> None:
-        while self.app.settings.digest_at is not None:
-            await self.send_digests()
-            await asyncio.sleep(self.app.settings.poll_seconds)
+    async def _sweep_on(self, scheduler: AsyncIOScheduler) -> None:
+        """Sweep, and have done what that saw: each on its own, as a slow server would hold up the next look."""
+        swept = await self.sweep()
+        if swept.notices:
+            scheduler.add_job(self.tell, id="tell", replace_existing=True)
+        if swept.watches:
+            scheduler.add_job(self.renew_watches, id="watches", replace_existing=True)
+        if swept.next < self.app.settings.sweep_seconds:
+            then = datetime.now(UTC) + timedelta(seconds=swept.next)
+            scheduler.add_job(self._sweep_on, "date", [scheduler], run_date=then, id="next", replace_existing=True)
 
     async def work(self) -> None:
         """Do the queue's jobs until cancelled; then what runs is finished, or handed back after `stop_seconds`."""
@@ -203,6 +215,7 @@ class Daemon:
             return
         except (GoogleError, VaultError, psycopg.Error) as error:
             fault = classify(error)
+            went_wrong("mailbox", error)
             log.warning("account %s: older mail: %s", account_id, type(error).__name__)
             if fault.needs_login:
                 await self.app.accounts.set_state(account_id, "login", fault.reason)
@@ -370,6 +383,7 @@ async def open_daemon(app: App) -> AsyncIterator[Daemon]:
                 app.queue.backfill,
                 settings.poll_seconds,
                 settings.lease_seconds,
+                app.queue.pulse,
             ),
             backfill,
             watches,

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
@@ -17,6 +18,8 @@ from email_assistant.google.errors import RateLimited, Revoked
 from email_assistant.google.quota import Quota
 from email_assistant.google.replies import refusal
 from email_assistant.google.transport import GoogleCall, Transport
+from email_assistant.meters import measured
+from email_assistant.spans import call_span
 
 T = TypeVar("T")
 Work = Callable[[GoogleCall, str], T]
@@ -120,6 +123,10 @@ class GoogleClient:
     async def _run(self, request: HttpRequest, work: Work[T]) -> T:
         call = GoogleCall(request.methodId or request.method, self.timeout)
         await self._admitted(call)
+        with measured("google", call.name), call_span("google", method=call.name):
+            return await self._answered(call, work)
+
+    async def _answered(self, call: GoogleCall, work: Work[T]) -> T:
         try:
             async with asyncio.timeout(call.remaining()), self._slots:
                 return await self._authorized(call, work)
@@ -149,7 +156,9 @@ class GoogleClient:
         while True:
             bearer = await self.authorization.bearer(call, refused)
             try:
-                return await asyncio.get_running_loop().run_in_executor(self.wire.threads, work, call, bearer.token)
+                beside = copy_context().run  # what is logged there is about the same mail
+                threads = self.wire.threads
+                return await asyncio.get_running_loop().run_in_executor(threads, beside, work, call, bearer.token)
             except Revoked:
                 if refused and bearer.is_new:
                     raise

@@ -23,6 +23,7 @@ from email_assistant.google.errors import Exists, NotFound, Refused
 from email_assistant.google.gmail import Gmail
 from email_assistant.inbox.items import Conflict
 from email_assistant.inbox.mails import Class
+from email_assistant.telemetry import now_about
 from email_assistant.work.corrections import Corrections
 from email_assistant.work.faults import classify
 
@@ -77,6 +78,7 @@ class Labels:
             return False
         changed = False
         for work in await self._due(lease.thread_id):
+            now_about(work.gmail_id)
             try:
                 changed |= await (self._look(lease, work) if work.relabelled else self._show(lease, work))
             except LeaseLost:
