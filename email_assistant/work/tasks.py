@@ -3,7 +3,6 @@
 So a lost, doubled, late or reordered job changes nothing, and job arguments (which the queue logs) are ids only.
 """
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
