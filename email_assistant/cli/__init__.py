@@ -15,6 +15,7 @@ from email_assistant.cli import (
     gate,
     health,
     inbox,
+    keys,
     mails,
     mcp,
     memory,
@@ -55,7 +56,7 @@ for command in (
     *(backup.backup, backup.restore, auction.auction, rehearse.rehearse, replay.replay),
 ):
     app.command(command.__name__)(command)
-for name, command in (("stop", stop.stop), ("go-on", stop.go_on)):
+for name, command in (("stop", stop.stop), ("go-on", stop.go_on), ("rotate-key", keys.rotate_key)):
     app.command(name)(command)
 for name, group in (
     *(("auth", auth), ("account", accounts), ("inbox", inbox), ("chat", chat), ("mails", mails), ("memory", memory)),

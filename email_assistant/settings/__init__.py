@@ -160,7 +160,8 @@ class Settings(_Home):
     agent_inbox_origin: Origin | None = None
     """Where the public Agent Inbox app is served, such as https://dev.agentinbox.ai; unset: no other site may call."""
     secret_key: SecretStr | None = None
-    """Fernet key that encrypts the Google tokens in the database; unset: made at first use and kept under `home`."""
+    """Fernet key that encrypts the Google tokens in the database, or several set apart by commas, of which the first
+    encrypts and each decrypts; unset: made at first use and kept under `home`."""
 
     inbox_url: WebAddress = "http://127.0.0.1:8765/"
     """Where you open the inbox, for the links in notices and digests; it holds no token."""
