@@ -161,6 +161,7 @@ async def open_app(settings: Settings, url: str, *, patience: float | None = Non
             timeout=settings.google_timeout_seconds,
             limits=limits,
             busy_calendars=settings.also_busy,
+            provider=settings.mail_provider,
         )
         ledger = Ledger(pool, settings.google_timeout_seconds)
         user_id = await accounts.home_user()

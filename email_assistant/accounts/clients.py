@@ -1,19 +1,21 @@
-"""One Google client per account and process: it holds the connections and the refreshed access token."""
+"""One client per account and process: it holds the connections and the refreshed access token."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from email_assistant.accounts.account import Account
 from email_assistant.accounts.accounts import Accounts
+from email_assistant.accounts.provider import Connect, MailAccount
 from email_assistant.accounts.quota import AccountQuota
 from email_assistant.accounts.vault import VaultError
 from email_assistant.db.pool import Pool
 from email_assistant.google.account import GoogleAccount
 from email_assistant.google.quota import Limits
+from email_assistant.plugins import plugin
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,8 @@ class Clients:
     timeout: float
     limits: Limits
     busy_calendars: Collection[str] = ()
+    provider: str | None = None
+    """The plugin whose accounts these are; None: Google."""
     _clients: dict[UUID, tuple[datetime, GoogleAccount]] = field(default_factory=dict, init=False)
 
     async def get(self, account_id: UUID) -> GoogleAccount:
@@ -56,18 +60,42 @@ class Clients:
             await client.aclose()
 
     def _connect(self, account_id: UUID, token: dict[str, Any]) -> GoogleAccount:
+        """Raises VaultError, BadPlugin."""
         exchange = partial(self.accounts.exchange_token, account_id)
-        quota = AccountQuota(self.pool, self.limits, account_id, str(token.get("client_id")))
         try:
+            if self.provider:
+                connect = connect_of(self.provider)
+                return _as_googles(
+                    connect(token, timeout=self.timeout, exchange_token=exchange, busy_calendars=self.busy_calendars)
+                )
             return GoogleAccount(
                 token,
                 root=self.root,
                 timeout=self.timeout,
                 exchange_token=exchange,
-                quota=quota,
+                quota=AccountQuota(self.pool, self.limits, account_id, str(token.get("client_id"))),
                 busy_calendars=self.busy_calendars,
             )
         except ValueError as error:
             raise VaultError(
                 f"the stored login can't be used ({error}): log in again with `email-assistant auth login ADDRESS`"
             ) from None
+
+
+def connect_of(provider: str) -> Connect:
+    """What connects accounts of another provider than Google. Raises BadPlugin."""
+    return cast("Connect", plugin("mail_providers", provider).load())
+
+
+async def address_of(provider: str, token: Mapping[str, Any], seconds: float) -> str:
+    """The mailbox that a login at another provider is for. Raises ValueError if it is none, GoogleError, BadPlugin."""
+    account = connect_of(provider)(token, timeout=seconds)
+    try:
+        return (await account.gmail.profile()).address
+    finally:
+        await account.aclose()
+
+
+def _as_googles(account: MailAccount) -> GoogleAccount:
+    """It has all that is asked of one (`provider.py`), which the program goes on to name by Google's types."""
+    return cast("GoogleAccount", account)

@@ -6,6 +6,7 @@ import typer
 
 from email_assistant.cli import (
     accounts,
+    agents,
     auction,
     auth,
     backup,
@@ -53,7 +54,7 @@ def options(
 
 for command in (
     *(run.demo, run.up, run.api, run.scheduler, run.worker, mails.retry, health.status, health.doctor, health.activity),
-    *(backup.backup, backup.restore, auction.auction, rehearse.rehearse, replay.replay),
+    *(backup.backup, backup.restore, auction.auction, agents.agent, rehearse.rehearse, replay.replay),
 ):
     app.command(command.__name__)(command)
 for name, command in (("stop", stop.stop), ("go-on", stop.go_on), ("rotate-key", keys.rotate_key)):

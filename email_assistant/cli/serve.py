@@ -217,6 +217,8 @@ def _settings() -> Settings:
     log_to_stderr(settings.log_level)
     if there := settings.unread_env_file:
         tell(f"{there} is not read: settings come from the environment and from {settings.env_file}.")
+    for renamed in settings.renamed:
+        tell(f"{renamed}.")
     return settings
 
 

@@ -20,6 +20,7 @@ from pydantic import AliasChoices, Field, PrivateAttr, SecretStr, ValidationErro
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from email_assistant.errors import AssistantError, in_plain_words
+from email_assistant.settings.renamed import told_of_renamed
 from email_assistant.settings.values import (
     Contact,
     Days,
@@ -40,6 +41,7 @@ AccountRole = Literal["triage", "response", "memory", "chat"]  # for which an ac
 Role = Literal[AccountRole, "pack"]  # an agent that has nothing to do with mail
 
 GOOGLE: Final = "google"  # the provider of accounts at Google itself, which has a root for each of its services
+ADDED: Final = "plugin:"  # before the name of a provider that another distribution adds
 LOCAL_SERVER: Final = "loopback:"  # before the name of a server on this machine
 
 GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai/"
@@ -109,6 +111,8 @@ class Settings(_Home):
     model_timeout_seconds: Seconds = Field(90, gt=0)
     """Time-out of one model call."""
 
+    mail_provider: str | None = Field(None, pattern=r"[a-z][a-z0-9_-]*")
+    """Another provider of mail than Google: the name under which an installed distribution adds it."""
     google_root: Root | None = None
     """Another server with Google's interface (Gmail at <root>/gmail/v1 and so on); unset: Google. Accounts are known by
     it, and their tokens sent to no other."""
@@ -192,7 +196,11 @@ class Settings(_Home):
     and 0 with that."""
     expire_days: Days | None = Field(None, ge=1)
     """Days after which what still waits is ignored by itself, and nothing is learned from it; unset: never."""
-    workers: int = Field(4, ge=1)
+    concurrency: int = Field(
+        4,
+        ge=1,
+        validation_alias=AliasChoices("EMAIL_ASSISTANT_CONCURRENCY", "concurrency", "EMAIL_ASSISTANT_WORKERS"),
+    )
     """Conversations worked on at once by one process, beside two slots that serve decisions only."""
     lease_seconds: Seconds = Field(60, gt=0)
     """How long a worker that stopped answering keeps its conversation; one whose process has ended, some seconds."""
@@ -302,6 +310,11 @@ class Settings(_Home):
         return self._source or self.folder / ENV_FILE
 
     @property
+    def renamed(self) -> list[str]:
+        """What is set under a name that it has no more, a sentence each."""
+        return told_of_renamed(self.env_file)
+
+    @property
     def unread_env_file(self) -> Path | None:
         """A `.env` in the current folder, which is not read; of it nothing is known but that it is there."""
         here = Path.cwd() / ENV_FILE if Path(ENV_FILE).exists() else None
@@ -383,7 +396,7 @@ class Settings(_Home):
 
     def _of_google(self, limit: int) -> int | None:
         """A limit that holds for Google itself."""
-        return None if self.google_root else limit
+        return None if self.google_root or self.mail_provider else limit
 
     @property
     def is_demo(self) -> bool:
@@ -398,9 +411,12 @@ class Settings(_Home):
     @property
     def provider(self) -> str:
         """Which accounts this process may touch: those of Google, or of the server at this root, or of the server of
-        this name on this machine. A login made for one is never sent to another.
+        this name on this machine, or of a provider that another distribution adds. A login made for one is never sent
+        to another.
 
         Older versions wrote a name alone, or `custom`; where such a login may be sent is not known."""
+        if self.mail_provider:
+            return f"{ADDED}{self.mail_provider}"
         if self.google_root is None:
             return GOOGLE
         if self.google_name and is_on_this_machine(self.google_root):
