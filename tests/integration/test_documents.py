@@ -41,6 +41,7 @@ OF_OTHERS = {
 
 NOT_RUN = {
     "uv sync --locked": "the tests run in what it makes",
+    "uv build --wheel": "`test_wheel.py` does, and runs the demo from it",
     "uv venv tests/llama/.venv": "it installs from a registry, as `.ci/run` does",
     "uv pip install --python tests/llama/.venv --no-deps --require-hashes -r tests/llama/requirements.txt": "likewise",
     "uv venv --seed tests/open_edison/.venv": "likewise",

@@ -23,7 +23,7 @@ from tests.doubles.google import Google
 from tests.doubles.model import Model
 from tests.doubles.oracle import Function, Oracle
 from tests.integration.home import OpenHome, in_one_loop
-from tests.integration.scene import ADA, BOB, DONE, reply
+from tests.integration.scene import ADA, DONE, reply
 from tests.integration.test_chat_tools import begin
 from tests.plugins import ENTRY_POINTS, install
 
